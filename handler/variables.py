@@ -213,7 +213,6 @@ VARIABLES: Final = (
         most=100,
     ),
     Variable("SOAL_REDRIVE_FUNCTION", "ARN", "the alias to invoke", (Reader.REDRIVE,), setter=Setter.STACK),
-    Variable("SOAL_REDRIVE_PARKED", "URL", "the queue of hopeless messages", (Reader.REDRIVE,), setter=Setter.STACK),
     Variable("SOAL_REDRIVE_QUEUE", "URL", "the failure queue", (Reader.REDRIVE,), setter=Setter.STACK),
     # Log and metrics, through Powertools
     Variable(

@@ -156,13 +156,9 @@ def queue_rules(
     return tuple(rules)
 
 
-def redrive_rules(redrive: lambda_.IFunction, parked: sqs.IQueue) -> tuple[Rule, ...]:
-    """Return the alarms about the redrive, and about what it has set aside."""
-    depth = parked.metric_approximate_number_of_messages_visible(statistic="Maximum", period=_PERIOD)
-    return (
-        Rule("RedriveErrors", "The redrive failed", redrive.metric_errors(period=_PERIOD)),
-        Rule("FailuresParked", "Failed events were set aside for somebody", depth),
-    )
+def redrive_rules(redrive: lambda_.IFunction) -> tuple[Rule, ...]:
+    """Return the alarms about the redrive."""
+    return (Rule("RedriveErrors", "The redrive failed", redrive.metric_errors(period=_PERIOD)),)
 
 
 def deployment_rule(alias: lambda_.Alias) -> Rule:

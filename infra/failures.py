@@ -13,7 +13,7 @@ from infra.config import FAILURE_QUEUE_DAYS
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = ["FailureQueue", "ParkedQueue", "UndeliveredQueue", "private_queue", "without_key"]
+__all__ = ["FailureQueue", "UndeliveredQueue", "private_queue", "without_key"]
 
 # The limit of SQS: a failure is an event, which may be as large, with its result.
 _MESSAGE_MAX_BYTES: Final = 1_048_576
@@ -46,15 +46,6 @@ class UndeliveredQueue(Construct):
         super().__init__(scope, name)
         self.queue = private_queue(self, "Queue", key=key)
         _end_of_the_line(self.queue, "It is a dead-letter queue itself")
-
-
-class ParkedQueue(Construct):
-    """Keeps messages of the failure queue that the redrive has set aside, since no attempt would end otherwise."""
-
-    def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
-        super().__init__(scope, name)
-        self.queue = private_queue(self, "Queue", key=key)
-        _end_of_the_line(self.queue, "It is where hopeless events end, for somebody to look")
 
 
 def _end_of_the_line(queue: sqs.Queue, reason: str) -> None:

@@ -10,7 +10,6 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.environment import redrive_environment
-from infra.failures import ParkedQueue
 from infra.function_role import FunctionRole, invoke_every, traced
 
 if TYPE_CHECKING:
@@ -29,8 +28,8 @@ _ACTIONS: Final = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")
 
 
 class Redrive(Construct):
-    """The same image under another command. Its role may only receive messages of one queue, send those that are
-    hopeless to another one, and invoke one alias. It calls only these services, so it is in no network.
+    """The same image under another command. Its role may only receive messages of one queue and invoke one alias. It
+    calls only these services, so it is in no network.
     """
 
     def __init__(
@@ -48,7 +47,6 @@ class Redrive(Construct):
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
-        self.parked = ParkedQueue(self, "Parked", key=key).queue
         statements = [
             iam.PolicyStatement(
                 sid="TakeFailures",
@@ -56,7 +54,6 @@ class Redrive(Construct):
                 resources=[failures.queue_arn],
             ),
             iam.PolicyStatement(sid="InvokeAgain", actions=["lambda:InvokeFunction"], resources=[alias.function_arn]),
-            iam.PolicyStatement(sid="ParkFailures", actions=["sqs:SendMessage"], resources=[self.parked.queue_arn]),
             *key_statements,
         ]
         owned = FunctionRole(self, "Again", log_days=config.log_retention_days, key=key, statements=statements)
@@ -66,9 +63,7 @@ class Redrive(Construct):
             architecture=image.architecture,
             code=image.code("handler.functions.redrive.lambda_handler"),
             description="SoAL: invokes failed runs again",
-            environment=redrive_environment(
-                config, made, function=alias.function_arn, queue=failures.queue_url, parked=self.parked.queue_url
-            ),
+            environment=redrive_environment(config, made, function=alias.function_arn, queue=failures.queue_url),
             environment_encryption=key,
             log_group=owned.log_group,
             logging_format=lambda_.LoggingFormat.JSON,

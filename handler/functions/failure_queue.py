@@ -8,10 +8,9 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.htm
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import ValidationError
 
 from handler.input_errors import InputError
@@ -38,8 +37,6 @@ _ERROR: Final = "ErrorCode"
 """The attribute of an event that Lambda has put into a dead-letter queue.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html#invocation-dlq
 """
-_FIRST_ID: Final = "SoalMessageId"
-"""The attribute of a message that was set aside: the id that it had, which may be its run's key."""
 _NO_KEY: Final = (
     "the key of its run is not in the message: start it again with the key that soal runs list shows as clientToken"
 )
@@ -64,9 +61,7 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """The result for a message: sent, left (in the queue), parked (in the other one) or failed (left, too);
-    `request_id` of the invocation.
-    """
+    """The result for a message: sent, left (in the queue) or failed (left, too); `request_id` of the invocation."""
 
     message_id: str
     what: str
@@ -160,12 +155,9 @@ def redrive_queue(
     attempts_max: int,
     messages_max: int,
     wait_s: int = 1,
-    parked: str | None = None,
-    may_go_on: Callable[[], bool] = lambda: True,
 ) -> Iterator[Redriven]:
     """Receive messages, invoke with each, and delete those that Lambda took; `send` returns the request id, None: a dry
-    run. `parked`: the URL of the queue to which a message goes that would be left. It is none of the `messages_max`, so
-    that hopeless ones do not keep others waiting: `may_go_on` ends the pass.
+    run.
 
     Raises the errors of `sqs`. A message is deleted only after Lambda has its event, so it may be sent twice: both
     invocations are the same run.
@@ -173,50 +165,33 @@ def redrive_queue(
     left: dict[str, str] = {}
     try:
         seen = 0
-        while seen < messages_max and may_go_on():
+        while seen < messages_max:
             wanted = min(_BATCH_MAX, messages_max - seen)
             messages = sqs.receive_message(
                 QueueUrl=url,
                 MaxNumberOfMessages=wanted,
-                MessageAttributeNames=[_ERROR, _FIRST_ID],
+                MessageAttributeNames=[_ERROR],
                 VisibilityTimeout=_HIDDEN_S,
                 WaitTimeSeconds=wait_s,
             ).get("Messages", ())
             if not messages:
                 return
+            seen += len(messages)
             for message in messages:
                 left[message["MessageId"]] = message["ReceiptHandle"]
-            for message in messages:
                 one = _redriven(message, send, attempts_max)
-                if one.what == "left" and send is not None and parked is not None:
-                    one = _parked(sqs, parked, message, one)
-                if one.what in ("sent", "parked") and send is not None:
-                    sqs.delete_message(QueueUrl=url, ReceiptHandle=left.pop(message["MessageId"]))
-                seen += one.what != "parked"
+                if one.what == "sent" and send is not None:
+                    sqs.delete_message(QueueUrl=url, ReceiptHandle=left.pop(one.message_id))
                 yield one
     finally:
         for handle in left.values():
             sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
 
 
-def _parked(sqs: Any, url: str, message: Mapping[str, Any], one: Redriven) -> Redriven:  # noqa: ANN401
-    """Copy a message into the other queue; it stays where it is if that is not possible."""
-    attributes = {
-        **message.get("MessageAttributes", {}),
-        _FIRST_ID: {"DataType": "String", "StringValue": one.message_id},
-    }
-    try:
-        sqs.send_message(QueueUrl=url, MessageBody=message["Body"], MessageAttributes=attributes)
-    except (BotoCoreError, ClientError) as error:  # such as one as large as SQS allows, without the attribute
-        return replace(one, reason=f"{one.reason}; it could not be set aside: {error}")
-    return replace(one, what="parked")
-
-
 def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] | None, attempts_max: int) -> Redriven:
-    attributes = message.get("MessageAttributes", {})
-    name = str(attributes.get(_FIRST_ID, {}).get("StringValue") or message["MessageId"])
+    name = message["MessageId"]
     try:
-        is_dead_letter = _ERROR in attributes
+        is_dead_letter = _ERROR in message.get("MessageAttributes", {})
         replay = replay_of(message["Body"], name, is_dead_letter=is_dead_letter)
     except (ValueError, KeyError, TypeError) as error:
         return Redriven(name, "left", f"it cannot be read: {error!r}", None)

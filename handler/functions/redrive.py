@@ -21,7 +21,7 @@ from handler.functions.failure_queue import NotTakenError, redrive_queue
 from handler.input_errors import validated
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 __all__ = ["lambda_handler", "redrive"]
 
 _MESSAGES_MAX: Final = 100
-_RESERVE_MS: Final = 60_000
-"""Ten messages with a slow queue and a slow Lambda."""
 _CONFIG: Final = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
 
 
@@ -40,24 +38,23 @@ class _Settings(BaseModel):
 
     queue: str = Field(alias="SOAL_REDRIVE_QUEUE")
     function: str = Field(alias="SOAL_REDRIVE_FUNCTION")
-    parked: str | None = Field(default=None, alias="SOAL_REDRIVE_PARKED")
     attempts_max: Annotated[int, Field(ge=1, le=100)] = Field(alias="SOAL_REDRIVE_ATTEMPTS")
 
 
 @observability.metrics.log_metrics
 @observability.logger.inject_lambda_context(clear_state=True)
-def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
+def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
     """Go through the failure queue once; the event is ignored."""
-    done = redrive(os.environ, may_go_on=lambda: context.get_remaining_time_in_millis() > _RESERVE_MS)
-    counts = {what: sum(one.what == what for one in done) for what in ("sent", "left", "parked", "failed")}
+    done = redrive(os.environ)
+    counts = {what: sum(one.what == what for one in done) for what in ("sent", "left", "failed")}
     observability.metrics.add_metric("Redriven", MetricUnit.Count, counts["sent"])
     for one in done:
         observability.logger.info("%s: %s", one.what, one.reason or "invoked again", **asdict(one))
     return counts
 
 
-def redrive(environment: Mapping[str, str], may_go_on: Callable[[], bool] = lambda: True) -> tuple[Redriven, ...]:
-    """Invoke with a hundred messages of the queue at most, and set those aside that can only end in the same way.
+def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
+    """Receive a hundred messages of the queue at most, and invoke with those that may end in another way.
 
     Raises `InputError` for a wrong setting, and boto3's errors if the queue does not answer.
     """
@@ -80,7 +77,5 @@ def redrive(environment: Mapping[str, str], may_go_on: Callable[[], bool] = lamb
             send,
             attempts_max=settings.attempts_max,
             messages_max=_MESSAGES_MAX,
-            parked=settings.parked,
-            may_go_on=may_go_on,
         )
     )

@@ -32,8 +32,6 @@ _LOGGED_MAX: Final = 16 * 1024 * 1024
 _MASKING_MAX_S: Final = 30.0
 """Of CPU time, in a run: 16 MiB of ordinary lines take a part of it, lines that are made to be slow much more."""
 _WITHHELD: Final = "(withheld: the job's lines took too long to be searched for secrets)"
-_OURS: Final = "soal"
-"""The namespace that alarms and the sweeper have, whatever the function's own is."""
 _SERVICES: Final = "aws/"
 """The namespaces of AWS's own metrics."""
 _JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
@@ -44,7 +42,7 @@ class JobLog:
     """Takes the bytes of a stream apart into lines.
 
     `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format whose
-    namespaces are the job's own: neither SoAL's, nor `namespace`, which is the handler's, nor AWS's.
+    namespaces are the job's own: neither `namespace`, which is the handler's, nor one of AWS.
     After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
     metrics and the tail continue. After `masking_max_s` of `cpu` time, lines and metrics are withheld, too, and long
     lines of the tail.
@@ -181,7 +179,7 @@ class JobLog:
         return all(isinstance(name, str) and self._is_of_job(name.strip().casefold()) for name in names)
 
     def _is_of_job(self, name: str) -> bool:
-        return name not in (_OURS, self._namespace.casefold()) and not name.startswith(_SERVICES)
+        return name != self._namespace.casefold() and not name.startswith(_SERVICES)
 
     def _remember(self, line: bytes, text: str) -> None:
         """Keep the line for the tail, except Java's stack frames: the log has them, and the causes are worth more."""

@@ -57,7 +57,7 @@ def test_what_one_asks_for_is_watched_too(plain: Synthesised, full: Synthesised)
     (jobs,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Triggers"))
     (redrive,) = (name for name in full.of_type("Lambda::Function") if name.startswith("Redrive"))
 
-    assert more.keys() == {"JobQueueAge", "RedriveErrors", "FailuresParked", "NewVersionFails"}
+    assert more.keys() == {"JobQueueAge", "RedriveErrors", "NewVersionFails"}
     age = more["JobQueueAge"]
     assert (age["MetricName"], age["Threshold"]) == ("ApproximateAgeOfOldestMessage", 360 * 60)
     assert age["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [jobs, "QueueName"]}}]

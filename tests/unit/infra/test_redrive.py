@@ -42,21 +42,12 @@ def test_its_settings_name_queue_alias_and_bound(full: Synthesised) -> None:
     assert "SW_CHECKPOINT_BUCKET" not in variables
 
 
-def test_hopeless_messages_go_to_a_queue_of_their_own(full: Synthesised) -> None:
-    """The function may send to it, and to no other; it may not read it."""
-    (queue,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Redrive"))
-    variables = full.resolved(function(full)["Environment"]["Variables"])
-    assert _Settings.model_validate(variables).parked == queue.lower()
-    sending = [one for one in full.access("RedriveAgainRole").statements if "sqs:SendMessage" in one.actions]
-    assert [(one.sid, one.actions) for one in sending] == [("ParkFailures", ("sqs:SendMessage",))]
-
-
 def test_it_takes_failures_invokes_the_alias_and_no_more(full: Synthesised) -> None:
     """No bucket, no other queue, no other function."""
     access = full.access("RedriveAgainRole")
     actions = {action for statement in access.statements for action in statement.actions}
     assert actions == {
-        *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:SendMessage"),
+        *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"),
         *("lambda:InvokeFunction", "kms:Decrypt", "kms:GenerateDataKey", "logs:CreateLogStream", "logs:PutLogEvents"),
         *("xray:PutTelemetryRecords", "xray:PutTraceSegments"),
     }

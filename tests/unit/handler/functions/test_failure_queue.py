@@ -185,27 +185,6 @@ def test_a_dry_run_sends_nothing_and_removes_nothing() -> None:
     assert (told.exit_code, queue.visible()) == (0, 1)
 
 
-@pytest.mark.usefixtures("amazon")
-def test_a_message_that_was_set_aside_keeps_the_id_of_its_run() -> None:
-    """After a cure it is redriven from there as the same run; SQS has given it another id."""
-    queue = Queue("[" * 400 + "]" * 400)
-    parked = queue.sqs.create_queue(QueueName="parked")["QueueUrl"]
-    (one,) = redrive_queue(queue.sqs, queue.url, queue.send, attempts_max=3, messages_max=1, wait_s=0, parked=parked)
-    assert (one.what, queue.visible()) == ("parked", 0)
-    (again,) = redrive_queue(queue.sqs, parked, queue.send, attempts_max=3, messages_max=1, wait_s=0)
-    assert (again.what, again.message_id) == ("left", one.message_id)
-
-
-@pytest.mark.usefixtures("amazon")
-def test_a_message_that_cannot_be_set_aside_stays() -> None:
-    """Nothing is deleted before the other queue has it."""
-    queue = Queue('{"requestContext": {}, "requestPayload": {}}')
-    wrong = f"{queue.url}-that-is-not-there"
-    (one,) = redrive_queue(queue.sqs, queue.url, queue.send, attempts_max=3, messages_max=1, wait_s=0, parked=wrong)
-    assert (one.what, queue.visible()) == ("left", 1)
-    assert "could not be set aside" in str(one.reason)
-
-
 def test_the_event_of_a_failed_execution_is_redriven_as_the_same_run_and_counted() -> None:
     """Lambda puts it into the dead-letter queue as it was; a token names the run, and each redrive is one more."""
     event = {"script": "s3://scripts/job.py", "clientToken": "t"}

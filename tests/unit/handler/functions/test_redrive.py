@@ -53,27 +53,6 @@ def test_what_lambda_does_not_take_stays() -> None:
     assert "FunctionName" in str(one.reason)
 
 
-def test_a_good_message_behind_hopeless_ones_is_sent_in_one_pass() -> None:
-    """They are set aside, where they can be read, and are none of the hundred of a pass."""
-    make_function()
-    sqs = boto3.client("sqs")
-    failures = sqs.create_queue(QueueName="failures")["QueueUrl"]
-    parked = sqs.create_queue(QueueName="parked")["QueueUrl"]
-    hopeless = json.dumps({"requestContext": {}, "requestPayload": {}})
-    for _ in range(12):
-        entries: Any = [{"Id": str(one), "MessageBody": hopeless} for one in range(10)]
-        sqs.send_message_batch(QueueUrl=failures, Entries=entries)
-    done = redrive(environment(SOAL_REDRIVE_PARKED=parked))
-    assert sorted(one.what for one in done) == [*["parked"] * 120, "sent"]
-    found = sqs.get_queue_attributes(QueueUrl=parked, AttributeNames=["All"])["Attributes"]
-    assert found["ApproximateNumberOfMessages"] == "120"
-
-
-def test_a_pass_ends_when_its_time_does() -> None:
-    """Messages that it has not received stay as they are."""
-    assert redrive(environment(), lambda: False) == ()
-
-
 def test_a_wrong_setting_is_named() -> None:
     """Without a bound nothing is invoked."""
     with pytest.raises(InputError, match="SOAL_REDRIVE_ATTEMPTS"):

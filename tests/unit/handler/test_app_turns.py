@@ -150,6 +150,17 @@ def test_a_write_that_only_the_job_s_process_noted_stays_unsettled(
     assert any("does not count as completed" in warning for warning in result.warnings)
 
 
+def test_a_script_that_does_nothing_completes_no_turn_of_another_script(world: World) -> None:
+    """A job is bound to its script: an event cannot run another one under its name."""
+    turns = json.dumps({"table": {"Ingestion": {"script": "s3://scripts/ingestion.py"}}})
+    event = {"script": "s3://scripts/nothing.py", "coordination": {"lock.name": "table", "name": "Ingestion"}}
+    error = world.handle(event, SOAL_TURNS=turns).error
+
+    assert error is not None
+    assert (error.field, world.command) == ("coordination", None)
+    assert named(world.tmp.name).read("table") is None
+
+
 def test_an_event_acts_for_no_other_job_and_changes_no_order(world: World) -> None:
     """Another job's name, another lock, no predecessor, an invented one, a lease of a day: the lock hears of none."""
     after = {"script": EVENT["script"], "predecessor": "Ingestion"}

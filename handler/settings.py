@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from handler.input_errors import InputError, validated
 from handler.module_names import check_file
+from handler.request.turns import DeclaredTurn, declared_turns
 from handler.secrets import SecretReference, parse_references
 from handler.spark.missing_dependencies import Variant
 from handler.spark_settings.checked import Permit, check_own_conf
@@ -118,6 +119,8 @@ class HandlerSettings(BaseModel):
     secrets: Annotated[dict[str, SecretReference], BeforeValidator(parse_references)] = Field(
         alias="SOAL_SECRETS", default_factory=dict
     )
+    turns: Annotated[tuple[DeclaredTurn, ...], BeforeValidator(declared_turns)] = Field(alias="SOAL_TURNS", default=())
+    """The turns of the jobs at their locks; an event names one of them at most."""
     endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL_S3", default=None)
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)
@@ -141,6 +144,9 @@ class HandlerSettings(BaseModel):
             self.script_folder  # noqa: B018 - parsed to be refused here
             variable = "SOAL_ENTRY_POINT" if self.entry_point is not None else "SPARK_SCRIPT"
             self.script  # noqa: B018 - as above
+            variable = "SOAL_TURNS"
+            for turn in self.turns:
+                self._at(turn.script)
         except ValueError as error:
             raise InputError(variable, str(error)) from None
         return self
@@ -156,8 +162,19 @@ class HandlerSettings(BaseModel):
         if self.entry_point is not None:
             return script_location(self.entry_point)
         if self.spark_script is not None:
-            return script_location(f"{self.script_folder}/{self.spark_script.lstrip('/')}")
+            return self._at(self.spark_script)
         return None
+
+    def turns_of(self, script: Location) -> tuple[DeclaredTurn, ...]:
+        """Return the turns that are declared for a script."""
+        return tuple(turn for turn in self.turns if self._at(turn.script) == script)
+
+    def _at(self, script: str) -> Location:
+        if "://" in script:
+            return script_location(script)
+        if self.script_folder is None:
+            raise ValueError(f"{script!r} is a key below SCRIPT_BUCKET, which is not set; name s3://bucket/key.py")
+        return script_location(f"{self.script_folder}/{script.lstrip('/')}")
 
     @property
     def script_folder(self) -> Location | None:

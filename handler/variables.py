@@ -196,6 +196,13 @@ VARIABLES: Final = (
         key="secrets",
     ),
     Variable(
+        "SOAL_TURNS",
+        "JSON object: lock to its jobs, each with its script and its keys",
+        "which script is which job of a lock, and in which order they take turns; an event names one of them at most",
+        (Reader.JOB,),
+        key="turns",
+    ),
+    Variable(
         "SW_LOCKS",
         "s3://bucket/prefix, dynamodb://table or zookeeper://host:port/path",
         "where jobs take their turns that name no `job.coordinator.backend`; not set: the checkpoint bucket",

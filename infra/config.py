@@ -67,6 +67,15 @@ def _mapping(value: object) -> object:
         raise ValueError('must be a JSON object, as {"TABLE": "s3a://lake/t"}') from None
 
 
+def _turns(value: object) -> object:
+    locks = _mapping(value)
+    for lock, jobs in locks.items() if isinstance(locks, dict) else ():
+        for job, keys in jobs.items() if isinstance(jobs, dict) else ():
+            if isinstance(keys, dict) and "script" not in keys:
+                raise ValueError(f"{lock}.{job} has no script; name the one that is this job, by its key below scripts")
+    return locks
+
+
 def _patterns(value: object) -> object:
     """Take blanks and lines for separators: a pattern of values may hold a comma."""
     return value.split() if isinstance(value, str) else value
@@ -175,6 +184,9 @@ class Config(BaseModel):
     versions of documents stay."""
     coordination: Literal["s3", "dynamodb"] = "s3"
     """Where jobs take their turns: in the checkpoint bucket, or in a DynamoDB table that the stack makes for it."""
+    turns: Annotated[dict[str, dict[str, dict[str, str]]], BeforeValidator(_turns)] = Field(default_factory=dict)
+    """The jobs that take turns: lock to job to its `script`, a key below `scripts`, and its `predecessor` and other
+    keys."""
     kms: bool = False
     """A key of the stack's own for its buckets, queues, topic and logs, instead of those of the services."""
     data_kms_key_arns: Annotated[tuple[KeyArn, ...], _Words] = ()

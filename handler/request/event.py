@@ -21,10 +21,9 @@ from handler.module_names import stored_name
 from handler.request.event_fields import LABEL, PY_FILES_MAX, FlatDocument, NestedDocument, py_file
 from handler.request.submit_parameters import parse_submit_parameters
 from handler.request.trigger import Trigger, recognise
+from handler.request.turns import turn_of
 from handler.settings import script_location
 from handler.spark_settings.checked import check_conf
-from safewriter.coordination.configuration import PREFIX, Configuration
-from safewriter.errors import SettingError
 from safewriter.objects import Location
 
 if TYPE_CHECKING:
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
     from handler.request.event_fields import Common
     from handler.settings import HandlerSettings
+    from safewriter.coordination import Configuration
 
 __all__ = ["Request", "parse_event"]
 
@@ -163,7 +163,9 @@ def _request(
         name=common.name or _name(submit.name, path),
         tags=common.tags,
         accept_changed_script=common.accept_changed_script,
-        coordination=_coordination(common.coordination, _below(path, "coordination")),
+        coordination=turn_of(
+            entry_point, settings.turns_of(entry_point), common.coordination, _below(path, "coordination")
+        ),
         warnings=tuple(
             f"{to_camel(name)} has a meaning for EMR Serverless only; it was not used"
             for name in _CLOUD_ONLY
@@ -182,22 +184,6 @@ def _conf(
             _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
         )
     return {**given, **in_parameters}
-
-
-def _coordination(fields: Mapping[str, str] | None, path: str) -> Configuration | None:
-    if fields is None:
-        return None
-    keys = {key if key.startswith(PREFIX) else PREFIX + key: value for key, value in fields.items()}
-    for key in fields:
-        if key.startswith(PREFIX) and key.removeprefix(PREFIX) in fields:
-            raise InputError(f"{path}.{key}", "stands here with its prefix and without; keep one of the two")
-    try:
-        configuration = Configuration.from_mapping(keys)
-    except SettingError as error:
-        raise InputError(f"{path}.{error.name}", error.problem) from None
-    if configuration.backend:
-        raise InputError(f"{path}.{PREFIX}backend", "is the function's to say; set SW_LOCKS for the function")
-    return configuration
 
 
 def _in_parameters(uri: str, path: str) -> str:
@@ -244,7 +230,12 @@ def _triggered(trigger: Trigger, settings: HandlerSettings) -> Request:
             "is missing, and the function names no script for events like this one; add it to the event, or set"
             " SOAL_ENTRY_POINT=s3://bucket/script.py for the function",
         )
-    return Request(entry_point=settings.script, event_key=trigger.run_key(settings.function_name), trigger=trigger)
+    return Request(
+        entry_point=settings.script,
+        event_key=trigger.run_key(settings.function_name),
+        trigger=trigger,
+        coordination=turn_of(settings.script, settings.turns_of(settings.script), None, "coordination"),
+    )
 
 
 def _below(prefix: str, name: str) -> str:

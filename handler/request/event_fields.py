@@ -100,8 +100,9 @@ class Common(BaseModel):
     are skipped, and the rest is the new script's.
     """
     coordination: dict[str, str] | None = None
-    """The job's turn: the keys `job.coordinator.…`, which may leave that prefix out. The handler takes the turn before
-    the job, and gives it back once the job's writes are settled.
+    """The job's turn, one of those that the function declares for the script (`SOAL_TURNS`): `lock.name` and `name`,
+    with or without the prefix `job.coordinator.`. Other keys may only say what is declared. The handler takes the turn
+    before the job, and gives it back once the job's writes are settled.
     """
     application_id: str | None = None
     """EMR Serverless only; ignored with a warning."""

@@ -23,10 +23,6 @@ __all__ = ["JobTurn", "held"]
 
 _LEFT_SHARE: Final = 4
 """The handler ends its job when less than this part of the lease is left, 1/4; a renewal begins with nearly half."""
-_LEASE_MIN_S: Final = 25
-"""A job is dead about 11 s after that: a beat without an answer takes 6 s, and SIGTERM is followed by SIGKILL after 5.
-Until the lease has ended there are 1/4 of it, and the fifth that the holder keeps as its margin.
-"""
 
 
 class JobTurn:
@@ -83,11 +79,6 @@ def held(
     if configuration is None:
         yield JobTurn(None)
         return
-    if configuration.lease_s < _LEASE_MIN_S:
-        raise InputError(
-            f"coordination.{PREFIX}lease.seconds",
-            f"{configuration.lease_s:g} is not enough: to end a job that loses its turn takes up to {_LEASE_MIN_S} s",
-        )
     coordinator = _opened(configuration, run, lambda: schedule.left_ms(schedule.begin_by_ms) > 0)
     turn = JobTurn(coordinator)
     try:
@@ -109,14 +100,13 @@ def _lock(coordinator: JobCoordinator) -> None:
     try:
         coordinator.lock()
     except SettingError as error:
-        if error.name == f"{PREFIX}backend":
-            raise _of_the_function(error) from None
-        raise InputError(f"coordination.{error.name}", error.problem) from None
+        raise _of_the_function(error) from None
     except UnsupportedError as error:
         raise InputError("SW_LOCKS", str(error)) from None
 
 
 def _of_the_function(error: SettingError) -> InputError:
-    """The event cannot name the lock service, so an error of it is one of the function's setting."""
-    name = "SW_LOCKS" if error.name == f"{PREFIX}backend" else error.name
-    return InputError(name, error.problem)
+    """The event names neither the lock service nor the order, so an error of them is one of the function's setting."""
+    if error.name.startswith(PREFIX) and error.name != f"{PREFIX}backend":
+        return InputError("SOAL_TURNS", f"{error.name} {error.problem}")
+    return InputError("SW_LOCKS" if error.name == f"{PREFIX}backend" else error.name, error.problem)

@@ -17,8 +17,18 @@ from safewriter.coordination import probe
 from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.configuration import OnBlocked
 from safewriter.coordination.order import check_startable, obstacle
-from safewriter.coordination.record import End, Record
-from safewriter.coordination.transitions import end, goes_first, grant, has_completed, join, leave, next_waiter, renew
+from safewriter.coordination.record import QUEUE_MAX, End, Record
+from safewriter.coordination.transitions import (
+    end,
+    goes_first,
+    grant,
+    has_completed,
+    join,
+    leave,
+    next_waiter,
+    noted,
+    renew,
+)
 from safewriter.deadline import epoch_ms
 from safewriter.errors import TurnBlockedError, TurnSkippedError
 from safewriter.objects.store import StoreError
@@ -38,6 +48,7 @@ _CLAIM_POLLS: Final = 6
 most; if it lives, it joins again.
 """
 _CLAIM_MAX_S: Final = 60.0
+_SEEN_AGAIN_MS: Final = 86_400_000
 _ATTEMPTS: Final = 10
 """Attempts in one poll, while others change the record."""
 
@@ -189,14 +200,16 @@ class Acquirer:
 
     def _note(self, record: Record, stored: Stored | None) -> None:
         """Note the order of a job that never waits, so that a ring which nobody can start is seen, and its probe."""
-        name = self.configuration.job
-        noted = record.with_job(name, record.job(name).ordered_by(self.configuration))
-        if stored is None or noted != stored.record:
-            self.backend.write(noted, stored)
+        name, now_ms = self.configuration.job, epoch_ms()
+        changed = noted(record, self.configuration, now_ms)
+        # Once a day also that it asks: a job that the record forgets would come to a turn that the order denies it.
+        if stored is None or changed != stored.record or now_ms - stored.record.job(name).seen_ms > _SEEN_AGAIN_MS:
+            self.backend.write(changed, stored)
 
     def _waiting(self, record: Record, stored: Stored | None) -> Record | None:
         """Return the change that a waiter makes: it joins the queue, and notes a dead holder's end, or its probe."""
-        if any(waiter.nonce == self.nonce for waiter in record.queue):
+        is_waiting = any(waiter.nonce == self.nonce for waiter in record.queue)
+        if is_waiting or len(record.queue) >= QUEUE_MAX:  # a full queue is asked without a place in it
             return None if stored is not None and record == stored.record else record
         return join(record, self.configuration, self.nonce, epoch_ms())
 

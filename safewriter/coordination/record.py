@@ -20,11 +20,29 @@ if TYPE_CHECKING:
 
     from safewriter.coordination.configuration import Configuration
 
-__all__ = ["HISTORY_MAX", "RUNS_MAX", "End", "Holder", "Job", "OpenWrite", "PastTurn", "Record", "Waiter"]
+__all__ = [
+    "HISTORY_MAX",
+    "JOBS_MAX",
+    "QUEUE_MAX",
+    "RUNS_MAX",
+    "UNSEEN_MAX_MS",
+    "End",
+    "Holder",
+    "Job",
+    "OpenWrite",
+    "PastTurn",
+    "Record",
+    "Waiter",
+]
 
 SCHEMA_VERSION: Final = 1
 HISTORY_MAX: Final = 100
 RUNS_MAX: Final = 50
+JOBS_MAX: Final = 50
+"""With `RUNS_MAX`, `HISTORY_MAX` and `QUEUE_MAX`, so much that the record fits into an item of DynamoDB, 400 KB."""
+QUEUE_MAX: Final = 200
+UNSEEN_MAX_MS: Final = 90 * 86_400_000
+"""A job that has asked for no turn for so long leaves the record, by the clocks of those who ask."""
 
 
 class End(StrEnum):
@@ -107,6 +125,8 @@ class Job:
     turns: int = 0
     runs: tuple[str, ...] = ()
     """The last runs that completed a turn, for those of a handler: a second delivery of one does not count."""
+    seen_ms: int = field(default=0, compare=False)
+    """When it asked for a turn last, by its wall clock; 0: a record of before does not say."""
 
     def ordered_by(self, configuration: Configuration) -> Job:
         """Return the job with the order that a configuration asks for."""

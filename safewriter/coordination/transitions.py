@@ -9,8 +9,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from safewriter.coordination.configuration import PREFIX
 from safewriter.coordination.order import obstacle
-from safewriter.coordination.record import HISTORY_MAX, RUNS_MAX, End, Holder, PastTurn, Waiter
+from safewriter.coordination.record import (
+    HISTORY_MAX,
+    JOBS_MAX,
+    RUNS_MAX,
+    UNSEEN_MAX_MS,
+    End,
+    Holder,
+    PastTurn,
+    Waiter,
+)
+from safewriter.errors import SettingError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -27,6 +38,7 @@ __all__ = [
     "join",
     "leave",
     "next_waiter",
+    "noted",
     "open_write",
     "renew",
     "with_token",
@@ -35,12 +47,41 @@ __all__ = [
 _COMPLETING: Final = (End.COMPLETED, End.NOTHING)
 
 
+def noted(record: Record, configuration: Configuration, now_ms: int) -> Record:
+    """Note a job's order, and that it has asked. Jobs that nobody has seen for long leave the record before.
+
+    Raises `SettingError` if there are as many others as a record holds.
+    """
+    kept = _without_unseen(record, configuration.job, now_ms)
+    if configuration.job not in kept.jobs and len(kept.jobs) >= JOBS_MAX:
+        raise SettingError(
+            f"{PREFIX}name",
+            f"{configuration.job!r} is one too many: {record.lock} has {JOBS_MAX} jobs. Give a job the same name in"
+            " all its runs; one that asks no more leaves the record after 90 days",
+        )
+    job = kept.job(configuration.job).ordered_by(configuration)
+    return kept.with_job(configuration.job, replace(job, seen_ms=now_ms))
+
+
+def _without_unseen(record: Record, asking: str, now_ms: int) -> Record:
+    """Keep the jobs that were seen, those that ask, wait or hold the lock, and whatever goes before one of them."""
+    jobs = {name: replace(job, seen_ms=job.seen_ms or now_ms) for name, job in record.jobs.items()}
+    kept = {name for name, job in jobs.items() if now_ms - job.seen_ms <= UNSEEN_MAX_MS}
+    kept |= {asking, *(waiter.job for waiter in record.queue)}
+    kept |= set() if record.holder is None else {record.holder.job}
+    for name in tuple(kept):
+        before = record.job(name).predecessor
+        while before is not None and before not in kept:
+            kept.add(before)
+            before = record.job(before).predecessor
+    return replace(record, jobs={name: job for name, job in jobs.items() if name in kept})
+
+
 def join(record: Record, configuration: Configuration, nonce: str, now_ms: int) -> Record:
     """Let a job wait: at the end of the queue, with the next ticket."""
     waiter = Waiter(configuration.job, nonce, record.tickets + 1, now_ms, configuration.poll_s)
-    job = record.job(configuration.job).ordered_by(configuration)
     return replace(
-        record.with_job(configuration.job, job), tickets=waiter.ticket, queue=(*leave(record, nonce).queue, waiter)
+        noted(record, configuration, now_ms), tickets=waiter.ticket, queue=(*leave(record, nonce).queue, waiter)
     )
 
 
@@ -81,8 +122,8 @@ def grant(
     holder = Holder(configuration.job, nonce, record.token + 1, configuration.lease_s, now_ms, run, repeats=repeats)
     granted = replace(leave(record, nonce), holder=holder)
     if not repeats:
-        job = record.job(configuration.job).ordered_by(configuration)
-        granted = granted.with_job(configuration.job, replace(job, is_done=False))
+        granted = noted(granted, configuration, now_ms)
+        granted = granted.with_job(configuration.job, replace(granted.job(configuration.job), is_done=False))
     return with_token(granted, holder.token)
 
 

@@ -42,9 +42,12 @@ def test_python_compiles_and_its_imports_exist(document: str, text: str) -> None
 
 @pytest.mark.parametrize(("document", "text"), blocks("json"))
 def test_a_json_block_is_an_event_that_is_accepted(document: str, text: str, tmp_path: Path) -> None:
-    """The README's event is one."""
+    """The README's event is one; the function declares the turns that the guide shows."""
     (tmp_path / "jars").mkdir()
-    settings = read_settings({"SW_CHECKPOINT_BUCKET": "soal-checkpoints", "SOAL_HOME": str(tmp_path)})
+    (turns,) = (shown for name, shown in blocks("text") if name == "coordination.md" and shown.startswith("{"))
+    declared = turns.replace('"script": "', '"script": "s3://scripts/')
+    variables = {"SW_CHECKPOINT_BUCKET": "soal-checkpoints", "SOAL_HOME": str(tmp_path), "SOAL_TURNS": declared}
+    settings = read_settings(variables)
     assert parse_event(json.loads(text), settings) is not None, document
 
 

@@ -181,7 +181,8 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
         s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=SCRIPT.encode())
         s3.observer().put_object(Bucket=SCRIPTS, Key="ice.py", Body=ICE_SCRIPT.encode())
         s3.observer().put_object(Bucket=SCRIPTS, Key="snapshot.py", Body=SNAPSHOT_SCRIPT.encode())
-        variables = {**environment(s3, JOB), **with_catalog(catalog.uri)}
+        turns = json.dumps({"ice": {"ice": {"script": f"s3://{SCRIPTS}/ice.py"}}})
+        variables = {**environment(s3, JOB), **with_catalog(catalog.uri), "SOAL_TURNS": turns}
         # Building a snapshot needs PyArrow, which the slim variant does not have.
         with LambdaEmulator(variables, timeout_s=250, memory_mb=1536, python=Path(sys.executable)) as emulator:
             emulator.invoke(event)

@@ -12,7 +12,7 @@ from handler.process.child import Stop
 from safewriter.coordination import Configuration
 from safewriter.coordination.backends.memory import named
 from safewriter.coordination.record import End, OpenWrite, Record
-from safewriter.coordination.transitions import end, grant, open_write
+from safewriter.coordination.transitions import end, grant, join, open_write
 from tests.unit.handler.world import EVENT, UNKNOWN, World
 
 if TYPE_CHECKING:
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 LOCK = {"lock.name": "table", "name": "Mutation"}
 INGESTION = Configuration(lock="table", job="Ingestion")
-AFTER = {**LOCK, "predecessor": "Ingestion", "on.blocked": "raise"}
+FREE = {"script": EVENT["script"]}
+AFTER = {**FREE, "predecessor": "Ingestion", "on.blocked": "raise"}
 
 
 @pytest.fixture
@@ -29,8 +30,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
     return World(tmp_path)
 
 
-def handled(world: World, **coordination: str) -> Any:
-    return world.handle({**EVENT, "coordination": coordination})
+def handled(world: World, declared: dict[str, Any] = FREE, coordination: dict[str, str] | None = LOCK) -> Any:
+    turns = json.dumps({"table": {"Mutation": declared, "Ingestion": {"script": "s3://scripts/ingestion.py"}}})
+    event = EVENT if coordination is None else {**EVENT, "coordination": coordination}
+    return world.handle(event, SOAL_TURNS=turns)
 
 
 def record(world: World) -> Record:
@@ -41,7 +44,7 @@ def record(world: World) -> Record:
 
 def test_a_job_has_its_turn_while_it_runs_and_completes_it(world: World) -> None:
     """Its process is told of the turn; afterwards the lock is free, and its history names the run."""
-    result = handled(world, **LOCK)
+    result = handled(world)
 
     assert result.state == "SUCCESS"
     assert world.command is not None
@@ -56,7 +59,7 @@ def test_a_second_delivery_takes_no_successor_s_turn(world: World) -> None:
     """Its job runs under the lock, whatever the order says, and the turn does not count."""
     named(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
     for _ in range(2):
-        assert handled(world, **AFTER).state == "SUCCESS"
+        assert handled(world, AFTER).state == "SUCCESS"
 
     assert [past.end for past in record(world).history] == [End.COMPLETED, End.COMPLETED, End.REPEATED]
     assert record(world).completions == 2
@@ -70,7 +73,7 @@ def test_a_lock_service_that_cannot_be_opened_is_an_error_of_the_function(
 ) -> None:
     """By the variable's name: no event may name the service."""
     monkeypatch.setenv("SW_LOCKS", locks)
-    error = handled(world, **LOCK).error
+    error = handled(world).error
     assert error is not None
     assert (error.field, problem in error.message, world.command) == ("SW_LOCKS", True, None)
 
@@ -95,7 +98,7 @@ def test_a_job_that_does_not_succeed_completes_no_turn(world: World, end: Any, r
     """Its successors wait until it has done its turn again."""
     world.end, world.reports = end or world.end, reports or world.reports
 
-    assert handled(world, **LOCK).state != "SUCCESS"
+    assert handled(world).state != "SUCCESS"
     assert [past.end for past in record(world).history] == [End.FAILED]
 
 
@@ -103,13 +106,13 @@ def test_an_error_of_the_handler_gives_the_turn_back(world: World) -> None:
     """The lock need not wait for its lease."""
     world.fails = RuntimeError("broken")
 
-    assert handled(world, **LOCK).state == "FAILED"
+    assert handled(world).state == "FAILED"
     assert record(world).holder is None
 
 
 def test_a_job_that_the_order_blocks_is_not_started(world: World) -> None:
     """The event may be tried again later; the error says which job has to go first."""
-    result = handled(world, **AFTER)
+    result = handled(world, AFTER)
 
     assert (result.state, exit_status(result), world.command) == ("FAILED", 75, None)
     assert "Ingestion has not completed a turn" in result.state_details
@@ -117,7 +120,7 @@ def test_a_job_that_the_order_blocks_is_not_started(world: World) -> None:
 
 def test_a_job_that_is_to_skip_its_turn_ends_well(world: World) -> None:
     """Lambda counts no failure, and the document says that nothing was done."""
-    result = handled(world, **{**AFTER, "on.blocked": "skip"})
+    result = handled(world, {**AFTER, "on.blocked": "skip"})
 
     assert (result.state, exit_status(result), result.error, world.command) == ("SKIPPED", 0, None, None)
     assert "the job was not started" in result.state_details
@@ -140,35 +143,67 @@ def test_a_write_that_only_the_job_s_process_noted_stays_unsettled(
 
     monkeypatch.setattr(world, "supervise", note)
     monkeypatch.setattr("safewriter.objects.s3.open_store", lambda _: world.store)
-    result = handled(world, **LOCK)
+    result = handled(world)
 
     assert record(world).unsettled == (write,)
     assert [past.end for past in record(world).history] == [End.FAILED]
     assert any("does not count as completed" in warning for warning in result.warnings)
 
 
-@pytest.mark.parametrize(
-    ("coordination", "field"),
-    [
-        ({"name": "Mutation"}, "coordination.job.coordinator.lock.name"),
-        ({**LOCK, "predecessor": "Mutation"}, "coordination.job.coordinator.predecessor"),
-        ({**LOCK, "mode": "loose"}, "coordination.job.coordinator.mode"),
-        ({}, "coordination.job.coordinator.lock.name"),
-        ({**LOCK, "job.coordinator.name": "Other"}, "coordination.job.coordinator.name"),
-        ({**LOCK, "lease.seconds": "24"}, "coordination.job.coordinator.lease.seconds"),
-        ({**LOCK, "colour": "red"}, "coordination.job.coordinator.colour"),
-        ({**LOCK, "job.coordinator.backend": "s3://mine"}, "coordination.job.coordinator.backend"),
-    ],
-)
-def test_a_coordination_that_cannot_be_is_refused_by_its_key(
-    world: World, coordination: dict[str, str], field: str
-) -> None:
-    """Nothing was locked, and no job started."""
-    result = handled(world, **coordination)
+def test_a_script_that_does_nothing_completes_no_turn_of_another_script(world: World) -> None:
+    """A job is bound to its script: an event cannot run another one under its name."""
+    turns = json.dumps({"table": {"Ingestion": {"script": "s3://scripts/ingestion.py"}}})
+    event = {"script": "s3://scripts/nothing.py", "coordination": {"lock.name": "table", "name": "Ingestion"}}
+    error = world.handle(event, SOAL_TURNS=turns).error
 
-    assert result.error is not None
-    assert (result.error.field, exit_status(result), world.command) == (field, 2, None)
+    assert error is not None
+    assert (error.field, world.command) == ("coordination", None)
     assert named(world.tmp.name).read("table") is None
+
+
+def test_an_event_acts_for_no_other_job_and_changes_no_order(world: World) -> None:
+    """Another job's name, another lock, no predecessor, an invented one, a lease of a day: the lock hears of none."""
+    after = {"script": EVENT["script"], "predecessor": "Ingestion"}
+    for foreign, key in (
+        ({**LOCK, "name": "Ingestion"}, "name"),
+        ({**LOCK, "lock.name": "other"}, "lock.name"),
+        ({**LOCK, "predecessor": "TTL"}, "predecessor"),
+        ({**LOCK, "first.run": "run"}, "first.run"),
+        ({**LOCK, "lease.seconds": "86400"}, "lease.seconds"),
+    ):
+        error = handled(world, after, foreign).error
+        assert error is not None
+        assert (error.field, world.command) == (f"coordination.job.coordinator.{key}", None)
+        assert "SOAL_TURNS" in error.message
+    assert named(world.tmp.name).read("table") is None
+
+
+@pytest.mark.parametrize("coordination", [None, {}, LOCK])
+def test_a_declared_script_waits_for_its_turn_whatever_the_event_leaves_out(world: World, coordination: Any) -> None:
+    """An event that names no turn, or no predecessor, runs no sooner."""
+    result = handled(world, AFTER, coordination)
+
+    assert "Ingestion has not completed a turn" in result.state_details
+    assert world.command is None
+
+
+def test_an_event_of_another_service_takes_the_script_s_turn(world: World) -> None:
+    """It has no field for it, and its script is the job that the owner has declared."""
+    turns = json.dumps({"table": {"Mutation": FREE}})
+    result = world.handle({"detail": "anything"}, SOAL_TURNS=turns, SOAL_ENTRY_POINT="s3://scripts/job.py")
+
+    assert result.state == "SUCCESS"
+    assert [past.job for past in record(world).history] == ["Mutation"]
+
+
+def test_a_ring_that_nobody_can_start_is_an_error_of_the_function(world: World) -> None:
+    """By the name of its variable: the order is not the event's."""
+    after = Configuration(lock="table", job="Ingestion", predecessor="Mutation")
+    named(world.tmp.name).write(join(Record("table"), after, "n", 0), None)
+    error = handled(world, {**FREE, "predecessor": "Ingestion"}).error
+
+    assert error is not None
+    assert (error.field, "first.run" in error.message, world.command) == ("SOAL_TURNS", True, None)
 
 
 def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,5 +217,5 @@ def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.M
         return supervise(*given, **more)
 
     monkeypatch.setattr(world, "supervise", until_it_is_over)
-    handled(world, **LOCK)
+    handled(world)
     assert asked == [True, False]

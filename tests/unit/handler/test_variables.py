@@ -39,10 +39,12 @@ OTHER_VALUES: dict[str, Any] = {
     "conf": {"spark.sql.ansi.enabled": "false"},
     "conf_allow": ("spark.sql.shuffle.*", "spark.x=1,2"),
     "secrets": {"PGPASSWORD": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf#password"},
+    "turns": {"t": {"A": {"script": "a.py", "predecessor": "B"}}},
     "redrive_attempts": 3,
     "log_level": "DEBUG",
 }
 AS_TEXT = {
+    "turns": '{"t":{"A":{"script":"a.py","predecessor":"B"}}}',
     "audit_log": "false",
     "conf": '{"spark.sql.ansi.enabled":"false"}',
     "conf_allow": "spark.sql.shuffle.* spark.x=1,2",

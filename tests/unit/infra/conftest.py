@@ -53,6 +53,7 @@ FULL = {
     "scripts": "my-scripts/spark",
     "timeout_s": "600",
     "tracing": "true",
+    "turns": '{"table": {"Ingestion": {"script": "jobs/ingestion.py"}}}',
     "warn_before_ms": "20000",
 }
 

@@ -151,6 +151,7 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"entry_point": "x" * 510 + ".py"}, "entry_point", "512"),
         ({"queue": "true", "queue_age_alarm_minutes": "90"}, "queue_age_alarm_minutes", "returns after 90 minutes"),
         ({"conf_allow": "hadoop.x"}, "conf_allow", "must match"),
+        ({"turns": {"t": {"A": {}}}}, "turns", "t.A has no script"),
         ({"audit_log": "maybe"}, "audit_log", "boolean"),
         ({"jit": "C1"}, "jit", "'auto', 'c1' or 'full'"),
         ({"glue_databases": "*"}, "glue_databases", "no name of a Glue database"),

@@ -9,6 +9,7 @@ from handler.settings import read_settings
 from handler.variables import VARIABLES, Reader
 from infra.context import read_context
 from infra.environment import Made, job_environment, size_bytes, sweeper_environment
+from safewriter.objects import Location
 from tests.support.cloud import IMAGE
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ def test_the_environment_is_what_the_handler_reads(
     assert {name: str(reference) for name, reference in settings.secrets.items()} == json.loads(full_context["secrets"])
     assert variables(full)["SOAL_CONF_ALLOW"] == full_context["conf_allow"]
     assert json.loads(variables(full)["SOAL_CONF"]) == json.loads(full_context["conf"])
+    assert len(settings.turns_of(Location("my-scripts", "spark/jobs/ingestion.py"))) == 1
     assert str(settings.script) == "s3://my-scripts/spark/jobs/nightly.py"
     assert variables(full)["TABLE"] == "s3a://my-lake/tables/t"
 

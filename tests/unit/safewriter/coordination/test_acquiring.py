@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from safewriter.coordination.acquiring import uptime_s
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge, OnBlocked
-from safewriter.coordination.record import End, Record
+from safewriter.coordination.record import QUEUE_MAX, End, Record
 from safewriter.coordination.transitions import end, grant, join, renew
 from safewriter.errors import SettingError, TurnBlockedError, TurnSkippedError
 from safewriter.objects.store import StoreError
@@ -62,6 +63,33 @@ def test_a_job_that_the_order_blocks_raises_at_once_if_it_is_to(policy: OnBlocke
         assert type(raised.value) is error
         assert backend.requests == requests
     assert (now_of(backend).queue, now_of(backend).job("A").predecessor) == ((), "P")
+
+
+def test_a_job_that_never_waits_is_seen_again_each_day() -> None:
+    """Although its order is in the record: forgotten, it would come to a turn that the order denies it."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    asking = acquirer(backend, clock, predecessor="P", on_blocked=OnBlocked.SKIP)
+    with pytest.raises(TurnSkippedError):
+        asking.acquire()
+    change(backend, lambda record: record.with_job("A", replace(record.job("A"), seen_ms=1)))
+    with pytest.raises(TurnSkippedError):
+        asking.acquire()
+    assert now_of(backend).job("A").seen_ms > 1
+
+
+def test_a_full_queue_takes_nobody_and_bars_nobody() -> None:
+    """Killed waiters stay in it as long as the order blocks them. Who has no place asks on, and writes nothing."""
+    clock = Clock()
+    backend = SlowBackend(clock)
+    waiting(backend, *[job("dead", predecessor="never")] * QUEUE_MAX)
+    change(backend, lambda record: grant(record, job("other"), "other", "", 0))
+    with pytest.raises(TurnBlockedError, match="other holds lock"):
+        acquirer(backend, clock, max_wait_s=1).acquire()
+    assert "write" not in backend.requests
+    assert len(now_of(backend).queue) == QUEUE_MAX
+    change(backend, lambda record: end(record, End.COMPLETED, 0))
+    assert acquirer(backend, clock).acquire()[0].record.is_held_by("nonce")
 
 
 def test_a_ring_of_jobs_that_never_wait_is_seen() -> None:

@@ -5,7 +5,19 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.coordination.configuration import Edge
-from safewriter.coordination.record import HISTORY_MAX, End, OpenWrite, Record
+from safewriter.coordination.record import (
+    HISTORY_MAX,
+    JOBS_MAX,
+    QUEUE_MAX,
+    RUNS_MAX,
+    UNSEEN_MAX_MS,
+    End,
+    Job,
+    OpenWrite,
+    PastTurn,
+    Record,
+    Waiter,
+)
 from safewriter.coordination.transitions import (
     end,
     forget_settled,
@@ -14,10 +26,12 @@ from safewriter.coordination.transitions import (
     has_completed,
     join,
     leave,
+    noted,
     open_write,
     renew,
     with_token,
 )
+from safewriter.errors import SettingError
 from tests.unit.safewriter.coordination.bench import job
 
 if TYPE_CHECKING:
@@ -215,3 +229,56 @@ def test_a_run_has_completed_its_turn_as_long_as_its_job_remembers_it() -> None:
     assert not has_completed(done, "B", "b149")
     again = end(grant(done, job("B"), "b", "b199", 7), End.COMPLETED, 8)
     assert again.job("B").runs == done.job("B").runs
+
+
+def test_a_job_that_asks_no_more_leaves_the_record() -> None:
+    """Not before its time, and not while it goes before a job that asks, which would then wait for ever."""
+    record = FREE
+    for name, before in (("A", None), ("B", "A"), ("C", None), ("D", None)):
+        record = noted(record, job(name, predecessor=before), 1)
+    record = noted(record, job("B", predecessor="A"), 1 + UNSEEN_MAX_MS)
+
+    assert noted(record, job("C"), 1 + UNSEEN_MAX_MS).jobs.keys() == {"A", "B", "C", "D"}
+    assert noted(record, job("C"), 2 + UNSEEN_MAX_MS).jobs.keys() == {"A", "B", "C"}
+
+
+def test_a_job_that_waits_or_holds_the_lock_stays_in_the_record() -> None:
+    """However long that lasts, and with its own progress if it asks again itself."""
+    done = end(grant(FREE, job("C"), "c", "", 1), End.COMPLETED, 1)
+    record = join(grant(done, job("A"), "a", "", 1), job("B"), "b", 1)
+    later = noted(record, job("C"), 2 + UNSEEN_MAX_MS)
+
+    assert later.jobs.keys() == {"A", "B", "C"}
+    assert later.job("C").completed == 1
+
+
+def test_a_job_of_an_older_record_is_seen_now() -> None:
+    """Such a record does not say when; nobody is forgotten for that."""
+    record = Record("lock", jobs={"old": Job(completed=3)})
+    assert noted(record, job("A"), 2 + UNSEEN_MAX_MS).job("old").seen_ms == 2 + UNSEEN_MAX_MS
+
+
+def test_a_record_has_so_many_jobs_and_no_more() -> None:
+    """One that is there may ask; one too many is refused, and changes nothing."""
+    record = FREE
+    for number in range(JOBS_MAX):
+        record = noted(record, job(f"J{number}"), 1)
+
+    assert noted(record, job("J0"), 2) == record
+    with pytest.raises(SettingError, match="is one too many"):
+        join(record, job("other"), "n", 2)
+    with pytest.raises(SettingError, match="is one too many"):
+        grant(record, job("other"), "n", "", 2)
+
+
+def test_a_full_record_fits_into_an_item_of_dynamodb() -> None:
+    """With the longest names and keys that there can be, and room for the writes of a turn."""
+    name, run = "n" * 100, "r" * 64
+    one = Job(predecessor=name, runs=(run,) * RUNS_MAX, completed=10**9, registered=10**9, seen_ms=10**13)
+    record = Record(
+        name,
+        jobs={f"{number:0>100}": one for number in range(JOBS_MAX)},
+        queue=tuple(Waiter(name, "f" * 16, 10**9, 10**13, 0.5) for _ in range(QUEUE_MAX)),
+        history=(PastTurn(name, 10**9, 10**13, 10**13, End.COMPLETED, run),) * HISTORY_MAX,
+    )
+    assert len(record.encode()) < 320_000

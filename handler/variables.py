@@ -213,7 +213,7 @@ VARIABLES: Final = (
     Variable(
         "SOAL_REDRIVE_ATTEMPTS",
         "number",
-        "how many attempts a run has in all before the redrive function leaves it in the queue",
+        "how many attempts a run has in all before the redrive function sets it aside",
         (Reader.REDRIVE,),
         key="redrive_attempts",
         least=1,
@@ -221,6 +221,13 @@ VARIABLES: Final = (
     ),
     Variable("SOAL_REDRIVE_FUNCTION", "ARN", "the alias to invoke", (Reader.REDRIVE,), setter=Setter.STACK),
     Variable("SOAL_REDRIVE_QUEUE", "URL", "the failure queue", (Reader.REDRIVE,), setter=Setter.STACK),
+    Variable(
+        "SOAL_REDRIVE_PARKED",
+        "URL",
+        "the queue of failed events that no redrive can help",
+        (Reader.REDRIVE,),
+        setter=Setter.STACK,
+    ),
     # Log and metrics, through Powertools
     Variable(
         "POWERTOOLS_LOG_LEVEL",

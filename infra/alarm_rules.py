@@ -141,13 +141,9 @@ def queue_rules(
     config: Config, failures: sqs.IQueue, undelivered: sqs.IQueue, jobs: sqs.IQueue | None
 ) -> tuple[Rule, ...]:
     """Return the alarms about waiting messages: at once for those that nobody reads, later for jobs."""
-
-    def depth(queue: sqs.IQueue) -> cloudwatch.Metric:
-        return queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=_PERIOD)
-
     rules = [
-        Rule("FailureQueue", "Failed events wait for somebody", depth(failures)),
-        Rule("ScheduleUndelivered", "EventBridge could not invoke sweeper or redrive", depth(undelivered)),
+        Rule("FailureQueue", "Failed events wait for somebody", _depth(failures)),
+        Rule("ScheduleUndelivered", "EventBridge could not invoke sweeper or redrive", _depth(undelivered)),
     ]
     if jobs is not None:
         age = jobs.metric_approximate_age_of_oldest_message(statistic="Maximum", period=_PERIOD)
@@ -156,9 +152,16 @@ def queue_rules(
     return tuple(rules)
 
 
-def redrive_rules(redrive: lambda_.IFunction) -> tuple[Rule, ...]:
-    """Return the alarms about the redrive."""
-    return (Rule("RedriveErrors", "The redrive failed", redrive.metric_errors(period=_PERIOD)),)
+def redrive_rules(redrive: lambda_.IFunction, parked: sqs.IQueue) -> tuple[Rule, ...]:
+    """Return the alarms about the redrive, and about what it has set aside."""
+    return (
+        Rule("RedriveErrors", "The redrive failed", redrive.metric_errors(period=_PERIOD)),
+        Rule("ParkedFailures", "Failed events that no redrive can help wait for somebody", _depth(parked)),
+    )
+
+
+def _depth(queue: sqs.IQueue) -> cloudwatch.Metric:
+    return queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=_PERIOD)
 
 
 def deployment_rule(alias: lambda_.Alias) -> Rule:

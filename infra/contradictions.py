@@ -39,6 +39,7 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
         yield ConfigError("conditional_commits", "true", "is about the lake bucket; set lake_bucket=true")
     yield from losses(config)
     yield from _of_provisioned(config)
+    yield from _of_documents(config)
     yield from _of_durable(config)
     for key in ("environment", "conf"):
         for name in config.secrets.keys() & getattr(config, key).keys():
@@ -66,16 +67,21 @@ def _of_provisioned(config: Config) -> Iterator[ConfigError]:
         )
 
 
+def _of_documents(config: Config) -> Iterator[ConfigError]:
+    """Find a time of documents in which a failed event can be sent again after its run has been forgotten."""
+    execution_days = 0 if config.durable is None else math.ceil(config.durable / timedelta(days=1))
+    queues = 2 if config.redrive_attempts > 0 else 1  # the redrive sets aside what it cannot help
+    days = execution_days + queues * FAILURE_QUEUE_DAYS
+    if config.checkpoint_days <= days:
+        what = "the execution and its failure" if queues == 1 else "a failure in both queues, behind any execution"
+        yield ConfigError(
+            "checkpoint_days", config.checkpoint_days, f"a document must outlive {what}: give it more than {days}"
+        )
+
+
 def _of_durable(config: Config) -> Iterator[ConfigError]:
     if config.durable is None:
         return
-    days = math.ceil(config.durable / timedelta(days=1))
-    if config.checkpoint_days <= days + FAILURE_QUEUE_DAYS:
-        yield ConfigError(
-            "checkpoint_days",
-            config.checkpoint_days,
-            f"a document must outlive the execution and its failure: give it more than {days + FAILURE_QUEUE_DAYS}",
-        )
     if config.durable.total_seconds() > _ATTEMPTS_MAX * config.timeout_s:
         yield ConfigError(
             "durable",

@@ -9,6 +9,8 @@ from aws_cdk import aws_cloudwatch as cloudwatch
 from infra.alarm_rules import own_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aws_cdk import aws_lambda as lambda_
     from aws_cdk import aws_sqs as sqs
     from constructs import Construct
@@ -27,7 +29,7 @@ def dashboard(
     alarms: Alarms,
     job: lambda_.IFunction,
     sweeper: lambda_.IFunction,
-    failures: sqs.IQueue,
+    failed: Sequence[sqs.IQueue],
     is_durable: bool,
 ) -> cloudwatch.Dashboard:
     """Make the dashboard, with a row for executions if the job's function is durable."""
@@ -57,7 +59,7 @@ def dashboard(
         _graph(
             "Waiting",
             own_metric("OldestOpenMs", "Maximum"),
-            failures.metric_approximate_number_of_messages_visible(),
+            *(queue.metric_approximate_number_of_messages_visible() for queue in failed),
         ),
     )
     return page

@@ -57,13 +57,14 @@ def sweeper_environment(config: Config, made: Made) -> dict[str, str]:
     return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(made)}
 
 
-def redrive_environment(config: Config, made: Made, *, function: str, queue: str) -> dict[str, str]:
+def redrive_environment(config: Config, made: Made, *, function: str, queue: str, parked: str) -> dict[str, str]:
     """Return the variables of the redrive's function; it reads no documents."""
     return {
         **_of_context(config, Reader.REDRIVE),
         "POWERTOOLS_SERVICE_NAME": made.service,
         "SOAL_REDRIVE_FUNCTION": function,
         "SOAL_REDRIVE_QUEUE": queue,
+        "SOAL_REDRIVE_PARKED": parked,
     }
 
 

@@ -13,7 +13,7 @@ from infra.config import FAILURE_QUEUE_DAYS
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = ["FailureQueue", "UndeliveredQueue", "private_queue", "without_key"]
+__all__ = ["FailureQueue", "ParkedQueue", "UndeliveredQueue", "private_queue", "without_key"]
 
 # The limit of SQS: a failure is an event, which may be as large, with its result.
 _MESSAGE_MAX_BYTES: Final = 1_048_576
@@ -34,6 +34,15 @@ class FailureQueue(Construct):
         _end_of_the_line(
             self.queue, "It is where failed events end: destination of failures, dead-letter queue of others"
         )
+
+
+class ParkedQueue(Construct):
+    """Keeps failed events that the redrive function cannot help: they would be in the way of those that it can."""
+
+    def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
+        super().__init__(scope, name)
+        self.queue = private_queue(self, "Queue", key=key)
+        _end_of_the_line(self.queue, "It is where failed events wait for a person")
 
 
 class UndeliveredQueue(Construct):

@@ -10,6 +10,7 @@ from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.environment import redrive_environment
+from infra.failures import ParkedQueue
 from infra.function_role import FunctionRole, invoke_every, traced
 
 if TYPE_CHECKING:
@@ -23,13 +24,13 @@ if TYPE_CHECKING:
 __all__ = ["Redrive"]
 
 _MEMORY_MB: Final = 512
-_TIMEOUT_S: Final = 120
+_TIMEOUT_S: Final = 300
 _ACTIONS: Final = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")
 
 
 class Redrive(Construct):
-    """The same image under another command. Its role may only receive messages of one queue and invoke one alias. It
-    calls only these services, so it is in no network.
+    """The same image under another command. Its role may only receive messages of one queue, send to another (`parked`)
+    and invoke one alias. It calls only these services, so it is in no network.
     """
 
     def __init__(
@@ -47,12 +48,14 @@ class Redrive(Construct):
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
+        self.parked = ParkedQueue(self, "Parked", key=key).queue
         statements = [
             iam.PolicyStatement(
                 sid="TakeFailures",
                 actions=[f"sqs:{action}" for action in _ACTIONS],
                 resources=[failures.queue_arn],
             ),
+            iam.PolicyStatement(sid="SetAside", actions=["sqs:SendMessage"], resources=[self.parked.queue_arn]),
             iam.PolicyStatement(sid="InvokeAgain", actions=["lambda:InvokeFunction"], resources=[alias.function_arn]),
             *key_statements,
         ]
@@ -63,7 +66,13 @@ class Redrive(Construct):
             architecture=image.architecture,
             code=image.code("handler.functions.redrive.lambda_handler"),
             description="SoAL: invokes failed runs again",
-            environment=redrive_environment(config, made, function=alias.function_arn, queue=failures.queue_url),
+            environment=redrive_environment(
+                config,
+                made,
+                function=alias.function_arn,
+                queue=failures.queue_url,
+                parked=self.parked.queue_url,
+            ),
             environment_encryption=key,
             log_group=owned.log_group,
             logging_format=lambda_.LoggingFormat.JSON,

@@ -116,7 +116,7 @@ class SoalStack(Stack):
                 *(() if config.durable is None else execution_rules(job.function)),
                 *sweeper_rules(config, sweeper.function),
                 *queue_rules(config, failures, undelivered, triggers.queue),
-                *(() if redrive is None else redrive_rules(redrive.function)),
+                *(() if redrive is None else redrive_rules(redrive.function, redrive.parked)),
                 *(() if config.gradual_deployment is None else (deployment_rule(job.alias),)),
             ],
             email=config.alarm_email,
@@ -141,7 +141,7 @@ class SoalStack(Stack):
             alarms=alarms,
             job=job.function,
             sweeper=sweeper.function,
-            failures=failures,
+            failed=[failures] if redrive is None else [failures, redrive.parked],
             is_durable=config.durable is not None,
         )
         if lake.is_empty:
@@ -163,6 +163,7 @@ class SoalStack(Stack):
             **({} if lake.bucket is None else {"LakeBucket": lake.bucket.bucket_name}),
             **({} if locks is None else {"LockTable": locks.table.table_name}),
             **({} if triggers.queue is None else {"JobQueueUrl": triggers.queue.queue_url}),
+            **({} if redrive is None else {"ParkedQueueUrl": redrive.parked.queue_url}),
         }
         for name, value in outputs.items():
             CfnOutput(self, name, value=value)

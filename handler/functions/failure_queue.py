@@ -8,9 +8,10 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.htm
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from botocore.exceptions import ClientError
 from pydantic import ValidationError
 
 from handler.input_errors import InputError
@@ -31,6 +32,12 @@ __all__ = ["NotTakenError", "Redriven", "Replay", "redrive_queue", "replay_of"]
 _HIDDEN_S: Final = 600
 """How long a message that was received here stays hidden from other receivers."""
 _BATCH_MAX: Final = 10
+_PARKED_MAX: Final = 1_000
+"""How many messages one pass sets aside, beside those that it invokes with."""
+_ATTRIBUTES_MAX: Final = 10
+_FIRST_ID: Final = "SoalMessageId"
+"""The attribute of a message that was set aside: the id that it had before, which may be the key of its run."""
+_GONE: Final = ("sent", "parked")
 _NAME_IN_ARN: Final = 6
 """arn:aws:lambda:region:account:function:NAME:qualifier"""
 _ERROR: Final = "ErrorCode"
@@ -44,7 +51,11 @@ _MUST_CHANGE: Final = "the event, the settings or the script must be changed fir
 
 
 class NotTakenError(Exception):
-    """Lambda did not take an event; nothing was started."""
+    """Lambda did not take an event; nothing was started. `for_ever`: it takes no such event."""
+
+    def __init__(self, problem: str, *, for_ever: bool = False) -> None:
+        super().__init__(problem)
+        self.for_ever = for_ever
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +72,9 @@ class Replay:
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """The result for a message: sent, left (in the queue) or failed (left, too); `request_id` of the invocation."""
+    """The result for a message: sent, left (in the queue, since nothing helps), parked (left, but in the other queue)
+    or failed (still in the queue, for the next pass); `request_id` of the invocation.
+    """
 
     message_id: str
     what: str
@@ -154,33 +167,39 @@ def redrive_queue(
     *,
     attempts_max: int,
     messages_max: int,
+    parked_url: str | None = None,
     wait_s: int = 1,
 ) -> Iterator[Redriven]:
     """Receive messages, invoke with each, and delete those that Lambda took; `send` returns the request id, None: a dry
     run.
 
-    Raises the errors of `sqs`. A message is deleted only after Lambda has its event, so it may be sent twice: both
-    invocations are the same run.
+    Messages that no redrive can help are set aside in the queue `parked_url`, so that they are not in the way of others
+    at the next pass; without one they are left. They do not count among `messages_max`.
+    Raises the errors of `sqs`. A message is deleted only after Lambda, or the other queue, has it. So it may be sent
+    twice, which is the same run, or be in both queues; it is never in none.
     """
     left: dict[str, str] = {}
     try:
-        seen = 0
-        while seen < messages_max:
+        seen = parked = 0
+        while seen < messages_max and parked < _PARKED_MAX:
             wanted = min(_BATCH_MAX, messages_max - seen)
             messages = sqs.receive_message(
                 QueueUrl=url,
                 MaxNumberOfMessages=wanted,
-                MessageAttributeNames=[_ERROR],
+                MessageAttributeNames=["All"],
                 VisibilityTimeout=_HIDDEN_S,
                 WaitTimeSeconds=wait_s,
             ).get("Messages", ())
             if not messages:
                 return
-            seen += len(messages)
             for message in messages:
                 left[message["MessageId"]] = message["ReceiptHandle"]
                 one = _redriven(message, send, attempts_max)
-                if one.what == "sent" and send is not None:
+                if one.what == "left" and parked_url is not None and send is not None:
+                    one = _parked(sqs, parked_url, message, one)
+                parked += one.what == "parked"
+                seen += one.what != "parked"
+                if one.what in _GONE and send is not None:
                     sqs.delete_message(QueueUrl=url, ReceiptHandle=left.pop(one.message_id))
                 yield one
     finally:
@@ -189,10 +208,10 @@ def redrive_queue(
 
 
 def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] | None, attempts_max: int) -> Redriven:
-    name = message["MessageId"]
+    name, attributes = message["MessageId"], message.get("MessageAttributes", {})
+    first_id = attributes.get(_FIRST_ID, {}).get("StringValue", name)
     try:
-        is_dead_letter = _ERROR in message.get("MessageAttributes", {})
-        replay = replay_of(message["Body"], name, is_dead_letter=is_dead_letter)
+        replay = replay_of(message["Body"], first_id, is_dead_letter=_ERROR in attributes)
     except (ValueError, KeyError, TypeError) as error:
         return Redriven(name, "left", f"it cannot be read: {error!r}", None)
     if replay.hopeless is not None:
@@ -202,4 +221,17 @@ def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] |
     try:
         return Redriven(name, "sent", None, replay.attempt, None if send is None else send(replay.event))
     except NotTakenError as error:
-        return Redriven(name, "failed", str(error), replay.attempt)
+        return Redriven(name, "left" if error.for_ever else "failed", str(error), replay.attempt)
+
+
+def _parked(sqs: Any, url: str, message: Mapping[str, Any], one: Redriven) -> Redriven:  # noqa: ANN401 - as above
+    # Its attributes go with it: they say what Lambda or EventBridge could not do. If there are too many, those go that
+    # nothing here reads.
+    given = sorted(message.get("MessageAttributes", {}).items(), key=lambda item: item[0] not in (_ERROR, _FIRST_ID))
+    attributes = dict(given[: _ATTRIBUTES_MAX - 1])
+    attributes.setdefault(_FIRST_ID, {"DataType": "String", "StringValue": one.message_id})
+    try:
+        sqs.send_message(QueueUrl=url, MessageBody=message["Body"], MessageAttributes=attributes)
+    except ClientError as error:  # of this message, such as its size; the others must not wait for it
+        return replace(one, what="failed", reason=f"{one.reason}; it could not be set aside: {error}")
+    return replace(one, what="parked")

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["lambda_handler", "redrive"]
 
 _MESSAGES_MAX: Final = 100
+_NEVER_TAKEN: Final = frozenset({"RequestTooLargeException", "InvalidRequestContentException"})
 _CONFIG: Final = Config(connect_timeout=2, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
 
 
@@ -37,6 +38,7 @@ class _Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     queue: str = Field(alias="SOAL_REDRIVE_QUEUE")
+    parked: str = Field(alias="SOAL_REDRIVE_PARKED")
     function: str = Field(alias="SOAL_REDRIVE_FUNCTION")
     attempts_max: Annotated[int, Field(ge=1, le=100)] = Field(alias="SOAL_REDRIVE_ATTEMPTS")
 
@@ -46,7 +48,7 @@ class _Settings(BaseModel):
 def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
     """Go through the failure queue once; the event is ignored."""
     done = redrive(os.environ)
-    counts = {what: sum(one.what == what for one in done) for what in ("sent", "left", "failed")}
+    counts = {what: sum(one.what == what for one in done) for what in ("sent", "parked", "failed")}
     observability.metrics.add_metric("Redriven", MetricUnit.Count, counts["sent"])
     for one in done:
         observability.logger.info("%s: %s", one.what, one.reason or "invoked again", **asdict(one))
@@ -54,7 +56,7 @@ def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
 
 
 def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
-    """Receive a hundred messages of the queue at most, and invoke with those that may end in another way.
+    """Invoke with a hundred messages of the queue at most, and set aside those that no redrive can help.
 
     Raises `InputError` for a wrong setting, and boto3's errors if the queue does not answer.
     """
@@ -66,7 +68,9 @@ def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
             answer = lambda_.invoke(
                 FunctionName=settings.function, InvocationType="Event", Payload=json.dumps(event).encode()
             )
-        except (BotoCoreError, ClientError) as error:
+        except ClientError as error:
+            raise NotTakenError(str(error), for_ever=error.response["Error"]["Code"] in _NEVER_TAKEN) from error
+        except BotoCoreError as error:
             raise NotTakenError(str(error)) from error
         return str(answer["ResponseMetadata"]["RequestId"])
 
@@ -77,5 +81,6 @@ def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
             send,
             attempts_max=settings.attempts_max,
             messages_max=_MESSAGES_MAX,
+            parked_url=settings.parked,
         )
     )

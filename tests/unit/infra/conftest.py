@@ -89,6 +89,7 @@ def durable(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
         {
             **FULL,
             "durable": "3d",
+            "checkpoint_days": "32",
             "queue": "false",
             "continue_max": "0",
             "retry_attempts": "0",

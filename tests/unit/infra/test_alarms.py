@@ -50,14 +50,16 @@ def test_everything_that_needs_a_person_has_an_alarm(plain: Synthesised) -> None
 
 
 def test_what_one_asks_for_is_watched_too(plain: Synthesised, full: Synthesised) -> None:
-    """With a queue of jobs its age, with a redrive its errors, with a gradual deployment those of the new version."""
+    """With a queue of jobs its age, with a redrive its errors and what it sets aside, with a gradual deployment the
+    errors of the new version.
+    """
     more = {short(name): each for name, each in full.of_type("CloudWatch::Alarm").items()}
     for name in plain.of_type("CloudWatch::Alarm"):
         more.pop(short(name))
     (jobs,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Triggers"))
     (redrive,) = (name for name in full.of_type("Lambda::Function") if name.startswith("Redrive"))
 
-    assert more.keys() == {"JobQueueAge", "RedriveErrors", "NewVersionFails"}
+    assert more.keys() == {"JobQueueAge", "RedriveErrors", "ParkedFailures", "NewVersionFails"}
     age = more["JobQueueAge"]
     assert (age["MetricName"], age["Threshold"]) == ("ApproximateAgeOfOldestMessage", 360 * 60)
     assert age["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [jobs, "QueueName"]}}]

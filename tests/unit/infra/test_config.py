@@ -183,6 +183,8 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
             for value in ("12", "0h", "366d", "90m", "1d\n")
         ),
         ({"durable": "15d", "checkpoint_days": "29"}, "checkpoint_days", "give it more than 29"),
+        ({"redrive_attempts": "1", "checkpoint_days": "28"}, "checkpoint_days", "give it more than 28"),
+        ({"redrive_attempts": "1", "durable": "2d"}, "checkpoint_days", "give it more than 30"),
         ({"durable": "16d", "checkpoint_days": "60"}, "durable", "1500 attempts of an execution, here of 900 s"),
         ({"durable": "1d", "errors": "return"}, "durable", "errors=return"),
         (

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 STACKS = ["plain", "plain_with_key", "full", "full_without_key"]
 # What a role does by itself, in no other service's name.
-# A queue that the redrive reads; keys that are not the stack's.
-OF_THE_CODE_BY_NAME = {"TakeFailures", "UseDataKeys", "DecryptSecrets"}
+# A queue that the redrive reads, and one that it sends to; keys that are not the stack's.
+OF_THE_CODE_BY_NAME = {"TakeFailures", "SetAside", "UseDataKeys", "DecryptSecrets"}
 OF_THE_CODE = ("s3:", "dynamodb:", "secretsmanager:", "glue:", "logs:", "xray:", "lambda:InvokeFunction")
 ANOTHER = {"aws:SourceAccount": "999999999999"}
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from handler.functions.redrive import _Settings
-from infra.config import Config
+from infra.config import FAILURE_QUEUE_DAYS, Config
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
@@ -11,6 +11,11 @@ if TYPE_CHECKING:
 
 def function(stack: Synthesised) -> dict[str, Any]:
     return stack.the("Lambda::Function", "Redrive")
+
+
+def name_of(stack: Synthesised, beginning: str) -> str:
+    (name,) = (name for name in stack.of_type("SQS::Queue") if name.startswith(beginning))
+    return name
 
 
 def test_nothing_is_invoked_again_unless_somebody_asks(plain: Synthesised) -> None:
@@ -33,24 +38,59 @@ def test_its_settings_name_queue_alias_and_bound(full: Synthesised) -> None:
     """As the function reads them; it knows of no bucket."""
     variables = full.resolved(function(full)["Environment"]["Variables"])
     settings = _Settings.model_validate(variables)
-    (alias,), (queue,) = full.of_type("Lambda::Alias"), [n for n in full.of_type("SQS::Queue") if n.startswith("Fail")]
-    assert (settings.attempts_max, settings.function, settings.queue) == (
-        3,
-        full.resolved({"Ref": alias}),
-        queue.lower(),
-    )
+    (alias,) = full.of_type("Lambda::Alias")
+    queue, parked = (name_of(full, beginning).lower() for beginning in ("Failures", "RedriveParked"))
+    assert (settings.attempts_max, settings.function) == (3, full.resolved({"Ref": alias}))
+    assert (settings.queue, settings.parked) == (queue, parked)
     assert "SW_CHECKPOINT_BUCKET" not in variables
 
 
 def test_it_takes_failures_invokes_the_alias_and_no_more(full: Synthesised) -> None:
-    """No bucket, no other queue, no other function."""
+    """No bucket, no other queue but that of what it sets aside, no other function."""
     access = full.access("RedriveAgainRole")
     actions = {action for statement in access.statements for action in statement.actions}
     assert actions == {
-        *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"),
+        *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:SendMessage"),
         *("lambda:InvokeFunction", "kms:Decrypt", "kms:GenerateDataKey", "logs:CreateLogStream", "logs:PutLogEvents"),
         *("xray:PutTelemetryRecords", "xray:PutTraceSegments"),
     }
     for statement in access.statements:
         own = statement.sid == "WriteLogs" or statement.actions[0].startswith("xray:")
         assert own or not any("*" in resource for resource in statement.resources)
+
+
+def test_only_the_redrive_sets_aside_and_no_role_takes_that_back(full: Synthesised) -> None:
+    """It sends to the one queue and takes from the other, and a job has no right on what was set aside."""
+    queue, parked = (
+        f"arn:aws:sqs:us-east-1:123456789012:{name_of(full, beginning).lower()}"
+        for beginning in ("Failures", "RedriveParked")
+    )
+    rights = {
+        (role.rstrip("0123456789ABCDEF"), action)
+        for role in full.of_type("IAM::Role")
+        for action in ("SendMessage", "ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility", "PurgeQueue")
+        if full.access(role).may(f"sqs:{action}", parked)
+    }
+    opened = [
+        statement["Effect"]
+        for policy in full.of_type("SQS::QueuePolicy").values()
+        if {"Ref": name_of(full, "RedriveParked")} in policy["Queues"]
+        for statement in policy["PolicyDocument"]["Statement"]
+    ]
+
+    assert rights == {("RedriveAgainRole", "SendMessage")}
+    assert not full.access("RedriveAgainRole").may("sqs:SendMessage", queue)
+    assert opened == ["Deny"]
+
+
+def test_what_was_set_aside_is_kept_as_long_and_told_of(full: Synthesised, plain: Synthesised) -> None:
+    """For 14 days, on the dashboard, in an alarm and in the outputs; a stack without a redrive has no such queue."""
+    name = name_of(full, "RedriveParked")
+    (alarm,) = (one for key, one in full.of_type("CloudWatch::Alarm").items() if key.startswith("AlarmsParked"))
+
+    assert full.of_type("SQS::Queue")[name]["MessageRetentionPeriod"] == FAILURE_QUEUE_DAYS * 86_400
+    assert alarm["Dimensions"] == [{"Name": "QueueName", "Value": {"Fn::GetAtt": [name, "QueueName"]}}]
+    assert (alarm["MetricName"], alarm["Threshold"]) == ("ApproximateNumberOfMessagesVisible", 1)
+    assert name in str(full.the("CloudWatch::Dashboard"))
+    assert full.template["Outputs"]["ParkedQueueUrl"]["Value"] == {"Ref": name}
+    assert "Parked" not in str(plain.template)

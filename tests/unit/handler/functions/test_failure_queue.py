@@ -143,6 +143,15 @@ class Queue:
     def redrive(self, send: Callable[[object], str | None] | None = None, messages_max: int = 100) -> list[Redriven]:
         return list(redrive_queue(self.sqs, self.url, send, attempts_max=3, messages_max=messages_max, wait_s=0))
 
+    def parks(self) -> str:
+        return str(self.sqs.create_queue(QueueName="parked")["QueueUrl"])
+
+    def pass_with(self, parked_url: str, messages_max: int = 100) -> list[Redriven]:
+        found = redrive_queue(
+            self.sqs, self.url, self.send, attempts_max=3, messages_max=messages_max, parked_url=parked_url, wait_s=0
+        )
+        return list(found)
+
     def send(self, event: object) -> str:
         self.sent.append(event)
         return f"request-{len(self.sent)}"
@@ -174,6 +183,103 @@ def test_what_was_sent_is_removed_and_the_rest_can_be_seen_again() -> None:
     assert {one.reason for one in found} >= {None, "it has had 3 attempts"}
     assert queue.sent == [{"continuation": {"count": 1, "token": "a", "event": events[0]}}]
     assert queue.visible() == 3
+
+
+UNREADABLE = '{"requestContext": {}, "requestPayload": {}}'
+
+
+@pytest.mark.usefixtures("amazon")
+def test_a_message_behind_hopeless_ones_is_reached() -> None:
+    """What no redrive can help goes into another queue, whole, and does not count among what a pass looks at."""
+    bad = [
+        UNREADABLE,
+        record({"clientToken": "b"}, failed(attempt=3)),
+        record({"clientToken": "c"}, failed(usage=True)),
+        record({"clientToken": "d"}, failed(State.CANCELLED)),
+    ] * 5
+    queue = Queue(*bad, record({"clientToken": "a"}, failed()))
+    parked = queue.parks()
+    found = queue.pass_with(parked, messages_max=2)
+    assert [one.what for one in found] == ["parked"] * len(bad) + ["sent"]
+    assert all(one.reason for one in found[:-1])
+    assert len(queue.sent) == 1
+    assert queue.visible() == 0
+    queue.url = parked
+    bodies = [
+        one["Body"]
+        for _ in range(2)
+        for one in queue.sqs.receive_message(QueueUrl=parked, MaxNumberOfMessages=10)["Messages"]
+    ]
+    assert sorted(bodies) == sorted(bad)
+
+
+@pytest.mark.usefixtures("amazon")
+def test_what_a_pass_sets_aside_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has to end in time; the next one goes on."""
+    monkeypatch.setattr("handler.functions.failure_queue._PARKED_MAX", 10)
+    queue = Queue(*[UNREADABLE] * 25)
+    assert [len(queue.pass_with(queue.parks())) for _ in range(4)] == [10, 10, 5, 0]
+
+
+@pytest.mark.usefixtures("amazon")
+def test_a_message_is_in_a_queue_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is deleted only once the other queue has it: if the delete fails it is in both."""
+    queue = Queue(UNREADABLE)
+    parked = queue.parks()
+
+    def break_down(**_: object) -> None:
+        raise RuntimeError("the machine is gone")
+
+    monkeypatch.setattr(queue.sqs, "delete_message", break_down)
+    with pytest.raises(RuntimeError, match="the machine is gone"):
+        queue.pass_with(parked)
+    attributes = queue.sqs.get_queue_attributes(QueueUrl=queue.url, AttributeNames=["All"])["Attributes"]
+    assert attributes["ApproximateNumberOfMessagesNotVisible"] == "1"
+    queue.url = parked
+    assert queue.visible() == 1
+
+
+@pytest.mark.usefixtures("amazon")
+def test_a_message_that_the_other_queue_does_not_take_is_in_nobody_s_way() -> None:
+    """It stays, with the reason; the pass goes on behind it."""
+    queue = Queue(UNREADABLE, record({"clientToken": "a"}, failed()))
+    found = queue.pass_with(queue.url + "-gone")
+    assert sorted(one.what for one in found) == ["failed", "sent"]
+    assert "could not be set aside" in "".join(str(one.reason) for one in found)
+    assert queue.visible() == 1
+
+
+@pytest.mark.usefixtures("amazon")
+def test_what_was_set_aside_can_be_redriven_as_the_same_run() -> None:
+    """By hand, once Lambda takes it: a message of the queue of jobs has the id there that names its run."""
+    queue = Queue("a job")
+    parked = queue.parks()
+
+    def refuse(_event: object) -> str:
+        raise NotTakenError("too large", for_ever=True)
+
+    (one,) = redrive_queue(queue.sqs, queue.url, refuse, attempts_max=3, messages_max=9, parked_url=parked, wait_s=0)
+    queue.url = parked
+    assert [again.what for again in queue.redrive(queue.send)] == ["sent"]
+    assert queue.sent == [{"Records": [{"eventSource": "aws:sqs", "messageId": one.message_id, "body": "a job"}]}]
+
+
+@pytest.mark.usefixtures("amazon")
+@pytest.mark.parametrize("others", [0, 8, 9])
+def test_a_message_s_attributes_go_with_it(others: int) -> None:
+    """They say that Lambda has put the event there, and why; SQS takes ten."""
+    queue = Queue()
+    text = {"DataType": "String", "StringValue": "x"}
+    attributes: Any = {
+        **{f"a{n}": text for n in range(others)},
+        "ErrorCode": {"DataType": "Number", "StringValue": "200"},
+    }
+    queue.sqs.send_message(QueueUrl=queue.url, MessageBody='{"day": 1}', MessageAttributes=attributes)
+    parked = queue.parks()
+    assert [one.what for one in queue.pass_with(parked)] == ["parked"]
+    (found,) = queue.sqs.receive_message(QueueUrl=parked, MessageAttributeNames=["All"])["Messages"]
+    assert found["MessageAttributes"].keys() >= {"ErrorCode", "SoalMessageId"}
+    assert len(found["MessageAttributes"]) == min(others + 2, 10)
 
 
 @pytest.mark.usefixtures("amazon")

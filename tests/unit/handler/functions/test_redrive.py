@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.exceptions import ClientError
 from moto import mock_aws
 
 from handler.functions.redrive import redrive
@@ -28,8 +29,14 @@ def environment(**changes: str) -> dict[str, str]:
     url = sqs.create_queue(QueueName="failures")["QueueUrl"]
     record = {"requestContext": {"requestId": "r"}, "requestPayload": {"clientToken": "t"}}
     sqs.send_message(QueueUrl=url, MessageBody=json.dumps(record))
-    names = {"SOAL_REDRIVE_QUEUE": url, "SOAL_REDRIVE_FUNCTION": "soal", "SOAL_REDRIVE_ATTEMPTS": "3"}
-    return {**names, **changes}
+    parked = sqs.create_queue(QueueName="parked")["QueueUrl"]
+    names = {"SOAL_REDRIVE_QUEUE": url, "SOAL_REDRIVE_PARKED": parked, "SOAL_REDRIVE_FUNCTION": "soal"}
+    return {**names, "SOAL_REDRIVE_ATTEMPTS": "3", **changes}
+
+
+def messages(url: str) -> list[str]:
+    found = boto3.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10).get("Messages", ())
+    return [one["Body"] for one in found]
 
 
 def make_function() -> None:
@@ -51,6 +58,27 @@ def test_what_lambda_does_not_take_stays() -> None:
     (one,) = redrive(environment(SOAL_REDRIVE_FUNCTION=""))
     assert one.what == "failed"
     assert "FunctionName" in str(one.reason)
+
+
+@pytest.mark.parametrize("code", ["RequestTooLargeException", "InvalidRequestContentException"])
+def test_what_lambda_never_takes_is_set_aside(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would be refused at each pass, before others; what Lambda takes another time stays."""
+    errors = iter((code, "TooManyRequestsException"))
+
+    class Refusing:
+        def invoke(self, **_: object) -> None:
+            raise ClientError({"Error": {"Code": next(errors), "Message": "no"}}, "Invoke")
+
+    sqs, names = boto3.client("sqs"), environment()
+    with monkeypatch.context() as patched:
+        patched.setattr(
+            "handler.functions.redrive.boto3.client", lambda name, **_: Refusing() if name == "lambda" else sqs
+        )
+        assert [one.what for one in redrive(names)] == ["parked"]
+        (body,) = messages(names["SOAL_REDRIVE_PARKED"])
+        sqs.send_message(QueueUrl=names["SOAL_REDRIVE_QUEUE"], MessageBody=body)
+        assert [one.what for one in redrive(names)] == ["failed"]
+    assert messages(names["SOAL_REDRIVE_QUEUE"]) == [body]
 
 
 def test_a_wrong_setting_is_named() -> None:

@@ -106,7 +106,7 @@ SECRET = "".join(f"{number:x}-" for number in range(6_000))
 def shown(data: bytes) -> str:
     lines: list[str] = []
     output = JobLog(Redactor((SECRET,)), log=lines.append, metric=lines.append, logged_max=10_000_000)
-    output.pump(io.BytesIO(data))  # type: ignore[arg-type]
+    output.pump(io.BytesIO(data))
     return "".join((*lines, *output.tail()))
 
 
@@ -135,7 +135,7 @@ def test_lines_that_cost_too_much_are_withheld() -> None:
     lines: list[str] = []
     clock = count()
     output = JobLog(redact, log=lines.append, metric=lines.append, masking_max_s=2, cpu=lambda: next(clock))
-    output.pump(io.BytesIO(b'one\ntwo\nthree\n{"_aws": {}}\n' + b"x" * 5_000))  # type: ignore[arg-type]
+    output.pump(io.BytesIO(b'one\ntwo\nthree\n{"_aws": {}}\n' + b"x" * 5_000))
     assert lines[:2] == ["one", "two"]
     assert lines[2].startswith("lines that take too long")
     assert (len(lines), output.lines_dropped) == (3, 3)

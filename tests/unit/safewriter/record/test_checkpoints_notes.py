@@ -70,8 +70,8 @@ def test_a_note_that_is_gone_or_changes_meanwhile_is_left_alone() -> None:
     """Whoever has changed it has settled the creation."""
 
     class Changed(MemoryObjectStore):
-        def get(self, key: str) -> StoredObject | None:
-            found = super().get(key)
+        def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
+            found = super().get(key, max_bytes=max_bytes)
             self.put(key, b"another")
             return found
 

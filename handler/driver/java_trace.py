@@ -60,4 +60,5 @@ def _message(cause: str) -> str:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= _PART_MAX_LENGTH else f"{text[:_PART_MAX_LENGTH]}…"
+    """Cut before a word: the handler masks secrets later, and would not know a half of one."""
+    return text if len(text) <= _PART_MAX_LENGTH else f"{text[:_PART_MAX_LENGTH].rpartition(' ')[0]}…"

@@ -59,7 +59,7 @@ def test_the_trace_of_a_python_worker_becomes_its_last_line() -> None:
 
 def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
     """Each of the two is cut by itself."""
-    line = in_one_line(f"a.E: {'x' * 100_000}\n{FRAMES}Caused by: b.F: {'y' * 100_000}\n{FRAMES}")
+    line = in_one_line(f"a.E: {'xx ' * 50_000}\n{FRAMES}Caused by: b.F: {'yyy ' * 50_000}\n{FRAMES}")
     assert "…; root cause: b.F: yyy" in line
     assert len(line) < 3100
 
@@ -70,3 +70,11 @@ def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
 def test_whatever_holds_a_frame_is_one_line(parts: list[str]) -> None:
     """Also where it is not printed as Java does."""
     assert len(in_one_line(f"{''.join(parts)}\n{FRAMES}").splitlines()) <= 1
+
+
+def test_a_long_message_is_cut_before_a_word() -> None:
+    """The handler masks secrets later, and would not know a half of one."""
+    secret = "x" * 40
+    for length in range(1440, 1500):
+        line = in_one_line(f"a.E: {'w' * length} {secret}\n\tat a.B.c(B.java:1)\n")
+        assert secret in line or "xx" not in line

@@ -2,19 +2,22 @@ package io.soal.host;
 
 import io.soal.iceberg.StagingCatalog;
 import io.soal.logstore.Gate;
-import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryUsage;
 import java.lang.reflect.Field;
 import java.security.Provider;
 import java.security.Security;
+import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
 import java.util.Properties;
 import java.util.TimeZone;
 import java.util.concurrent.TimeUnit;
+import java.util.logging.Handler;
+import java.util.logging.Level;
 import java.util.logging.LogManager;
+import java.util.logging.Logger;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.hadoop.conf.Configuration;
@@ -47,6 +50,7 @@ final class BetweenJobs {
   private final Locale locale = Locale.getDefault();
   private final Properties security = (Properties) securityProperties().clone();
   private final List<Provider> providers = List.of(Security.getProviders());
+  private final Level level = Logger.getLogger("").getLevel();
   private final PrintStream out = System.out;
   private final PrintStream err = System.err;
   private final ClassLoader loader = Thread.currentThread().getContextClassLoader();
@@ -85,7 +89,7 @@ final class BetweenJobs {
     threads.endMonitors();
   }
 
-  private void restore() throws ReflectiveOperationException, IOException {
+  private void restore() throws ReflectiveOperationException {
     System.setProperties((Properties) properties.clone());
     Properties present = securityProperties();
     synchronized (present) {
@@ -94,7 +98,7 @@ final class BetweenJobs {
     }
     UserGroupInformation.reset(); // a login user keeps credentials that a job has added
     hadoopsResources().removeIf(name -> !HADOOPS_OWN.matcher(name).matches());
-    LogManager.getLogManager().readConfiguration();
+    restoreLoggers();
     TimeZone.setDefault(zone);
     Locale.setDefault(locale);
     System.setOut(out);
@@ -136,6 +140,27 @@ final class BetweenJobs {
       return "other security providers";
     }
     return Gate.isAnyOpen() || StagingCatalog.isAnyOpen() ? "an open block" : null;
+  }
+
+  /** Java's own loggers, through which libraries log; Spark leads them all to Log4j by a handler of the root. */
+  private void restoreLoggers() {
+    LogManager manager = LogManager.getLogManager();
+    for (String name : Collections.list(manager.getLoggerNames())) {
+      Logger logger = manager.getLogger(name);
+      if (logger == null) {
+        continue; // collected meanwhile
+      }
+      if (name.isEmpty()) {
+        logger.setLevel(level);
+        continue;
+      }
+      logger.setLevel(null);
+      logger.setFilter(null);
+      logger.setUseParentHandlers(true);
+      for (Handler handler : logger.getHandlers()) {
+        logger.removeHandler(handler);
+      }
+    }
   }
 
   /** Java hands out single ones, and takes none back. */

@@ -163,7 +163,7 @@ def test_a_denied_read_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -
     """An error while reading is not the absence of a document."""
     found, _ = child(path, monkeypatch)
 
-    def denied(_: str) -> None:
+    def denied(_: str, **_of_a_size: int | None) -> None:
         raise StoreError("GET: denied", denied=True)
 
     monkeypatch.setattr(found.world.bucket, "get", denied)

@@ -1,0 +1,41 @@
+"""The classes of Hadoop and Spark that replace names in values, made literal (io.soal.archive.LiteralValues)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import zipfile
+from typing import TYPE_CHECKING
+
+from handler.spark.classpath import LITERAL, OWN, archived_jars, find_pyspark
+from scripts.emulator.spark import ROOT
+from scripts.provision.java import ensure_java
+from scripts.provision.place import Place
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_PLACE = Place(ROOT)
+_TIMEOUT_S = 250
+
+
+def test_a_version_that_replaces_names_in_another_way_stops_the_build(tmp_path: Path) -> None:
+    """A jar without the methods that we know makes no jar, and the message says what to look for."""
+    spark_home = find_pyspark()
+    assert spark_home is not None
+    java, _ = ensure_java(_PLACE, os.environ)
+    jars = (*archived_jars(spark_home, _PLACE.home), *_PLACE.jars.glob(f"{OWN}*.jar"))
+    other, made = tmp_path / "other.jar", tmp_path / "made.jar"
+    with zipfile.ZipFile(_PLACE.jars / LITERAL) as literal, zipfile.ZipFile(other, "w") as changed:
+        (hadoop, _spark) = sorted(literal.namelist())
+        changed.writestr(hadoop, literal.read(hadoop))
+
+    command = [java.java, "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars)), "io.soal.archive.LiteralValues"]
+    done = subprocess.run(
+        [*map(str, command), str(made), str(other)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    )
+
+    assert done.returncode == 1
+    assert "ConfigReader.get" in done.stderr
+    assert "find out how these versions replace ${...} in values" in done.stderr
+    assert not made.exists()

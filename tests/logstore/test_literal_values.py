@@ -8,6 +8,7 @@ import zipfile
 from typing import TYPE_CHECKING
 
 from handler.spark.classpath import LITERAL, OWN, archived_jars, find_pyspark
+from handler.spark.command import HOST
 from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java
 from scripts.provision.place import Place
@@ -39,3 +40,28 @@ def test_a_version_that_replaces_names_in_another_way_stops_the_build(tmp_path: 
     assert "ConfigReader.get" in done.stderr
     assert "find out how these versions replace ${...} in values" in done.stderr
     assert not made.exists()
+
+
+def test_no_job_runs_where_values_are_not_literal() -> None:
+    """A class path without our classes, or behind the originals, would bring secrets into paths again."""
+    spark_home = find_pyspark()
+    assert spark_home is not None
+    java, _ = ensure_java(_PLACE, os.environ)
+    jars = [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.name != LITERAL]
+    behind = (*jars, *_PLACE.jars.glob(f"{OWN}*.jar"))
+
+    command = [
+        java.java,
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        ":".join(map(str, behind)),
+        HOST,
+        "job",
+        "python",
+        "program",
+    ]
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True, timeout=_TIMEOUT_S, check=False)
+
+    assert done.returncode == 1
+    assert "no job runs" in done.stderr
+    assert "soal-literal.jar must come first" in done.stderr

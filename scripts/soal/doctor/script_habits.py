@@ -29,6 +29,7 @@ _METHODS: Final = {
 }
 _WRITES: Final = frozenset({"save", "saveAsTable", "insertInto", "append", "overwrite", "overwritePartitions"})
 _SQL: Final = re.compile(r"(?is)\s*(insert|merge|update|delete|truncate|create\s.*\stable\s.*\sas\s)\b")
+_VARIABLE: Final = re.compile(r"\$\{[^}]+\}")
 _ELSEWHERE: Final = re.compile(r"(hdfs|s3n|dbfs|wasbs?|abfss?|gs):/")
 _GUARDED: Final = ("delta", "iceberg")
 _GUARD_IT: Final = (
@@ -50,6 +51,7 @@ def habits_of(nodes: Sequence[Node]) -> Iterator[Line]:
     """Yield each line that does something else here, or that fails on every variant of the image."""
     yield from _settings(nodes)
     yield from _writes(nodes)
+    yield from _variables_of_sql(nodes)
     yield from _surroundings(nodes)
 
 
@@ -127,6 +129,13 @@ def _write(call: ast.Call) -> tuple[str, str] | None:
     if name == "sql" and call.args and _SQL.match(text_of(call.args[0])):
         return f"changes a table by {text_of(call.args[0]).split()[0].upper()}", UNKNOWN
     return None
+
+
+def _variables_of_sql(nodes: Sequence[Node]) -> Iterator[Line]:
+    for call in calls(nodes):
+        if name_of(call.func) == "sql" and call.args and (found := _VARIABLE.search(text_of(call.args[0]))):
+            remedy = 'use a parameter (`:day`, args={"day": day}), or set spark.sql.variable.substitute'
+            yield warn(line_of(call), f"names {found[0]} in SQL, which stays as it is here", remedy)
 
 
 def _surroundings(nodes: Sequence[Node]) -> Iterator[Line]:

@@ -165,3 +165,11 @@ def test_code_that_is_nested_too_deeply_is_told(tmp_path: Path, text: str) -> No
 def test_long_chains_are_read(tmp_path: Path, begin: str, again: str) -> None:
     """As generators of code write them, a thousand times the same."""
     assert one(tmp_path, begin + 1_000 * again).status == "ok"
+
+
+def test_a_variable_in_sql_is_told(tmp_path: Path) -> None:
+    """Spark would have replaced it elsewhere; here it would be a text in a row."""
+    text = "spark.sql(\"SET day='1'\")\nspark.sql(\"SELECT '${day}' AS day\")\nspark.sql(\"SELECT '$day' AS day\")\n"
+    finding = one(tmp_path, text)
+    assert (finding.name, finding.status) == ("job.py:2", "warn")
+    assert finding.detail == "names ${day} in SQL, which stays as it is here"

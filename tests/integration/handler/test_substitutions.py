@@ -129,7 +129,11 @@ def test_the_listener_hears_a_variable_that_a_script_sends(function: LambdaEmula
 
 
 @pytest.mark.parametrize(
-    "together", [pytest.param(14, id="together"), pytest.param(1, id="alone", marks=pytest.mark.matrix)]
+    "together",
+    [
+        pytest.param(14, id="together"),
+        pytest.param(1, id="alone", marks=(pytest.mark.matrix, pytest.mark.timeout(1800))),
+    ],
 )
 def test_no_form_carries_a_variable_or_a_setting(function: LambdaEmulator, between: Between, together: int) -> None:
     """Of more than sixty forms, as arguments and names of objects: in paths, SQL, identifiers, options, headers."""

@@ -318,6 +318,7 @@ VARIABLES: Final = (
     _for_the_job("SOAL_TURN", "JSON", "the turn that the handler holds for the job"),
     _for_the_job("SOAL_GO", "file", "the script waits for it"),
     _for_the_job("SOAL_JOB", "file", "the variables of the attempt and the places of its modules, as JSON"),
+    _for_the_job("SOAL_VARIABLES", "socket", "from which the Python processes of functions get the variables"),
     _for_the_job("SOAL_EVENT_FILE", "file", "the event that has triggered the run, as JSON"),
 )
 """All of them, in the order in which they are shown."""

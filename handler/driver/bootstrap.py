@@ -48,7 +48,7 @@ def main(module: ModuleType) -> None:
     from handler.process.tree import die_with_parent
 
     die_with_parent()
-    variables, archives = _take_job()
+    of_workers, archives = _take_job()
     script = sys.argv[1]
     sys.argv = sys.argv[1:]
     _prefer_installed()
@@ -60,7 +60,7 @@ def main(module: ModuleType) -> None:
     code = 1
     try:
         if joined := "PYSPARK_GATEWAY_PORT" in os.environ:
-            _join_spark(journal, variables)
+            _join_spark(journal, of_workers)
         _wait_for(os.environ.get("SOAL_GO"))
         _leave_names_to_the_job([str(Path(script).parent), *archives])
         source = Path(script).read_bytes()
@@ -89,16 +89,14 @@ def _run(module: ModuleType, script: str, source: bytes) -> None:
     exec(compile(source, script, "exec", dont_inherit=True), names)  # noqa: S102 - this is what the handler is for
 
 
-def _join_spark(journal: str | None, variables: dict[str, str]) -> None:
+def _join_spark(journal: str | None, of_workers: dict[str, str]) -> None:
     from handler.driver import pyspark_errors, pyspark_waits
     from handler.driver.script_settings import OwnSettings
-    from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
 
     pyspark_errors.install()
     pyspark_waits.install()
     if _is_nameless(os.getuid()):
         _log_in()
-    of_workers = {name: value for name, value in variables.items() if name != TURN_VARIABLE}
     OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why), of_workers).install()
 
 
@@ -128,20 +126,26 @@ def begin_guard() -> None:
 
 
 def _take_job() -> tuple[dict[str, str], list[str]]:
-    """Take over the job's variables, which its Java does not have. Return them, and the archives with its modules.
+    """Take over the job's variables, which its Java does not have. Return those with which Java starts the Python
+    processes of functions, and the archives with the job's modules.
 
     Variables and properties may be secrets, and a path may be an argument: a file that was read is removed.
     """
+    from handler.driver.worker_variables import serve
+    from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
     from safewriter.parsing import parsed
 
     given = os.environ.pop("SOAL_JOB", None)
     if given is None:
         return {}, []
     job = parsed(Path(given).read_bytes())
-    os.environ.update(job["variables"])
+    variables = job["variables"]
+    os.environ.update(variables)
     for read in (given, job["properties"]):
         Path(read).unlink(missing_ok=True)
-    return dict(job["variables"]), list(job["archives"])
+    place = str(Path(given).with_name("variables"))
+    serve({name: value for name, value in variables.items() if name != TURN_VARIABLE}, place)
+    return {"SOAL_VARIABLES": place}, list(job["archives"])
 
 
 def _prefer_installed() -> None:

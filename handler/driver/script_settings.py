@@ -73,7 +73,7 @@ class OwnSettings:
     """Stands between a script and the two places at which settings become Spark's.
 
     `note` is called with key and reason, once for each key that is left out; never with a value, which may be a secret.
-    `variables` become those of the Python processes of functions: Java starts them, and does not have the variables.
+    `variables`: those with which Java starts the Python processes of functions.
     """
 
     def __init__(self, note: Callable[[str, str], None], variables: Mapping[str, str] | None = None) -> None:
@@ -106,7 +106,6 @@ class OwnSettings:
             if not self._from_builder:
                 self._put_back(jconf, SparkContext._jvm.SparkConf(True))  # type: ignore[union-attr]  # noqa: FBT003, SLF001
                 context.master = jconf.get("spark.master")
-            # Not by spark.executorEnv: a setting is no place for a secret.
             context.environment = {**self._variables, **context.environment}
             return initialize(context, jconf)
 

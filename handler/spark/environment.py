@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from handler.request.job import Job
     from handler.sandbox.sandbox import Sandbox
@@ -36,6 +36,7 @@ _FOR_JAVA: Final = re.compile(
     # By which it asks this process for the role's credentials.
     r"|CONTAINER_CREDENTIALS_FULL_URI|CONTAINER_AUTHORIZATION_TOKEN)"
 )
+_WORKER: Final = Path(__file__).resolve().parents[1] / "driver" / "worker"
 _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 
@@ -74,8 +75,9 @@ def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark
         "SPARK_CONF_DIR": str(sandbox.home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # Where packages are installed. The handler is not among them in the image: its names are left to the job.
-        "PYTHONPATH": str(spark_home.parent),
+        # Where packages are installed, behind the first lines of the Python processes of functions. The handler is not
+        # among them in the image: its names are left to the job.
+        "PYTHONPATH": f"{_WORKER}:{spark_home.parent}",
         "PYTHONUNBUFFERED": "1",
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",

@@ -25,9 +25,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Screen", "VisibleFormatter", "crash", "json_visible", "visible"]
 
-# C0 but for tab and newline, DEL and C1, marks of direction, ends of lines, and halves of surrogate pairs, which no
-# stream takes.
-_CONTROLS: Final = "\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff"
+# C0 but for tab and newline, DEL and C1, marks of direction, ends of lines, characters without a width, by which two
+# names would look equal, and halves of surrogate pairs, which no stream takes.
+_CONTROLS: Final = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069"
+    "\ufeff\ud800-\udfff"
+)
 _CONTROL: Final = re.compile(f"[{_CONTROLS}]")
 _LATIN_MAX: Final = 0xFF
 _NEXT_LINE: Final = "\n    "

@@ -160,6 +160,11 @@ from pyspark.sql import SparkSession
 jvm = SparkSession.builder.getOrCreate()._jvm
 jvm.java.security.Security.removeProvider("SunPCSC")
 """,
+    "a proxy for all": """
+from pyspark.sql import SparkSession
+jvm = SparkSession.builder.getOrCreate()._jvm
+jvm.java.net.CookieHandler.setDefault(jvm.java.net.CookieManager())
+""",
     "a failure": "raise ValueError('no')",
     "another exit code": "import sys; sys.exit(3)",
     "Java's end": """

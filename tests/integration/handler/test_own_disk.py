@@ -57,15 +57,41 @@ for place, path in places.items():
 for end in ends.items():
     print("TOLD", json.dumps(end))
 """
+# The environment of each process of a job, as anybody sees it who may name a path.
+ENVIRONMENTS = """
+import json, os
+from pyspark.sql import SparkSession, functions as F
+
+def seen(_):
+    import os
+    return [str(os.getpid()), str(os.getppid()), os.environ["OWNERS_VARIABLE"]]
+
+spark = SparkSession.builder.getOrCreate()
+worker, daemon, variable = spark.range(1).select(F.udf(seen, "array<string>")("id")).first()[0]
+java = str(spark._jvm.java.lang.ProcessHandle.current().pid())
+print("TOLD", json.dumps(["a function", variable]))
+print("TOLD", json.dumps(["the script", os.environ["OWNERS_VARIABLE"]]))
+pids = {"worker": worker, "daemon": daemon, "driver": "self", "server": str(os.getppid()), "java": java}
+for name, pid in pids.items():
+    text = open("/proc/" + pid + "/environ").read()
+    print("TOLD", json.dumps([name, "PATH=" in text and "of-the-owner" not in text]))
+"""
 
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
     """Run a script in one function, job after job."""
     with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
-        for name, text in {"sinks": SINKS, "uses": USES, "fails": FAILS, "reads": READS}.items():
+        for name, text in {
+            "sinks": SINKS,
+            "uses": USES,
+            "fails": FAILS,
+            "reads": READS,
+            "environments": ENVIRONMENTS,
+        }.items():
             s3.observer().put_object(Bucket="scripts", Key=f"{name}.py", Body=text.encode())
         environment = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": "checkpoints"}
+        environment["OWNERS_VARIABLE"] = "of-the-owner"
         with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1769) as function:
 
             def ended(name: str) -> Result:
@@ -112,6 +138,13 @@ def test_no_way_of_spark_reads_the_environment_of_a_process(run: Run) -> None:
     assert len(ends) == 15
     assert [name for name, end in ends.items() if end == "read"] == []
     assert ends["own lines of csv"] == ends["link lines of csv"] == "refused", ends
+
+
+def test_no_process_of_a_job_was_started_with_the_function_s_variables(run: Run) -> None:
+    """Script and functions have them; what Linux shows of their processes to a path such as that of addFile has not."""
+    ends = dict(told(run("environments"), "TOLD"))
+    assert (ends.pop("a function"), ends.pop("the script")) == ("of-the-owner", "of-the-owner")
+    assert ends == dict.fromkeys(("worker", "daemon", "driver", "server", "java"), True)
 
 
 def test_a_job_that_writes_there_fails_with_the_reason(run: Run) -> None:

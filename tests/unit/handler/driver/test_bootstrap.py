@@ -82,7 +82,8 @@ def test_the_job_s_file_is_read_and_removed(tmp_path: Path) -> None:
     )
     driver.environment["SOAL_JOB"] = str(job)
     done = driver.run()
-    assert done.stdout == "prod False []\n", done.stderr
+    assert done.stdout == "prod False ['variables']\n", done.stderr
+    assert (here / "variables").is_socket()  # for the Python processes of functions
 
 
 def test_the_script_waits_for_the_handler(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_java_has_what_it_starts_with_and_no_variable_that_may_be_a_secret() -> 
     assert {name: found.get(name) for name in (*given, *by_address)} == {**given, **by_address}
     assert set(others) & set(found) == set()
     assert (found["HOME"], found["TMPDIR"]) == ("/tmp/soal-x/home", "/tmp/soal-x/tmp")
-    assert found["PYTHONPATH"] == "/packages"
+    assert found["PYTHONPATH"].split(":")[1:] == ["/packages"]
 
 
 def test_an_event_never_becomes_a_variable() -> None:

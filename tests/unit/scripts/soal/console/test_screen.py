@@ -43,10 +43,10 @@ ROOT = Path(__file__).parents[5]
 OWN = {"life": "alive", "time_ms": 1}
 """Fields that hold no text of others."""
 HOSTILE = (
-    "a\x1b]0;title\x07\x1b]52;c;aGk=\x07\x1b[2J\x9b2J\x9d0;x\x9c\x08\x0b\x0c\x7f\u202eb\u2066c\u2028d\u2029\ud800"
+    "a\x1b]0;title\x07\x1b]52;c;aGk=\x07\x1b[2J\x9b2J\x9d0;x\x9c\x08\x0b\x0c\x7f\u202eb\u2066c\u2028d\u2029\ud800\u200b\ufeff"
     "[link=x]\r\nsoal: all is well\rz"
 )
-RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\u200b\ufeff\ud800-\udfff]")
 
 
 def filled(hint: Any) -> Any:  # noqa: PLR0911 - a kind of type each

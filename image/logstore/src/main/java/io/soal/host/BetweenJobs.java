@@ -2,12 +2,20 @@ package io.soal.host;
 
 import io.soal.iceberg.StagingCatalog;
 import io.soal.logstore.Gate;
+import java.io.ObjectInputFilter;
 import java.io.PrintStream;
 import java.lang.management.ManagementFactory;
 import java.lang.management.MemoryUsage;
 import java.lang.reflect.Field;
+import java.net.Authenticator;
+import java.net.CookieHandler;
+import java.net.HttpURLConnection;
+import java.net.ProxySelector;
+import java.net.ResponseCache;
 import java.security.Provider;
 import java.security.Security;
+import java.sql.DriverManager;
+import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
 import java.util.Locale;
@@ -20,6 +28,7 @@ import java.util.logging.LogManager;
 import java.util.logging.Logger;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
+import javax.net.ssl.HttpsURLConnection;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.security.UserGroupInformation;
@@ -50,6 +59,7 @@ final class BetweenJobs {
   private final Locale locale = Locale.getDefault();
   private final Properties security = (Properties) securityProperties().clone();
   private final List<Provider> providers = List.of(Security.getProviders());
+  private final List<Object> defaults = defaults();
   private final Level level = Logger.getLogger("").getLevel();
   private final PrintStream out = System.out;
   private final PrintStream err = System.err;
@@ -139,7 +149,17 @@ final class BetweenJobs {
     if (!providers.equals(List.of(Security.getProviders()))) {
       return "other security providers";
     }
+    if (!defaults.equals(defaults())) {
+      return "other defaults of Java's network or serialization";
+    }
     return Gate.isAnyOpen() || StagingCatalog.isAnyOpen() ? "an open block" : null;
+  }
+
+  /** Through these a job would reach the requests and the data of the next one; for some there is no way back. */
+  private static List<Object> defaults() {
+    return Arrays.asList(ProxySelector.getDefault(), CookieHandler.getDefault(), ResponseCache.getDefault(),
+        Authenticator.getDefault(), HttpURLConnection.getFollowRedirects(), ObjectInputFilter.Config.getSerialFilter(),
+        DriverManager.getLoginTimeout(), HttpsURLConnection.getDefaultHostnameVerifier());
   }
 
   /** Java's own loggers, through which libraries log; Spark leads them all to Log4j by a handler of the root. */

@@ -1,0 +1,34 @@
+"""Give the Python processes of functions the job's variables; Python imports a module of this name when it starts.
+
+Java starts these processes, and has none of the variables. They come from the driver, through a socket: in the
+environment with which a process is started anybody could read them who can name a path (/proc/PID/environ).
+"""
+
+import os
+import sys
+
+
+def _take_variables(place: str) -> None:
+    import json
+    import socket
+
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.connect(place)
+        with connection.makefile("rb") as stream:
+            os.environ.update(json.load(stream))
+
+
+def _import_another_one() -> None:
+    """Import the module that stands behind this one on the path, as Python would have done."""
+    here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would cost each process its time
+    sys.path[:] = [entry for entry in sys.path if entry != here]
+    this = sys.modules.pop("sitecustomize")
+    try:
+        __import__("sitecustomize")
+    except ImportError:
+        sys.modules["sitecustomize"] = this
+
+
+if place := os.environ.pop("SOAL_VARIABLES", None):
+    _take_variables(place)
+_import_another_one()

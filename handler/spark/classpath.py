@@ -51,9 +51,11 @@ def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
 def lambdas_jar(soal_home: Path, names: Iterable[str]) -> Path:
     """Return where the jar with lambda expressions as classes is, if it was made.
 
-    Its classes would hide those of other versions, so its own name is bound to the `names` of the jars behind it.
+    Its classes would hide those of other versions, so its own name is bound to the `names` of the jars behind it, but
+    for our own.
     """
-    digest = hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:_DIGITS]
+    others = sorted(name for name in names if not name.startswith(OWN))
+    digest = hashlib.sha256("\n".join(others).encode()).hexdigest()[:_DIGITS]
     return soal_home / "lambdas" / f"{digest}.jar"
 
 

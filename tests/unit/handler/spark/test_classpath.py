@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.spark.classpath import added_jars, archived_jars, find_pyspark, jars, lambdas_jar
+from handler.spark.classpath import LITERAL, added_jars, archived_jars, find_pyspark, jars, lambdas_jar
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,6 +34,20 @@ def test_an_unsigned_copy_takes_the_place_of_its_original(tmp_path: Path) -> Non
     touch(tmp_path / "jars/a.jar", tmp_path / "jars/b.jar", tmp_path / "home/unsigned/a.jar")
     found = archived_jars(tmp_path, tmp_path / "home")
     assert found == (tmp_path / "home/unsigned/a.jar", tmp_path / "jars/b.jar")
+
+
+def test_the_classes_without_replacement_come_before_all_others(tmp_path: Path) -> None:
+    """Also before lambda expressions as classes, whose jar is not bound to them; our other jars come last."""
+    home = tmp_path / "home"
+    lowered = lambdas_jar(home, ["a.jar", LITERAL])
+    assert lowered == lambdas_jar(home, ["a.jar"])
+    touch(tmp_path / "jars/a.jar", home / "jars" / LITERAL, home / "jars/soal-logstore.jar", lowered)
+    assert jars(tmp_path, home) == (
+        home / "jars" / LITERAL,
+        lowered,
+        tmp_path / "jars/a.jar",
+        home / "jars/soal-logstore.jar",
+    )
 
 
 def test_lambda_expressions_as_classes_come_first(tmp_path: Path) -> None:

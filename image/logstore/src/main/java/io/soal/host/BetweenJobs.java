@@ -174,6 +174,9 @@ final class BetweenJobs {
         logger.setLevel(level);
         continue;
       }
+      if (name.equals("py4j") || name.startsWith("py4j.")) {
+        continue; // Spark sets its level once, and it tells of each connection's end otherwise
+      }
       logger.setLevel(null);
       logger.setFilter(null);
       logger.setUseParentHandlers(true);

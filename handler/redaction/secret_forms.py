@@ -1,7 +1,8 @@
 """The forms in which secrets are written: beside a name that says so, in a URL, or with a shape of their own.
 
-Each pattern scans a line once: names, schemes and gaps have a bound wherever a match could start at each character. A
-value that is masked already stays, so that masking twice changes nothing.
+Each pattern scans a line once: names, schemes and gaps have a bound wherever a match could start at each character, and
+so has the part of a value by which a name is judged. A value that is masked already stays, so that masking twice
+changes nothing.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
-from handler.redaction.secret_names import HINT, is_secret
+from handler.redaction.secret_names import HINT, is_secret, may_name_a_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 __all__ = ["MASK", "mask_forms", "secrets_in"]
 
@@ -98,7 +99,7 @@ _ASSIGNED: Final = re.compile(
     rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'])?{_GAP}"""
     rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]){_GAP}"""
 )
-_OPTION: Final = re.compile(rf"(?<![\w-]){_NAME}\s{{1,8}}(?!-)(?=\S)")
+_OPTION: Final = re.compile(r"(?<![\w.-])(?P<name>--[\w.-]++)\s{1,8}(?!-)(?=\S)")
 _OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|{_UNCLOSED}|\S+)")
 # Of two bare words the second is another column, or the value in a filter.
 _PAIR: Final = re.compile(
@@ -119,6 +120,10 @@ _FORMS: Final = (
     (_ATTRIBUTE, _VALUE),
     (_CELL, _CELL_VALUE),
 )
+_READ_MAX: Final = 8_300
+"""So much of a text is read for one value, until its name is known to be a secret's: a quoted value and its name."""
+_JUDGED_MAX: Final = 300
+"""So much of a value is judged: neither a type nor a word that is no secret is longer."""
 
 
 def mask_forms(text: str) -> str:
@@ -129,7 +134,7 @@ def mask_forms(text: str) -> str:
         return text
     for name, value in _FORMS:
         text = _replaced(text, _beside(name, value, text))
-    return _replaced(text, _beside(_OPTION, _OPTION_VALUE, text, lambda named: named.startswith("--")))
+    return _replaced(text, _beside(_OPTION, _OPTION_VALUE, text))
 
 
 def secrets_in(text: str) -> Iterator[str]:
@@ -150,16 +155,17 @@ def _mask_group(match: re.Match[str]) -> str:
     return f"{whole[: match.start('secret') - start]}{MASK}{whole[match.end('secret') - start :]}"
 
 
-def _beside(
-    names: re.Pattern[str], values: re.Pattern[str], text: str, is_meant: Callable[[str], bool] = bool
-) -> Iterator[tuple[int, int]]:
+def _beside(names: re.Pattern[str], values: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """Find the values beside names of secrets, each as where it starts and ends."""
     end = 0
     for found in names.finditer(text):
-        if found.start() < end or not is_meant(found["name"]) or HINT.search(found["name"]) is None:
+        name, start = found["name"], found.end()
+        if found.start() < end or not may_name_a_secret(name):
             continue
-        value = values.match(text, found.end())
-        if value is not None and is_secret(found["name"], value[0].strip()):
+        # A name whose value is none may stand in it again and again.
+        value = values.match(text, start, start + _READ_MAX)
+        if value is not None and is_secret(name, value[0][:_JUDGED_MAX].strip()):
+            value = values.match(text, start) or value
             end = value.end()
             yield value.span()
 

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["HINT", "is_secret"]
+__all__ = ["HINT", "is_secret", "may_name_a_secret"]
 
 HINT: Final = re.compile(r"(?i)pass|pwd|secret|token|key|cred|auth|connection|access|sas")
 """Text without any of these has no name of a secret in it; a quick look before the slow ones."""
@@ -71,6 +71,11 @@ _TYPE: Final = re.compile(
     r"|timestamp(?:_ntz|_ltz)?|(?:decimal|char|varchar)(?:\(\d+\)?)?)>*\Z"
 )
 """A type of SQL: beside a name, in a schema, it is the type of a column."""
+
+
+def may_name_a_secret(name: str) -> bool:
+    """Tell whether any value of this name is a secret: a look at the name alone."""
+    return HINT.search(name) is not None and _kind(name[-_NAME_MAX:]) != "none"
 
 
 def is_secret(name: str, value: str) -> bool:

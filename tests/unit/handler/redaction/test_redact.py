@@ -4,6 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from handler.redaction import secret_forms
 from handler.redaction.redact import PrivateKeys, Redactor, redact
 from handler.redaction.secret_names import is_secret
 
@@ -200,6 +201,33 @@ def test_a_private_key_is_masked_line_by_line() -> None:
 def test_hostile_lines_are_masked_in_bounded_time(unit: str) -> None:
     """No pattern goes back and forth over a long line (the test's own time limit judges)."""
     redact(unit * (65_536 // len(unit)))
+
+
+@pytest.mark.parametrize("unit", ["s.", "/key="])
+def test_a_text_of_sixteen_lines_takes_sixteen_times_as_long_as_one(unit: str) -> None:
+    """A metric or an argument may be so long; with the square of its length it would take many minutes (as above)."""
+    text = "token " + unit * (1_048_576 // len(unit))
+    assert redact(text) == text
+
+
+def test_a_name_is_judged_by_the_beginning_of_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names that stand inside of each other's values would have each value read to the end of the line."""
+    judged: list[int] = []
+
+    def count(_name: str, value: str) -> bool:
+        judged.append(len(value))
+        return False
+
+    monkeypatch.setattr(secret_forms, "is_secret", count)
+    secret_forms.mask_forms("/A_KEY=" * 1000)  # the last one has no value
+    assert len(judged) == 999
+    assert max(judged) <= 300
+
+
+@pytest.mark.parametrize("text", ["password={}", "(db.password,{})", "<password>{}</password>", "--password {}"])
+def test_a_long_value_is_masked_to_its_end(text: str) -> None:
+    """It is longer than what is read to judge it."""
+    assert "hunter22" not in redact(text.format("hunter22" * 2000))
 
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=8, max_size=40), st.integers(0, 6))

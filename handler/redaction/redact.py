@@ -34,6 +34,8 @@ _LINES_MAX: Final = 200
 _WORD: Final = re.compile(r"[A-Za-z]?(?:[a-z]{1,11}|[A-Z]{1,11})")
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _METRICS: Final = "_aws"
+_CUT: Final = "…"
+"""The mark of a cut, as the driver and usage errors set it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ class Redactor:
 
     def __call__(self, text: str) -> str:
         """Mask everything."""
-        return mask_forms(self.masked_known(text))
+        return mask_forms(self._without_halves(self.masked_known(text)))
 
     def masked_known(self, text: str) -> str:
         """Mask the known values: before a text is cut, since half of a value is not found."""
@@ -94,6 +96,22 @@ class Redactor:
             if value in text:
                 text = _sought(value).sub(MASK, text)
         return text
+
+    def _without_halves(self, text: str) -> str:
+        """Mask the beginning of a known value before a mark of a cut: others cut texts before the secrets are known."""
+        if _CUT not in text:
+            return text
+        *parts, end = text.split(_CUT)
+        return _CUT.join([*map(self._without_half, parts), end])
+
+    def _without_half(self, part: str) -> str:
+        for value in self.known:
+            at = part.find(value[:_READ_MIN_LENGTH], max(0, len(part) - len(value)))
+            while at >= 0:
+                if value.startswith(part[at:]):
+                    return part[:at] + MASK
+                at = part.find(value[:_READ_MIN_LENGTH], at + 1)
+        return part
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
         """Mask everything, then cut. `is_cut`: the text has lost its end, where a known value may have begun."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from handler.driver.java_trace import in_one_line
+from handler.input_errors import InputError, found
 from handler.redaction.redact import Redactor, redact
 
 
@@ -117,3 +119,28 @@ def test_the_longest_known_secret_goes_first() -> None:
 def test_a_secret_of_blanks_does_not_mask_its_letter() -> None:
     """What is left without the blanks is too short."""
     assert Redactor().knowing_secrets(["   a   "])("banana") == "banana"
+
+
+@pytest.mark.parametrize("before", range(1440, 1500, 7))
+def test_half_of_a_known_value_in_a_java_message_is_masked(before: int) -> None:
+    """The driver cuts such a message before the handler masks it, and a value may have blanks."""
+    secret = "correct horse battery staple lamp"
+    told = in_one_line(f"{'x' * before} {secret}\n\tat a.B.c(D.java:1)\nCaused by: b.F: no\n\tat a.B.c(D.java:1)\n")
+    masked = Redactor().knowing_secrets([secret])(told)
+    assert masked.endswith("root cause: b.F: no")
+    assert not any(word in masked for word in ("correct", "horse", "battery", "staple"))
+
+
+@pytest.mark.parametrize("problem", [f"must be a list, not {found('Zq9-' * 30)}", "y" * 960 + " " + "Zq9-" * 30])
+def test_half_of_a_known_value_in_a_usage_error_is_masked(problem: str) -> None:
+    """A bad field is shown in its beginning, before any secret is known."""
+    assert "Zq9-" in str(InputError("field", problem))
+    masked = Redactor().knowing_secrets(["Zq9-" * 30])(str(InputError("field", problem)))
+    assert "Zq9" not in masked
+    assert masked.endswith("[redacted]…")
+
+
+def test_other_text_before_a_mark_of_a_cut_stays() -> None:
+    """Also where it begins as a known value does."""
+    known = Redactor().knowing_secrets(["open sesame"])
+    assert known("open question… and an open door…") == "open question… and an open door…"

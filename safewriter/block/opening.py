@@ -112,11 +112,16 @@ def tell_not_made(table: str, error: BaseException) -> None:
     """Tell the supervisor of a guard that could not be made, for the same reason."""
     if path := os.environ.get("SOAL_JOURNAL"):
         with suppress(OSError):
-            journal.append(path, "not_made", table=str(table)[:_TOLD_MAX], **_named(error))
+            journal.append(path, "not_made", table=_told(str(table)), **_named(error))
 
 
 def _named(error: BaseException) -> dict[str, str]:
-    return {"type": type(error).__name__, "reason": str(error)[:_TOLD_MAX]}
+    return {"type": type(error).__name__, "reason": _told(str(error))}
+
+
+def _told(text: str) -> str:
+    """Cut a text with a mark, by which the handler knows that half of a secret may stand before it."""
+    return text if len(text) <= _TOLD_MAX else f"{text[:_TOLD_MAX]}…"
 
 
 def _tell(path: str, event: str, block: Block, **fields: str) -> None:

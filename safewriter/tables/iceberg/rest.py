@@ -63,5 +63,7 @@ class RestPointer(Pointer):
 
     def _table(self, answer: Response) -> dict[str, Any]:
         if not answer.ok:
-            raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {answer.text[:_SHOWN_MAX]}")
+            # With a mark where it is cut, by which the handler knows that half of a secret may stand before it.
+            said = answer.text if len(answer.text) <= _SHOWN_MAX else f"{answer.text[:_SHOWN_MAX]}…"
+            raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {said}")
         return dict(parsed(answer.content))

@@ -160,7 +160,7 @@ def test_a_guard_that_could_not_be_made_is_told_by_its_table(
     tell_not_made("s3a://lake/t", UsageError("x" * 100_000))
     (entry,) = told(journal)
     assert entry.event == "not_made"
-    assert entry.fields == {"table": "s3a://lake/t", "type": "UsageError", "reason": "x" * 4000}
+    assert entry.fields == {"table": "s3a://lake/t", "type": "UsageError", "reason": "x" * 4000 + "…"}
 
 
 def test_a_journal_that_is_gone_hides_no_error(store: MemoryObjectStore, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import socket
 import threading
 from contextlib import suppress
@@ -15,8 +15,8 @@ __all__ = ["serve"]
 
 
 def serve(variables: Mapping[str, str], place: str) -> None:
-    """Answer each connection with the variables, as JSON, until this process ends."""
-    body = json.dumps(dict(variables)).encode()
+    """Answer each connection until this process ends, with the variables as `NAME=VALUE` and a zero byte after each."""
+    body = os.fsencode("".join(f"{name}={value}\0" for name, value in variables.items()))
     server = socket.socket(socket.AF_UNIX)
     server.bind(place)
     server.listen()

@@ -17,10 +17,11 @@ if TYPE_CHECKING:
     from scripts.provision.maven import Maven
     from scripts.provision.place import Place
 
-__all__ = ["LISTS", "LOG_STORE_JAR", "admit", "ensure_jars"]
+__all__ = ["LISTS", "LOG_STORE_JAR", "OWN_JARS", "admit", "ensure_jars"]
 
 LOG_STORE_JAR: Final = "soal-logstore.jar"
-_OWN: Final = (LOG_STORE_JAR, LITERAL)
+OWN_JARS: Final = (LOG_STORE_JAR, LITERAL)
+"""Those that another step makes (scripts/provision/logstore.py)."""
 LISTS: Final = {
     "jars": "image/jars",
     "full-jars": "image/full",
@@ -41,7 +42,7 @@ def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") ->
     source, target = place.root / LISTS[name], place.home / name
     sums = read_sums(source / "jars.sha256")
     difference = compare(target, sums)
-    stale = [jar for jar in difference.extra if jar not in _OWN]
+    stale = [jar for jar in difference.extra if jar not in OWN_JARS]
     for jar in stale:
         (target / jar).unlink()
     for jar in difference.wrong:

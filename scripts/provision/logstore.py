@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from handler.spark.classpath import LITERAL
 from scripts.provision.checksums import sha256_of
 from scripts.provision.command import run
-from scripts.provision.jars import LOG_STORE_JAR, admit
+from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS, admit
 from scripts.provision.place import fingerprint
 from scripts.provision.report import Found, SetupError
 
@@ -99,7 +99,7 @@ def pack(members: dict[str, Path], jar: Path) -> None:
 
 def class_path(place: Place) -> str:
     """Return the jars of the image and PySpark's, without our own."""
-    ours = [path for path in place.jars.glob("*.jar") if path.name not in (LOG_STORE_JAR, LITERAL)]
+    ours = [path for path in place.jars.glob("*.jar") if path.name not in OWN_JARS]
     return ":".join(str(path) for path in sorted(ours) + _spark_jars(place))
 
 

@@ -18,10 +18,9 @@ import psutil
 from handler.input_errors import InputError
 from handler.sandbox.sandbox import forbids_execution
 from handler.settings import read_settings
-from handler.spark.classpath import OWN
 from scripts.image.build import TAG
 from scripts.provision.checksums import compare, read_sums
-from scripts.provision.jars import LOG_STORE_JAR
+from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS
 from scripts.soal.doctor.finding import Finding, finding
 from scripts.soal.doctor.programs import examine_programs
 from scripts.soal.doctor.store import examine_store
@@ -83,7 +82,7 @@ def _jars(home: Home) -> Iterator[Finding]:
     difference = compare(home.jars, read_sums(ROOT / "image" / "jars" / "jars.sha256"))
     wrong = [f"{name} is missing" for name in difference.missing]
     wrong += [f"{name} has another checksum" for name in difference.wrong]
-    wrong += [f"{name} is not listed" for name in difference.extra if not name.startswith(OWN)]
+    wrong += [f"{name} is not listed" for name in difference.extra if name not in OWN_JARS]
     yield finding("jars", "; ".join(wrong) or f"all listed ones, in {home.jars}", _SETUP, is_well=not wrong)
     log_store = home.jars / LOG_STORE_JAR
     there = log_store.is_file()

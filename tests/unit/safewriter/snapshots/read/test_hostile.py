@@ -59,26 +59,24 @@ def file_of(*statements: str) -> bytes:
 
 def lying() -> bytes:
     """Return a shard whose schema calls an endless view a table."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("CREATE TABLE kv (k, v)")
-        connection.execute("PRAGMA writable_schema = ON")
-        view = f"CREATE VIEW kv AS {ENDLESS} SELECT x AS k, x AS v FROM c"
-        connection.execute("UPDATE sqlite_master SET sql = ?, rootpage = 0 WHERE name = 'kv'", (view,))
-        connection.commit()
-        return connection.serialize()
+    view = f"CREATE VIEW kv AS {ENDLESS} SELECT x AS k, x AS v FROM c"
+    return file_of(
+        "CREATE TABLE kv (k, v)",
+        "PRAGMA writable_schema = ON",
+        f"UPDATE sqlite_master SET sql = '{view}', rootpage = 0 WHERE name = 'kv'",
+    )
 
 
 def swapped() -> bytes:
     """Return a shard whose schema has a table by the name, and a view by what SQLite reads."""
-    with closing(sqlite3.connect(":memory:")) as connection:
-        connection.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v) WITHOUT ROWID")
-        connection.execute("CREATE TABLE real (k BLOB PRIMARY KEY, v)")
-        connection.execute("CREATE VIEW seen AS SELECT k, hex(k) AS v FROM real")
-        connection.execute("PRAGMA writable_schema = ON")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'TABLE kv', 'TABLE zz') WHERE name = 'kv'")
-        connection.execute("UPDATE sqlite_master SET sql = replace(sql, 'VIEW seen', 'VIEW kv') WHERE name = 'seen'")
-        connection.commit()
-        return connection.serialize()
+    return file_of(
+        "CREATE TABLE kv (k BLOB PRIMARY KEY, v) WITHOUT ROWID",
+        "CREATE TABLE real (k BLOB PRIMARY KEY, v)",
+        "CREATE VIEW seen AS SELECT k, hex(k) AS v FROM real",
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET sql = replace(sql, 'TABLE kv', 'TABLE zz') WHERE name = 'kv'",
+        "UPDATE sqlite_master SET sql = replace(sql, 'VIEW seen', 'VIEW kv') WHERE name = 'seen'",
+    )
 
 
 def with_one_child(body: bytes, root: int, child: int) -> bytes:

@@ -1,7 +1,6 @@
 package io.soal.archive;
 
 import java.io.IOException;
-import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,7 +13,6 @@ import java.util.Set;
 import java.util.TreeMap;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
-import java.util.zip.ZipOutputStream;
 
 /**
  * Makes a jar in which the lambda expressions of some Scala classes are classes.
@@ -26,8 +24,6 @@ import java.util.zip.ZipOutputStream;
  * <p>{@code Lambdas JAR LIST SOURCE...}: the new jar, the names of the classes, the jars to find them in.
  */
 public final class Lambdas {
-  private static final long STAMP_MS = 1_577_836_800_000L; // 2020-01-01: the archive is tied to the jar's bytes
-
   private Lambdas() {}
 
   public static void main(String[] arguments) throws IOException {
@@ -55,20 +51,8 @@ public final class Lambdas {
         }
       }
     }
-    write(jar, made);
+    StampedJar.write(jar, made);
     System.out.printf("lambdas: %d of %d classes, %d lambdas, %d names unknown%n", hosts, hosts + wanted.size(),
         made.size() - hosts, wanted.size());
-  }
-
-  private static void write(Path jar, Map<String, byte[]> classes) throws IOException {
-    try (OutputStream file = Files.newOutputStream(jar); ZipOutputStream target = new ZipOutputStream(file)) {
-      for (Map.Entry<String, byte[]> one : classes.entrySet()) {
-        ZipEntry entry = new ZipEntry(one.getKey() + ".class");
-        entry.setTime(STAMP_MS);
-        target.putNextEntry(entry);
-        target.write(one.getValue());
-        target.closeEntry();
-      }
-    }
   }
 }

@@ -1,8 +1,6 @@
 package io.soal.archive;
 
 import java.io.IOException;
-import java.io.OutputStream;
-import java.nio.file.Files;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -11,7 +9,6 @@ import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
-import java.util.zip.ZipOutputStream;
 import org.apache.xbean.asm9.ClassReader;
 import org.apache.xbean.asm9.ClassVisitor;
 import org.apache.xbean.asm9.ClassWriter;
@@ -36,7 +33,6 @@ public final class LiteralValues {
   private static final String PROVIDER = "org/apache/spark/internal/config/ConfigProvider";
   private static final String BOUND = "(L" + PROVIDER + ";)L" + SPARK + ";";
   private static final String GET = "(Ljava/lang/String;)Lscala/Option;";
-  private static final long STAMP_MS = 1_577_836_800_000L; // 2020-01-01: the archive is tied to the jar's bytes
 
   /** The new code of methods, by class, name and type. Variable substitution in SQL has a setting, and stays. */
   private static final Map<String, Consumer<MethodVisitor>> CODE = Map.of(
@@ -69,16 +65,7 @@ public final class LiteralValues {
       throw new IllegalStateException("not found: " + open.keySet()
           + "; find out how these versions replace ${...} in values");
     }
-    try (OutputStream file = Files.newOutputStream(Path.of(arguments[0]));
-        ZipOutputStream jar = new ZipOutputStream(file)) {
-      for (Map.Entry<String, byte[]> one : made.entrySet()) {
-        ZipEntry entry = new ZipEntry(one.getKey() + ".class");
-        entry.setTime(STAMP_MS);
-        jar.putNextEntry(entry);
-        jar.write(one.getValue());
-        jar.closeEntry();
-      }
-    }
+    StampedJar.write(Path.of(arguments[0]), made);
   }
 
   /** Returns a class with the new code of its methods, each of which it takes from {@code open}. */

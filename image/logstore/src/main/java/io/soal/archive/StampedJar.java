@@ -1,0 +1,29 @@
+package io.soal.archive;
+
+import java.io.IOException;
+import java.io.OutputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.util.Map;
+import java.util.zip.ZipEntry;
+import java.util.zip.ZipOutputStream;
+
+/** A jar whose bytes depend on its classes only: the class-data archive is tied to them. */
+final class StampedJar {
+  private static final long STAMP_MS = 1_577_836_800_000L; // 2020-01-01
+
+  private StampedJar() {}
+
+  /** Writes the classes, by their names, in the map's order. */
+  static void write(Path jar, Map<String, byte[]> classes) throws IOException {
+    try (OutputStream file = Files.newOutputStream(jar); ZipOutputStream target = new ZipOutputStream(file)) {
+      for (Map.Entry<String, byte[]> one : classes.entrySet()) {
+        ZipEntry entry = new ZipEntry(one.getKey() + ".class");
+        entry.setTime(STAMP_MS);
+        target.putNextEntry(entry);
+        target.write(one.getValue());
+        target.closeEntry();
+      }
+    }
+  }
+}

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scripts.bench.peer import SETTINGS
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import JARS, ROOT
+from scripts.emulator.spark import ROOT, stock_class_path
 from scripts.soal.local.home import JOBS
 from scripts.soal.local.sample import BUCKETS, DATA, LAKE, SOURCE_KEY, put_sample
 
@@ -66,7 +66,7 @@ def _command(way: str, table: str, endpoint: str) -> list[str]:
     settings = {**SETTINGS, "spark.hadoop.fs.s3a.endpoint": endpoint}
     return [
         str(Path(sys.executable).with_name("spark-submit")),
-        *("--driver-class-path", f"{JARS}/*"),
+        *("--driver-class-path", stock_class_path()),
         *(part for key, value in settings.items() for part in ("--conf", f"{key}={value}")),
         str(_UNGUARDED),
         *("--source", f"s3a://{DATA}/{SOURCE_KEY}", "--table", f"s3a://{table}"),

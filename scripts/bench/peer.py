@@ -31,7 +31,7 @@ SETTINGS: Final = {
 def lambda_handler(event: dict[str, str], _context: Any) -> dict[str, str]:  # noqa: ANN401 - Lambda's own type
     """Run the script of `SCRIPT_BUCKET` and `SPARK_SCRIPT` with the event as its options; raises if it fails.
 
-    `SPARK_HOME` and `JARS` say where Spark and the jars of Delta and S3A are.
+    `SPARK_HOME` and `CLASS_PATH` say where Spark and the jars of Delta and S3A are.
     """
     script = Path(os.environ["TMPDIR"], "spark_script.py")
     bucket = boto3.resource("s3").Bucket(os.environ["SCRIPT_BUCKET"])
@@ -41,7 +41,7 @@ def lambda_handler(event: dict[str, str], _context: Any) -> dict[str, str]:  # n
     command = [
         f"{os.environ['SPARK_HOME']}/bin/spark-submit",
         *("--driver-memory", "1g"),
-        *("--driver-class-path", f"{os.environ['JARS']}/*"),
+        *("--driver-class-path", os.environ["CLASS_PATH"]),
         *(part for key, value in confs.items() for part in ("--conf", f"{key}={value}")),
         str(script),
         *(part for name, value in event.items() for part in (f"--{name}", value)),

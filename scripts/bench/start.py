@@ -22,7 +22,7 @@ from handler.spark.command import find_java, pyspark_home
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import JARS, ROOT
+from scripts.emulator.spark import JARS, ROOT, stock_class_path
 from scripts.soal.console.problem import EXIT_FAILED, Problem
 from scripts.soal.docker import require, with_docker
 from scripts.soal.local.home import Home
@@ -131,7 +131,7 @@ def peer(s3: EmbeddedS3, image: str | None, job: str = "append") -> Run:
         "SCRIPT_BUCKET": SCRIPTS,
         "SPARK_SCRIPT": f"jobs/{JOBS[job][1]}",
         "JAVA_HOME": str(find_java(settings).resolve().parents[1]),
-        "JARS": str(JARS.resolve()),
+        "CLASS_PATH": stock_class_path(),
     }
     with _peer_on_host(variables) if image is None else _peer_in_container(variables, image) as function:
         answer = function.invoke(_paths(new_table()))
@@ -153,7 +153,7 @@ def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[Lam
     """The peer uses the image's system, Python and boto3. Its user has a name: Spark fails for one without."""
     java = Path(variables["JAVA_HOME"])
     settings = (java / "conf" / "net.properties").resolve().parent  # Debian keeps them in /etc
-    shared = {str(path): str(path) for path in (ROOT, variables["JARS"], java, settings, "/etc/passwd")}
+    shared = {str(path): str(path) for path in (ROOT, str(JARS.resolve()), java, settings, "/etc/passwd")}
     shared[str(pyspark_home())] = str(_PEER / "pyspark")
     own = {
         "SPARK_HOME": str(_PEER / "pyspark"),

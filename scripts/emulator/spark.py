@@ -11,13 +11,14 @@ from handler.spark.archive import archive_of
 from handler.spark.classpath import jars
 from scripts.image.homes import pyspark_of
 from scripts.image.settings import local_settings
+from scripts.provision.jars import OWN_JARS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JARS", "LOCAL_JARS", "ROOT", "build_session", "full_jars"]
+__all__ = ["JARS", "LOCAL_JARS", "ROOT", "build_session", "full_jars", "stock_class_path"]
 
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
@@ -28,6 +29,11 @@ LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
 def full_jars() -> tuple[Path, ...]:
     """Return the jars that the variant full adds, if they have been fetched: `scripts/setup --only full-jars`."""
     return tuple(sorted(JARS.with_name("full-jars").glob("*.jar")))
+
+
+def stock_class_path() -> str:
+    """Return the class path of Delta, Iceberg and S3A alone, for a Spark that is not SoAL's."""
+    return ":".join(str(jar) for jar in sorted(JARS.resolve().glob("*.jar")) if jar.name not in OWN_JARS)
 
 
 def build_session(

@@ -1,0 +1,12 @@
+"""Tests for scripts.emulator.spark."""
+
+from scripts.emulator import spark
+from scripts.provision.jars import OWN_JARS
+
+
+def test_a_stock_spark_is_given_every_jar_but_ours(tmp_path, monkeypatch):
+    """Our classes change how Hadoop reads its settings, so a Spark that is to be compared with must not have them."""
+    for name in ("hadoop-aws-3.4.2.jar", "delta-spark.jar", *OWN_JARS):
+        (tmp_path / name).touch()
+    monkeypatch.setattr(spark, "JARS", tmp_path)
+    assert spark.stock_class_path() == f"{tmp_path}/delta-spark.jar:{tmp_path}/hadoop-aws-3.4.2.jar"

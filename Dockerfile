@@ -62,6 +62,7 @@ COPY handler/__init__.py handler/
 COPY handler/spark/__init__.py handler/spark/missing_dependencies.py handler/spark/
 COPY scripts/__init__.py scripts/
 COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
+COPY soal/__init__.py soal/tree.py soal/
 COPY image/spark/missing.toml image/spark/
 COPY image/jars/replaced.txt image/jars/
 # Wheels carry tables for debuggers, forty megabytes of them; what auditwheel has put beside them does not bear the tool.
@@ -93,15 +94,10 @@ RUN java --add-exports java.base/jdk.internal.org.objectweb.asm=ALL-UNNAMED imag
         image/jars/unwanted.txt /opt/soal/jars/*.jar /opt/soal/python/pyspark/jars/*.jar
 
 COPY image/spark /opt/soal/spark
-COPY pyproject.toml README.md LICENSE ./
-COPY handler handler
-COPY safewriter safewriter
+COPY safewriter /opt/soal/python/safewriter
 # The handler lies apart from what a job's Python imports from: a job may have a module `handler` of its own.
-RUN /opt/uv/bin/uv pip install --quiet --python "$(command -v python3)" --target /opt/soal/python --no-deps \
-        --build-constraint requirements/build.txt . \
-    && rm -rf /opt/soal/python/scripts /opt/soal/python/bin \
-    && mkdir /opt/soal/function \
-    && mv /opt/soal/python/handler /opt/soal/function/ \
+COPY handler /opt/soal/function/handler
+RUN rm -rf /opt/soal/python/bin \
     && python3 -m compileall -q -j 0 /opt/soal/python /opt/soal/function
 # Java compares the time stamps of jars with those that the archive was made with.
 RUN find /opt/soal -name '*.jar' -exec touch --date=2020-01-01T00:00:00Z {} +
@@ -113,7 +109,9 @@ RUN --mount=type=cache,target=/root/.cache \
         --require-hashes --requirement requirements/local.txt
 # Only what the training uses: any other change must not cost another one.
 COPY image/archive /opt/trainer/image/archive
-COPY scripts/__init__.py scripts/local_credentials.py /opt/trainer/scripts/
+COPY scripts/__init__.py /opt/trainer/scripts/
+COPY soal/__init__.py /opt/trainer/soal/
+COPY soal/local/__init__.py soal/local/names.py /opt/trainer/soal/local/
 COPY scripts/emulator /opt/trainer/scripts/emulator
 COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/lambdas.py scripts/image/unsigned.py \
      /opt/trainer/scripts/image/
@@ -131,6 +129,7 @@ LABEL org.opencontainers.image.title="SoAL" \
       org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
+COPY LICENSE /opt/soal/
 COPY --from=trainer /opt/soal/java /opt/soal/java
 COPY --from=trainer /opt/soal/python /opt/soal/python
 COPY --from=trainer /opt/soal/function /opt/soal/function

@@ -11,6 +11,7 @@ from handler.input_errors import InputError, validated
 from handler.module_names import check_file
 from handler.request.turns import DeclaredTurn, declared_turns
 from handler.secrets import SecretReference, parse_references
+from handler.spark.classpath import default_home
 from handler.spark.missing_dependencies import Variant
 from handler.spark_settings.checked import Permit, check_own_conf
 from safewriter.errors import SettingError
@@ -21,17 +22,10 @@ from safewriter.settings import Settings as GuardSettings
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["CONTINUE_MAX", "HandlerSettings", "read_settings", "soal_home"]
+__all__ = ["CONTINUE_MAX", "HandlerSettings", "read_settings"]
 
 CONTINUE_MAX: Final = 1000
 """No run continues itself more often than this, whatever the function's owner allows."""
-_IMAGE_HOME: Final = Path("/opt/soal")
-_REPOSITORY: Final = Path(__file__).resolve().parent.parent
-
-
-def soal_home() -> Path:
-    """Return where jars and Spark defaults are when `SOAL_HOME` does not say: in the image, or in a working tree."""
-    return _IMAGE_HOME if _IMAGE_HOME.is_dir() else _REPOSITORY / ".soal"
 
 
 def _url(value: str) -> str:
@@ -91,7 +85,7 @@ class HandlerSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", arbitrary_types_allowed=True)
 
     guard: GuardSettings
-    soal_home: Annotated[Path, AfterValidator(_home)] = Field(alias="SOAL_HOME", default_factory=soal_home)
+    soal_home: Annotated[Path, AfterValidator(_home)] = Field(alias="SOAL_HOME", default_factory=default_home)
     java_home: Annotated[Path, AfterValidator(_java_home)] | None = Field(alias="JAVA_HOME", default=None)
     entry_point: str | None = Field(alias="SOAL_ENTRY_POINT", default=None)
     script_bucket: str | None = Field(alias="SCRIPT_BUCKET", default=None)

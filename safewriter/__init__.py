@@ -27,6 +27,7 @@ from safewriter.errors import (
     UnsupportedError,
     UsageError,
 )
+from safewriter.session import configure_spark
 from safewriter.shortcut import save
 from safewriter.writer import SafeWriter
 
@@ -54,6 +55,7 @@ __all__ = [
     "UnreadableCheckpointError",
     "UnsupportedError",
     "UsageError",
+    "configure_spark",
     "days",
     "parts",
     "save",

@@ -10,6 +10,7 @@ from handler.outcome.result import ErrorResult, Memory, Result, Timings, Version
 from handler.outcome.state import State
 from handler.spark.classpath import jars
 from handler.spark.command import pyspark_home
+from safewriter.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -118,7 +119,7 @@ def _versions(settings: HandlerSettings | None) -> Versions:
             if match := _JAR_VERSION.fullmatch(jar.name):
                 found[match[1]] = match[2]
     return Versions(
-        soal=_installed("soal"),
+        soal=VERSION,
         spark=_installed("pyspark"),
         delta=found.get("delta-spark"),
         iceberg=found.get("iceberg-spark-runtime"),

@@ -44,7 +44,7 @@ _RESERVE_SHARE: Final = 0.35
 _SERIAL_GC_CORES_MAX: Final = 2
 _C1_TIMEOUT_MAX_MS: Final = 60_000
 # Ten times Java's own thresholds: most code that the optimising compiler compiles in a job's first minute does not run
-# often enough to pay for it. `soal bench start --timeout-s 300` shows the short end.
+# often enough to pay for it. `scripts/lab bench start --timeout-s 300` shows the short end.
 _C2_LATER: Final = (
     "-XX:Tier4InvocationThreshold=50000",
     "-XX:Tier4MinInvocationThreshold=6000",

@@ -6,8 +6,6 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Final
 
-from py4j.clientserver import ClientServer
-
 from safewriter.errors import UnguardedSessionError, UsageError
 from safewriter.tables.session import MicroBatch
 
@@ -38,6 +36,8 @@ class SparkScope:
             raise UnguardedSessionError(
                 "this session is a Spark Connect client; SafeWriter needs the driver's own session"
             )
+        from py4j.clientserver import ClientServer
+
         if not isinstance(spark.sparkContext._gateway, ClientServer):  # noqa: SLF001 - as above
             raise UnguardedSessionError(
                 "PYSPARK_PIN_THREAD=false lets Python's threads share those of Java, so that nobody can tell which"

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
 from handler.spark.missing_dependencies import read_missing
-from scripts.image.trim import MISSING, is_of, kept
+from scripts.image.trim import is_of, kept
 from scripts.provision.checksums import read_sums
 from scripts.provision.jars import LISTS
+from soal.tree import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -11,7 +11,7 @@ from rich.table import Table
 if TYPE_CHECKING:
     from handler.outcome.result import Result
     from scripts.demonstration.stage import Demo
-    from scripts.soal.tables.delta import TableView
+    from scripts.tables.delta import TableView
 
 __all__ = ["play"]
 

@@ -9,8 +9,6 @@ deltalake or pyiceberg and the plain files show it; a false one means exit code 
 from __future__ import annotations
 
 import argparse
-import csv
-import io
 import json
 import sys
 import time
@@ -19,14 +17,16 @@ from dataclasses import asdict
 import psutil
 from rich.text import Text
 
+from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
 from scripts.demonstration.claims import Claims
-from scripts.demonstration.stage import Demo, opened, source
+from scripts.demonstration.stage import Demo, opened
 from scripts.emulator import EmbeddedS3
-from scripts.soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
-from scripts.soal.console.screen import Screen
-from scripts.soal.local.home import Home
-from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, put_sample
+from scripts.local.sample import put_sample
+from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
+from soal.console.screen import Screen
+from soal.home import Home
+from soal.local.names import BUCKETS, CHECKPOINTS
 
 __all__ = ["main"]
 
@@ -57,11 +57,9 @@ def main() -> int:
 
 
 def _play(demo: Demo, *, durable: bool) -> None:
-    body, origin = source()
-    put_sample(demo.s3.observer(), body)
-    rows = sum(1 for _ in csv.reader(io.StringIO(body.decode(), newline=""), delimiter=";")) - 1
-    demo.console.print(Text(f"S3 at {demo.s3.endpoint} (in this process); {rows:,} rows of {origin}"), soft_wrap=True)
-    (long_job if durable else acts).play(demo, rows)
+    put_sample(demo.s3.observer())
+    demo.console.print(Text(f"S3 at {demo.s3.endpoint} (in this process); {ROWS:,} rows"), soft_wrap=True)
+    (long_job if durable else acts).play(demo, ROWS)
 
 
 if __name__ == "__main__":

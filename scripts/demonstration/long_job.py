@@ -18,7 +18,7 @@ _ATTEMPTS_MIN: Final = 3
 
 def play(demo: Demo, rows: int) -> None:
     """Play it, with a file of so many rows."""
-    title = f"A backfill in twelve parts, each of more than {_PAUSE_S} s, in a function of {_TIMEOUT_S} s"
+    title = f"A backfill in ten parts, each of more than {_PAUSE_S} s, in a function of {_TIMEOUT_S} s"
     demo.console.print(Rule(title, align="left"))
     result = demo.execute(
         "accommodations_parts", "backfill", "--format", demo.format.name, timeout_s=_TIMEOUT_S, pause_s=_PAUSE_S

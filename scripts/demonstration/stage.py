@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.text import Text
 
 from safewriter.parsing import parsed
-from scripts.accommodations import ROWS, csv_bytes
-from scripts.soal.console.problem import EXIT_FAILED, Problem
-from scripts.soal.console.progress import JobProgress
-from scripts.soal.local.catalog import WAREHOUSE, rest_properties, spark_settings
-from scripts.soal.local.function import Function, function_variables
-from scripts.soal.local.home import SHARED_DATA, Home
-from scripts.soal.local.sample import CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY
-from scripts.soal.remote.execution import Execution
-from scripts.soal.tables.delta import TableView, view
-from scripts.soal.target import local_target
+from scripts.local.function import Function, function_variables
+from scripts.tables.delta import TableView, view
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.progress import JobProgress
+from soal.local.names import CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, WAREHOUSE, rest_properties, spark_settings
+from soal.remote.execution import Execution
+from soal.target import local_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,9 +29,10 @@ if TYPE_CHECKING:
     from handler.outcome.result import Result, WriteResult
     from scripts.demonstration.claims import Claims
     from scripts.emulator import EmbeddedS3
-    from scripts.soal.invocation.report import Report
+    from soal.home import Home
+    from soal.invocation.report import Report
 
-__all__ = ["Demo", "Format", "opened", "source"]
+__all__ = ["Demo", "Format", "opened"]
 
 _DELTA_PATH: Final = "accommodations"
 _CATALOG: Final = "lake"
@@ -157,7 +155,7 @@ def opened(name: str, s3: EmbeddedS3) -> Iterator[Format]:
         yield Format("delta", f"s3a://{LAKE}/{_DELTA_PATH}", "deltalake", look)
         return
     from scripts.emulator.rest_catalog import RestCatalog
-    from scripts.soal.tables import iceberg as iceberg_table
+    from scripts.tables import iceberg as iceberg_table
 
     with (
         tempfile.TemporaryDirectory(prefix="soal-demo-") as folder,
@@ -167,10 +165,3 @@ def opened(name: str, s3: EmbeddedS3) -> Iterator[Format]:
         own = rest_properties(catalog.uri)
         look = functools.partial(iceberg_table.view, s3.observer(), own, table)
         yield Format("iceberg", table, "pyiceberg", look, spark_settings(_CATALOG, own))
-
-
-def source() -> tuple[bytes, str]:
-    """Return the real data if this machine has it, else made-up rows."""
-    if SHARED_DATA.is_file():
-        return SHARED_DATA.read_bytes(), f"../shared/data/{SHARED_DATA.name}"
-    return csv_bytes(ROWS), "generated accommodations"

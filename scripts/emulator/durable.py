@@ -26,7 +26,7 @@ from botocore.config import Config
 
 from scripts.emulator.rie import EmulatorError, LambdaEmulator
 from scripts.emulator.spark import ROOT
-from scripts.local_credentials import CREDENTIALS, REGION
+from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

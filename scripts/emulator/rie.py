@@ -23,13 +23,13 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import psutil
 
 from scripts.emulator.spark import ROOT
-from scripts.image.homes import python_of
-from scripts.lambda_answer import answer_of
+from soal.home import python_of
+from soal.remote.answer import answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from scripts.lambda_answer import Answer
+    from soal.remote.answer import Answer
 
 __all__ = ["EmulatorError", "LambdaEmulator", "cpu_s"]
 

@@ -10,7 +10,7 @@ from botocore.config import Config
 from scripts.emulator.backend import Moto
 from scripts.emulator.keepalive import KeepAliveServer
 from scripts.emulator.wire import OBSERVER, Wire
-from scripts.local_credentials import CREDENTIALS, REGION
+from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

@@ -13,7 +13,7 @@ from handler.settings import read_settings
 from handler.spark.command import find_java
 from scripts.emulator.forwarding import forward
 from scripts.emulator.spark import JARS
-from scripts.local_credentials import CREDENTIALS, REGION
+from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
     import subprocess

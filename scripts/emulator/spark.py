@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from handler.spark.archive import archive_of
 from handler.spark.classpath import jars
-from scripts.image.homes import pyspark_of
-from scripts.image.settings import local_settings
 from scripts.provision.jars import OWN_JARS
+from soal.home import pyspark_of
+from soal.shipped import local_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

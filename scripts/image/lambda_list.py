@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.settings import soal_home
+from handler.spark.classpath import default_home
 from scripts.image.archive import TrainingError, train
 from scripts.image.lambdas import LIST
 
@@ -53,4 +53,4 @@ def main(home: Path) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else soal_home()))
+    sys.exit(main(Path(sys.argv[1]).resolve() if sys.argv[1:] else default_home()))

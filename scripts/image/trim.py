@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from handler.spark.missing_dependencies import Variant, read_missing
+from soal.tree import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from handler.spark.missing_dependencies import Missing
 
-__all__ = ["MISSING", "REPLACED", "UNUSED", "Trimmed", "is_of", "kept", "main", "replaced", "superseded", "trim"]
+__all__ = ["REPLACED", "UNUSED", "Trimmed", "is_of", "kept", "main", "replaced", "superseded", "trim"]
 
 _IMAGE: Final = Path(__file__).resolve().parents[2] / "image"
-MISSING: Final = _IMAGE / "spark" / "missing.toml"
 REPLACED: Final = _IMAGE / "jars" / "replaced.txt"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
 # And Spark Connect, whose jar is on the list.

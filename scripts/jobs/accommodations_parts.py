@@ -1,4 +1,4 @@
-"""For demonstrations only: the guarded append in parts, one for each group of neighbourhoods, with a pause after each.
+"""For demonstrations only: the guarded append in parts, one for each city, with a pause after each.
 
 PAUSE_S is a variable of the function. A run of this job that is longer than its timeout goes on where it was.
 """
@@ -22,19 +22,19 @@ spark = SparkSession.builder.appName("accommodations-parts").getOrCreate()
 rows = spark.read.csv(
     args.source, header=True, sep=";", quote='"', escape='"', multiLine=True, inferSchema=True
 ).cache()
-groups = sorted(row[0] for row in rows.select("neighbourhood_group").distinct().collect())
+cities = sorted(row[0] for row in rows.select("city").distinct().collect())
 
 if args.format == "iceberg":
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {args.table.rpartition('.')[0]}")
     if not spark.catalog.tableExists(args.table):
         rows.limit(0).writeTo(args.table).using("iceberg").create()
-for part in parts(spark, args.table, groups, format=args.format):
-    group = rows.where(col("neighbourhood_group") == part.value)
+for part in parts(spark, args.table, cities, format=args.format):
+    batch = rows.where(col("city") == part.value)
     with part as sw:
         if args.format == "delta":
-            group.write.format("delta").mode("append").save(sw.table)
+            batch.write.format("delta").mode("append").save(sw.table)
         else:
-            group.writeTo(sw.table).append()
+            batch.writeTo(sw.table).append()
         sw.success()
     print(f"{part.name} is written")
     time.sleep(float(os.environ.get("PAUSE_S", "0")))

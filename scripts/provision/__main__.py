@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from handler.spark.archive import archive_of
 from handler.spark.missing_dependencies import SLIM, Variant
-from scripts.image.homes import home_of
 from scripts.provision.archive import ensure_archive
 from scripts.provision.jars import LISTS, ensure_jars
 from scripts.provision.java import ensure_java
@@ -26,6 +25,7 @@ from scripts.provision.report import Found, SetupError, say
 from scripts.provision.rie import ensure_rie
 from scripts.provision.side_by_side import side_by_side
 from scripts.provision.variant import FULL, ensure_packages, link_jars, mark_complete
+from soal.home import home_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

@@ -6,17 +6,17 @@ The packages are links to those that uv has unpacked for `.venv`; they cost neit
 from __future__ import annotations
 
 import os
-import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.missing_dependencies import SLIM
-from scripts.image.homes import home_of, python_of, site_of
-from scripts.image.trim import MISSING, REPLACED, trim
+from scripts.image.trim import REPLACED, trim
 from scripts.provision.command import run
 from scripts.provision.place import Stamp, fingerprint
 from scripts.provision.python_env import build_options, inputs_of, is_usable
 from scripts.provision.report import Found, SetupError, say
+from soal.home import home_of, python_of, site_of
+from soal.tree import MISSING
 
 if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Variant
@@ -33,7 +33,7 @@ _OWN: Final = ("jars", "full-jars")
 
 
 def ensure_packages(place: Place, variant: Variant) -> Found:
-    """Make the Python of a variant hold exactly its locked packages, trimmed as in the image, and this project."""
+    """Make the Python of a variant hold exactly its locked packages, trimmed as in the image, and SafeWriter."""
     home = home_of(place.home, variant)
     python, stamp = python_of(home), Stamp(home / "python" / _STAMP)
     names = ("runtime",) if variant == SLIM else ("runtime", "full")
@@ -51,7 +51,6 @@ def ensure_packages(place: Place, variant: Variant) -> Found:
     )
     given = [word for lock in locks for word in ("--requirement", lock)]
     _install(place, python, "--require-hashes", *given)
-    _install(place, python, "--no-deps", place.root)
     site = site_of(home)
     if site is None:
         raise SetupError(f"{python} has no folder for packages", todo=_TODO)
@@ -77,8 +76,6 @@ def _link_ours(place: Place, site: Path) -> None:
     """Let the library be the tree's, so that a change needs no set-up. As in the image, the handler is elsewhere: a job
     may have a module of this name.
     """
-    for package in ("handler", "safewriter", "scripts"):
-        shutil.rmtree(site / package)
     (site / "safewriter").symlink_to(place.root / "safewriter")
 
 

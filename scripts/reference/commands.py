@@ -9,7 +9,7 @@ import typer
 import typer.cli
 import typer.main
 
-from scripts.soal.app import app
+from soal.app import app_of
 
 __all__ = ["commands"]
 
@@ -21,7 +21,7 @@ _EMPTY: Final = re.compile(r"^\*\*Options\*\*:\n\n(?!\* )", re.MULTILINE)
 
 def commands() -> str:
     """Return a section for each command: usage, arguments, options."""
-    command = typer.main.get_command(app)
+    command = typer.main.get_command(app_of())
     text = typer.cli.get_docs_for_click(obj=command, ctx=typer.Context(command, info_name="soal"), name="soal")
     _program, _, sections = text.partition("\n## ")
     return _EMPTY.sub("", _HELP.sub("", _LISTS.sub("", f"## {sections}")))

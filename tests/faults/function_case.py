@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from scripts.lambda_answer import Answer
+    from soal.remote.answer import Answer
 
 __all__ = [
     "COMMIT",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.bench.fanout import Writers
+from tests.lab.bench.fanout import Writers
 from tests.support.lake import CHECKPOINTS
 
 if TYPE_CHECKING:

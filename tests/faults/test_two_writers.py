@@ -71,7 +71,7 @@ def append_by_two(s3: EmbeddedS3, table: str, rounds: int, way: str, *session: s
 
 
 def _appender(*arguments: str, **environment: str) -> Child:
-    return Child("scripts.bench.appender", *arguments, environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex})
+    return Child("tests.lab.bench.appender", *arguments, environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex})
 
 
 @pytest.mark.parametrize("rounds", [3, pytest.param(ROUNDS, marks=pytest.mark.matrix)])

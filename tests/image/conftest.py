@@ -16,7 +16,7 @@ from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.image.build import tag_of
 from scripts.image.docker import Docker, docker
 from scripts.image.size import variant_of
-from scripts.soal.local.home import Home
+from soal.home import Home
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:

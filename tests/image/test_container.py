@@ -11,7 +11,7 @@ import pytest
 from scripts.accommodations import write_csv
 from scripts.emulator.container import Confinement
 from scripts.emulator.rie import LambdaEmulator
-from scripts.soal.local.home import JOBS
+from scripts.local.sample import JOBS
 from tests.image.jobs import APPENDS
 from tests.support.lake import LAKE, Lake
 

@@ -8,7 +8,7 @@ import pytest
 
 from scripts.emulator.rules import Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.image.settings import local_settings
+from soal.shipped import local_settings
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:

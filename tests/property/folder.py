@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from safewriter.identity import canonical_table
-from scripts.soal.orphans.deleting import delete
-from scripts.soal.orphans.protection import Attempts
-from scripts.soal.orphans.survey import Survey
+from soal.orphans.deleting import delete
+from soal.orphans.protection import Attempts
+from soal.orphans.survey import Survey
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

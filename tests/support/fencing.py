@@ -14,7 +14,7 @@ from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.iceberg_writer import IDS, add, open_catalog
-from scripts.local_credentials import CREDENTIALS
+from soal.local.names import CREDENTIALS
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import JOB, LAKE, ROLES, SWEEPER
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.soal.doctor.stack import Stack
+from soal.doctor.stack import Stack
 from tests.support.aws_command import commands, complaint
 from tests.support.cloud import ACCOUNT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from scripts.soal.doctor.finding import Finding
+    from soal.doctor.finding import Finding
 
 __all__ = ["STACK", "TOPIC", "checked", "told"]
 

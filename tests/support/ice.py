@@ -12,9 +12,10 @@ from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.document import NO_CHANGE
-from scripts.local_credentials import REGION
-from scripts.soal.tables.iceberg import main_snapshots, referred
-from scripts.soal.tables.iceberg_io import OBJECT_IO
+from scripts.tables.iceberg import main_snapshots
+from soal.local.names import REGION
+from soal.orphans.iceberg import referred
+from soal.orphans.iceberg_io import OBJECT_IO
 from tests.support.observed import LAKE, Observed
 from tests.support.postgres import USER
 

@@ -18,7 +18,7 @@ from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from scripts.emulator import EmbeddedS3, Match, Rule
 from scripts.emulator.keepalive import KeepAliveServer
 from scripts.emulator.wire import OBSERVER
-from scripts.local_credentials import CREDENTIALS, REGION
+from soal.local.names import CREDENTIALS, REGION
 from tests.support.contenders import ProcessContender, ThreadContender, Wrapped
 from tests.support.lost_reply import LostReply
 from tests.support.zookeeper_service import LACKS, ZooKeeperLocks

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scripts.pictures.facts import Facts, KilledJob, Moment, Place, SeenTable, TracedRequest, TracedWrite
+from tests.lab.pictures.facts import Facts, KilledJob, Moment, Place, SeenTable, TracedRequest, TracedWrite
 
 __all__ = ["FACTS", "state"]
 

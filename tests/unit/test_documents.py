@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from handler.request.event import parse_event
 from handler.settings import read_settings
 from scripts.reference.pages import PARTS
-from scripts.soal.app import app
+from tests.support.command_line import app
 
 ROOT = Path(__file__).parents[2]
 README_WORDS_MAX = 900

@@ -75,9 +75,9 @@ def test_a_circle_of_imports_is_found(tmp_path: Path, inner: str) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        *(f"scripts.soal.commands.{name}" for name in ("doctor", "graduate", "invoke", "logs", "orphans")),
-        *(f"scripts.soal.commands.{name}" for name in ("recover", "redrive", "runs", "snapshot", "snapshot_build")),
-        *modules_of("scripts.soal.remote"),
+        *(f"soal.commands.{name}" for name in ("doctor", "graduate", "invoke", "logs", "orphans")),
+        *(f"soal.commands.{name}" for name in ("recover", "redrive", "runs", "snapshot")),
+        *modules_of("soal.remote"),
     ],
 )
 def test_commands_that_go_to_aws_need_no_emulator(module: str) -> None:
@@ -87,17 +87,17 @@ def test_commands_that_go_to_aws_need_no_emulator(module: str) -> None:
     assert [name for name in reached if name.startswith("scripts.emulator")] == []
 
 
-@pytest.mark.parametrize("module", modules_of("scripts.soal.commands"))
+@pytest.mark.parametrize("module", modules_of("soal.commands"))
 def test_no_command_imports_another_one(module: str) -> None:
     """They share options.py, target.py, and the rooms of the things that they show."""
-    others = {one for one in modules_of("scripts.soal.commands") if one != module}
+    others = {one for one in modules_of("soal.commands") if one != module}
 
     assert others & reached_from(module) == set()
 
 
 def test_the_command_line_starts_without_emulators_and_engines() -> None:
     """They take a second or more, and most commands need none of them."""
-    program = "import scripts.soal.app, sys; print(*sorted({'moto', 'pyiceberg', 'pyspark'} & sys.modules.keys()))"
+    program = "import soal.app, sys; print(*sorted({'moto', 'pyiceberg', 'pyspark'} & sys.modules.keys()))"
 
     loaded = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True, timeout=60

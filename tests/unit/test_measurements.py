@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scripts.bench.picture import picture
-from scripts.bench.plan import FULL
-from scripts.bench.record import latest, read
-from scripts.campaign.mutants.listing import listed
-from scripts.campaign.record import MutantRecord
 from scripts.emulator.spark import ROOT
-from scripts.examples.listing import examples
-from scripts.examples.record import ExampleRecord
-from scripts.experiment.estimates import exposure, upper_bound
-from scripts.experiment.paper import WINDOW_S
 from scripts.reference.examples import KEPT as EXAMPLES
-from scripts.results import read as results
+from tests.lab.bench.picture import picture
+from tests.lab.bench.plan import FULL
+from tests.lab.bench.record import latest, read
+from tests.lab.campaign.mutants.listing import listed
+from tests.lab.campaign.record import MutantRecord
+from tests.lab.examples.listing import examples
+from tests.lab.examples.record import ExampleRecord
+from tests.lab.experiment.estimates import exposure, upper_bound
+from tests.lab.experiment.paper import WINDOW_S
+from tests.lab.results import read as results
 
 if TYPE_CHECKING:
-    from scripts.bench.record import Record
+    from tests.lab.bench.record import Record
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
 TIERS = ("live", "random", "replay", "scenarios")
@@ -62,8 +62,8 @@ def sentences(records: tuple[Record, ...]) -> dict[str, str]:
         "guard": f"A guarded append takes {added['delta', 0]:.0f} ms and {chain['delta']} sequential requests more than"
         f" a plain one on Delta, {added['iceberg', 0]:.0f} ms and {chain['iceberg']} on Iceberg (warm session).",
         "start": "The sample job, of its time with aws-samples/spark-on-aws-lambda: cold"
-        f" {100 * cold['ratio']:.0f} % (`soal bench start --docker`), warm {100 * warm['ratio']:.0f} %"
-        " (`soal bench warm`).",
+        f" {100 * cold['ratio']:.0f} % (`scripts/lab bench start --docker`), warm {100 * warm['ratio']:.0f} %"
+        " (`scripts/lab bench warm`).",
         "settle": "A verdict on a dead Delta write, without Java:"
         f" {settled['never landed']['verdict_ms']:.0f} ms, with an undo {settled['undone']['verdict_ms']:.0f} ms.",
     }
@@ -77,13 +77,13 @@ def test_the_readme_says_what_was_measured(records: tuple[Record, ...], name: st
 
 
 def test_the_kept_run_is_whole(records: tuple[Record, ...]) -> None:
-    """Each step of `soal bench all`, each of a commit without changes."""
+    """Each step of `scripts/lab bench all`, each of a commit without changes."""
     assert {tuple(record.command) for record in records} == {step.words for step in FULL}
     assert not any(record.commit.endswith("+") for record in records)
 
 
 def test_the_picture_is_that_of_the_kept_run(records: tuple[Record, ...]) -> None:
-    """`soal bench figure docs/measurements/full.jsonl docs/pictures/append.svg`."""
+    """`scripts/lab bench figure docs/measurements/full.jsonl docs/pictures/append.svg`."""
     assert PICTURE.read_text(encoding="utf-8") == picture(records)
 
 
@@ -96,7 +96,7 @@ def rows(kept: dict[str, Any]) -> list[str]:
 
 
 def campaign(name: str) -> dict[str, Any]:
-    """As `soal faults report FOLDER --json` has written it, of a whole tier or subject."""
+    """As `scripts/lab faults report FOLDER --json` has written it, of a whole tier or subject."""
     kept: dict[str, Any] = json.loads(CAMPAIGNS[name].read_text(encoding="utf-8"))
     return kept
 
@@ -122,7 +122,7 @@ def test_the_page_of_the_campaign_says_what_was_found() -> None:
 
 
 def test_the_words_about_the_second_s3_are_its_figures() -> None:
-    """`soal faults run FOLDER --s3 s3proxy`, of a part of the live tier."""
+    """`scripts/lab faults run FOLDER --s3 s3proxy`, of a part of the live tier."""
     kept = json.loads(KEPT.with_name("faults-s3proxy.json").read_text(encoding="utf-8"))
     (found,) = kept["counts"]
     assert (kept["manifest"]["s3"], found["subject"], found["guarded"]) == ("s3proxy", "delta", True)
@@ -159,7 +159,7 @@ def test_the_page_of_the_campaign_bounds_the_rate_of_the_random_tier() -> None:
 
 
 def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
-    """All of them: `soal faults mutants FOLDER` without a selection."""
+    """All of them: `scripts/lab faults mutants FOLDER` without a selection."""
     kept = results(KEPT.with_name("mutants.jsonl"), MutantRecord)
     page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
     assert f"all {len(kept)} were caught" in page
@@ -168,7 +168,7 @@ def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
 
 
 def test_each_of_sparks_examples_has_run_or_says_what_it_lacks() -> None:
-    """On both variants: `soal local examples`, kept as docs/measurements/examples.jsonl."""
+    """On both variants: `scripts/lab examples`, kept as docs/measurements/examples.jsonl."""
     kept = results(EXAMPLES, ExampleRecord)
     assert {(one.example, one.variant) for one in kept} == {
         (example.name, variant) for example in examples() for variant in ("slim", "full")
@@ -177,7 +177,7 @@ def test_each_of_sparks_examples_has_run_or_says_what_it_lacks() -> None:
 
 
 def test_the_page_of_the_experiment_says_what_was_measured() -> None:
-    """Row by row: `soal experiment report FOLDER` of a whole `--plan all`, which writes summary.json."""
+    """Row by row: `scripts/lab experiment report FOLDER` of a whole `--plan all`, which writes summary.json."""
     kept = json.loads(EXPERIMENT.read_text(encoding="utf-8"))
     page = (EXPERIMENT.parent.parent / "experiment.md").read_text(encoding="utf-8")
     shown = [table for table in kept["tables"] if table["title"].startswith(QUOTED)]

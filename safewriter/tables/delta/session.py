@@ -16,6 +16,7 @@ from safewriter.objects.s3 import custom_endpoint
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.record.document import CommitPoint
+from safewriter.session import LOG_STORE
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from safewriter.tables.session import TABLE_EXISTS, TableState
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
 
     from safewriter.tables.session import Opening, Seen
 
-__all__ = ["LOG_STORE", "DeltaSession", "is_append_only"]
+__all__ = ["DeltaSession", "is_append_only"]
 
-LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 _GATE_PROTOCOL: Final = 8
 _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
@@ -82,9 +82,8 @@ class DeltaSession(SparkScope):
         if not key.endswith(".impl"):
             key = f"spark.delta.logStore.{self.table.split('://', 1)[0]}.impl"
         return UnguardedSessionError(
-            f"SafeWriter cannot guard this session: {what}. Add two lines where the session is built:\n"
-            f"    .config({key!r}, {LOG_STORE!r})\n"
-            "    .config('spark.driver.extraClassPath', '<path>/soal-logstore.jar')  # or spark.jars"
+            f"SafeWriter cannot guard this session: {what}. Build it by safewriter.configure_spark(builder): it sets"
+            f" {key} to {LOG_STORE}, and adds the jar of this class"
         )
 
     def state(self) -> TableState:

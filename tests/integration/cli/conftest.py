@@ -40,7 +40,7 @@ class Soal:
     def __call__(self, *arguments: str, stdin: str = "", **variables: str) -> Answer:
         environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         done = subprocess.run(
-            [sys.executable, "-P", "-m", "scripts.soal.app", *arguments],
+            [sys.executable, "-P", "-m", "soal", *arguments],
             cwd=self.home.parent,
             env={**environment, "SOAL_HOME": str(self.home), **self.variables, **variables},
             input=stdin,

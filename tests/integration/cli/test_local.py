@@ -11,9 +11,9 @@ from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.spark import ROOT
 from scripts.provision.__main__ import main as setup
-from scripts.soal.local.sample import BUCKETS
-from scripts.soal.tables.delta import view
-from scripts.soal.target import local_target
+from scripts.tables.delta import view
+from soal.local.names import BUCKETS
+from soal.target import local_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

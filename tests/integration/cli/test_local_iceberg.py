@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from scripts.soal.target import local_target
+from soal.target import local_target
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client

@@ -14,8 +14,8 @@ from safewriter.coordination.coordinator import JobCoordinator
 from safewriter.coordination.record import End, OpenWrite
 from safewriter.coordination.transitions import renew
 from safewriter.errors import TurnLostError
-from scripts.soal.app import app
-from scripts.soal.console.problem import Problem
+from soal.console.problem import Problem
+from tests.support.command_line import app
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Stored
@@ -135,7 +135,7 @@ def test_probe_tells_whether_a_server_can_keep_a_lock(bench: Bench, monkeypatch:
         def write(self, record: Record, after: Stored | None) -> Stored:
             return super().write(record, self.read(record.lock))
 
-    monkeypatch.setattr("scripts.soal.locks.service.open_backend", lambda _: Heedless())
+    monkeypatch.setattr("soal.locks.service.open_backend", lambda _: Heedless())
     code, out, _ = soal("probe", "--backend", "memory://heedless", "--json")
     assert (code, json.loads(out)["keeps_locks"]) == (1, False)
     assert "cannot keep a lock" in json.loads(out)["problem"]
@@ -183,7 +183,7 @@ def test_show_can_look_whether_the_holder_renews(happens: str, told: str, monkey
         elif happens == "end":
             held.unlock(End.FAILED)
 
-    monkeypatch.setattr("scripts.soal.commands.locks.sleep", meanwhile)
+    monkeypatch.setattr("soal.commands.locks.sleep", meanwhile)
     code, _, said = soal("show", "L", "--backend", f"memory://renewing-{happens}", "--for-s", "0.01")
     held.unlock()
     assert (code, said.strip()) == (0, told)

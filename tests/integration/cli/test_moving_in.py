@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.soal.tables.delta import view
-from scripts.soal.target import local_target
+from scripts.tables.delta import view
+from soal.target import local_target
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from scripts.soal.app import app
+from tests.support.command_line import app
 from tests.support.lake import Lake
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from scripts.soal.app import app
-from scripts.soal.console.problem import Problem
+from soal.console.problem import Problem
+from tests.support.command_line import app
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.surroundings import TABLE
 from tests.unit.safewriter.world import World

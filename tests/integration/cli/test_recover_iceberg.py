@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from safewriter.record.document import CommitPoint
 from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
-from scripts.soal.app import app
+from tests.support.command_line import app
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.supervisor import Supervision
 from scripts.emulator import Match, Refuse, Rule
-from scripts.soal.app import app
-from scripts.soal.console.problem import Problem
+from soal.console.problem import Problem
+from tests.support.command_line import app
 from tests.support.lake import CHECKPOINTS
 from tests.support.waiting import BUSY_S
 

@@ -14,16 +14,16 @@ import pytest
 from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
-import scripts.soal.snapshots.report
+import soal.snapshots.report
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.write.publish import Publisher
 from scripts.emulator import Match, Refuse, Rule
-from scripts.soal.app import app
-from scripts.soal.console.problem import Problem
-from scripts.soal.snapshots.session import frame_of
+from soal.console.problem import Problem
+from soal.snapshots.session import frame_of
+from tests.support.command_line import app
 from tests.support.snapshots import as_slatedb, build, publish
 from tests.support.waiting import until
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.format.current import Current
     from scripts.emulator import EmbeddedS3
-    from scripts.soal.snapshots.session import Format
+    from soal.snapshots.session import Format
     from tests.integration.cli.conftest import Soal
 
 BUCKET = "soal-snapshots"
-SCHEMA = json.loads(Path(scripts.soal.snapshots.report.__file__).with_name("report.schema.json").read_text())
+SCHEMA = json.loads(Path(soal.snapshots.report.__file__).with_name("report.schema.json").read_text())
 T0 = datetime(2026, 11, 1, tzinfo=UTC)
 T1 = datetime(2026, 11, 2, tzinfo=UTC)
 ROWS = {number: f"value {number}".encode() for number in range(50)}
@@ -324,7 +324,7 @@ def test_a_prefix_must_be_one(bench: Bench) -> None:
 def test_a_package_that_is_missing_is_named(bench: Bench, arguments: tuple[str, ...]) -> None:
     """Exit code 2; the other commands need none of them."""
     bench.publish("r")
-    program = "import sys; sys.modules['xxhash'] = None; from scripts.soal.app import main; main()"
+    program = "import sys; sys.modules['xxhash'] = None; from soal.app import main; main()"
     command, *rest = arguments
     call = [sys.executable, "-P", "-c", program, "snapshot", command, bench.prefix, *rest]
     done = subprocess.run(

@@ -18,9 +18,9 @@ from pyiceberg.types import LongType, NestedField
 
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
-from scripts.soal.invocation.until_done import until_done
-from scripts.soal.local.function import Function
-from scripts.soal.local.home import Home
+from scripts.local.function import Function
+from soal.home import Home
+from soal.invocation.until_done import until_done
 from tests.support.ice import Catalog, Ice, warehouse
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scripts.soal.invocation.report import Report
+    from soal.invocation.report import Report
 
 pytestmark = [pytest.mark.emulator, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1200)]
 

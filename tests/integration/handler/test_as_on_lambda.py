@@ -15,8 +15,7 @@ import pytest
 
 from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
-from scripts.image.homes import python_of
-from scripts.soal.local.home import Home
+from soal.home import Home, python_of
 
 pytestmark = [pytest.mark.spark]
 

@@ -10,10 +10,11 @@ import pytest
 from scripts.accommodations import csv_bytes
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.soal.local.function import Function
-from scripts.soal.local.home import Home
-from scripts.soal.local.sample import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, put_sample
-from scripts.soal.tables import iceberg as iceberg_table
+from scripts.local.function import Function
+from scripts.local.sample import put_sample
+from scripts.tables import iceberg as iceberg_table
+from soal.home import Home
+from soal.local.names import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,7 +31,8 @@ def test_half_a_million_rows_land_guarded_in_two_gigabytes(tmp_path: Path) -> No
         EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,
         RestCatalog(s3, tmp_path, f"s3a://{LAKE}/warehouse") as catalog,
     ):
-        put_sample(s3.observer(), csv_bytes(ROWS))
+        put_sample(s3.observer())
+        s3.observer().put_object(Bucket=DATA, Key=SOURCE_KEY, Body=csv_bytes(ROWS))
         prefix = "spark.sql.catalog.lake"
         conf = {prefix: "org.apache.iceberg.spark.SparkCatalog", f"{prefix}.type": "rest", f"{prefix}.uri": catalog.uri}
         event = {

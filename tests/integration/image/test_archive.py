@@ -11,7 +11,7 @@ from handler.outcome.result import Result
 from handler.spark.archive import archive_of
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
-from scripts.soal.local.home import Home
+from soal.home import Home
 from tests.support.lake import CHECKPOINTS, LAKE
 from tests.support.waiting import BUSY_S
 

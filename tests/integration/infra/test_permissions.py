@@ -29,8 +29,8 @@ from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.wire import OBSERVER
-from scripts.local_credentials import CREDENTIALS
-from scripts.soal.tables import iceberg as iceberg_table
+from scripts.tables import iceberg as iceberg_table
+from soal.local.names import CREDENTIALS
 from tests.support.empty_log import needs_of_settling
 from tests.support.fencing import needs_of_fencing
 from tests.support.guarded_s3 import Permissions

@@ -12,7 +12,7 @@ from safewriter.objects.s3 import table_store
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import Fence
 from safewriter.tables.iceberg.name import TableName
-from scripts.soal.orphans.iceberg import IcebergReport, look
+from soal.orphans.iceberg import IcebergReport, look
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
 

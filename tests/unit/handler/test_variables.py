@@ -53,7 +53,7 @@ AS_TEXT = {
 
 
 def sources() -> Iterator[Path]:
-    for room in ("handler", "safewriter", "infra", "scripts"):
+    for room in ("handler", "safewriter", "infra", "scripts", "soal"):
         yield from (ROOT / room).rglob("*.py")
 
 

@@ -241,18 +241,18 @@ def test_the_job_s_modules_win_over_ours(tmp_path: Path) -> None:
         """
 import sys
 print(sorted(name for name in sys.modules if name.partition(".")[0] in ("handler", "scripts", "infra")))
-import handler, infra, scripts.daily
+import handler, infra, team.daily
 from safewriter import SettingError
-print(handler.WORD, infra.WORD, scripts.daily.WORD)
+print(handler.WORD, infra.WORD, team.daily.WORD)
 raise SettingError("X", "is bad")
 """,
     )
     folder = driver.script.parent
-    for name in ("handler.py", "infra.py", "scripts/daily.py"):
+    for name in ("handler.py", "infra.py", "team/daily.py"):
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(f"WORD = 'job {name}'", encoding="utf-8")
     done = driver.run()
-    assert done.stdout.splitlines() == ["[]", "job handler.py job infra.py job scripts/daily.py"], done.stderr
+    assert done.stdout.splitlines() == ["[]", "job handler.py job infra.py job team/daily.py"], done.stderr
     entries = dict(driver.entries())
     assert (entries["uncaught"]["type"], entries["python_exited"]["exitCode"]) == ("SettingError", done.returncode)
 

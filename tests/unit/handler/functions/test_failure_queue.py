@@ -14,7 +14,7 @@ from handler.outcome.continuation import Continuation
 from handler.outcome.result import ErrorResult, JobFailed, deliver
 from handler.outcome.state import State
 from handler.request.trigger import recognise
-from scripts.soal.app import app
+from tests.support.command_line import app
 from tests.unit.handler.outcome.test_result import result
 from tests.unit.handler.world import UNKNOWN, World
 

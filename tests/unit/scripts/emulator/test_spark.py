@@ -1,10 +1,19 @@
 """Tests for scripts.emulator.spark."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from scripts.emulator import spark
 from scripts.provision.jars import OWN_JARS
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-def test_a_stock_spark_is_given_every_jar_but_ours(tmp_path, monkeypatch):
+    import pytest
+
+
+def test_a_stock_spark_is_given_every_jar_but_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Our classes change how Hadoop reads its settings, so a Spark that is to be compared with must not have them."""
     for name in ("hadoop-aws-3.4.2.jar", "delta-spark.jar", *OWN_JARS):
         (tmp_path / name).touch()

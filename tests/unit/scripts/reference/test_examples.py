@@ -3,8 +3,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from scripts.reference import examples
-from scripts.results import append
-from tests.unit.scripts.examples.test_record import record
+from tests.lab.results import append
+from tests.unit.lab.examples.test_record import record
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -51,7 +51,7 @@ def test_a_driver_without_the_log_store_is_told_what_to_add() -> None:
     """Both the class path and the setting of the table's own scheme."""
     with pytest.raises(UnguardedSessionError, match=r"ConditionalS3LogStore is not on the driver's class path") as told:
         session().verify()
-    assert ".config('spark.delta.logStore.s3a.impl', " in str(told.value)
+    assert "safewriter.configure_spark(builder): it sets spark.delta.logStore.s3a.impl to " in str(told.value)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_a_setting_that_lets_a_commit_past_the_gate_is_named(
     with pytest.raises(UnguardedSessionError, match=named) as told:
         one.verify()
     own = key if key.endswith(".impl") else "spark.delta.logStore.s3a.impl"
-    assert f".config({own!r}, " in str(told.value)
+    assert f"it sets {own} to " in str(told.value)
 
 
 def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

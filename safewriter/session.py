@@ -1,0 +1,51 @@
+"""Puts SafeWriter on a Spark session that the image has not configured: plain PySpark, a cluster, EMR, Glue."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from safewriter.errors import UsageError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+__all__ = ["LOG_STORE", "configure_spark", "log_store_jar"]
+
+_NAME: Final = "soal-logstore.jar"
+_PACKAGED: Final = Path(__file__).with_name("jars") / _NAME
+_MADE_BY_SETUP: Final = Path(__file__).parents[1] / ".soal" / "jars" / _NAME
+LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
+"""The class by which Delta commits."""
+_JARS: Final = "spark.jars"
+_SETTINGS: Final = {
+    "spark.delta.logStore.s3a.impl": LOG_STORE,
+    "spark.delta.logStore.s3.impl": LOG_STORE,
+    # Without it Delta commits a second time where the reply to a commit was lost.
+    "spark.databricks.delta.commit.idempotencyCheck.enabled": "true",
+    # A guarded block's statements find its Iceberg table there. Spark loads a catalog when a statement names it.
+    "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",
+    "spark.sql.catalog.safewriter.cache-enabled": "false",
+}
+
+
+def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Set what SafeWriter needs on a `SparkSession.builder`, and return the builder.
+
+    It adds the log store's jar to `spark.jars`, and sets Delta's log store for `s3a://` and `s3://` and the catalog
+    `safewriter`. Delta, Iceberg and S3A are the session's own matter. Call it before `getOrCreate()`, on the driver.
+    Raises `UsageError` if the jar is not there.
+    """
+    jars = str(getattr(builder, "_options", {}).get(_JARS, ""))
+    for key, value in {**_SETTINGS, _JARS: ",".join(filter(None, (jars, str(log_store_jar()))))}.items():
+        builder.config(key, value)
+    return builder
+
+
+def log_store_jar() -> Path:
+    """Return the path of the log store's jar, for `--jars` and the like. Raises `UsageError` if it is not there."""
+    for jar in (_PACKAGED, _MADE_BY_SETUP):
+        if jar.is_file():
+            return jar
+    raise UsageError(f"{_PACKAGED} is missing; install the package from its wheel, or run scripts/setup in a clone")

@@ -1,1 +1,0 @@
-"""Measurements that anyone can repeat: `soal bench …`."""

@@ -1,0 +1,1 @@
+"""`soal doctor` in a clone: examines this machine."""

@@ -1,0 +1,134 @@
+"""`soal image …`: the function's container image, built, proven and measured on this machine."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from handler.spark.missing_dependencies import SLIM
+from scripts.image import base as bases
+from scripts.image.build import Build, tag_of
+from scripts.image.build import build as build_image
+from scripts.image.build import derive as derive_image
+from scripts.image.problems import require, with_docker
+from scripts.image.sbom import inventory
+from scripts.image.size import measure
+from scripts.image.size_view import size_view
+from scripts.provision.place import Place
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.home import Home
+from soal.options import ImageVariant, Json
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="The function's image: built, proven, measured.")
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_TESTS: Final = ("tests/image", "--ignore=tests/image/derived")
+Tag = Annotated[str | None, typer.Option(help="The image's name; default: soal, or soal-full.")]
+Base = Annotated[
+    str | None,
+    typer.Option(help="The image to build on, or `debootstrap` to make one here; default: the Dockerfile's."),
+]
+Certificates = Annotated[
+    Path | None, typer.Option(help="A PEM file to trust while building; default: the file that SSL_CERT_FILE names.")
+]
+
+
+@app.command()
+def build(
+    base: Base = None,
+    tag: Tag = None,
+    variant: ImageVariant = SLIM,
+    platform: Annotated[str | None, typer.Option(help="linux/amd64 or linux/arm64; default: this machine's.")] = None,
+    ca: Certificates = None,
+) -> None:
+    """Build the image. The first build takes minutes; later ones rebuild only what changed."""
+    out = Output(as_json=False)
+    name = tag or tag_of(variant)
+    with with_docker(Home.of()) as found:
+        chosen = bases.choose_base(found, base, Place(_ROOT), out.remark)
+        build_image(found, Build(chosen, name, _certificates(ca), platform=platform, variant=variant))
+    chosen_by = "" if variant == SLIM else f" --variant {variant}"
+    out.remark(f"built {name} on {chosen}; prove it with: soal image test{chosen_by}")
+
+
+@app.command()
+def derive(
+    folder: Annotated[
+        Path, typer.Argument(help="The folder of a Dockerfile that adds to the image; see image/derived.")
+    ],
+    tag: Annotated[str, typer.Option(help="The name of the new image.")],
+    base: Base = None,
+    variant: ImageVariant = SLIM,
+    ca: Certificates = None,
+) -> None:
+    """Build an image with additions: jars, Python packages."""
+    out = Output(as_json=False)
+    if not (folder / "Dockerfile").is_file():
+        raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
+    with with_docker(Home.of()) as found:
+        chosen = bases.choose_base(found, base, Place(_ROOT), out.remark)
+        image = Build(chosen, tag_of(variant), _certificates(ca), variant=variant)
+        derive_image(found, image, folder, tag)
+    out.remark(f"built {tag} on {image.tag}; try it with: soal local invoke --docker --image {tag}")
+
+
+def _certificates(given: Path | None) -> Path | None:
+    named = os.environ.get("SSL_CERT_FILE")
+    found = given or (Path(named) if named else None)
+    if found is not None and not found.is_file():
+        raise Problem(f"{found}: no such file", todo="give --ca a PEM file, or leave it out")
+    return found
+
+
+@app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def prove(context: typer.Context, tag: Tag = None, variant: ImageVariant = SLIM) -> None:
+    """Prove the image: jobs under Lambda's limits, the archive, the features. It takes minutes.
+
+    Other arguments go to pytest.
+    """
+    name = tag or tag_of(variant)
+    with with_docker(Home.of()) as found:
+        require(found, name)
+        command = [sys.executable, "-P", "-m", "pytest", "-m", "image", *(context.args or _TESTS)]
+        environment = {**found.environment, "IMAGE_UNDER_TEST": name}
+        done = subprocess.run(command, cwd=_ROOT, env=environment, check=False)
+    if done.returncode != 0:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def size(tag: Tag = None, variant: ImageVariant = SLIM, *, as_json: Json = False) -> None:
+    """Show the image's size above its base, by layer and by part; exit code 1 if it is above its limit."""
+    name = tag or tag_of(variant)
+    with with_docker(Home.of()) as found:
+        require(found, name)
+        measured = measure(found, name)
+    Output(as_json=as_json).show(size_view(measured))
+    if not measured.is_within_limit:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def sbom(tag: Tag = None, variant: ImageVariant = SLIM) -> None:
+    """Print the image's components, as a CycloneDX document in JSON."""
+    name = tag or tag_of(variant)
+    with with_docker(Home.of()) as found:
+        require(found, name)
+        sys.stdout.write(json.dumps(inventory(found, name), indent=2) + "\n")
+
+
+@app.command()
+def pin() -> None:
+    """Write the present digest of the default base into the Dockerfile; review the change and commit it."""
+    with with_docker(Home.of()) as found:
+        base = bases.pin_base(found)
+    Output(as_json=False).remark(f"the Dockerfile builds on {base}")

@@ -1,0 +1,150 @@
+"""`soal local …`: an S3 and a Lambda function on this machine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Final
+
+import typer
+
+from handler.spark.missing_dependencies import SLIM, Variant
+from scripts.accommodations import ROWS, SEED, write_csv
+from scripts.image.build import tag_of
+from scripts.local.background import ensure_down, ensure_up
+from scripts.local.function import Function, assignments, function_variables
+from scripts.local.inventory import content, local_view
+from scripts.local.variant import home_of_variant
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.progress import JobProgress
+from soal.home import Home
+from soal.invocation.event import read_event, with_token
+from soal.invocation.report import conclude
+from soal.invocation.until_done import until_done
+from soal.local.state import running
+from soal.options import AttemptsMax, Event, Json, UntilDone
+from soal.remote.execution import Execution
+from soal.target import checkpoint_bucket, local_target, target
+
+__all__ = ["app"]
+
+_POLL_S: Final = 0.5
+
+app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on this machine.")
+
+
+@app.command()
+def up(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 chooses a free one.")] = 0,
+    bucket: Annotated[list[str] | None, typer.Option(help="A bucket to make beside the usual ones.")] = None,
+    *,
+    iceberg: Annotated[bool, typer.Option("--iceberg", help="Start an Iceberg REST catalog, too: `local`.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Start an S3 in the background, with sample jobs and data. Does nothing if it runs already."""
+    out = Output(as_json=as_json)
+    state, is_new = ensure_up(Home.of(), port=port, buckets=bucket or (), iceberg=iceberg)
+    out.remark("started" if is_new else "runs already")
+    out.show(local_view(state, content(local_target(state.endpoint).client())))
+
+
+@app.command()
+def down(*, as_json: Json = False) -> None:
+    """End the S3 in the background, and its Iceberg catalog; this deletes their data."""
+    out = Output(as_json=as_json)
+    state = ensure_down(Home.of())
+    out.remark("nothing was running" if state is None else f"ended {state.endpoint}")
+    if as_json:
+        out.show(local_view(None))
+
+
+@app.command()
+def status(*, as_json: Json = False) -> None:
+    """Show the endpoint of the local S3 and the size of its buckets; exit code 1 if it does not run."""
+    out = Output(as_json=as_json)
+    state = running(Home.of())
+    out.show(local_view(state, () if state is None else content(local_target(state.endpoint).client())))
+    if state is None:
+        out.remark("start it with: soal local up")
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def invoke(
+    event: Event,
+    endpoint_url: Annotated[
+        str | None,
+        typer.Option(help="Use this endpoint as S3, with your AWS credentials; default: the S3 of `soal local up`."),
+    ] = None,
+    timeout_s: Annotated[int, typer.Option(min=1, max=900, help="The function's timeout.")] = 300,
+    memory_mb: Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")] = 3008,
+    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the function's environment.")] = None,
+    *,
+    do_until_done: UntilDone = False,
+    attempts_max: AttemptsMax = 10,
+    durable: Annotated[
+        bool, typer.Option("--durable", help="One execution of Lambda's durable service: attempts until it has ended.")
+    ] = False,
+    docker: Annotated[bool, typer.Option("--docker", help="Run the image, not the working tree.")] = False,
+    image: Annotated[
+        str | None, typer.Option(help="With --docker: the image's name; default: soal, or soal-full.")
+    ] = None,
+    variant: Annotated[
+        Variant, typer.Option(help="The image's variant; full needs scripts/setup --variant full.")
+    ] = SLIM,
+    logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a job: the real handler under Lambda's runtime interface emulator, with --durable behind AWS's emulation of
+    the durable service. An execution here ends with this command.
+
+    Exit codes: 0 success, 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
+    """
+    out = Output(as_json=as_json)
+    home = Home.of()
+    delivered = read_event(event)
+    given = assignments(env or ())
+    found = target(endpoint_url, home, local=endpoint_url is None)
+    here = None if docker else home_of_variant(home, variant)
+    variables = function_variables(found, checkpoint_bucket(found), given, here, variant)
+    with JobProgress(out.talk, "running", shows_log=logs) as progress:
+        function = Function(
+            variables,
+            timeout_s,
+            memory_mb,
+            home,
+            progress.line,
+            image=(image or tag_of(variant)) if docker else None,
+            python=None if here is None else here.python,
+        )
+        if durable:
+            with function.durable() as service:
+                execution = Execution(
+                    service.start(json.dumps(with_token(delivered))), service.client(), poll_s=_POLL_S
+                )
+                report = execution.report(progress.says)
+        elif do_until_done:
+            report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
+        else:
+            report = function.invoke(delivered)
+    conclude(out, report, todo="give --timeout-s more, or see --logs")
+
+
+@app.command()
+def data(
+    path: Annotated[str, typer.Argument(help="The file to write; - for stdout.")],
+    rows: Annotated[int, typer.Option(min=0)] = ROWS,
+    seed: Annotated[int, typer.Option()] = SEED,
+) -> None:
+    """Write made-up accommodations as a CSV file; the same seed gives the same rows."""
+    if path == "-":
+        sys.stdout.reconfigure(encoding="utf-8", newline="")  # type: ignore[union-attr]
+        write_csv(sys.stdout, rows, seed=seed)
+        return
+    try:
+        with Path(path).open("w", encoding="utf-8", newline="") as file:
+            write_csv(file, rows, seed=seed)
+    except OSError as error:
+        raise Problem(f"{path}: {error.strerror}", todo="give a path that can be written") from error

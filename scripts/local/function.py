@@ -1,0 +1,170 @@
+"""The function on this machine: the real handler under the real emulator, in an environment like Lambda's."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.spark.missing_dependencies import SLIM
+from handler.variables import VARIABLES
+from safewriter.parsing import parsed
+from scripts.image.problems import require, with_docker
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.doctor.variables import unknown_variables
+from soal.invocation.report import report_of
+from soal.local.names import spark_settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from handler.spark.missing_dependencies import Variant
+    from scripts.emulator.durable import DurableEmulator
+    from scripts.emulator.rie import LambdaEmulator
+    from soal.home import Home
+    from soal.invocation.report import Report
+    from soal.target import Target
+
+__all__ = ["Function", "assignments", "function_variables"]
+
+# The caller's own settings of the guard; everything else is given by --env.
+_PASSED: Final = tuple(variable.name for variable in VARIABLES if variable.name.startswith("SW_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The function to emulate."""
+
+    variables: Mapping[str, str]
+    timeout_s: int
+    memory_mb: int
+    home: Home
+    on_line: Callable[[str], None] = field(default=lambda _line: None)
+    image: str | None = None
+    """The image's name, if the function runs in a container."""
+    mounts: tuple[str, ...] = ()
+    """Of the container, as docker's `--volume` takes them."""
+    python: Path | None = None
+    """That of the function, if it runs on this machine; default: with the packages of the variant slim."""
+
+    def invoke(self, event: object) -> Report:
+        """Start the emulator, deliver one event, end the emulator.
+
+        Raises `Problem` if the emulator does not work.
+        """
+        from scripts.emulator.rie import EmulatorError  # imports moto, half a second that other commands do not need
+
+        try:
+            with self.emulator() as emulator:
+                report = report_of(emulator.invoke(event), self.timeout_s)
+                return replace(report, cpu_s=emulator.cpu_s())
+        except EmulatorError as error:
+            raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+
+    @contextlib.contextmanager
+    def emulator(self) -> Iterator[LambdaEmulator]:
+        """Start the emulator for several events, one after the other, and end it."""
+        from scripts.emulator.container import ContainerEmulator
+        from scripts.emulator.rie import LambdaEmulator
+
+        if self.image is None:
+            with LambdaEmulator(
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                binary=self.home.rie,
+                python=self.python,
+                on_line=self.on_line,
+            ) as emulator:
+                yield emulator
+            return
+        with with_docker(self.home) as docker:
+            require(docker, self.image)
+            with ContainerEmulator(
+                docker,
+                self.image,
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                mounts=self.mounts,
+                binary=self.home.rie,
+                on_line=self.on_line,
+            ) as emulator:
+                yield emulator
+
+    @contextlib.contextmanager
+    def durable(self) -> Iterator[DurableEmulator]:
+        """Start the durable service with this function, and end both. Raises `Problem` if they do not work."""
+        from scripts.emulator.durable import DurableEmulator
+        from scripts.emulator.rie import EmulatorError
+
+        if self.image is not None:
+            raise Problem("--durable runs the working tree, and --docker the image", todo="leave one of them out")
+        try:
+            with DurableEmulator(
+                self.variables,
+                timeout_s=self.timeout_s,
+                memory_mb=self.memory_mb,
+                binary=self.home.rie,
+                python=self.python,
+                on_line=self.on_line,
+            ) as service:
+                yield service
+        except EmulatorError as error:
+            raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+
+
+def assignments(given: Sequence[str]) -> dict[str, str]:
+    """Read the values of --env, each NAME=VALUE."""
+    pairs = [(text, *text.partition("=")) for text in given]
+    for text, name, equals, _ in pairs:
+        if not equals or not name:
+            raise Problem(f"--env {text}: not an assignment", todo="give it as NAME=VALUE")
+    found = {name: value for _, name, _, value in pairs}
+    for name, hint in unknown_variables(found).items():
+        raise Problem(f"--env {name}: SoAL has no such variable, so nothing would read it", todo=hint)
+    return found
+
+
+def function_variables(
+    target: Target,
+    checkpoint_bucket: str | None,
+    given: Mapping[str, str],
+    home: Home | None,
+    variant: Variant = SLIM,
+) -> dict[str, str]:
+    """Put the function's environment together; --env wins. `home`: that of the image's `variant`; None: the function
+    runs in a container, which has jars and Java of its own.
+    """
+    own = {name: value for name in _PASSED if (value := os.environ.get(name))}
+    here = {} if home is None else {"SOAL_HOME": str(home.path), "SOAL_IMAGE_VARIANT": variant, **_java(home)}
+    # On Lambda there is always one, and scripts ask for it.
+    session = {"AWS_SESSION_TOKEN": "local"} if target.is_local else {}
+    variables = {**own, **here, **session, **target.aws, **given, **_conf(target, given)}
+    if checkpoint_bucket is not None:
+        variables.setdefault("SW_CHECKPOINT_BUCKET", checkpoint_bucket)
+    return variables
+
+
+def _conf(target: Target, given: Mapping[str, str]) -> dict[str, str]:
+    """Name the target's catalogs in the function's own settings, beside those of --env, which win."""
+    catalogs = {key: value for item in target.catalogs.items() for key, value in spark_settings(*item).items()}
+    try:
+        settings = {**catalogs, **parsed(given.get("SOAL_CONF", "{}"))}
+    except (TypeError, ValueError):
+        return {}  # the handler will report its fault
+    return {"SOAL_CONF": json.dumps(settings)} if catalogs else {}
+
+
+def _java(home: Home) -> dict[str, str]:
+    """Name the caller's Java, else the one on our path: the function has a path of its own."""
+    if named := os.environ.get("JAVA_HOME"):
+        return {"JAVA_HOME": named}
+    on_path = shutil.which("java")
+    if (home.path / "java").exists() or on_path is None:
+        return {}
+    return {"JAVA_HOME": str(Path(on_path).resolve().parent.parent)}

@@ -1,1 +1,0 @@
-"""Two pictures for the documents, drawn from real runs: `python -m scripts.pictures`."""

@@ -1,1 +1,0 @@
-"""The S3 and the Lambda function that run on this machine."""

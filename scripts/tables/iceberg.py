@@ -1,0 +1,57 @@
+"""An Iceberg table, read by pyiceberg and from its plain files, by no code that has written it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.table.snapshots import ancestors_of
+
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore
+from scripts.tables.delta import TableView
+from soal.orphans.iceberg import referred
+from soal.orphans.iceberg_io import OBJECT_IO, ObjectFileIO
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mypy_boto3_s3 import S3Client
+    from pyiceberg.table import Table
+    from pyiceberg.table.snapshots import Snapshot
+
+__all__ = ["main_snapshots", "view"]
+
+
+def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
+    """Read the table `catalog.namespace.table`; its version is the number of main's snapshots, -1 if there is no table.
+
+    `catalog` holds pyiceberg's properties. `orphans` are data files that no snapshot names.
+    """
+    own, _, identifier = name.partition(".")
+    try:
+        table = load_catalog(own, **catalog, **OBJECT_IO).load_table(identifier)
+    except (NoSuchTableError, NoSuchNamespaceError):
+        return TableView(-1, 0, 0, ())
+    table.io = ObjectFileIO(table.io.properties, lambda uri: _store(client, uri))
+    snapshots = main_snapshots(table)
+    summary = snapshots[-1].summary if snapshots else None
+    rows, files = (int((summary and summary.get(f"total-{what}")) or 0) for what in ("records", "data-files"))
+    named = referred(table)
+    place = Location.parse(f"{table.metadata.location}/data")
+    pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=f"{place.key}/")
+    keys = [row["Key"] for page in pages for row in page.get("Contents", ()) if not row["Key"].endswith("/")]
+    orphans = tuple(key for key in keys if str(Location(place.bucket, key)) not in named)
+    return TableView(len(snapshots), rows, files, orphans)
+
+
+def main_snapshots(table: Table) -> list[Snapshot]:
+    """Return the snapshots of main, oldest first."""
+    current = table.metadata.current_snapshot()
+    return [] if current is None else list(ancestors_of(current, table.metadata))[::-1]
+
+
+def _store(client: S3Client, uri: str) -> S3ObjectStore:
+    where = Location.parse(uri)
+    return S3ObjectStore(client, where.bucket, where.key)

@@ -1,0 +1,26 @@
+"""The entry of the command line: `soal`, `python -m soal`."""
+
+from __future__ import annotations
+
+import sys
+from importlib.util import find_spec
+
+from soal.tree import FUNCTION
+
+__all__ = ["main"]
+
+
+def main() -> None:
+    """Run the command line; without the extra `cli`, say so."""
+    if find_spec("typer") is None:
+        sys.exit("soal: the command needs packages that SafeWriter does not: pip install 'soal[cli]'")
+    # An installed package holds the function's code inside of it, so that its names are no other package's.
+    if str(FUNCTION) not in sys.path:
+        sys.path.insert(0, str(FUNCTION))
+    from soal.app import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""`soal`: the command line. A command is imported when it is called, so that `soal --help` waits for none of them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Final, Literal
+
+import typer
+
+from soal.clone import from_clone
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.visible import VisibleFormatter, crash
+
+__all__ = ["COMMANDS", "Command", "app_of", "main"]
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """Where a command is, and its line in the list of commands."""
+
+    module: str
+    name: str
+    line: str
+    kind: Literal["command", "group", "group of a clone"] = "command"
+
+
+_CLONE: Final = "In a clone of the repository"
+COMMANDS: Final = (
+    Command("soal.commands.doctor", "doctor", "Examine this machine, a function or a script."),
+    Command("soal.commands.invoke", "invoke", "Run a job on a deployed function, and wait for its result."),
+    Command("soal.commands.logs", "logs", "Print the log of a function."),
+    Command("soal.commands.graduate", "graduate", "Hand the same job to EMR Serverless."),
+    Command("soal.commands.recover", "recover", "Settle the open writes of dead runs, and clean up after them."),
+    Command("soal.commands.redrive", "redrive", "Invoke the function again with the events of the failure queue."),
+    Command("soal.commands.orphans", "orphans", "Show files in a table's folder that no version refers to."),
+    Command("soal.commands.runs", "runs", "The state of runs and their writes.", "group"),
+    Command("soal.commands.locks", "locks", "The locks of jobs that take turns.", "group"),
+    Command("soal.commands.snapshot", "snapshot", "Snapshots: data frames as sharded key-value files.", "group"),
+    Command("scripts.local.command", "local", "An S3 and a Lambda function on this machine.", "group of a clone"),
+    Command("scripts.image.command", "image", "The function's image: built, proven, measured.", "group of a clone"),
+)
+
+
+def app_of(called: str | None = None) -> typer.Typer:
+    """Return the app with the command `called` in it, and of the others only their lines; None: with all commands."""
+    app = typer.Typer(
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        help="Spark on AWS Lambda, without lost writes.",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    for command in COMMANDS:
+        panel = _CLONE if command.kind == "group of a clone" else None
+        if called is not None and called != command.name:
+            app.command(command.name, help=command.line, rich_help_panel=panel)(_uncalled)
+            continue
+        module = import_module(command.module) if panel is None else from_clone(command.module, f"soal {command.name}")
+        if command.kind == "command":
+            app.command(command.name)(getattr(module, command.name))
+        else:
+            app.add_typer(module.app, name=command.name, rich_help_panel=panel)
+    app.callback()(_soal)
+    return app
+
+
+def _soal() -> None:
+    """Spark on AWS Lambda, without lost writes."""
+
+
+def _uncalled() -> None:
+    raise AssertionError  # the call of a command builds the app with it
+
+
+def main() -> None:
+    """Run the command line and end the process."""
+    if logging.lastResort is not None:  # nobody else handles what libraries log
+        logging.lastResort.setFormatter(VisibleFormatter())
+    # A shell that completes a line hands it over in variables.
+    called = None if "_SOAL_COMPLETE" in os.environ else next((word for word in sys.argv[1:] if word[:1] != "-"), "")
+    try:
+        app_of(called)(prog_name="soal")
+    except Problem as problem:
+        from soal.console.output import Output
+
+        Output(as_json=False).problem(problem)
+        sys.exit(problem.exit_code)
+    except Exception as error:  # noqa: BLE001 - the end of the command
+        crash(error)
+        sys.exit(EXIT_FAILED)

@@ -1,0 +1,24 @@
+"""What only a clone of the repository has: the local S3 and function, the image's build, the checks of a set-up."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from soal.console.problem import Problem
+from soal.tree import FUNCTION
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+__all__ = ["from_clone"]
+
+
+def from_clone(module: str, what: str) -> ModuleType:
+    """Import a module below `scripts` for the command `what`. Raises `Problem` where the package is installed alone."""
+    if not FUNCTION.joinpath(*module.split(".")).with_suffix(".py").is_file():
+        raise Problem(
+            f"{what} needs a clone of SoAL's repository, and this is an installed package",
+            todo="clone it, run scripts/setup there, and call .venv/bin/soal",
+        )
+    return import_module(module)

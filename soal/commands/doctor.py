@@ -1,0 +1,91 @@
+"""`soal doctor`: this machine, a script, or a deployed function."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path  # noqa: TC003 - as below
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from handler.spark.missing_dependencies import SLIM, Variant
+from safewriter.objects import Location
+from soal.clone import from_clone
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.doctor.finding import findings_view
+from soal.home import Home
+from soal.local.state import running
+from soal.options import Json
+from soal.target import checkpoint_bucket, target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from soal.doctor.finding import Finding
+
+__all__ = ["doctor"]
+
+
+def doctor(
+    endpoint_url: Annotated[
+        str | None,
+        typer.Option(
+            help="Use this endpoint, with your AWS credentials; default: that of `soal local up` (--function: AWS)."
+        ),
+    ] = None,
+    function: Annotated[
+        str | None, typer.Option("--function", "-f", help="Examine a deployed function instead: its name or ARN.")
+    ] = None,
+    script: Annotated[
+        Path | None, typer.Option(help="Examine a script instead: what to change in it. It is read, not run.")
+    ] = None,
+    variant: Annotated[Variant, typer.Option(help="With --script: the variant of the image to run it on.")] = SLIM,
+    table: Annotated[
+        list[str] | None,
+        typer.Option(help="With --function: a table that jobs write to, s3://bucket/table; may be given again."),
+    ] = None,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Examine this machine, a function or a script. Exit code 1 if something must be done before jobs can run."""
+    out = Output(as_json=as_json)
+    if function is not None and script is not None:
+        raise Problem("--function and --script cannot be combined", todo="ask them one after the other")
+    if function is not None:
+        from soal.doctor.function import examine_function
+        from soal.remote.aws import aws_client
+
+        tables = [_location(each) for each in table or ()]
+        findings = tuple(examine_function(function, lambda service: aws_client(service, endpoint_url), tables))
+    else:
+        findings = tuple(_machine(endpoint_url) if script is None else _script(script, variant))
+    out.show(findings_view(findings))
+    if any(finding.status == "fail" for finding in findings):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _location(table: str) -> Location:
+    try:
+        return Location.parse(table)
+    except ValueError as error:
+        raise Problem(f"--table: {error}", todo="write s3://bucket/table") from error
+
+
+def _machine(endpoint_url: str | None) -> Iterator[Finding]:
+    machine = from_clone("scripts.doctor.machine", "soal doctor without --function or --script")
+    home = Home.of()
+    asked = endpoint_url is not None or running(home) is not None
+    found = target(endpoint_url, home, local=endpoint_url is None) if asked else None
+    bucket = None if found is None else checkpoint_bucket(found)
+    findings: Iterator[Finding] = machine.examine(home, os.environ.get("JAVA_HOME"), found, bucket)
+    return findings
+
+
+def _script(path: Path, variant: Variant) -> Iterator[Finding]:
+    from soal.doctor.script import examine_script
+
+    try:
+        yield from examine_script(path, variant)
+    except OSError as error:
+        raise Problem(f"--script {path}: {error.strerror}", todo="give a Python script on this machine") from error

@@ -1,0 +1,229 @@
+"""`soal locks …`: the locks of jobs that take turns: holders, waiters, order, past turns."""
+
+from __future__ import annotations
+
+from time import sleep
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from safewriter.coordination import probe as conditions
+from safewriter.errors import UnsupportedError
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.view import View
+from soal.home import Home
+from soal.locks.forcing import force
+from soal.locks.forcing import forget as strike
+from soal.locks.report import LockReport
+from soal.locks.service import LockService
+from soal.locks.views import lock_view, locks_view, turns_view
+from soal.options import Bucket, EndpointUrl, Json, Local
+
+if TYPE_CHECKING:
+    from safewriter.coordination.record import Holder, Record
+
+__all__ = ["app"]
+
+_TURNS: Final = 10
+
+app = typer.Typer(no_args_is_help=True, help="The locks of jobs that take turns.")
+
+Lock = Annotated[str, typer.Argument(help="The lock's name, as `soal locks list` shows it.")]
+Service = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        help="The lock service: s3://…, dynamodb://…, zookeeper://…; default: SW_LOCKS, else the checkpoint bucket.",
+    ),
+]
+
+
+@app.callback()
+def _locks() -> None:
+    """The locks of jobs that take turns."""
+
+
+@app.command("list")
+def show_all(
+    backend: Service = None,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List the locks: holder, how many jobs wait, unsettled writes. Exit code 1 if a record cannot be read."""
+    out = Output(as_json=as_json)
+    reports, problems = [], []
+    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+        for name in service.names():
+            try:
+                reports.append(LockReport.of(service.read(name), _TURNS))
+            except Problem as problem:
+                problems.append(str(problem))
+    out.show(locks_view(reports))
+    for one in problems:
+        out.remark(one)
+    if problems:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def show(
+    lock: Lock,
+    backend: Service = None,
+    for_s: Annotated[float, typer.Option(min=0, help="Look for so many seconds whether the holder renews.")] = 0.0,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Show one lock: who holds it, who waits and why, how far each job is, open writes, the last turns.
+
+    Exit code 1 if there is no such lock.
+    """
+    out = Output(as_json=as_json)
+    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+        first = stored = service.read(lock)
+        if for_s and first.record.holder is not None:
+            sleep(for_s)
+            stored = service.read(lock)
+    out.show(lock_view(LockReport.of(stored, _TURNS)))
+    if for_s and first.record.holder is not None:
+        out.remark(_seen(first.record.holder, stored.record, for_s))
+
+
+@app.command()
+def history(
+    lock: Lock,
+    backend: Service = None,
+    limit: Annotated[int, typer.Option(min=1, help="Show at most this many turns.")] = 100,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List the turns that have ended, the newest first; a record keeps the last 100."""
+    out = Output(as_json=as_json)
+    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+        out.show(turns_view(LockReport.of(service.read(lock), limit)))
+
+
+@app.command()
+def release(
+    lock: Lock,
+    backend: Service = None,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    by_force: Annotated[bool, typer.Option("--force", help="End the turn although its holder may be alive.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """End the holder's turn by force. The turn does not count as completed.
+
+    The old holder can write no more: the next one settles its writes before its own turn begins. A dead holder
+    needs no release: its lease ends by itself. Exit codes: 0 released, 1 nobody holds the lock, 75 the turn has ended
+    meanwhile.
+    """
+    out = Output(as_json=as_json)
+    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+        stored = service.read(lock)
+        holder = stored.record.holder
+        if holder is None:
+            raise Problem(
+                f"nobody holds {lock}, so there is nothing to release",
+                todo=f"see why a job waits with: soal locks show {lock}",
+                exit_code=EXIT_FAILED,
+            )
+        told = f"the turn of {_named(holder)} on {lock}, token {holder.token}, with {len(holder.writes)} writes"
+        if not by_force:
+            raise Problem(
+                f"a release ends {told}, although the job may be alive",
+                todo=f"if it is dead, its lease of {holder.lease_s:g} s ends by itself; --force ends its turn now",
+            )
+        if not yes:
+            _ask(out, f"End {told}?")
+        forced = force(service, stored)
+    out.show(lock_view(LockReport.of(forced, _TURNS)))
+    out.remark(f"ended {told}; the next holder settles {len(forced.record.unsettled)} writes first")
+
+
+@app.command()
+def forget(
+    lock: Lock,
+    write: Annotated[str, typer.Option("--write", metavar="KEY", help="The write key, as soal locks show prints it.")],
+    backend: Service = None,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Strike a write that nobody can settle, because its checkpoint document is gone, from a lock's record.
+
+    Look at the table before: if the write still lands, it lands in another job's turn. A write that has a document is
+    settled by the next holder, or decided with: soal recover --write KEY --verdict.
+    """
+    out = Output(as_json=as_json)
+    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+        stored = service.read(lock)
+        if not yes:
+            _ask(out, f"Strike write {write} from the record of {lock}, without a verdict?")
+        left = strike(service, stored, write)
+    out.show(lock_view(LockReport.of(left, _TURNS)))
+
+
+@app.command()
+def probe(
+    backend: Service = None,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Test whether a lock service keeps the conditions of writes; exit code 1 if it does not.
+
+    Several writers create and replace one record at the same time. The record stays there.
+    """
+    out = Output(as_json=as_json)
+    problem = None
+    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+        try:
+            conditions.check(service.backend)
+        except UnsupportedError as error:
+            problem = str(error)
+    document = {"backend": service.where, "keeps_locks": problem is None, "problem": problem}
+    out.show(View(document, (f"{service.where} can keep a lock" if problem is None else problem,)))
+    if problem is not None:
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _named(holder: Holder) -> str:
+    return f"{holder.job} (run {holder.run})" if holder.run else holder.job
+
+
+def _seen(before: Holder, now: Record, for_s: float) -> str:
+    if now.holder is None or now.holder.nonce != before.nonce:
+        return f"the turn of {_named(before)} ended within {for_s:g} s"
+    renewals = now.holder.beat - before.beat
+    if renewals:
+        return f"{_named(before)} is alive: it renewed {renewals} times in {for_s:g} s"
+    if for_s > before.lease_s:
+        return f"{_named(before)} did not renew for {for_s:g} s: it is dead or frozen, and the next waiter takes over"
+    return f"{_named(before)} did not renew for {for_s:g} s; its lease is {before.lease_s:g} s"
+
+
+def _ask(out: Output, question: str) -> None:
+    try:
+        answer = out.talk.input(f"{question} [y/N] ", markup=False)
+    except EOFError:
+        answer = ""
+    if answer.strip().lower() not in ("y", "yes"):
+        raise Problem("nothing was changed", todo="answer y, or give --yes", exit_code=EXIT_FAILED)

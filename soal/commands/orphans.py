@@ -1,0 +1,128 @@
+"""`soal orphans`: find, and on request delete, files that no version of a table needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from safewriter.errors import UnsupportedError
+from safewriter.identity import canonical_table
+from safewriter.tables.iceberg.name import TableName
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.progress import Counting
+from soal.home import Home
+from soal.options import Bucket, EndpointUrl, Json, Local
+from soal.orphans.age import parse_age
+from soal.orphans.deleting import delete
+from soal.orphans.protection import Attempts
+from soal.orphans.references import UnreadableLogError
+from soal.orphans.retained import LogMovedError
+from soal.orphans.survey import Survey
+from soal.orphans.views import iceberg_view, orphans_view
+from soal.target import asking, checkpoint_bucket, checkpoint_store, no_bucket, target
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from safewriter.objects import Location
+    from soal.target import Target
+
+__all__ = ["orphans"]
+
+
+def orphans(
+    table: Annotated[
+        str,
+        typer.Argument(help="A Delta table's path, s3a://bucket/path, or an Iceberg table, catalog.namespace.table."),
+    ],
+    older_than: Annotated[str, typer.Option(help="Only files older than this, by S3's clock: 7d, 36h, 90m.")] = "7d",
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    delete_them: Annotated[bool, typer.Option("--delete", help="Delete them; without it they are only shown.")] = False,
+    unguarded: Annotated[
+        bool, typer.Option("--unguarded", help="No writer of the table uses SafeWriter: ask no checkpoint bucket.")
+    ] = False,
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow --older-than less than an hour. Nobody may write meanwhile.")
+    ] = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Show files in a table's folder that no version refers to. Killed jobs leave them, deletion vectors too.
+
+    On an Iceberg table, whose catalog pyiceberg's variables name, it deletes nothing. It shows the files that no
+    snapshot names, the fences that settlers have set, and the Spark SQL statements that remove both.
+
+    Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the table changed
+    meanwhile: run the command again.
+    """
+    out = Output(as_json=as_json)
+    age = parse_age(older_than, allow_young=allow_young)
+    found = target(endpoint_url, Home.of(), local=local)
+    if "/" not in table:
+        _iceberg(out, found, table, age, delete_them=delete_them)
+        return
+    where = _table(table)
+    attempts = None if unguarded else _attempts(found, bucket, where, is_needed=delete_them)
+    store = found.store(where)
+    with asking(), Counting(out.talk, f"looking at {where}") as counting:
+        survey = Survey(store, where, age, attempts, counting.seen)
+        try:
+            report, retained = survey.look()
+            problem = None
+            if delete_them:
+                counting.says("deleting")
+                report, problem = delete(store, report, retained, counting.seen)
+        except UnreadableLogError as error:
+            raise Problem(
+                f"{where} cannot be judged: {error}", todo="clean it with VACUUM", exit_code=EXIT_FAILED
+            ) from error
+        except LogMovedError as error:
+            raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
+    out.show(orphans_view(report))
+    _say(out, problem, has_failed=report.has_failed, dry_run=report.dry_run)
+
+
+def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
+    from soal.orphans.iceberg import look  # pyiceberg, a second that Delta's tables do not need
+
+    if delete_them:
+        raise Problem(
+            "soal deletes nothing of an Iceberg table", todo="leave --delete out, and run the statements that it shows"
+        )
+    try:
+        name = TableName.parse(table)
+    except UnsupportedError as error:
+        raise Problem(str(error), todo="give s3a://bucket/path or catalog.namespace.table") from error
+    with asking(), Counting(out.talk, f"looking at {name}") as counting:
+        report = look(found.client(), name, age, counting.seen, found.catalogs.get(name.catalog, {}))
+    out.show(iceberg_view(report))
+
+
+def _say(out: Output, problem: str | None, *, has_failed: bool, dry_run: bool) -> None:
+    if problem is not None:
+        out.remark(f"ended early: {problem}")
+        raise typer.Exit(EXIT_TRY_AGAIN)
+    if has_failed:
+        raise typer.Exit(EXIT_FAILED)
+    if dry_run:
+        out.remark("nothing was changed; --delete deletes all that is not held")
+
+
+def _table(table: str) -> Location:
+    try:
+        return canonical_table(table)
+    except UnsupportedError as error:
+        raise Problem(str(error), todo="give the table's path: s3a://bucket/path") from error
+
+
+def _attempts(found: Target, bucket: str | None, table: Location, *, is_needed: bool) -> Attempts | None:
+    if checkpoint_bucket(found, bucket) is not None:
+        return Attempts(checkpoint_store(found, bucket, Home.of()), table)
+    if is_needed:
+        what = "no checkpoint bucket is named, and --delete must know the table's open writes"
+        raise no_bucket(what, Home.of(), "if no writer of the table uses SafeWriter, add --unguarded")
+    return None

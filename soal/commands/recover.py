@@ -1,0 +1,122 @@
+"""`soal recover`: settle open writes of dead runs, or set a verdict that the table can no longer prove."""
+
+from __future__ import annotations
+
+import os
+from enum import StrEnum
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from safewriter.deadline import epoch_ms
+from safewriter.errors import SettingError, UsageError
+from safewriter.objects import Location
+from safewriter.record.document import Status
+from safewriter.settings import Settings
+from safewriter.settle.one_write import Action
+from safewriter.settle.override import override
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.home import Home
+from soal.options import Bucket, DryRun, EndpointUrl, Json, Local
+from soal.recover.recoverer import Recoverer, marked
+from soal.recover.views import recovered_view
+from soal.runs.ledger import Ledger
+from soal.target import asking, checkpoint_store, target
+
+if TYPE_CHECKING:
+    from soal.recover.recoverer import Recovered
+    from soal.target import Target
+
+__all__ = ["recover"]
+
+
+class Verdict(StrEnum):
+    """The verdicts that a person may set."""
+
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled_back"
+
+
+def recover(
+    run: Annotated[str | None, typer.Option("--run", help="Only the writes of this run key.")] = None,
+    verdict: Annotated[
+        Verdict | None, typer.Option(help="Set the verdict of a write that stays open: committed or rolled_back.")
+    ] = None,
+    reason: Annotated[str, typer.Option(help="Why; kept in the document and in the audit log.")] = "",
+    write: Annotated[str | None, typer.Option("--write", help="Only this write key, where a run has several.")] = None,
+    limit_s: Annotated[int, typer.Option(min=1, help="Settle for at most this many seconds.")] = 300,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    local: Local = False,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Settle the open writes of dead runs, and clean up after them. This needs no Spark. Live runs are left alone.
+
+    Without --run, all writes that have a marker. Exit codes: 0 all are settled, 1 a write could not be settled or
+    read, 75 a run is still alive.
+    """
+    out = Output(as_json=as_json)
+    home = Home.of()
+    found = target(endpoint_url, home, local=local)
+    ledger = Ledger(checkpoint_store(found, bucket, home), epoch_ms)
+    with asking():
+        keys = _keys(ledger, run, write)
+        if verdict is not None:
+            _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
+        recoverer = _recoverer(ledger, found, limit_s)
+        recovered = [one for key in keys if (one := recoverer.settle(key, dry_run=dry_run)) is not None]
+        out.show(recovered_view(recovered))
+        if run is None and write is None and not dry_run:
+            recoverer.forget_leases()
+    if dry_run:
+        out.remark("nothing was changed")
+    if code := _exit_code(recovered):
+        raise typer.Exit(code)
+
+
+def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]:
+    if run is None and write is None:
+        return marked(ledger.store)
+    if run is None:
+        return (str(write),)
+    found = ledger.run(run)
+    keys = () if found is None else tuple(one.write_key for one in found.writes if write in (None, one.write_key))
+    if not keys:
+        raise Problem(
+            f"run {run!r} has no {'such ' if write else ''}guarded write",
+            todo="see the runs with: soal runs list",
+            exit_code=EXIT_FAILED,
+        )
+    return keys
+
+
+def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: str, *, dry_run: bool) -> None:
+    """Decide one write; everything is checked before anything changes."""
+    todo = "give --run, and --write if the run has several; try to settle it first, without --verdict"
+    if dry_run:
+        raise Problem("--verdict changes a document, --dry-run changes nothing", todo="leave one of them out")
+    if len(keys) != 1:
+        raise Problem(f"--verdict is for one write, and these are {len(keys)}", todo=todo)
+    try:
+        override(ledger.checkpoints, keys[0], Status(verdict), reason, epoch_ms)
+    except UsageError as error:
+        raise Problem(str(error), todo=todo) from error
+
+
+def _recoverer(ledger: Ledger, found: Target, limit_s: int) -> Recoverer:
+    try:
+        audit_log = Settings.from_environment(os.environ, checkpoint_bucket="any").audit_log
+    except SettingError as error:
+        raise Problem(str(error), todo="correct the variable, or unset it") from error
+    return Recoverer(
+        ledger.store, lambda uri: found.store(Location.parse(uri)), epoch_ms, audit_log, epoch_ms() + limit_s * 1000
+    )
+
+
+def _exit_code(recovered: list[Recovered]) -> int:
+    if any(one.action in (Action.FAILED, Action.UNREADABLE) or one.status == Status.UNKNOWN for one in recovered):
+        return EXIT_FAILED
+    return EXIT_TRY_AGAIN if any(one.action == Action.ALIVE for one in recovered) else 0

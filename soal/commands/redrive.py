@@ -1,0 +1,85 @@
+"""`soal redrive`: invoke the function again with the events of the failure queue, each as the same run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from botocore.exceptions import BotoCoreError, ClientError
+from rich.text import Text
+
+from handler.functions.failure_queue import NotTakenError, redrive_queue
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.view import View, columns, number, styled
+from soal.options import DryRun, EndpointUrl, FunctionName, Json
+from soal.remote.aws import aws_client
+from soal.remote.function import RemoteFunction
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from handler.functions.failure_queue import Redriven
+
+__all__ = ["redrive", "redriven_view"]
+
+
+def redrive(
+    queue_url: Annotated[str, typer.Option(help="The failure queue: output FailureQueueUrl of the stack.")],
+    function: FunctionName,
+    attempts_max: Annotated[
+        int, typer.Option(min=1, max=100, help="Leave a run in the queue that has had this many attempts.")
+    ] = 3,
+    messages_max: Annotated[
+        int, typer.Option(min=1, max=10_000, help="Receive no more than this many messages.")
+    ] = 100,
+    endpoint_url: EndpointUrl = None,
+    *,
+    dry_run: DryRun = False,
+    as_json: Json = False,
+) -> None:
+    """Invoke the function again with the events of the failure queue. Nothing is written twice.
+
+    Runs stay in the queue if they were cancelled, must be changed first, or have used up their attempts. Exit code 1
+    if Lambda refused an event.
+    """
+    out = Output(as_json=as_json)
+    remote = RemoteFunction(function, endpoint_url)
+
+    def send(event: object) -> str | None:
+        try:
+            return remote.send(event).request_id
+        except Problem as problem:
+            raise NotTakenError(str(problem)) from problem
+
+    try:
+        done = tuple(
+            redrive_queue(
+                aws_client("sqs", endpoint_url),
+                queue_url,
+                None if dry_run else send,
+                attempts_max=attempts_max,
+                messages_max=messages_max,
+            )
+        )
+    except (BotoCoreError, ClientError) as error:
+        raise Problem(
+            f"queue {queue_url}: {error}",
+            todo="name a queue that exists; sqs:ReceiveMessage, DeleteMessage and ChangeMessageVisibility are needed",
+            exit_code=EXIT_FAILED,
+        ) from error
+    out.show(redriven_view(done))
+    if dry_run:
+        out.remark("nothing was invoked")
+    if any(one.what == "failed" for one in done):
+        raise typer.Exit(EXIT_FAILED)
+
+
+def redriven_view(redriven: Sequence[Redriven]) -> View:
+    """Show one row for each message."""
+    table = columns("message", "result", "attempts so far", "request", "reason")
+    for one in redriven:
+        reason = Text(one.reason or "")
+        table.add_row(one.message_id, styled(one.what), number(one.attempt), one.request_id or "", reason)
+    return View([asdict(one) for one in redriven], (table if redriven else "no message",))

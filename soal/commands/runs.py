@@ -1,0 +1,188 @@
+"""`soal runs …`: the state of runs and their writes, from the checkpoint bucket."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from safewriter.deadline import epoch_ms
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.home import Home
+from soal.options import Bucket, EndpointUrl, Json, Local, RunKey
+from soal.runs.ledger import Ledger
+from soal.runs.views import event_view, run_view, runs_view
+from soal.runs.watching import Watcher
+from soal.target import asking, checkpoint_store, target
+
+if TYPE_CHECKING:
+    from handler.runs.record import RunRecord
+
+__all__ = ["app"]
+
+_POLL_S: Final = 1.0
+_ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
+"""No attempt follows one that has ended so."""
+
+app = typer.Typer(no_args_is_help=True, help="The state of runs and their writes.")
+
+States = Annotated[
+    list[str] | None,
+    typer.Option("--state", help="Only these: a run's state, a write's status, alive or dead. May be repeated."),
+]
+
+
+@app.callback()
+def _runs() -> None:
+    """The state of runs and their writes."""
+
+
+@app.command("list")
+def show_all(
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    state: States = None,
+    limit: Annotated[int, typer.Option(min=0, help="Show at most this many runs, newest first; 0 shows all.")] = 50,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List runs, the newest first: state, live or dead and why, verdicts."""
+    out = Output(as_json=as_json)
+    ledger = _ledger(endpoint_url, bucket, local=local)
+    with asking():
+        listing = ledger.runs(limit)
+    wanted = _lower(state)
+    out.show(runs_view([run for run in listing.runs if run.has(wanted)]))
+    if listing.unread:
+        out.remark(f"{listing.unread} documents are of a version that this soal does not know; they are left out")
+    if not listing.is_whole:
+        out.remark("older writes are not shown; --limit 0 shows all")
+
+
+@app.command()
+def show(
+    run_key: RunKey,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Show one run with all its writes; exit code 1 if nothing is known of it."""
+    out = Output(as_json=as_json)
+    ledger = _ledger(endpoint_url, bucket, local=local)
+    with asking():
+        run = ledger.run(run_key)
+    if run is None:
+        raise _unknown(run_key)
+    out.show(run_view(run))
+
+
+@app.command()
+def watch(
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    state: States = None,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two readings.")] = 10.0,
+    for_s: Annotated[float | None, typer.Option(min=0, help="End after this many seconds; default: never.")] = None,
+    *,
+    past: Annotated[bool, typer.Option("--past", help="Print the existing runs and writes first.")] = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Print a line whenever a run or a write changes its state; with --json, a JSON value on each line."""
+    out = Output(as_json=as_json)
+    watcher = Watcher(_ledger(endpoint_url, bucket, local=local))
+    wanted = _lower(state)
+    with asking():
+        for event in watcher.follow(past=past, every_s=every_s, for_s=for_s):
+            if not wanted or event.state.lower() in wanted:
+                out.stream(event_view(event))
+
+
+@app.command()
+def cancel(
+    run_key: RunKey,
+    reason: Annotated[str, typer.Option(help="Kept with the request.")] = "by hand",
+    wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for its end.")] = 60.0,
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """End a run that a handler supervises: its job is stopped, its open writes are settled. A durable execution makes
+    no further attempt then: one that waits for its next one ends as soon as that begins.
+
+    Exit codes: 0 cancelled, 1 it had ended before or ended in another way, 75 it has not ended yet.
+    """
+    out = Output(as_json=as_json)
+    ledger = _ledger(endpoint_url, bucket, local=local)
+    with asking():
+        found = ledger.handlers.read(run_key)
+        if found is None:
+            raise _unknown(run_key)
+        record = found.record
+        if record.state in _ENDS or (record.state != "RUNNING" and record.execution is None):
+            raise Problem(
+                f"run {run_key!r} has ended as {record.state}",
+                todo="there is nothing to cancel; see: soal runs show",
+                exit_code=EXIT_FAILED,
+            )
+        if found.sighting.is_dead and record.execution is None:
+            raise Problem(
+                f"the handler of run {run_key!r} is dead, so nobody can end the run, and nothing of it runs",
+                todo=f"settle its writes with: soal recover --run {run_key}",
+                exit_code=EXIT_FAILED,
+            )
+        ledger.handlers.request_cancel(record, reason)
+        whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
+        out.remark(f"asked the handler of {whom} to end run {run_key!r}")
+        state = _ended(ledger, run_key, record, wait_s)
+        run = ledger.run(run_key)
+    if run is not None:
+        out.show(run_view(run))
+    if state is None:
+        out.remark("it has not ended yet; see: soal runs show")
+        raise typer.Exit(EXIT_TRY_AGAIN)
+    if state != "CANCELLED":
+        raise typer.Exit(EXIT_FAILED)
+
+
+def _ended(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: float) -> str | None:
+    """Wait until an attempt has ended, or the durable execution that it belongs to; return the state, or None if it
+    still runs.
+    """
+    until_s = time.monotonic() + wait_s
+    while True:
+        found = ledger.handlers.read(run_key)
+        is_same = found is not None and (
+            found.record.run_id == cancelled.run_id
+            if cancelled.execution is None
+            else found.record.execution == cancelled.execution
+        )
+        if found is None or not is_same:
+            return "REPLACED"
+        if found.record.state in _ENDS or (found.record.state != "RUNNING" and cancelled.execution is None):
+            return found.record.state
+        if time.monotonic() >= until_s:
+            return None
+        time.sleep(min(_POLL_S, wait_s))
+
+
+def _ledger(endpoint_url: str | None, bucket: str | None, *, local: bool) -> Ledger:
+    home = Home.of()
+    return Ledger(checkpoint_store(target(endpoint_url, home, local=local), bucket, home), epoch_ms)
+
+
+def _unknown(run_key: str) -> Problem:
+    return Problem(
+        f"nothing is known of a run {run_key!r}", todo="see the run keys with: soal runs list", exit_code=EXIT_FAILED
+    )
+
+
+def _lower(states: list[str] | None) -> frozenset[str]:
+    return frozenset(state.lower() for state in states or ())

@@ -1,0 +1,226 @@
+"""`soal snapshot …`: read sharded snapshots, and keep them in order.
+
+What needs the packages of snapshots is imported when a command is called.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from safewriter.snapshots.keep.cleanup import cleanup as clean
+from safewriter.snapshots.keep.history import history as history_of
+from safewriter.snapshots.keep.survey import Keeping
+from soal.console.output import Output
+from soal.console.problem import EXIT_FAILED
+from soal.console.progress import Counting
+from soal.options import DryRun, EndpointUrl, Json, Local
+from soal.orphans.age import parse_age
+from soal.snapshots.asking import problems, source_of
+from soal.snapshots.build_command import build
+from soal.snapshots.keys import Form, context_of, key_of, shown
+from soal.snapshots.report import (
+    CleanupReport,
+    HistoryReport,
+    ManifestFound,
+    RollbackReport,
+    SnapshotReport,
+    ValueReport,
+    VerifyReport,
+)
+from soal.snapshots.views import (
+    cleanup_view,
+    history_view,
+    rollback_view,
+    snapshot_view,
+    value_view,
+    verify_view,
+)
+from soal.target import asking
+
+__all__ = ["app"]
+
+app = typer.Typer(no_args_is_help=True, help="Snapshots: data frames as sharded key-value files.")
+app.command()(build)
+
+Prefix = Annotated[str, typer.Argument(metavar="PREFIX", help="Where the snapshots lie: s3://bucket/prefix")]
+Ref = Annotated[str | None, typer.Option("--ref", help="The manifest of another snapshot than the current one: s3://…")]
+
+
+@app.callback()
+def _snapshot() -> None:
+    """Snapshots: data frames as sharded key-value files."""
+
+
+@app.command()
+def info(
+    prefix: Prefix,
+    ref: Ref = None,
+    endpoint_url: EndpointUrl = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Show a snapshot: its run, its rule, its shards. Exit code 1 if there is none."""
+    out = Output(as_json=as_json)
+    source = source_of(prefix, endpoint_url, local=local)
+    with problems(), asking():
+        current = source.current_ref()
+        manifest = source.manifest(ref or current)
+    out.show(snapshot_view(SnapshotReport.of(prefix, ref or current, manifest, is_current=ref in (None, current))))
+
+
+@app.command()
+def get(
+    prefix: Prefix,
+    key: Annotated[str, typer.Argument(help="The key, as text or as an integer.")],
+    form: Annotated[Form, typer.Option("--as", help="How the value is printed.")] = "text",
+    context: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="The value of another column that decides on the shard."),
+    ] = None,
+    endpoint_url: EndpointUrl = None,
+    *,
+    hex_key: Annotated[bool, typer.Option("--hex-key", help="The key is bytes, in hexadecimal digits.")] = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Print the value of a key. Exit code 1 if the snapshot has no such key."""
+    out = Output(as_json=as_json)
+    with problems():
+        from safewriter.snapshots.read.reader import SnapshotReader
+    open_store = source_of(prefix, endpoint_url, local=local).open_store
+    with problems(), asking(), SnapshotReader(prefix, open_store=open_store) as reader:
+        found = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
+        columns = context_of(context or (), reader.manifest)
+        value = reader.get(found, routing_context=columns)
+        report = ValueReport(
+            prefix=prefix,
+            manifest_ref=reader.manifest_ref,
+            key=found.hex() if isinstance(found, bytes) else found,
+            shard=reader.route(found, routing_context=columns),
+            found=value is not None,
+            form=form,
+            value=None if value is None else shown(value, form),
+        )
+    out.show(value_view(report))
+    if not report.found:
+        out.remark(f"the snapshot has no key {key}")
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def history(
+    prefix: Prefix,
+    limit: Annotated[int, typer.Option(min=0, help="Show at most this many, newest first; 0 shows all.")] = 50,
+    endpoint_url: EndpointUrl = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List the snapshots that were published, those of the newest builds first. Exit code 1 before the first."""
+    out = Output(as_json=as_json)
+    with problems(), asking():
+        found = history_of(source_of(prefix, endpoint_url, local=local))
+    shown_max = limit or len(found)
+    out.show(history_view(HistoryReport(prefix=prefix, snapshots=tuple(map(ManifestFound.of, found[:shown_max])))))
+    if len(found) > shown_max:
+        out.remark(f"{len(found) - shown_max} older ones are not shown; --limit 0 shows all")
+
+
+@app.command()
+def rollback(
+    prefix: Prefix,
+    ref: Annotated[str | None, typer.Option("--ref", help="To the snapshot with this manifest: s3://…")] = None,
+    run_id: Annotated[str | None, typer.Option(help="To the newest snapshot of this run.")] = None,
+    back: Annotated[int | None, typer.Option(min=1, help="To so many snapshots before the current one.")] = None,
+    endpoint_url: EndpointUrl = None,
+    *,
+    dry_run: DryRun = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Make an earlier snapshot current again, if it is whole.
+
+    Exit codes: 0 done, or it is current already; 1 it is not there, or not whole; 75 another snapshot was published
+    meanwhile, a clean-up removes it, or nobody knows which one is current: see soal snapshot history.
+    """
+    out = Output(as_json=as_json)
+    with problems(), asking():
+        from safewriter.snapshots.keep.rollback import Target
+        from safewriter.snapshots.keep.rollback import rollback as roll_back
+
+        wanted = Target(manifest_ref=ref, run_id=run_id, back=back)
+        done = roll_back(source_of(prefix, endpoint_url, local=local), wanted, dry_run=dry_run)
+    report = RollbackReport(
+        prefix=prefix,
+        before=done.before,
+        after=done.after,
+        run_id=done.manifest.run_id,
+        changed=done.is_change and not dry_run,
+        dry_run=dry_run,
+    )
+    out.show(rollback_view(report))
+
+
+@app.command()
+def verify(
+    prefix: Prefix,
+    ref: Ref = None,
+    keys_max: Annotated[
+        int | None, typer.Option("--keys", min=1, help="Route so many keys of each shard again; default: all.")
+    ] = None,
+    endpoint_url: EndpointUrl = None,
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Fetch each shard of a snapshot and compare it with the manifest: size, content, rows, and the keys' shards.
+
+    Exit code 1 if something differs, or the snapshot cannot be read.
+    """
+    out = Output(as_json=as_json)
+    with problems():
+        from safewriter.snapshots.read.verification import verify as look
+    source = source_of(prefix, endpoint_url, local=local)
+    with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
+        found = look(source, ref or source.current_ref(), keys_max=keys_max, done=counting.seen)
+    out.show(verify_view(VerifyReport.of(prefix, found)))
+    if not found.is_sound:
+        raise typer.Exit(EXIT_FAILED)
+
+
+@app.command()
+def cleanup(
+    prefix: Prefix,
+    keep_last: Annotated[int, typer.Option(min=1, help="Keep so many of the newest snapshots.")] = 3,
+    older_than: Annotated[
+        str, typer.Option(help="Only objects older than this, by S3's clock: 7d, 36h, 90m. Longer than any build.")
+    ] = "1d",
+    run_registry_prefix: Annotated[str, typer.Option(help="Where builds keep their records.")] = "runs",
+    endpoint_url: EndpointUrl = None,
+    *,
+    allow_young: Annotated[
+        bool, typer.Option("--allow-young", help="Allow --older-than less than an hour. Nobody may build meanwhile.")
+    ] = False,
+    dry_run: DryRun = False,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Remove what no kept snapshot needs: older snapshots, shards of attempts that lost, uploads that never ended.
+
+    The current snapshot stays, and everything of builds that go on. Exit codes: 0 done, 1 nothing can be judged, or
+    something could not be removed.
+    """
+    out = Output(as_json=as_json)
+    age = parse_age(older_than, allow_young=allow_young)
+    source = source_of(prefix, endpoint_url, local=local)
+    with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
+        keeping = Keeping(last=keep_last, age=age, run_registry_prefix=run_registry_prefix)
+        found = clean(source, keeping, dry_run=dry_run, seen=counting.seen)
+    out.show(cleanup_view(CleanupReport.of(prefix, found)))
+    if found.has_failed:
+        raise typer.Exit(EXIT_FAILED)
+    if dry_run:
+        out.remark("nothing was changed")

@@ -1,0 +1,64 @@
+"""The one way of text to a terminal. Much of it was made by others: tables, steps, reasons, keys, lines of a log.
+
+A control character is shown by its number (visible.py), and a line that a text begins is indented: it looks like no
+line of ours. `Screen` does so where rich makes text into output, which no view can leave out.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from soal.console.visible import CONTROLS, visible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rich.console import ConsoleOptions, RenderableType
+    from rich.segment import Segment
+
+__all__ = ["Screen"]
+
+_NEXT_LINE: Final = "\n    "
+_CHANGED: Final = re.compile(f"\r\n|\n(?!    )|[{CONTROLS}]")
+"""A text may come by twice: as the cell of a table, and by itself."""
+
+
+class Screen(Console):
+    """A console for text made by others. It knows no markup."""
+
+    def __init__(self, **how: Any) -> None:  # noqa: ANN401 - as rich's own
+        super().__init__(**{"highlight": False, "markup": False, "emoji": False, **how})
+
+    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as rich's own
+        """Return the text of a cell, or of anything else that is a plain string."""
+        return _shown(super().render_str(text, **how))
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Make output of anything: all that rich writes passes here."""
+        if isinstance(renderable, Table):  # measures its cells before it renders them
+            for column in renderable.columns:
+                cells = column._cells  # noqa: SLF001 - rich has no other way to change one
+                cells[:] = [_shown(cell) if isinstance(cell, Text) else cell for cell in cells]
+        for segment in super().render(_shown(renderable) if isinstance(renderable, Text) else renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+def _shown(text: Text) -> Text:
+    """Return a text with its styles. Only what has to be changed is replaced."""
+    found = list(_CHANGED.finditer(text.plain))
+    if not found:
+        return text
+    pieces = text.divide(sorted({edge for one in found for edge in one.span()}))
+    shown = text.blank_copy()
+    for piece in pieces:
+        if _CHANGED.fullmatch(piece.plain) is None:
+            shown.append_text(piece)
+        else:
+            told = _NEXT_LINE if piece.plain.endswith("\n") else visible(piece.plain)
+            shown.append(told)
+    return shown

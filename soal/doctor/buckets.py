@@ -1,0 +1,167 @@
+"""Findings about a deployed function's buckets: the life of documents, open writes, the script."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import ClientError
+
+from safewriter.record.checkpoints import FINISHED
+from soal.doctor.deployed import command
+from soal.doctor.finding import Finding, finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from safewriter.objects import Location
+
+__all__ = ["examine_checkpoints", "examine_entry_point"]
+
+_OF_WRITES: Final = ("checkpoints", "notes")
+_RECORDS: Final = ("runs", "results")
+_KEPT: Final = ("open", "audit")
+_TAG: Final = dict([FINISHED.split("=")])
+_OLD: Final = timedelta(hours=1)
+"""No run lives so long, and the sweeper has run since."""
+
+
+def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+    """Examine the checkpoint bucket's lifecycle, versions and open writes.
+
+    `replay_days`: how many days after its first delivery a queue can deliver an event again.
+    """
+    bucket, prefix = where.bucket, f"{where.key.rstrip('/')}/" if where.key else ""
+    rules = _rules(client, bucket)
+    expired = [
+        folder
+        for folder in (*_OF_WRITES, *_KEPT)
+        if any(_may_expire_open(rule, f"{prefix}{folder}/") for rule in rules)
+    ]
+    detail = "open writes, markers and audit log never expire"
+    if expired:
+        detail = (
+            f"{', '.join(expired)}/ expires, also for open writes: without a marker nobody finds such a write, without"
+            " a document nobody knows whether its commit should stay"
+        )
+    named = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
+    remedy = _change(bucket, f"go without a rule that expires {named}")
+    yield finding("lifecycle", detail, remedy, is_well=not expired)
+    living = {
+        folder: _days(rules, f"{prefix}{folder}/", _TAG if folder in _OF_WRITES else {})
+        for folder in (*_OF_WRITES, *_RECORDS)
+    }
+    short = {folder: days for folder, days in living.items() if days is not None and days <= replay_days}
+    if short:
+        detail = (
+            f"{', '.join(short)}/ live for {min(short.values())} days, but an event can be delivered again for"
+            f" {replay_days}: nobody would know its run any more, and its batch would be written twice"
+        )
+        remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
+        yield Finding("retention", "fail", detail, remedy)
+    elif None in living.values():
+        detail = "documents never expire, so the bucket only grows"
+        missing = ", ".join(folder for folder, days in living.items() if days is None)
+        remedy = _change(
+            bucket,
+            f"let {missing}/ expire after {replay_days + 1} days or more; of {', '.join(_OF_WRITES)}/ only objects with"
+            f" the tag {FINISHED}",
+        )
+        yield Finding("retention", "warn", detail, remedy)
+    else:
+        least = min(days for days in living.values() if days is not None)
+        yield Finding(
+            "retention", "ok", f"documents live for {least} days, events can come again for {replay_days} at most"
+        )
+    if client.get_bucket_versioning(Bucket=bucket).get("Status") != "Enabled":
+        remedy = command("s3api", "put-bucket-versioning", bucket=bucket, versioning_configuration="Status=Enabled")
+        yield Finding("versions", "warn", "a document that is overwritten or deleted by mistake is gone", remedy)
+    else:
+        yield Finding("versions", "ok", "old versions are kept")
+    yield _open(client, bucket, f"{prefix}open/")
+
+
+def examine_entry_point(client: Any, script: Location | None) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+    """Check that the script exists that runs for events which name none."""
+    if script is None:
+        yield Finding("script", "ok", "each event names its own")
+        return
+    try:
+        client.head_object(Bucket=script.bucket, Key=script.key)
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("404", "NoSuchKey", "NoSuchBucket"):
+            raise
+        yield Finding("script", "fail", f"{script} does not exist", f"aws s3 cp YOUR_SCRIPT.py {script}")
+        return
+    yield Finding("script", "ok", f"{script} exists")
+
+
+def _change(bucket: str, change: str) -> str:
+    """Return the commands that change rules: S3 replaces all of them at once."""
+    shown = command("s3api", "get-bucket-lifecycle-configuration", bucket=bucket)
+    put = command(
+        "s3api", "put-bucket-lifecycle-configuration", bucket=bucket, lifecycle_configuration="file://rules.json"
+    )
+    return f"{shown} > rules.json; in that file: {change}; {put}"
+
+
+def _rules(client: Any, bucket: str) -> list[Mapping[str, Any]]:  # noqa: ANN401 - a boto3 client
+    try:
+        found = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "NoSuchLifecycleConfiguration":
+            raise
+        return []
+    return [rule for rule in found if rule["Status"] == "Enabled"]
+
+
+def _days(rules: list[Mapping[str, Any]], folder: str, tags: Mapping[str, str]) -> int | None:
+    """Return after how many days every object with these tags in a folder expires; None if that is never."""
+    return min(
+        (
+            int(rule["Expiration"]["Days"])
+            for rule in rules
+            if "Days" in rule.get("Expiration", {})
+            and _tags(rule).items() <= tags.items()
+            and not _has_size(rule)
+            and folder.startswith(_prefix(rule))
+        ),
+        default=None,
+    )
+
+
+def _may_expire_open(rule: Mapping[str, Any], folder: str) -> bool:
+    """Tell whether a rule may delete an object without a tag in a folder, of any size."""
+    expires = not rule.get("Expiration", {}).keys().isdisjoint({"Days", "Date"})
+    prefix = _prefix(rule)
+    return expires and not _tags(rule) and (folder.startswith(prefix) or prefix.startswith(folder))
+
+
+def _filters(rule: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = rule.get("Filter", {})
+    return {**found, **found.get("And", {})}
+
+
+def _tags(rule: Mapping[str, Any]) -> dict[str, str]:
+    found = _filters(rule)
+    tags = [*found.get("Tags", ()), *([found["Tag"]] if "Tag" in found else [])]
+    return {tag["Key"]: tag["Value"] for tag in tags}
+
+
+def _has_size(rule: Mapping[str, Any]) -> bool:
+    return any(name.startswith("ObjectSize") for name in _filters(rule))
+
+
+def _prefix(rule: Mapping[str, Any]) -> str:
+    return str(_filters(rule).get("Prefix") or rule.get("Prefix") or "")
+
+
+def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a boto3 client
+    """Look for writes that nobody has settled for longer than a run can live."""
+    since = datetime.now(UTC) - _OLD
+    listed = client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
+    old = sum(marker["LastModified"] < since for marker in listed)
+    if old == 0:
+        return Finding("open writes", "ok", "none is older than an hour")
+    detail = f"{old} writes of dead runs wait for settling or clean-up: does the sweeper run?"
+    return Finding("open writes", "warn", detail, f"soal recover --bucket {bucket} --dry-run")

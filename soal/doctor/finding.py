@@ -1,0 +1,42 @@
+"""The result of one check."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Literal
+
+from rich.table import Table
+from rich.text import Text
+
+from soal.console.view import View, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Finding", "finding", "findings_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check. Only `fail` means that jobs cannot work; a `warn` may be intended."""
+
+    name: str
+    status: Literal["ok", "warn", "fail"]
+    detail: str
+    remedy: str = ""
+
+
+def finding(name: str, detail: str, remedy: str, *, is_well: bool) -> Finding:
+    """Make a finding, `ok` or `fail`; only `fail` has the remedy."""
+    return Finding(name, "ok", detail) if is_well else Finding(name, "fail", detail, remedy)
+
+
+def findings_view(findings: Sequence[Finding]) -> View:
+    """Show one row for each finding, its remedy below its detail."""
+    table = Table(box=None, show_header=False)
+    for one in findings:
+        detail = Text(one.detail)
+        if one.remedy:
+            detail.append(f"\nTo do: {one.remedy}", style="bold")
+        table.add_row(styled(one.status), one.name, detail)
+    return View([asdict(one) for one in findings], (table,))

@@ -1,0 +1,189 @@
+"""Findings about a deployed function: its configuration and its image."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from handler.input_errors import InputError
+from handler.redaction.redact import Redactor
+from handler.settings import read_settings
+from soal.doctor.alarms import examine_alarms
+from soal.doctor.buckets import examine_checkpoints, examine_entry_point
+from soal.doctor.delivery import examine_asynchronous, examine_queues
+from soal.doctor.deployed import DeployedFunction, look, split_qualifier
+from soal.doctor.finding import Finding, finding
+from soal.doctor.roles import examine_rights
+from soal.doctor.stack import stack_of
+from soal.doctor.store import examine_store
+from soal.doctor.topic import examine_topic
+from soal.doctor.variables import examine_variables
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterator, Sequence
+
+    from handler.settings import HandlerSettings
+    from safewriter.objects import Location
+
+__all__ = ["examine_function"]
+
+_TIMEOUT_MIN_S: Final = 60
+_MEMORY_MIN_MB: Final = 1024
+_MEMORY_GOOD_MB: Final = 1769
+_STORAGE_GOOD_MB: Final = 1024
+_DAY_S: Final = 86_400
+_COMMAND: Final = "handler.app.lambda_handler"
+_DURABLE_COMMAND: Final = "handler.functions.durable.lambda_handler"
+# About the machine that the function runs on, not about this one.
+_ITS_OWN: Final = ("SOAL_HOME", "JAVA_HOME", "TMPDIR")
+_ECR: Final = re.compile(r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.[^/]+/([^@:]+)(?:@(sha256:[0-9a-f]{64})|:(.+))")
+_NO_IMAGE: Final = ("ImageNotFoundException", "RepositoryNotFoundException")
+
+
+def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[Location] = ()) -> Iterator[Finding]:
+    """Examine a function with the caller's credentials, the cheap checks first; `client` makes one for a service.
+
+    `tables` are those that jobs write to: the roles' permissions there are simulated.
+    """
+    function = DeployedFunction(name, client)
+    try:
+        yield Finding("credentials", "ok", f"{client('sts').get_caller_identity()['Arn']}")
+    except (BotoCoreError, ClientError) as error:
+        yield Finding(
+            "credentials", "fail", str(error), "set AWS_PROFILE and AWS_REGION; without a profile: aws configure"
+        )
+        return
+    function.name = name = _as_invoked(client("lambda"), name)
+    try:
+        answer = client("lambda").get_function(FunctionName=name)
+    except (BotoCoreError, ClientError) as error:
+        yield Finding("function", "fail", str(error), "aws lambda list-functions --query 'Functions[].FunctionName'")
+        return
+    function.configuration, function.code = answer["Configuration"], answer["Code"]
+    yield _state(function)
+    yield from _size(function)
+    yield from look("image", lambda: _image(function))
+    settings = yield from _environment(function)
+    yield from look("concurrency", lambda: _concurrency(function))
+    yield from look("asynchronous events", lambda: examine_asynchronous(function))
+    yield from look("queues", lambda: examine_queues(function))
+    stack = yield from stack_of(function)
+    if settings is not None:
+        yield from _buckets(function, settings)
+        yield from examine_rights(function, settings, stack, tables)
+    if stack is not None:
+        yield from look("alarm topic", lambda: examine_topic(client("sns"), stack))
+        yield from look("alarms", lambda: examine_alarms(client("cloudwatch"), stack))
+
+
+def _as_invoked(lambda_: Any, name: str) -> str:  # noqa: ANN401 - a boto3 client
+    """Return the name with its alias, if it has exactly one: the destination of events is a setting of the alias."""
+    if split_qualifier(name)[1] is not None:
+        return name
+    try:
+        aliases = lambda_.list_aliases(FunctionName=name)["Aliases"]
+    except (BotoCoreError, ClientError):
+        return name
+    return f"{name}:{aliases[0]['Name']}" if len(aliases) == 1 else name
+
+
+def _state(function: DeployedFunction) -> Finding:
+    state, update = (function.configuration.get(key, "Active") for key in ("State", "LastUpdateStatus"))
+    is_well = state in ("Active", "Inactive") and update in ("Active", "Successful")
+    reason = function.configuration.get("StateReason") or function.configuration.get("LastUpdateStatusReason") or ""
+    detail = f"{function.configuration['FunctionArn']}, {state}" + (f": {reason}" if reason and not is_well else "")
+    return finding("function", detail, f"aws lambda get-function --function-name {function.name}", is_well=is_well)
+
+
+def _size(function: DeployedFunction) -> Iterator[Finding]:
+    found = function.configuration
+    timeout_s, memory_mb = int(found["Timeout"]), int(found["MemorySize"])
+    storage_mb = int(found.get("EphemeralStorage", {}).get("Size", 512))
+    why = "Spark's start alone takes seconds, and a quarter of the time is kept for settling"
+    is_long = timeout_s >= _TIMEOUT_MIN_S
+    detail = f"{timeout_s} s" + ("" if is_long else f": {why}")
+    yield finding("timeout", detail, function.update("--timeout 900"), is_well=is_long)
+    if memory_mb < _MEMORY_MIN_MB:
+        detail = f"{memory_mb} MB: Spark does not start below {_MEMORY_MIN_MB} MB"
+        yield Finding("memory", "fail", detail, function.update("--memory-size 3008"))
+    elif memory_mb < _MEMORY_GOOD_MB:
+        detail = f"{memory_mb} MB are less than one processor, which {_MEMORY_GOOD_MB} MB give"
+        yield Finding("memory", "warn", detail, function.update("--memory-size 3008"))
+    else:
+        yield Finding("memory", "ok", f"{memory_mb} MB")
+    if storage_mb < _STORAGE_GOOD_MB:
+        detail = f"{storage_mb} MB: shuffles, spills and parts of uploads lie in /tmp"
+        yield Finding("storage", "warn", detail, function.update("--ephemeral-storage Size=2048"))
+    else:
+        yield Finding("storage", "ok", f"{storage_mb} MB")
+
+
+def _image(function: DeployedFunction) -> Iterator[Finding]:
+    if function.configuration.get("PackageType") != "Image":
+        yield Finding("image", "fail", "the function is not made of an image", "cdk deploy makes one that is")
+        return
+    uri = str(function.code.get("ResolvedImageUri") or function.code.get("ImageUri"))
+    command = function.configuration.get("ImageConfigResponse", {}).get("ImageConfig", {}).get("Command") or [_COMMAND]
+    own = _DURABLE_COMMAND if function.is_durable else _COMMAND
+    if command != [own]:
+        remedy = function.update(f"--image-config Command={own}")
+        yield Finding("command", "fail", f"runs {' '.join(command)}", remedy)
+    parts = _ECR.fullmatch(uri)
+    if parts is None:
+        yield Finding("image", "warn", f"{uri} is not of a private ECR repository, so it cannot be examined")
+        return
+    account, _, repository, digest, tag = parts.groups()
+    wanted = {"imageDigest": digest} if digest else {"imageTag": tag}
+    try:
+        function.client("ecr").describe_images(registryId=account, repositoryName=repository, imageIds=[wanted])
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in _NO_IMAGE:
+            raise
+        detail = f"{uri} is no longer in its repository: the function works only until Lambda drops its copy"
+        yield Finding("image", "fail", detail, "cdk deploy, and keep images that functions use (ECR's lifecycle)")
+        return
+    yield Finding("image", "ok", uri)
+
+
+def _environment(function: DeployedFunction) -> Generator[Finding, None, HandlerSettings | None]:
+    variables = function.configuration.get("Environment", {}).get("Variables", {})
+    given = {name: value for name, value in variables.items() if name not in _ITS_OWN}
+    bare = sorted(name for name, value in given.items() if Redactor.of_environment({name: value}).known)
+    if bare:
+        remedy = "put it into Secrets Manager and name it in the stack's context key secrets (SOAL_SECRETS)"
+        yield Finding("secrets", "warn", f"everybody who can see the function can read {', '.join(bare)}", remedy)
+    yield from examine_variables(variables)
+    if any(name.startswith("AWS_ENDPOINT_URL") for name in given):
+        yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: all requests go there", "unset it for Amazon's S3")
+    try:
+        settings = read_settings(given)
+    except InputError as error:
+        yield Finding("environment", "fail", str(error), function.correct(error.field))
+        return None
+    if settings.errors == "return":
+        detail = "SOAL_ERRORS=return: a failed run looks like a success to alarms, retries and destinations"
+        yield Finding("environment", "warn", detail, "unset SOAL_ERRORS, unless a caller reads `state`")
+    else:
+        yield Finding("environment", "ok", f"checkpoints in {settings.guard.checkpoint_bucket}")
+    return settings
+
+
+def _concurrency(function: DeployedFunction) -> Iterator[Finding]:
+    name = function.plain_name
+    reserved = function.client("lambda").get_function_concurrency(FunctionName=name)
+    number = reserved.get("ReservedConcurrentExecutions")
+    detail = "as many at once as the account allows" if number is None else f"{number} at once"
+    yield finding(
+        "concurrency", detail, f"aws lambda delete-function-concurrency --function-name {name}", is_well=number != 0
+    )
+
+
+def _buckets(function: DeployedFunction, settings: HandlerSettings) -> Iterator[Finding]:
+    s3 = function.client("s3")
+    where = settings.guard.checkpoint_bucket
+    days = -(-function.replay_s // _DAY_S)
+    yield from look("retention", lambda: examine_checkpoints(s3, where, days))
+    yield from look("script", lambda: examine_entry_point(s3, settings.script))
+    yield from look("S3 endpoint", lambda: examine_store(s3, str(where)))

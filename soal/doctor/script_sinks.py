@@ -1,0 +1,189 @@
+"""Writes of a script that would land on the function's own disk, which is emptied after the job: Spark refuses them.
+
+They name a path without a bucket, or a table of Spark's own catalog, whose folder is on that disk.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from soal.doctor.script_line import Line, fail
+from soal.doctor.script_tree import UNKNOWN, calls, chain, line_of, name_of, text_of, texts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from soal.doctor.script_tree import Node
+
+__all__ = ["sinks_of"]
+
+_WRITERS: Final = frozenset({"write", "writeStream"})
+_BY_WRITER: Final = frozenset({"csv", "json", "orc", "parquet", "save", "start", "text", "xml"})
+"""The methods that take a path, if their object is a writer."""
+_BY_NAME: Final = re.compile(r"saveAs(?:NewAPIHadoop|Hadoop|Pickle|Sequence|Text)File")
+_TABLES: Final = frozenset({"insertInto", "saveAsTable", "toTable", "writeTo"})
+_PLACING: Final = frozenset({"createExternalTable", "createTable", "saveAsTable", "toTable"})
+_STATES: Final = frozenset({"checkpointlocation", "spark.sql.streaming.checkpointlocation"})
+_STEPS_MAX: Final = 50
+_SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+_NAME: Final = rf"(?P<name>[\w.`]+)(?![\w.`/:{UNKNOWN}-])"
+_CREATE: Final = re.compile(
+    rf"(?i)\s*(?:create(?:\s+or\s+replace)?|replace)(?:\s+external)?\s+table\s+(?:if\s+not\s+exists\s+)?{_NAME}"
+)
+_INSERT: Final = re.compile(rf"(?i)\s*insert\s+(?:into|overwrite)\s+(?:table\s+)?(?!(?:local\s+)?directory\b){_NAME}")
+_PLACE: Final = re.compile(r"(?i)\b(?:location|directory|path)\s*=?\s*['\"](?P<path>[^'\"]+)")
+_BY_PATH: Final = re.compile(
+    r"(?i)\b(?:table|into|overwrite|exists)\s+(?:csv|delta|json|orc|parquet|text)\.`(?P<path>[^`]+)"
+)
+
+_CHANGES: Final = re.compile(r"(?i)\s*(?:create|insert|merge|replace)\b")
+_CATALOG: Final = re.compile(r"spark\.sql\.catalog\.(\w+)")
+_CHOOSES: Final = re.compile(r"(?i)spark\.sql\.defaultCatalog|(?:spark\.hadoop\.)?fs\.defaultFS|\s*use\s")
+_CHOOSE: Final = frozenset({"setCurrentCatalog"})
+_EMPTIED: Final = (
+    "the function's own disk, which is emptied after the job: Spark refuses it, since the rows would be gone"
+)
+_PATH_REMEDY: Final = "write to an s3a:// path; what only the job needs may lie below tempfile.gettempdir()"
+_TABLE_REMEDY: Final = (
+    "save to an s3a:// path, or give the table one (option('path', 's3a://…'), LOCATION), or use a table of an Iceberg"
+    " catalog (catalog.database.table)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What the script's names stand for: `known` tables have a place of their own, `catalogs` are not Spark's own."""
+
+    texts: Mapping[str, ast.expr]
+    writers: AbstractSet[str]
+    known: AbstractSet[str]
+    catalogs: AbstractSet[str]
+    chooses_catalog: bool
+
+    def beginning(self, node: ast.expr | None) -> str:
+        """Return the text with which an expression begins, as far as the script shows it."""
+        for _ in range(_STEPS_MAX):
+            if isinstance(node, ast.JoinedStr) and node.values:
+                node = node.values[0]
+            elif isinstance(node, ast.BinOp):
+                node = node.left
+            elif isinstance(node, ast.FormattedValue):
+                node = node.value
+            elif isinstance(node, ast.Name) and node.id in self.texts:
+                node = self.texts[node.id]
+            else:
+                break
+        return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+    def whole(self, node: ast.expr) -> str:
+        """Return the text that an expression is; nothing if only a part of it is in the script."""
+        known = self.texts.get(node.id) if isinstance(node, ast.Name) else node
+        return self.beginning(known) if isinstance(known, ast.Constant) else ""
+
+    def is_own(self, table: str) -> bool:
+        """Tell whether a table is of Spark's own catalog and has no place of its own, as far as the script shows it."""
+        parts = [part for part in table.replace("`", "").split(".") if part]
+        if not parts or "/" in table or self.chooses_catalog or parts[-1].lower() in self.known:
+            return False
+        is_short = len(parts) < 3  # noqa: PLR2004 - a catalog, a database, a table
+        return parts[0] == "spark_catalog" or (is_short and parts[0] not in self.catalogs)
+
+
+def sinks_of(nodes: Sequence[Node]) -> Iterator[Line]:
+    """Yield a line for each write that is known to go to the function's own disk."""
+    names = _names(nodes)
+    for call in calls(nodes):
+        if _is_local(path := names.beginning(_path(call, names))):
+            yield fail(line_of(call), f"writes {path} on {_EMPTIED}", _PATH_REMEDY)
+        elif names.is_own(table := _named(call, names)):
+            yield _table(line_of(call), table)
+    for number, text in texts(nodes):
+        yield from _in_sql(number, text, names)
+
+
+def _named(call: ast.Call, names: _Names) -> str:
+    """Return the table that a call writes to by its name alone; nothing for any other call."""
+    is_sink = name_of(call.func) in _TABLES and bool(call.args) and not _has_place(call)
+    return names.whole(call.args[0]) if is_sink else ""
+
+
+def _table(number: int, name: str) -> Line:
+    return fail(number, f"writes the table {name} of Spark's own catalog, on {_EMPTIED}", _TABLE_REMEDY)
+
+
+def _path(call: ast.Call, names: _Names) -> ast.expr | None:
+    """Return the path that a call writes to; None for any other call."""
+    name, on_the_way = name_of(call.func), chain(call)
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    is_writer = not _WRITERS.isdisjoint(on_the_way) or not names.writers.isdisjoint(on_the_way)
+    if name in ("option", "options", "config", "set"):
+        key = text_of(call.args[0]).lower() if len(call.args) > 1 else ""
+        given |= {key: call.args[1]} if key else {}
+        found = next((given[one] for one in given if one and one.lower() in _STATES), None)
+        return found or (given.get("path") if is_writer else None)
+    is_sink = (name in _BY_WRITER and is_writer) or (name == "location" and "DeltaTable" in on_the_way)
+    if not (is_sink or _BY_NAME.fullmatch(name)) or _is_iceberg(call):
+        return None
+    return given.get("path") or (call.args[0] if call.args else None)
+
+
+def _is_iceberg(call: ast.Call) -> bool:
+    """Tell whether what looks like a path is the name of an Iceberg table."""
+    return any(text_of(node).lower() == "iceberg" for node in ast.walk(call) if isinstance(node, ast.Constant))
+
+
+def _has_place(call: ast.Call) -> bool:
+    """Tell whether a table gets a path of its own, which is looked at by itself."""
+    inner = (node for node in ast.walk(call) if isinstance(node, ast.Call))
+    return any(
+        (name_of(node.func) == "option" and bool(node.args) and text_of(node.args[0]).lower() == "path")
+        or any(keyword.arg == "path" for keyword in node.keywords)
+        for node in inner
+    )
+
+
+def _places(call: ast.Call) -> bool:
+    return name_of(call.func) in _PLACING and bool(call.args) and _has_place(call)
+
+
+def _in_sql(number: int, text: str, names: _Names) -> Iterator[Line]:
+    place = _PLACE.search(text) or _BY_PATH.search(text)
+    if place is not None and _CHANGES.match(text) and _is_local(place["path"]):
+        yield fail(number, f"writes {place['path']} on {_EMPTIED}", _PATH_REMEDY)
+    found = _INSERT.match(text) or (_CREATE.match(text) if place is None else None)
+    if found is not None and names.is_own(found["name"]):
+        yield _table(number, found["name"])
+
+
+def _is_local(path: str) -> bool:
+    scheme = _SCHEME.match(path)
+    return bool(path) and not path.startswith(UNKNOWN) and (scheme is None or scheme[1].lower() == "file")
+
+
+def _names(nodes: Sequence[Node]) -> _Names:
+    values: dict[str, list[ast.expr]] = {}
+    for node in (found.node for found in nodes):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in (each for each in targets if isinstance(each, ast.Name)):
+                values.setdefault(target.id, []).append(node.value)
+    written = [text for _, text in texts(nodes)]
+    placed = [found["name"] for text in written if _PLACE.search(text) and (found := _CREATE.match(text))]
+    placed += [text_of(call.args[0]) for call in calls(nodes) if _places(call)]
+    return _Names(
+        texts={name: each[0] for name, each in values.items() if len(each) == 1},
+        writers={name for name, each in values.items() if any(map(_is_writer, each))},
+        known={name.replace("`", "").rpartition(".")[2].lower() for name in placed},
+        catalogs={match[1] for text in written for match in _CATALOG.finditer(text)} - {"spark_catalog"},
+        chooses_catalog=any(map(_CHOOSES.match, written))
+        or any(name_of(call.func) in _CHOOSE for call in calls(nodes)),
+    )
+
+
+def _is_writer(node: ast.expr) -> bool:
+    call = node if isinstance(node, ast.Call) else ast.Call(node, [], [])
+    return not _WRITERS.isdisjoint(chain(call))

@@ -1,0 +1,43 @@
+"""Findings about a function's variables, compared with the product's list of them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Final
+
+from handler.variables import VARIABLES, Reader, Setter
+from soal.doctor.finding import Finding
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+__all__ = ["examine_variables", "unknown_variables"]
+
+_OURS: Final = ("SOAL_", "SW_")
+
+
+def unknown_variables(names: Iterator[str] | Mapping[str, str]) -> dict[str, str]:
+    """Return the names that look like ours and are not, each with a remedy."""
+    known = [variable.name for variable in VARIABLES]
+    found = sorted(name for name in names if name.startswith(_OURS) and name not in known)
+    return {name: _hint(name, known) for name in found}
+
+
+def examine_variables(variables: Mapping[str, str]) -> Iterator[Finding]:
+    """Find variables of ours that nothing reads in the job's function."""
+    for name, hint in unknown_variables(variables).items():
+        yield Finding("variables", "warn", f"{name} is no variable of SoAL: nothing reads it", hint)
+    for variable in VARIABLES:
+        if variable.name not in variables:
+            continue
+        if variable.setter is Setter.HANDLER:
+            detail = f"{variable.name} has no effect: the handler sets it for each job"
+            yield Finding("variables", "warn", detail, "remove it")
+        elif Reader.JOB not in variable.readers:
+            detail = f"{variable.name} has no effect here: the {' and the '.join(variable.readers)} reads it"
+            yield Finding("variables", "warn", detail, "remove it")
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]}?" if near else "remove it; the known ones are in docs/reference/settings"

@@ -1,0 +1,87 @@
+"""The home of the runtime on this machine: `.soal` in a clone, which scripts/setup fills; /opt/soal in the image.
+
+The image's variants have a home each, with jars, a class-data archive, and a Python with the image's packages and no
+others: `.soal` is the slim one's, `.soal/full` the other's.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.spark.classpath import default_home, find_pyspark
+from handler.spark.missing_dependencies import SLIM
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from handler.spark.missing_dependencies import Variant
+
+__all__ = ["Home", "home_of", "pyspark_of", "python_of", "site_of"]
+
+_ENVIRONMENT: Final = "python"
+
+
+@dataclass(frozen=True, slots=True)
+class Home:
+    """`SOAL_HOME`, else /opt/soal in the image, else `.soal` in a clone."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, environ: Mapping[str, str] = os.environ) -> Home:
+        """Find it from the environment."""
+        named = environ.get("SOAL_HOME")
+        return cls(Path(named) if named else default_home())
+
+    @property
+    def python(self) -> Path:
+        """The Python with the packages of the image's variant, and no others."""
+        return python_of(self.path)
+
+    @property
+    def jars(self) -> Path:
+        return self.path / "jars"
+
+    @property
+    def rie(self) -> Path:
+        return self.path / "rie"
+
+    @property
+    def state(self) -> Path:
+        """The state file of the local S3, while it runs."""
+        return self.path / "local.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.path / "local.lock"
+
+    @property
+    def log(self) -> Path:
+        return self.path / "log" / "local.log"
+
+
+def home_of(soal: Path, variant: Variant) -> Path:
+    """Return the home of a variant; `soal`: that of the slim one."""
+    return soal if variant == SLIM else soal / variant
+
+
+def python_of(home: Path) -> Path:
+    """Return the Python with the packages of a home's variant."""
+    return home / _ENVIRONMENT / "bin" / "python"
+
+
+def site_of(home: Path) -> Path | None:
+    """Return the folder of these packages; None if there is none."""
+    return next((home / _ENVIRONMENT).glob("lib/python3.*/site-packages"), None)
+
+
+def pyspark_of(home: Path) -> Path | None:
+    """Return the PySpark that a job of this home runs on, whichever Python asks; None if there is none.
+
+    A home without a Python of its own is the image's: its PySpark stands beside the one that asks.
+    """
+    site = site_of(home)
+    return find_pyspark() if site is None else site / "pyspark"

@@ -1,0 +1,57 @@
+"""The event of an invocation, as the command line names it."""
+
+from __future__ import annotations
+
+import sys
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+from safewriter.parsing import parsed
+from soal.console.problem import Problem
+
+__all__ = ["read_event", "run_key_of", "with_token"]
+
+_INLINE: Final = ("{", "[", '"')
+_S3: Final = ("s3://", "s3a://")
+_JOB_FIELDS: Final = frozenset({"entryPoint", "script", "jobDriver"})
+
+
+def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
+    """Read EVENT: `-` (stdin), an s3:// script path, inline JSON, or the path of a JSON file."""
+    if text.startswith(_S3):
+        return text
+    if text == "-":
+        return _parsed(sys.stdin.read(), "standard input")
+    if text.lstrip().startswith(_INLINE):
+        return _parsed(text, "EVENT")
+    try:
+        return _parsed(Path(text).read_text(encoding="utf-8"), text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise Problem(
+            f"EVENT {text!r}: {error}", todo="give a JSON file, inline JSON, - for standard input, or s3://…/script.py"
+        ) from error
+
+
+def with_token(event: object) -> object:
+    """Return the event with a clientToken; one that names its run itself, as a queue's message does, stays as it is."""
+    if isinstance(event, str):
+        return {"entryPoint": event, "clientToken": uuid.uuid4().hex}
+    if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):
+        return {**event, "clientToken": uuid.uuid4().hex}
+    return event
+
+
+def run_key_of(event: object) -> str | None:
+    """Return the run key that the event itself names."""
+    token = event.get("clientToken") if isinstance(event, dict) else None
+    return token if isinstance(token, str) else None
+
+
+def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise Problem(
+            f"{where}: no JSON: {error}", todo="an event is a JSON value; see docs/reference/event"
+        ) from error

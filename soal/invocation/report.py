@@ -1,0 +1,120 @@
+"""The outcome of an invocation: the job's result, or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import typer
+from pydantic import ValidationError
+from rich.text import Text
+
+from handler.outcome.result import Result, exit_status
+from safewriter.parsing import parsed
+from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, Problem
+from soal.console.view import View, columns, number, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from handler.outcome.result import AttemptResult
+    from soal.console.output import Output
+    from soal.remote.answer import Answer
+
+__all__ = ["Report", "conclude", "report_of", "result_view"]
+
+_TIMINGS: Final = (
+    ("script", "script_download_ms"),
+    ("Java", "jvm_start_ms"),
+    ("session", "session_ms"),
+    ("job", "job_ms"),
+    ("settle", "settle_ms"),
+    ("total", "total_ms"),
+    ("left", "remaining_ms"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of an invocation: the result document, or a problem in the words of Lambda or its emulator.
+
+    `cpu_s`: the seconds of CPU time of the function's processes, its init phase included; 0 if they cannot be seen.
+    """
+
+    result: Result | None
+    problem: str | None
+    exit_code: int
+    duration_ms: int
+    cpu_s: float = 0.0
+
+
+def report_of(answer: Answer, timeout_s: int | None) -> Report:
+    """Read the answer of a function, whose timeout may not be known."""
+    if answer.timed_out:
+        limit = "" if timeout_s is None else f" of {timeout_s} s"
+        problem = (
+            f"the function was killed at its timeout{limit} before the handler had answered; the next"
+            " invocation with the same clientToken settles its open writes"
+        )
+        return Report(None, problem, EXIT_DEADLINE, answer.duration_ms)
+    error = answer.error
+    try:
+        payload = parsed(error.message) if error is not None and error.type == "JobFailed" else answer.payload
+        result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
+    except (ValueError, ValidationError):
+        result = None
+    if result is None:
+        what = str(answer.payload)[:2000] if error is None else f"{error.type}: {error.message}"
+        return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, answer.duration_ms)
+    return Report(result, None, exit_status(result), answer.duration_ms)
+
+
+def conclude(out: Output, report: Report, *, todo: str) -> None:
+    """Show the result, and end the command by its exit code. Raises `Problem` if there is none."""
+    if report.result is None:
+        raise Problem(str(report.problem), todo=todo, exit_code=report.exit_code)
+    out.show(result_view(report.result))
+    if report.exit_code != EXIT_OK:
+        raise typer.Exit(report.exit_code)
+
+
+def _attempts(attempts: tuple[AttemptResult, ...]) -> Table:
+    table = columns("attempt", "state", "commits", "seconds", "error", right=("attempt", "commits", "seconds"))
+    for one in attempts:
+        seconds = f"{one.total_ms / 1000:.1f}" if one.total_ms else ""
+        table.add_row(str(one.number), styled(one.state.value), str(one.committed), seconds, Text(one.error or ""))
+    return table
+
+
+def result_view(result: Result) -> View:
+    """Show the state, the tables' verdicts, and the times."""
+    return View(result.document(), tuple(_lines(result)))
+
+
+def _lines(result: Result) -> Iterator[RenderableType]:
+    yield Text.assemble(styled(result.state.value), "  ", result.state_details)
+    if len(result.attempts) > 1:
+        yield _attempts(result.attempts)
+    if result.writes:
+        numbers = ("version", "rows", "bytes")
+        table = columns("write", "step", "verdict", *numbers, "reason", right=numbers)
+        for write in result.writes:
+            cells = map(number, (write.version, write.rows, write.bytes))
+            reason = write.undo_refused or write.reason or ""
+            table.add_row(Text(write.table), Text(write.step or ""), styled(write.status), *cells, Text(reason))
+        yield table
+    timings = [(name, getattr(result.timings, field)) for name, field in _TIMINGS]
+    spent = ", ".join(f"{name} {value / 1000:.1f} s" for name, value in timings if value is not None)
+    memory = result.memory
+    peak = "" if memory.peak_mb is None else f"; memory {memory.peak_mb} of {memory.limit_mb} MB"
+    yield Text(spent + peak, style="dim")
+    for warning in result.warnings:
+        yield Text.assemble(("warning: ", "yellow"), warning)
+    if result.state != "SUCCESS" and result.log_tail:
+        yield Text("the last lines of the job:", style="dim")
+        yield from (Text(f"  {line}", style="dim") for line in result.log_tail)
+    if result.result_uri is not None:
+        yield Text(f"kept at {result.result_uri}", style="dim")

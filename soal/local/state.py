@@ -1,0 +1,60 @@
+"""The state file of the local S3, by which commands find it.
+
+The kernel reuses process ids, so the state file holds the start time too; a file whose process has ended is stale.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Final
+
+import psutil
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from soal.home import Home
+
+__all__ = ["LocalS3", "running"]
+
+_SAME_START_S: Final = 0.05
+
+
+class LocalS3(BaseModel):
+    """A running local S3, as its state file describes it. `started` is in seconds since the epoch.
+
+    `catalog` is the URI of its Iceberg REST catalog, None if it has none.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    pid: int
+    started: float
+    endpoint: str
+    buckets: tuple[str, ...]
+    catalog: str | None = None
+
+    def write(self, path: Path) -> None:
+        """Put the state file in place at once."""
+        fresh = path.with_suffix(f".{os.getpid()}")
+        fresh.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
+        fresh.replace(path)
+
+    def process(self) -> psutil.Process | None:
+        """Return the process if it is still that one."""
+        try:
+            process = psutil.Process(self.pid)
+            is_same = abs(process.create_time() - self.started) < _SAME_START_S
+            return process if is_same and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+
+def running(home: Home) -> LocalS3 | None:
+    """Return the local S3 that runs, if one does."""
+    try:
+        state = LocalS3.model_validate_json(home.state.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return state if state.process() is not None else None

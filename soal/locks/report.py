@@ -1,0 +1,199 @@
+"""The report on a lock: one document. Its schema is published as `report.schema.json` beside this file;
+`python -m soal.locks.report` prints it.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
+from safewriter.coordination.order import obstacle
+from safewriter.coordination.record import End
+from safewriter.coordination.transitions import goes_first
+from soal.orphans.report import schema_text
+
+if TYPE_CHECKING:
+    from safewriter.coordination.backend import Stored
+    from safewriter.coordination.record import OpenWrite, PastTurn, Record, Waiter
+
+__all__ = ["HolderFound", "JobFound", "LockReport", "TurnFound", "WaiterFound", "WriteFound"]
+
+_COMPLETE = (End.COMPLETED, End.NOTHING)
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class WriteFound(_Part):
+    """A guarded write that a holder has opened."""
+
+    checkpoints: str
+    write_key: str
+    epoch: int
+
+    @classmethod
+    def of(cls, write: OpenWrite) -> Self:
+        """Take it from the record."""
+        return cls(checkpoints=write.checkpoints, write_key=write.write_key, epoch=write.epoch)
+
+
+class HolderFound(_Part):
+    """The job that has its turn now."""
+
+    job: str
+    run: str | None
+    token: int
+    since: datetime = Field(description="by the holder's own clock")
+    lease_s: float = Field(description="without a renewal for so long it loses the lock to the next waiter")
+    renewals: int = Field(description="how often it has renewed its grant")
+    is_alive: bool | None = Field(description="whether its session lives; null if the lock service has no sessions")
+    writes: tuple[WriteFound, ...] = Field(description="the guarded writes of its turn, ended or not")
+
+
+class WaiterFound(_Part):
+    """A job in the queue."""
+
+    job: str
+    ticket: int = Field(description="the lowest that the order lets run goes first")
+    since: datetime = Field(description="by the waiter's own clock")
+    why: str
+
+
+class JobFound(_Part):
+    """How far a job is, and the order that it asked for last."""
+
+    job: str
+    predecessor: str | None
+    mode: Mode
+    edge: Edge
+    lag: int
+    first_run: FirstRun
+    token: int = Field(description="of its last turn that began; 0: none did")
+    completion: int = Field(description="the number of its last completion among those of all jobs; 0: none")
+    completed_at: datetime | None = Field(description="null if that is none of the turns that the record keeps")
+    obstacle: str | None = Field(description="why the order does not let it run now; null if it may")
+
+
+class TurnFound(_Part):
+    """A turn that has ended. The times are clocks of whoever wrote them."""
+
+    job: str
+    run: str | None
+    token: int
+    since: datetime
+    until: datetime
+    end: End
+
+    @classmethod
+    def of(cls, turn: PastTurn) -> Self:
+        """Take it from the record."""
+        return cls(
+            job=turn.job,
+            run=turn.run or None,
+            token=turn.token,
+            since=_moment(turn.since_ms),
+            until=_moment(turn.until_ms),
+            end=turn.end,
+        )
+
+
+class LockReport(_Part):
+    """All that the record of one lock says."""
+
+    schema_version: Literal[1] = 1
+    lock: str
+    token: int = Field(description="the last one granted")
+    holder: HolderFound | None = Field(description="null if the lock is free")
+    waiters: tuple[WaiterFound, ...] = Field(description="in the order of their tickets")
+    jobs: tuple[JobFound, ...]
+    unsettled: tuple[WriteFound, ...] = Field(
+        description="writes of holders that lost the lock; the next holder settles them before its turn begins"
+    )
+    turns: tuple[TurnFound, ...] = Field(description="the last ones, the newest first")
+
+    def document(self) -> dict[str, Any]:
+        """Return the document as JSON values."""
+        return self.model_dump(mode="json")
+
+    @classmethod
+    def of(cls, stored: Stored, turns_max: int) -> Self:
+        """Report what a record says, with so many of its past turns at most."""
+        record = stored.record
+        newest = record.history[::-1]
+        return cls(
+            lock=record.lock,
+            token=record.token,
+            holder=_holder(stored),
+            waiters=tuple(
+                WaiterFound(job=one.job, ticket=one.ticket, since=_moment(one.since_ms), why=why_it_waits(record, one))
+                for one in sorted(record.queue, key=lambda waiter: waiter.ticket)
+            ),
+            jobs=tuple(_job(record, name) for name in sorted(record.jobs)),
+            unsettled=tuple(map(WriteFound.of, record.unsettled)),
+            turns=tuple(map(TurnFound.of, newest[:turns_max])),
+        )
+
+
+def why_it_waits(record: Record, waiter: Waiter) -> str:
+    """Return what stands before a waiter: the holder, the order, another waiter; or that it is next."""
+    reasons = [] if record.holder is None else [f"{record.holder.job} holds it"]
+    job = record.job(waiter.job)
+    if against := obstacle(record, waiter.job, job):
+        return "; ".join([*reasons, against])
+    configuration = Configuration(
+        lock=record.lock,
+        job=waiter.job,
+        predecessor=job.predecessor,
+        mode=job.mode,
+        edge=job.edge,
+        lag=job.lag,
+        first_run=job.first_run,
+    )
+    if first := goes_first(record, configuration, waiter.nonce):
+        reasons.append(f"{first.job} goes first")
+    return "; ".join(reasons) or "it is next, and has not asked since"
+
+
+def _holder(stored: Stored) -> HolderFound | None:
+    holder = stored.record.holder
+    if holder is None:
+        return None
+    return HolderFound(
+        job=holder.job,
+        run=holder.run or None,
+        token=holder.token,
+        since=_moment(holder.since_ms),
+        lease_s=holder.lease_s,
+        renewals=holder.beat,
+        is_alive=stored.is_alive,
+        writes=tuple(map(WriteFound.of, holder.writes)),
+    )
+
+
+def _job(record: Record, name: str) -> JobFound:
+    job = record.job(name)
+    ends = [past.until_ms for past in record.history if past.job == name and past.end in _COMPLETE]
+    return JobFound(
+        job=name,
+        predecessor=job.predecessor,
+        mode=job.mode,
+        edge=job.edge,
+        lag=job.lag,
+        first_run=job.first_run,
+        token=job.registered,
+        completion=job.completed,
+        completed_at=_moment(ends[-1]) if ends else None,
+        obstacle=obstacle(record, name, job),
+    )
+
+
+def _moment(epoch_ms: int) -> datetime:
+    return datetime.fromtimestamp(epoch_ms / 1000, UTC)
+
+
+if __name__ == "__main__":
+    print(schema_text(LockReport), end="")

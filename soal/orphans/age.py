@@ -1,0 +1,31 @@
+"""An age on the command line: `7d`, `36h`, `90m`."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+from typing import Final
+
+from soal.console.problem import Problem
+
+__all__ = ["SAFE", "parse_age"]
+
+SAFE: Final = timedelta(hours=1)
+"""Less than this, and a write that is on its way right now may lose its files."""
+
+_AGE: Final = re.compile(r"(\d{1,6})([dhm])")
+_UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
+
+
+def parse_age(text: str, *, allow_young: bool) -> timedelta:
+    """Return the age; `Problem` if it is none, or too short and not allowed by name."""
+    found = _AGE.fullmatch(text.strip())
+    if found is None:
+        raise Problem(f"--older-than {text!r} is no age", todo="write it as 7d, 36h or 90m")
+    age = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    if age < SAFE and not allow_young:
+        raise Problem(
+            f"--older-than {text} is less than an hour, and a write that runs now has files that no version refers to",
+            todo="give it more, or, if nobody writes to the table, add --allow-young",
+        )
+    return age

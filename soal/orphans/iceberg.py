@@ -1,0 +1,177 @@
+"""The leftovers of an Iceberg table: files in its folder that no snapshot names, and the fences that SafeWriter set.
+
+This module deletes nothing. The report holds the statements by which Iceberg's own procedures delete. The report's
+schema is published as `iceberg.schema.json` beside this file; `python -m soal.orphans.iceberg` prints it.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+from pyiceberg.catalog import load_catalog
+from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.utils.config import Config
+
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import S3ObjectStore
+from safewriter.tables.iceberg.name import TableName
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.orphans.iceberg_io import OBJECT_IO, ObjectFileIO
+from soal.orphans.report import Tally, schema_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from mypy_boto3_s3 import S3Client
+    from pyiceberg.table import Table
+
+    from safewriter.objects import ListedObject
+
+__all__ = ["Fence", "IcebergOrphan", "IcebergReport", "look", "referred"]
+
+_FENCE: Final = re.compile(r"sw-[0-9a-f]{12}-\d+-[0-9a-f]{16}")
+_KEPT: Final = timedelta(days=7)
+"""How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
+_LEAST: Final = timedelta(days=1)
+"""`remove_orphan_files` refuses to delete files that are younger."""
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class IcebergOrphan(_Part):
+    """A file below the table's location that no snapshot names and that is older than `older_than_s`."""
+
+    path: str
+    bytes: int
+    last_modified: datetime
+
+
+class Fence(_Part):
+    """A tag that a settler has set so that a dead attempt can no longer publish its write."""
+
+    name: str = Field(description="the attempt's name")
+    snapshot_id: int
+    made: datetime
+    expires: datetime = Field(description="after this time nothing needs the tag, and expire_snapshots removes it")
+
+
+class IcebergReport(_Part):
+    """S3 dates the files and tells `now`; the clock of the settler dates the fences."""
+
+    schema_version: Literal[1] = 1
+    table: str
+    location: str
+    now: datetime
+    older_than_s: int
+    orphans: tuple[IcebergOrphan, ...]
+    retained: Tally = Field(description="files that the table's metadata names")
+    young: Tally = Field(description="files that it does not name, younger than older_than_s")
+    fences: tuple[Fence, ...]
+    statements: tuple[str, ...] = Field(description="Spark SQL that removes the orphans and the expired fences")
+
+    def document(self) -> dict[str, Any]:
+        """Return the document as JSON values."""
+        return self.model_dump(mode="json")
+
+
+def look(
+    client: S3Client,
+    name: TableName,
+    older_than: timedelta,
+    seen: Callable[[int], None],
+    catalog: Mapping[str, str] | None = None,
+) -> IcebergReport:
+    """Survey a table of a catalog; call `seen` with the number of files listed.
+
+    pyiceberg's variables name the catalog; `catalog` are properties that win over them.
+
+    It lists the files first and then reads the metadata: if others commit a listed file meanwhile, the metadata names
+    it.
+    """
+    where = Location.parse(_load(client, name, catalog or {}).metadata.location)
+    store = S3ObjectStore(client, where.bucket, where.key)
+    listed = [one for one in store.list("") if not one.key.endswith("/")]
+    seen(len(listed))
+    table = _load(client, name, catalog or {})
+    file = Location.parse(table.metadata_location)
+    stored = S3ObjectStore(client, file.bucket).get(file.key)
+    if stored is None:
+        raise Problem(f"{file} does not exist", todo="run the command again", exit_code=EXIT_FAILED)
+    now, named = stored.server_date, referred(table)
+    unnamed = [one for one in listed if store.uri(one.key) not in named]
+    old = [one for one in unnamed if one.last_modified < now - older_than]
+    fences = tuple(_fences(table))
+    return IcebergReport(
+        table=str(name),
+        location=str(where),
+        now=now,
+        older_than_s=int(older_than.total_seconds()),
+        orphans=tuple(
+            IcebergOrphan(path=store.uri(one.key), bytes=one.size, last_modified=one.last_modified) for one in old
+        ),
+        retained=_tally(one for one in listed if store.uri(one.key) in named),
+        young=_tally(one for one in unnamed if one.last_modified >= now - older_than),
+        fences=fences,
+        statements=tuple(_statements(name, fences, now, now - max(older_than, _LEAST) if old else None)),
+    )
+
+
+def referred(table: Table) -> set[str]:
+    """Return all files that any snapshot in the table's metadata names, as `s3://` URIs."""
+    found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    for snapshot in table.metadata.snapshots:
+        found.add(snapshot.manifest_list)
+        for manifest in snapshot.manifests(table.io):
+            if manifest.manifest_path not in found:  # many snapshots share one
+                found.add(manifest.manifest_path)
+                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    found |= {one.statistics_path for one in (*table.metadata.statistics, *table.metadata.partition_statistics)}
+    return {str(Location.parse(path)) for path in found}
+
+
+def _tally(listed: Iterable[ListedObject]) -> Tally:
+    sizes = [one.size for one in listed]
+    return Tally(files=len(sizes), bytes=sum(sizes))
+
+
+def _statements(name: TableName, fences: tuple[Fence, ...], now: datetime, before: datetime | None) -> Iterator[str]:
+    if before is not None:
+        table = str(TableName(name.catalog, name.identifier)).partition(".")[2]
+        yield (
+            f"CALL {name.catalog}.system.remove_orphan_files(table => '{table}',"
+            f" older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z')"
+        )
+    yield from (f"ALTER TABLE {name.quoted} DROP TAG `{one.name}`" for one in fences if one.expires < now)
+
+
+def _fences(table: Table) -> Iterator[Fence]:
+    for name, reference in table.metadata.refs.items():
+        snapshot = table.snapshot_by_id(reference.snapshot_id)
+        if _FENCE.fullmatch(name) and snapshot is not None and reference.max_ref_age_ms is not None:
+            expires = datetime.fromtimestamp((snapshot.timestamp_ms + reference.max_ref_age_ms) / 1000, UTC)
+            yield Fence(name=name, snapshot_id=snapshot.snapshot_id, made=expires - _KEPT, expires=expires)
+
+
+def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Table:
+    try:
+        own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog, **OBJECT_IO}
+        table = load_catalog(name.catalog, **own).load_table(name.identifier)
+    except (NoSuchTableError, NoSuchNamespaceError) as error:
+        raise Problem(f"{name} does not exist", todo="check its name", exit_code=EXIT_FAILED) from error
+    except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
+        raise Problem(
+            f"{name} cannot be read: {error}",
+            todo=f"name the catalog in pyiceberg's variables: PYICEBERG_CATALOG__{name.catalog.upper()}__URI and more",
+            exit_code=EXIT_FAILED,
+        ) from error
+    table.io = ObjectFileIO(table.io.properties, lambda uri: S3ObjectStore(client, Location.parse(uri).bucket))
+    return table
+
+
+if __name__ == "__main__":
+    print(schema_text(IcebergReport), end="")

@@ -1,0 +1,113 @@
+"""The files that open writes still need: those that they may commit, or that their undo may restore."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import OPEN
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from safewriter.objects import Location, ObjectStore
+    from safewriter.record.checkpoints import ListedMarker
+    from safewriter.record.document import Checkpoint
+    from soal.orphans.kinds import FilePrefix
+
+__all__ = ["Attempts", "OpenWrite"]
+
+_DOCUMENTS: Final = "checkpoints/"
+_SKEW: Final = timedelta(minutes=1)
+"""S3's dates have whole seconds, and the clocks of its machines may differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class OpenWrite:
+    """A write whose verdict is open, on this table or (`run_key` is None) on an unknown one.
+
+    `since` is when its first marker was put, by the store's clock: all its files are younger.
+    """
+
+    write_key: str
+    run_key: str | None
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Attempts:
+    """The attempts at writing one table, from the checkpoint bucket."""
+
+    store: ObjectStore
+    table: Location
+
+    @cached_property
+    def open_writes(self) -> tuple[OpenWrite, ...]:
+        """The open writes, as they are at the first reading.
+
+        Read them after the table's files were listed and before its log is read to its end: then each listed file is
+        protected here, or its write has a verdict, and its commit, if there is one, is in the log.
+        """
+        marked: dict[str, ListedMarker] = {}
+        for one in Checkpoints(self.store).marked():
+            first = marked.get(one.write_key, one)
+            marked[one.write_key] = one if one.since < first.since else first
+        found = (self._open_write(one) for one in marked.values())
+        return tuple(write for write in found if write is not None)
+
+    @property
+    def protected_from(self) -> datetime | None:
+        """The time since which a file may belong to an open write; None if no write is open."""
+        return min((write.since for write in self.open_writes), default=None)
+
+    def protects(self, last_modified: datetime) -> bool:
+        """Tell whether an object of that age may belong to an open write."""
+        start = self.protected_from
+        return start is not None and last_modified > start - _SKEW
+
+    def prefix_obstacle(self, prefix: FilePrefix) -> str | None:
+        """Return why the files of an attempt may not be deleted, or None if its write no longer needs them."""
+        documents = self._documents.get(prefix.write)
+        if documents is None:
+            documents = self._documents[prefix.write] = self._read(prefix.write)
+        for document in documents:
+            if prefix.epoch < document.epoch or (prefix.epoch == document.epoch and document.status not in OPEN):
+                return None
+        if documents:
+            return f"its write is open: {documents[0].write_key}; settle it with: soal recover"
+        return "the checkpoint bucket has no document of its attempt"
+
+    @cached_property
+    def _documents(self) -> dict[str, tuple[Checkpoint, ...]]:
+        return {}
+
+    def _open_write(self, marked: ListedMarker) -> OpenWrite | None:
+        checkpoints = Checkpoints(self.store)
+        try:
+            stored = checkpoints.read(marked.write_key)
+            if stored is not None:
+                document = stored.document
+                is_ours = document.table == str(self.table) and document.status in OPEN
+                return OpenWrite(marked.write_key, document.run_key, marked.since) if is_ours else None
+            announced = checkpoints.announced(marked)
+        except UnreadableCheckpointError:
+            return OpenWrite(marked.write_key, None, marked.since)
+        if announced is None or announced.marker.table != str(self.table):
+            return None
+        return OpenWrite(marked.write_key, announced.marker.run_key, marked.since)
+
+    def _read(self, start: str) -> tuple[Checkpoint, ...]:
+        checkpoints = Checkpoints(self.store)
+        found = []
+        for listed in self.store.list(f"{_DOCUMENTS}{start}"):
+            try:
+                stored = checkpoints.read(listed.key.removeprefix(_DOCUMENTS).removesuffix(".json"))
+            except UnreadableCheckpointError:
+                continue
+            if stored is not None and stored.document.table == str(self.table):
+                found.append(stored.document)
+        return tuple(found)

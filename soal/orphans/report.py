@@ -1,0 +1,97 @@
+"""The report of `soal orphans` on a Delta table: one document. Its schema is published as `report.schema.json` beside
+this file; `python -m soal.orphans.report` prints it. An Iceberg table's report is in `iceberg.py`.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from soal.orphans.kinds import Kind
+
+__all__ = ["OpenWriteFound", "Orphan", "OrphanReport", "OrphanUpload", "Tally", "schema_text"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Tally(_Part):
+    """How many files, and how large they are together."""
+
+    files: int
+    bytes: int
+
+
+class Orphan(_Part):
+    """A file that no retained version refers to, and that is older than the bound."""
+
+    key: str = Field(description="relative to the table")
+    kind: Kind = Field(description="marked: it bears the prefix of an attempt with SafeWriter")
+    bytes: int
+    last_modified: datetime
+    held: str | None = Field(default=None, description="why it stays; null if it may be deleted")
+    deleted: bool = False
+    error: str | None = Field(default=None, description="why it could not be deleted")
+
+
+class OrphanUpload(_Part):
+    """A multipart upload that was begun before the bound and never ended."""
+
+    key: str = Field(description="relative to the table")
+    upload_id: str
+    initiated: datetime
+    held: str | None = Field(default=None, description="why it stays; null if it may be aborted")
+    aborted: bool = False
+    error: str | None = Field(default=None, description="why it could not be aborted")
+
+
+class OpenWriteFound(_Part):
+    """A write of this table without a verdict, or one that may be of this table (`run_key` null)."""
+
+    write_key: str
+    run_key: str | None
+    since: datetime = Field(description="nothing younger is deleted")
+
+
+class OrphanReport(_Part):
+    """All times are the store's own."""
+
+    schema_version: Literal[1] = 1
+    table: str
+    version: int = Field(description="the newest version that was looked at")
+    now: datetime
+    older_than_s: int
+    dry_run: bool
+    orphans: tuple[Orphan, ...]
+    uploads: tuple[OrphanUpload, ...]
+    open_writes: tuple[OpenWriteFound, ...] | None = Field(description="null if no checkpoint bucket was asked")
+    other_tables: tuple[str, ...] = Field(description="folders of tables inside this one; left alone")
+    retained: Tally = Field(description="files that the log refers to")
+    young: Tally = Field(description="files that it does not refer to, younger than the bound")
+    other: Tally = Field(description="what is no file of a table: hidden, of another table, or of another kind")
+
+    def document(self) -> dict[str, Any]:
+        """Return the document as JSON values."""
+        return self.model_dump(mode="json")
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether something could not be deleted or aborted."""
+        return any(one.error is not None for one in self.orphans) or any(one.error is not None for one in self.uploads)
+
+
+def schema_text(report: type[BaseModel]) -> str:
+    """Return the JSON schema of a report, as it is published."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **report.model_json_schema(mode="serialization"),
+    }
+    return json.dumps(schema, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(schema_text(OrphanReport), end="")

@@ -1,0 +1,164 @@
+"""Survey a table's folder: find the files that no retained version refers to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from safewriter.tables.delta.leftovers import root_of_other_table
+from soal.orphans.kinds import Kind, kind_of, prefix_of
+from soal.orphans.log_files import LOG
+from soal.orphans.report import OpenWriteFound, Orphan, OrphanReport, OrphanUpload, Tally
+from soal.orphans.retained import Retained, follow, read_retained
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from datetime import datetime, timedelta
+
+    from safewriter.objects import ListedObject, Location, ObjectStore
+    from soal.orphans.protection import Attempts
+
+__all__ = ["Survey"]
+
+_SEEN_EVERY: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """One survey. `store` is rooted at the table; `attempts` is None if no checkpoint bucket is asked.
+
+    `seen` gets the number of objects examined so far.
+    """
+
+    store: ObjectStore
+    table: Location
+    older_than: timedelta
+    attempts: Attempts | None
+    seen: Callable[[int], None]
+
+    def look(self) -> tuple[OrphanReport, Retained]:
+        """Return a report of the findings, with nothing deleted, and the content of the log.
+
+        The order makes it safe: the log, then the files, then the open writes, then the log's new commits. A listed
+        file belongs to a write that is open now, or to one whose commit is in the log by now.
+        """
+        retained = read_retained(self.store, self.table)
+        before = retained.now - self.older_than
+        sorter = _Sorter(retained, before)
+        for entry in self._files():
+            sorter.take(entry)
+        uploads = tuple(self._uploads(sorter))
+        writes = None if self.attempts is None else self.attempts.open_writes
+        retained = follow(self.store, retained)
+        old = sorter.old()
+        report = OrphanReport(
+            table=str(self.table),
+            version=retained.version,
+            now=retained.now,
+            older_than_s=int(self.older_than.total_seconds()),
+            dry_run=True,
+            orphans=tuple(self._orphan(*found) for found in old if found[0].key not in retained.keys),
+            uploads=tuple(self._upload(*upload) for upload in uploads),
+            open_writes=None
+            if writes is None
+            else tuple(OpenWriteFound(write_key=one.write_key, run_key=one.run_key, since=one.since) for one in writes),
+            other_tables=sorter.roots,
+            retained=sorter.retained.tally,
+            young=sorter.young.tally,
+            other=sorter.other.tally,
+        )
+        return report, retained
+
+    def _files(self) -> Iterator[ListedObject]:
+        for number, entry in enumerate(self.store.list(""), 1):
+            if number % _SEEN_EVERY == 0:
+                self.seen(number)
+            if not entry.key.startswith(LOG) and not entry.key.endswith("/"):
+                yield entry
+
+    def _uploads(self, sorter: _Sorter) -> Iterator[tuple[str, str, datetime]]:
+        """List the unfinished uploads of possible orphans, begun before the bound."""
+        for upload in self.store.uploads(""):
+            at = upload.initiated
+            if at is not None and at < sorter.before and sorter.kind_of(upload.key) is not None:
+                yield upload.key, upload.id, at
+
+    def _orphan(self, entry: ListedObject, kind: Kind) -> Orphan:
+        return Orphan(
+            key=entry.key,
+            kind=kind,
+            bytes=entry.size,
+            last_modified=entry.last_modified,
+            held=self._held(entry.key, entry.last_modified),
+        )
+
+    def _upload(self, key: str, upload_id: str, initiated: datetime) -> OrphanUpload:
+        return OrphanUpload(key=key, upload_id=upload_id, initiated=initiated, held=self._held(key, initiated))
+
+    def _held(self, key: str, since: datetime) -> str | None:
+        prefix = prefix_of(key)
+        if self.attempts is None:
+            return None if prefix is None else "it is of an attempt with SafeWriter, and no checkpoint bucket was asked"
+        if self.attempts.protects(since):
+            return "it may belong to an open write; settle that first, with: soal recover"
+        return None if prefix is None else self.attempts.prefix_obstacle(prefix)
+
+
+@dataclass(slots=True)
+class _Count:
+    files: int = 0
+    bytes: int = 0
+
+    def add(self, entry: ListedObject) -> None:
+        self.files += 1
+        self.bytes += entry.size
+
+    @property
+    def tally(self) -> Tally:
+        return Tally(files=self.files, bytes=self.bytes)
+
+
+@dataclass(slots=True)
+class _Sorter:
+    """Sorts the files of the folder, one after the other: referred to, too young, not the table's, or old."""
+
+    log: Retained
+    before: datetime
+    retained: _Count = field(default_factory=_Count)
+    young: _Count = field(default_factory=_Count)
+    other: _Count = field(default_factory=_Count)
+    _roots: set[str] = field(default_factory=set)
+    _unreferred: list[tuple[ListedObject, Kind]] = field(default_factory=list)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The folders of other tables inside this one."""
+        return tuple(sorted(self._roots))
+
+    def take(self, entry: ListedObject) -> None:
+        if (root := root_of_other_table(entry.key)) is not None:
+            self._roots.add(root)
+        kind = kind_of(entry.key, self.log.partition_columns)
+        if entry.key in self.log.keys:
+            self.retained.add(entry)
+        elif kind is None:
+            self.other.add(entry)
+        else:
+            self._unreferred.append((entry, kind))
+
+    def kind_of(self, key: str) -> Kind | None:
+        """Return the kind of a file that is this table's."""
+        return None if key.startswith(self.roots) else kind_of(key, self.log.partition_columns)
+
+    def old(self) -> list[tuple[ListedObject, Kind]]:
+        """Return the files that are old enough, after all are sorted: another table's files may precede its log."""
+        found = []
+        for entry, kind in self._unreferred:
+            if entry.key.startswith(self.roots):
+                self.other.add(entry)
+            elif entry.last_modified >= self.before:
+                self.young.add(entry)
+            else:
+                found.append((entry, kind))
+        self._unreferred.clear()
+        return found

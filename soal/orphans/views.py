@@ -1,0 +1,81 @@
+"""Orphans, as `soal orphans` shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from soal.console.view import View, columns, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from soal.orphans.iceberg import IcebergReport
+    from soal.orphans.report import Orphan, OrphanReport, OrphanUpload
+
+__all__ = ["iceberg_view", "orphans_view"]
+
+_SHOWN_MAX: Final = 100
+
+
+def orphans_view(report: OrphanReport) -> View:
+    """Show the files and the uploads, and the numbers of all other files."""
+    return View(report.document(), tuple(_lines(report)))
+
+
+def iceberg_view(report: IcebergReport) -> View:
+    """Show the files and fences of an Iceberg table, in numbers, too, and the statements to run."""
+    return View(report.document(), tuple(_iceberg_lines(report)))
+
+
+def _iceberg_lines(report: IcebergReport) -> Iterator[RenderableType]:
+    for one in report.orphans[:_SHOWN_MAX]:
+        yield Text(f"{moment(one.last_modified)}  {one.bytes:,}  {one.path}")
+    if len(report.orphans) > _SHOWN_MAX:
+        yield Text(f"  and {len(report.orphans) - _SHOWN_MAX:,} more; --json names all", style="dim")
+    for fence in report.fences:
+        yield Text(f"fence {fence.name}, made {moment(fence.made)}, expires {moment(fence.expires)}")
+    size = sum(one.bytes for one in report.orphans)
+    yield Text(
+        f"{report.table}: no snapshot names {len(report.orphans):,} files ({size:,} bytes) below {report.location};"
+        f" {report.retained.files:,} are named, {report.young.files:,} are too young; {len(report.fences):,} fences"
+    )
+    for statement in report.statements:
+        yield Text(statement, "yellow")
+
+
+def _lines(report: OrphanReport) -> Iterator[RenderableType]:
+    rows = [*map(_file, report.orphans), *map(_upload, report.uploads)]
+    if rows:
+        table = columns("kind", "key", "bytes", "since", "done", right=("bytes",))
+        for row in rows[:_SHOWN_MAX]:
+            table.add_row(*row)
+        yield table
+        if len(rows) > _SHOWN_MAX:
+            yield Text(f"  and {len(rows) - _SHOWN_MAX:,} more; --json names all", style="dim")
+    free = [one for one in report.orphans if one.held is None]
+    size = sum(one.bytes for one in free)
+    done = "may be deleted" if report.dry_run else "should have been deleted"
+    yield Text(
+        f"{report.table}, version {report.version}: {len(free):,} files ({size:,} bytes) {done},"
+        f" {len(report.orphans) - len(free):,} are held; {report.retained.files:,} are referred to,"
+        f" {report.young.files:,} are too young, {report.other.files:,} are no files of the table"
+    )
+    for write in report.open_writes or ():
+        run = "a table that cannot be told" if write.run_key is None else f"run {write.run_key}"
+        yield Text(f"open since {moment(write.since)}: {write.write_key} ({run}); nothing younger is deleted", "yellow")
+    for folder in report.other_tables:
+        yield Text(f"another table lies in {folder} and is left alone", "yellow")
+
+
+def _file(one: Orphan) -> tuple[str | Text, ...]:
+    done = "deleted" if one.deleted else one.error or one.held or ""
+    return one.kind.value, Text(one.key), f"{one.bytes:,}", moment(one.last_modified), Text(done)
+
+
+def _upload(one: OrphanUpload) -> tuple[str | Text, ...]:
+    done = "aborted" if one.aborted else one.error or one.held or ""
+    return "upload", Text(one.key), "", moment(one.initiated), Text(done)

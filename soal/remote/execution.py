@@ -1,0 +1,101 @@
+"""One execution of a durable function: started, and looked at until it has ended."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from handler.outcome.state import State
+from safewriter.parsing import parsed
+from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
+from soal.invocation.report import Report, report_of
+from soal.remote.answer import Answer, FunctionError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["Execution"]
+
+_POLL_S: Final = 2.0
+_EVENTS: Final = 10
+"""The newest ones: an attempt and the pause behind it are five."""
+_ERRORS_MAX: Final = 20
+"""In a row: throttled, or no network."""
+_ENDS: Final = ("SUCCEEDED", "FAILED", "TIMED_OUT", "STOPPED")
+_ENDED_OTHERWISE: Final = {
+    "TIMED_OUT": "the execution has had no more time; its committed steps stay",
+    "STOPPED": "the execution was stopped; its committed steps stay",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An execution by its ARN; `lambda_` is a boto3 client. It goes on without whoever looks at it."""
+
+    arn: str
+    lambda_: Any
+    poll_s: float = _POLL_S
+
+    def report(self, says: Callable[[str], None]) -> Report:
+        """Wait for the end; `says` hears of each attempt. Raises `Problem` if the service does not answer."""
+        begun, last, errors = time.monotonic(), "", 0
+        while True:
+            try:
+                found = self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)
+                if found["Status"] in _ENDS:
+                    return self._of(found, round((time.monotonic() - begun) * 1000))
+                if (now := self._attempts()) != last:
+                    says(now)
+                    last = now
+                errors = 0
+            except (BotoCoreError, ClientError) as error:
+                errors += 1
+                if errors > _ERRORS_MAX or _is_refused(error):
+                    raise Problem(
+                        f"execution {self.arn}: {error}",
+                        todo="it goes on all the same; allow lambda:GetDurableExecution and"
+                        " lambda:GetDurableExecutionHistory on it",
+                        exit_code=EXIT_FAILED,
+                    ) from error
+            time.sleep(self.poll_s)
+
+    def _of(self, found: Any, duration_ms: int) -> Report:  # noqa: ANN401 - the service's answer
+        status = found["Status"]
+        if status in _ENDED_OTHERWISE:
+            return Report(None, _ENDED_OTHERWISE[status], EXIT_DEADLINE, duration_ms)
+        if status == "SUCCEEDED":
+            return report_of(Answer(parsed(found["Result"]), None, timed_out=False, duration_ms=duration_ms), None)
+        told = found.get("Error") or {}
+        # The SDK names the exception with its module.
+        error = FunctionError(str(told.get("ErrorType")).rpartition(".")[2], str(told.get("ErrorMessage")))
+        return report_of(Answer(None, error, timed_out=False, duration_ms=duration_ms), None)
+
+    def _attempts(self) -> str:
+        """Describe the newest attempt, and how the one before it ended."""
+        events = self.lambda_.get_durable_execution_history(
+            DurableExecutionArn=self.arn, IncludeExecutionData=True, ReverseOrder=True, MaxItems=_EVENTS
+        )["Events"]
+        begun = next((event["Name"] for event in events if event["EventType"] == "StepStarted"), "starting")
+        ended = next((event for event in events if event["EventType"] in ("StepSucceeded", "StepFailed")), None)
+        text = str(begun).replace("-", " ")
+        if ended is None:
+            return text
+        is_over = ended["Name"] == begun
+        return f"{text} {'has ended' if is_over else 'runs'}; {'it' if is_over else 'the one before'} {_told(ended)}"
+
+
+def _is_refused(error: Exception) -> bool:
+    code = str(error.response["Error"]["Code"]) if isinstance(error, ClientError) else ""
+    return code == "404" or code.startswith(("AccessDenied", "ResourceNotFound", "Validation", "UnrecognizedClient"))
+
+
+def _told(event: Any) -> str:  # noqa: ANN401 - the service's answer
+    try:
+        attempt = json.loads(event["StepSucceededDetails"]["Result"]["Payload"])
+        return f"came to {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"
+    except (KeyError, ValueError, TypeError):
+        return "was lost"

@@ -1,0 +1,118 @@
+"""A function that runs elsewhere: in an account, or behind anything that speaks Lambda's API, an emulator included."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.config import Config
+from botocore.exceptions import BotoCoreError, ClientError
+
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.view import View
+from soal.invocation.event import run_key_of
+from soal.invocation.report import report_of
+from soal.remote.answer import answer_of
+from soal.remote.execution import Execution
+
+if TYPE_CHECKING:
+    from soal.invocation.report import Report
+
+__all__ = ["RemoteFunction", "Sent", "sent_view"]
+
+_LONGEST_S: Final = 920
+"""Lambda's longest timeout, and a little more."""
+_AGAIN: Final = ("TooManyRequestsException", "ServiceException", "ResourceConflictException", "EC2ThrottledException")
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """An event that Lambda has taken into its queue. `run_key` names the run in `soal runs` (None: the event's own).
+
+    `request_id` is None where an emulator gives none.
+    """
+
+    request_id: str | None
+    run_key: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteFunction:
+    """A function by name or ARN. `endpoint_url` None: that of the caller's AWS configuration."""
+
+    name: str
+    endpoint_url: str | None = None
+
+    def invoke(self, event: object) -> Report:
+        """Run the function and wait for its answer. Raises `Problem` if there is none.
+
+        Never retries: a lost answer says nothing about the job, so the caller checks the run before a retry.
+        """
+        begun = time.monotonic()
+        answer = self._call(event, "RequestResponse")
+        text = answer["Payload"].read().decode("utf-8", "replace")
+        return report_of(answer_of(text, round((time.monotonic() - begun) * 1000)), None)
+
+    def send(self, event: object) -> Sent:
+        """Put the event into the function's queue. Raises `Problem` if Lambda refuses it."""
+        answer = self._call(event, "Event")
+        return Sent(answer["ResponseMetadata"].get("RequestId"), run_key_of(event))
+
+    def is_durable(self) -> bool:
+        """Tell whether an event is an execution of several invocations; no, if Lambda does not say."""
+        try:
+            found = self._client(retries=2).get_function_configuration(FunctionName=self.name)
+        except (BotoCoreError, ClientError):
+            return False
+        return bool(found.get("DurableConfig"))
+
+    def start(self, event: object) -> Execution:
+        """Start an execution of a durable function. Raises `Problem` if Lambda refuses it."""
+        arn = self._call(event, "Event").get("DurableExecutionArn")
+        if arn is None:
+            raise Problem(
+                f"function {self.name}: Lambda has taken the event, but names no execution",
+                todo="see the run with: soal runs show, by the event's clientToken",
+                exit_code=EXIT_FAILED,
+            )
+        return Execution(str(arn), self._client(retries=5))
+
+    def _client(self, *, retries: int) -> Any:  # noqa: ANN401 - a boto3 client
+        config = Config(
+            connect_timeout=5,
+            read_timeout=_LONGEST_S,
+            retries={"total_max_attempts": retries, "mode": "standard"},
+            tcp_keepalive=True,
+        )
+        return boto3.session.Session().client("lambda", endpoint_url=self.endpoint_url, config=config)
+
+    def _call(self, event: object, kind: str) -> Any:  # noqa: ANN401 - what boto3 answers
+        try:
+            return self._client(retries=1).invoke(
+                FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode()
+            )
+        except ClientError as error:
+            code = error.response["Error"]["Code"]
+            again = code in _AGAIN
+            todo = (
+                "nothing was started; try again"
+                if again
+                else "name a function that exists there, and allow lambda:InvokeFunction on it"
+            )
+            raise Problem(
+                f"function {self.name}: {error}", todo=todo, exit_code=EXIT_TRY_AGAIN if again else EXIT_FAILED
+            ) from error
+        except BotoCoreError as error:
+            raise Problem(
+                f"function {self.name}: {error}",
+                todo="the job may run all the same: see `soal runs list`, then try again with the same clientToken",
+                exit_code=EXIT_FAILED,
+            ) from error
+
+
+def sent_view(sent: Sent) -> View:
+    """Show that an event is queued."""
+    return View(asdict(sent), ("queued" if sent.request_id is None else f"queued, request {sent.request_id}",))

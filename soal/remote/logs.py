@@ -1,0 +1,88 @@
+"""The log of a deployed function, read from CloudWatch line by line."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.text import Text
+
+from safewriter.parsing import parsed
+from soal.console.view import View
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["LogLine", "LogReader", "line_view"]
+
+_LATE_MS: Final = 10_000
+"""CloudWatch may show a line some seconds after younger ones, so each reading goes back a little."""
+_SEEN_MAX: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line. `level` is empty for lines that are not the function's own, such as Lambda's REPORT; `source` is job
+    for the job's own output.
+    """
+
+    at_ms: int
+    level: str
+    source: str
+    text: str
+    stream: str
+
+    @property
+    def time(self) -> str:
+        """The time of day in UTC."""
+        return datetime.fromtimestamp(self.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Reads one log group from a moment on; every line once. `words`: only lines that hold this text."""
+
+    client: Any
+    group: str
+    from_ms: int
+    words: str | None = None
+    _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def look(self) -> Iterator[LogLine]:
+        """Return the new lines since the last call, in the order of CloudWatch."""
+        newest = self.from_ms
+        pages = self.client.get_paginator("filter_log_events").paginate(
+            logGroupName=self.group,
+            startTime=self.from_ms,
+            **({} if self.words is None else {"filterPattern": json.dumps(self.words)}),
+        )
+        for page in pages:
+            for event in page["events"]:
+                if event["eventId"] in self._seen:
+                    continue
+                self._seen[event["eventId"]] = None
+                if len(self._seen) > _SEEN_MAX:
+                    self._seen.popitem(last=False)
+                newest = max(newest, event["timestamp"])
+                yield _line(event)
+        self.from_ms = max(self.from_ms, newest - _LATE_MS)
+
+
+def line_view(line: LogLine) -> View:
+    """Show a line with its time and level."""
+    level = f" {line.level:<5} " if line.level else " "
+    return View(asdict(line), (Text.assemble((line.time, "dim"), level, line.text),))
+
+
+def _line(event: dict[str, Any]) -> LogLine:
+    message = event["message"].rstrip("\n")
+    try:
+        found = parsed(message)
+        level, text = str(found["level"]), str(found["message"])
+        source = str(found.get("source", ""))
+    except (ValueError, TypeError, KeyError):
+        level, text, source = "", message, ""
+    return LogLine(event["timestamp"], level, source, text, event["logStreamName"])

@@ -1,0 +1,133 @@
+"""Find changes between two readings of the checkpoint bucket: the paper's monitor (its section VII-D)."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TYPE_CHECKING, Final
+
+from handler.runs.records import UnreadableRecordError
+from safewriter.errors import UnreadableCheckpointError
+from soal.runs.ledger import DOCUMENTS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
+
+    from safewriter.objects import ListedObject
+    from soal.runs.ledger import Ledger
+
+__all__ = ["Event", "Watcher"]
+
+# S3 dates objects by the second: an object that changed twice within one must be read again.
+_OVERLAP: Final = timedelta(seconds=2)
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A run or a write has a new state. `at_ms`: when it began if it is open, else when it ended."""
+
+    kind: str
+    state: str
+    at_ms: int
+    run_key: str
+    attempt: int
+    table: str | None
+    step: str | None
+    version: int | None
+    reason: str | None
+    undo_refused: str | None
+    uri: str
+
+
+@dataclass(slots=True)
+class Watcher:
+    """Remembers the last states; each reading costs one listing, and one GET for each object that has changed."""
+
+    ledger: Ledger
+    _seen: dict[str, tuple[str, int]] = field(default_factory=dict)
+    _newest: dict[str, datetime] = field(default_factory=dict)
+
+    def look(self) -> tuple[Event, ...]:
+        """Return the changes since the last reading; the first one returns the state of everything."""
+        runs = self._changed("runs", self.ledger.handlers.listed(), self._run)
+        writes = self._changed("writes", self.ledger.store.list(DOCUMENTS), self._write)
+        return tuple(sorted((*runs, *writes), key=lambda event: (event.at_ms, event.uri)))
+
+    def follow(
+        self,
+        *,
+        past: bool,
+        every_s: float,
+        for_s: float | None,
+        sleep: Callable[[float], None] = time.sleep,
+        now_s: Callable[[], float] = time.monotonic,
+    ) -> Iterator[Event]:
+        """Yield changes, for so many seconds or for ever; `past`: begin with the existing runs and writes."""
+        until_s = None if for_s is None else now_s() + for_s
+        wanted = past
+        while True:
+            events = self.look()
+            yield from events if wanted else ()
+            wanted = True
+            pause_s = every_s if until_s is None else min(every_s, until_s - now_s())
+            if pause_s <= 0:
+                return
+            sleep(pause_s)
+
+    def _changed(
+        self, kind: str, listed: Iterable[ListedObject], read: Callable[[ListedObject], Event | None]
+    ) -> Iterator[Event]:
+        entries = list(listed)
+        since = self._newest.get(kind)
+        for entry in entries:
+            if since is not None and entry.last_modified < since - _OVERLAP:
+                continue
+            try:
+                event = read(entry)
+            except (UnreadableCheckpointError, UnreadableRecordError):
+                continue  # another version's; `runs list` counts them
+            if event is not None and self._seen.get(entry.key) != (event.state, event.attempt):
+                self._seen[entry.key] = (event.state, event.attempt)
+                yield event
+        if entries:
+            self._newest[kind] = max(entry.last_modified for entry in entries)
+
+    def _run(self, listed: ListedObject) -> Event | None:
+        stored = self.ledger.handlers.read_listed(listed)
+        if stored is None:
+            return None
+        record = stored.record
+        return Event(
+            kind="run",
+            state=record.state,
+            at_ms=record.started_ms if record.ended_ms is None else record.ended_ms,
+            run_key=record.run_key,
+            attempt=record.attempt,
+            table=None,
+            step=None,
+            version=None,
+            reason=record.reason,
+            undo_refused=None,
+            uri=record.result_uri,
+        )
+
+    def _write(self, listed: ListedObject) -> Event | None:
+        stored = self.ledger.read_document(listed)
+        if stored is None:
+            return None
+        document, attempt = stored.document, stored.document.attempt
+        return Event(
+            kind="write",
+            state=document.status.value,
+            at_ms=attempt.started_ms if attempt.settled_ms is None else attempt.settled_ms,
+            run_key=document.run_key,
+            attempt=document.epoch,
+            table=document.table,
+            step=document.step,
+            version=attempt.commit_version,
+            reason=document.reason,
+            undo_refused=document.undo_refused,
+            uri=self.ledger.checkpoints.uri(document.write_key),
+        )

@@ -1,0 +1,28 @@
+"""Spark's settings as the image ships them."""
+
+from __future__ import annotations
+
+import tempfile
+from typing import Final
+
+from handler.spark.properties import read_properties
+from soal.tree import SPARK_DEFAULTS
+
+__all__ = ["local_settings", "shipped_settings"]
+
+_PROVIDERS: Final = "software.amazon.awssdk.auth.credentials"
+
+
+def shipped_settings() -> dict[str, str]:
+    """Return the settings of image/spark/spark-defaults.conf."""
+    return read_properties(SPARK_DEFAULTS)
+
+
+def local_settings() -> dict[str, str]:
+    """Return them for a session that no handler starts: its credentials are those of the environment."""
+    return {
+        **shipped_settings(),
+        "spark.hadoop.fs.s3a.aws.credentials.provider": f"{_PROVIDERS}.EnvironmentVariableCredentialsProvider",
+        # Hadoop's default names a variable, and our Hadoop replaces none.
+        "spark.hadoop.fs.s3a.buffer.dir": tempfile.gettempdir(),
+    }

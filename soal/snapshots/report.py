@@ -1,0 +1,278 @@
+"""What `soal snapshot` tells, one document for each command. Their schema is published as `report.schema.json` beside
+this file, one definition each; `python -m soal.snapshots.report` prints it.
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.json_schema import models_json_schema
+
+from safewriter.snapshots.keep.survey import Kind
+
+if TYPE_CHECKING:
+    from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.snapshots.keep.cleanup import Cleanup
+    from safewriter.snapshots.keep.history import Entry
+    from safewriter.snapshots.read.verification import Verification
+
+__all__ = [
+    "BuildReport",
+    "CleanupReport",
+    "FaultFound",
+    "HistoryReport",
+    "ManifestFound",
+    "RemovalFound",
+    "RollbackReport",
+    "ShardFound",
+    "SnapshotReport",
+    "ValueReport",
+    "VerifyReport",
+    "schema_text",
+]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    def document(self) -> dict[str, Any]:
+        """Return the document as JSON values."""
+        return self.model_dump(mode="json")
+
+
+class _Report(_Part):
+    schema_version: Literal[1] = 1
+    prefix: str = Field(description="where the snapshots lie")
+
+
+class ShardFound(_Part):
+    """A shard that has rows."""
+
+    db_id: int
+    db_url: str
+    rows: int
+    bytes: int
+    sha256: str | None = Field(description="null if another program has built it")
+    min_key: int | str | None
+    max_key: int | str | None
+
+
+class SnapshotReport(_Report):
+    """One snapshot, as its manifest describes it."""
+
+    manifest_ref: str
+    is_current: bool
+    run_id: str
+    created_at: str
+    num_dbs: int = Field(description="the number of shards, with those that have no rows")
+    key_col: str
+    key_encoding: str
+    sharding: dict[str, Any] = Field(description="the rule that gives a key its shard")
+    rows: int
+    bytes: int
+    custom: dict[str, Any]
+    shards: tuple[ShardFound, ...]
+
+    @classmethod
+    def of(cls, prefix: str, ref: str, manifest: Manifest, *, is_current: bool) -> Self:
+        """Describe a manifest."""
+        return cls(
+            prefix=prefix,
+            manifest_ref=ref,
+            is_current=is_current,
+            run_id=manifest.run_id,
+            created_at=manifest.created_at,
+            num_dbs=manifest.num_dbs,
+            key_col=manifest.key_col,
+            key_encoding=manifest.key_encoding.value,
+            sharding=dict(manifest.sharding),
+            rows=manifest.rows,
+            bytes=manifest.size,
+            custom=dict(manifest.custom),
+            shards=tuple(
+                ShardFound(
+                    db_id=shard.db_id,
+                    db_url=shard.db_url,
+                    rows=shard.row_count,
+                    bytes=shard.db_bytes,
+                    sha256=shard.sha256,
+                    min_key=shard.min_key,
+                    max_key=shard.max_key,
+                )
+                for shard in manifest.shards
+            ),
+        )
+
+
+class ManifestFound(_Part):
+    """A snapshot that was published."""
+
+    manifest_ref: str
+    run_id: str
+    created_at: datetime = Field(description="when its build began")
+    published_at: datetime | None = Field(description="when it was made current last; null if nobody knows")
+    is_current: bool
+
+    @classmethod
+    def of(cls, entry: Entry) -> Self:
+        """Take it from the history."""
+        return cls(
+            manifest_ref=entry.manifest_ref,
+            run_id=entry.run_id,
+            created_at=entry.created_at,
+            published_at=entry.published_at,
+            is_current=entry.is_current,
+        )
+
+
+class HistoryReport(_Report):
+    """The snapshots of a prefix, those of the newest builds first."""
+
+    snapshots: tuple[ManifestFound, ...]
+
+
+class ValueReport(_Report):
+    """The value of a key."""
+
+    manifest_ref: str
+    key: int | str
+    shard: int | None = Field(description="the shard that the key belongs to; null if no shard can have it")
+    found: bool
+    form: Literal["text", "hex", "base64"]
+    value: str | None = Field(description="null if the snapshot has no such key")
+
+
+class BuildReport(_Report):
+    """A snapshot that was built and published."""
+
+    run_id: str
+    manifest_ref: str
+    shards: int = Field(description="those that have rows")
+    rows_read: int
+    rows_written: int
+    bytes: int
+    write_ms: int
+    publish_ms: int
+
+
+class RollbackReport(_Report):
+    """What was current, and what is."""
+
+    before: str
+    after: str
+    run_id: str
+    changed: bool = Field(description="whether the pointer was moved")
+    dry_run: bool
+
+
+class FaultFound(_Part):
+    """A difference between a shard and the manifest."""
+
+    db_id: int
+    db_url: str
+    what: str
+
+
+class VerifyReport(_Report):
+    """A snapshot that was looked at, shard by shard."""
+
+    manifest_ref: str
+    is_sound: bool
+    shards: int
+    rows: int
+    keys: int | None = Field(description="the keys that were routed again; null if the rule needs other columns")
+    unread: int = Field(
+        description="the shards in another database than SQLite, of which only the objects' size was looked at"
+    )
+    faults: tuple[FaultFound, ...]
+
+    @classmethod
+    def of(cls, prefix: str, found: Verification) -> Self:
+        """Describe what was found."""
+        return cls(
+            prefix=prefix,
+            manifest_ref=found.manifest_ref,
+            is_sound=found.is_sound,
+            shards=found.shards,
+            rows=found.rows,
+            keys=found.keys,
+            unread=found.unread,
+            faults=tuple(FaultFound(db_id=one.db_id, db_url=one.db_url, what=one.what) for one in found.faults),
+        )
+
+
+class RemovalFound(_Part):
+    """Something that no kept snapshot needs."""
+
+    kind: Kind = Field(description="mark: what a clean-up that died has left")
+    key: str = Field(description="relative to the prefix")
+    bytes: int
+    since: datetime = Field(description="when it was written, or the upload begun")
+    why: str
+    removed: bool
+    held: str | None = Field(description="why it stays after all")
+    error: str | None = Field(description="why it could not be removed")
+
+
+class CleanupReport(_Report):
+    """What was removed, or would be."""
+
+    dry_run: bool
+    now: datetime = Field(description="by the store's clock, as all times")
+    kept: tuple[str, ...] = Field(description="the manifests that stay")
+    living: tuple[str, ...] = Field(description="the runs whose builds go on; nothing of theirs is touched")
+    unreadable: tuple[str, ...] = Field(
+        description="records of runs that count as living because nobody understands them"
+    )
+    young: int = Field(description="objects that nothing refers to, of builds that are too young")
+    removals: tuple[RemovalFound, ...]
+
+    @classmethod
+    def of(cls, prefix: str, found: Cleanup) -> Self:
+        """Describe what was done."""
+        return cls(
+            prefix=prefix,
+            dry_run=found.dry_run,
+            now=found.survey.now,
+            kept=found.survey.kept,
+            living=tuple(sorted(found.survey.living)),
+            unreadable=found.survey.unreadable,
+            young=found.survey.young,
+            removals=tuple(
+                RemovalFound(
+                    kind=one.leftover.kind,
+                    key=one.leftover.key,
+                    bytes=one.leftover.bytes,
+                    since=one.leftover.since,
+                    why=one.leftover.why,
+                    removed=one.removed,
+                    held=one.held,
+                    error=one.error,
+                )
+                for one in found.removals
+            ),
+        )
+
+
+_REPORTS: Final = (
+    BuildReport,
+    SnapshotReport,
+    ValueReport,
+    HistoryReport,
+    RollbackReport,
+    VerifyReport,
+    CleanupReport,
+)
+
+
+def schema_text() -> str:
+    """Return the JSON schema of all documents, as it is published."""
+    _, schema = models_json_schema([(report, "serialization") for report in _REPORTS])
+    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    print(schema_text(), end="")

@@ -1,0 +1,150 @@
+"""Snapshots, as `soal snapshot` shows them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from soal.console.view import View, columns, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import RenderableType
+
+    from soal.snapshots.report import (
+        BuildReport,
+        CleanupReport,
+        HistoryReport,
+        RollbackReport,
+        SnapshotReport,
+        ValueReport,
+        VerifyReport,
+    )
+
+__all__ = [
+    "build_view",
+    "cleanup_view",
+    "history_view",
+    "rollback_view",
+    "snapshot_view",
+    "value_view",
+    "verify_view",
+]
+
+_SHOWN_MAX: Final = 100
+
+
+def build_view(report: BuildReport) -> View:
+    """Show what was built."""
+    text = (
+        f"{report.prefix}: run {report.run_id} is current: {report.rows_written:,} of {report.rows_read:,} rows in"
+        f" {report.shards:,} shards ({report.bytes:,} bytes), written in {report.write_ms / 1000:,.1f} s, published in"
+        f" {report.publish_ms / 1000:,.1f} s"
+    )
+    return View(report.document(), (Text(text), Text(report.manifest_ref, "dim")))
+
+
+def snapshot_view(report: SnapshotReport) -> View:
+    """Show one snapshot and its shards."""
+    return View(report.document(), tuple(_snapshot(report)))
+
+
+def history_view(report: HistoryReport) -> View:
+    """Show one row for each snapshot, with its distance for a rollback."""
+    table = columns("run", "built", "published", "", "manifest")
+    for one in report.snapshots:
+        published = "" if one.published_at is None else moment(one.published_at)
+        current = Text("current" if one.is_current else "", "green")
+        table.add_row(Text(one.run_id), moment(one.created_at), published, current, Text(one.manifest_ref))
+    return View(report.document(), (table if report.snapshots else "no snapshot",))
+
+
+def value_view(report: ValueReport) -> View:
+    """Show a value and nothing else."""
+    return View(report.document(), () if report.value is None else (Text(report.value),))
+
+
+def rollback_view(report: RollbackReport) -> View:
+    """Say what is current now."""
+    if report.before == report.after:
+        text = f"run {report.run_id} is current already"
+    else:
+        text = f"run {report.run_id} {'is current now' if report.changed else 'would be current'}"
+    return View(
+        report.document(),
+        (Text(f"{report.prefix}: {text}"), Text(f"before: {report.before}"), Text(f"after:  {report.after}")),
+    )
+
+
+def verify_view(report: VerifyReport) -> View:
+    """Show the differences, and what was looked at."""
+    return View(report.document(), tuple(_verification(report)))
+
+
+def cleanup_view(report: CleanupReport) -> View:
+    """Show what was removed, or would be, and what stays."""
+    return View(report.document(), tuple(_cleanup(report)))
+
+
+def _snapshot(report: SnapshotReport) -> Iterator[RenderableType]:
+    current = "current" if report.is_current else "not current"
+    yield Text(f"{report.prefix}: run {report.run_id}, built {report.created_at}, {current}")
+    yield Text(f"  {report.manifest_ref}", "dim")
+    yield Text(
+        f"  {report.rows:,} rows, {report.bytes:,} bytes in {len(report.shards):,} of {report.num_dbs:,} shards; key"
+        f" {report.key_col} ({report.key_encoding}), sharded by {report.sharding.get('strategy')}"
+    )
+    for name in ("cel_expr", "routing_values"):
+        if report.sharding.get(name) is not None:
+            yield Text(f"  {name}: {report.sharding[name]}")
+    for name, value in report.custom.items():
+        yield Text(f"  {name}: {value}")
+    table = columns("shard", "rows", "bytes", "first key", "last key", right=("shard", "rows", "bytes"))
+    for one in report.shards[:_SHOWN_MAX]:
+        table.add_row(str(one.db_id), f"{one.rows:,}", f"{one.bytes:,}", _key(one.min_key), _key(one.max_key))
+    if report.shards:
+        yield table
+    if len(report.shards) > _SHOWN_MAX:
+        yield Text(f"  and {len(report.shards) - _SHOWN_MAX:,} more; --json names all", style="dim")
+
+
+def _key(key: int | str | None) -> Text:
+    return Text("" if key is None else str(key))
+
+
+def _verification(report: VerifyReport) -> Iterator[Text]:
+    for fault in report.faults[:_SHOWN_MAX]:
+        yield Text(f"shard {fault.db_id}: {fault.what}", "red")
+    if len(report.faults) > _SHOWN_MAX:
+        yield Text(f"  and {len(report.faults) - _SHOWN_MAX:,} more; --json names all", style="dim")
+    keys = "the rule needs other columns than the key" if report.keys is None else f"{report.keys:,} keys"
+    if report.unread:
+        keys += f"; {report.unread:,} shards are in another database than SQLite, and were not read"
+    sound = "sound" if report.is_sound else f"{len(report.faults):,} faults"
+    yield Text(f"{report.manifest_ref}: {sound}; looked at {report.shards:,} shards, {report.rows:,} rows; {keys}")
+
+
+def _cleanup(report: CleanupReport) -> Iterator[RenderableType]:
+    if report.removals:
+        table = columns("kind", "key", "bytes", "since", "why", "done", right=("bytes",))
+        for one in report.removals[:_SHOWN_MAX]:
+            done = "removed" if one.removed else one.error or one.held or ""
+            row = (one.kind.value, Text(one.key), f"{one.bytes:,}", moment(one.since), Text(one.why), Text(done))
+            table.add_row(*row)
+        yield table
+    if len(report.removals) > _SHOWN_MAX:
+        yield Text(f"  and {len(report.removals) - _SHOWN_MAX:,} more; --json names all", style="dim")
+    counted = [one for one in report.removals if one.removed or report.dry_run]
+    done = "may go" if report.dry_run else "were removed"
+    yield Text(
+        f"{report.prefix}: {len(counted):,} objects ({sum(one.bytes for one in counted):,} bytes) {done};"
+        f" {len(report.kept):,} snapshots stay, {report.young:,} objects are too young"
+    )
+    for run in report.living:
+        yield Text(f"run {run} goes on; nothing of it is touched", "yellow")
+    for key in report.unreadable:
+        yield Text(
+            f"nobody understands {key}, so its run counts as one that goes on: delete it if that has ended", "yellow"
+        )

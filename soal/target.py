@@ -1,0 +1,167 @@
+"""The S3 that a command talks to: that of the caller's AWS configuration, a given endpoint, or the local one.
+
+With the local S3 comes the Iceberg catalog `local`, where `soal local up --iceberg` has started one.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from safewriter.errors import SettingError
+from safewriter.objects import StoreError
+from safewriter.objects.s3 import S3ObjectStore, s3_client
+from safewriter.settings import Settings
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.local.names import CATALOG, CHECKPOINTS, CREDENTIALS, rest_properties
+from soal.local.state import running
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import boto3.session
+    from botocore.credentials import Credentials
+    from mypy_boto3_s3 import S3Client
+
+    from safewriter.objects import Location
+    from soal.home import Home
+
+__all__ = ["Target", "asking", "checkpoint_bucket", "checkpoint_store", "local_target", "no_bucket", "target"]
+
+_DEFAULT_REGION: Final = "us-east-1"
+_CONNECT_S: Final = 3
+_READ_S: Final = 10
+
+
+@dataclass(frozen=True)
+class Target:
+    """An S3. `endpoint` None: the caller's AWS configuration says which; else `aws` are the variables that reach it.
+
+    `is_local`: it is the one of `soal local up`. `catalogs` are pyiceberg's properties of its Iceberg catalogs.
+    """
+
+    endpoint: str | None
+    aws: Mapping[str, str] = field(default_factory=dict)
+    is_local: bool = False
+    catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def client(self) -> S3Client:
+        """Make a client for it, whose calls end in bounded time. Raises `Problem` without credentials."""
+        import boto3
+        from botocore.config import Config
+
+        if self.endpoint is None:
+            _require_credentials(boto3.session.Session())
+            return s3_client(connect_timeout_s=_CONNECT_S, read_timeout_s=_READ_S)
+        return boto3.session.Session(
+            aws_access_key_id=self.aws["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=self.aws["AWS_SECRET_ACCESS_KEY"],
+            aws_session_token=self.aws.get("AWS_SESSION_TOKEN"),
+            region_name=self.aws["AWS_REGION"],
+        ).client(
+            "s3",
+            endpoint_url=self.endpoint,
+            config=Config(
+                s3={"addressing_style": "path"},
+                connect_timeout=_CONNECT_S,
+                read_timeout=_READ_S,
+                retries={"total_max_attempts": 1},
+            ),
+        )
+
+    def store(self, where: Location) -> S3ObjectStore:
+        """Open a bucket or prefix; all stores share a client."""
+        return S3ObjectStore(self._shared, where.bucket, where.key)
+
+    @functools.cached_property
+    def _shared(self) -> S3Client:
+        return self.client()
+
+
+def target(endpoint_url: str | None, home: Home, *, local: bool) -> Target:
+    """Return AWS's S3 unless an endpoint or the local S3 was asked for. Raises `Problem` if that does not run."""
+    if not local:
+        return Target(None) if endpoint_url is None else _given(endpoint_url)
+    if endpoint_url is not None:
+        raise Problem("--local and --endpoint-url name two endpoints", todo="leave one of them out")
+    state = running(home)
+    if state is None:
+        raise Problem("no local S3 runs", todo="start it with: soal local up")
+    return local_target(state.endpoint, state.catalog)
+
+
+def local_target(endpoint: str, catalog: str | None = None) -> Target:
+    """Return an embedded S3, and the URI of its Iceberg catalog, as a target."""
+    catalogs = {} if catalog is None else {CATALOG: rest_properties(catalog)}
+    return Target(endpoint, {**CREDENTIALS, "AWS_ENDPOINT_URL_S3": endpoint}, is_local=True, catalogs=catalogs)
+
+
+def checkpoint_bucket(found: Target, given: str | None = None) -> str | None:
+    """Return the bucket of the checkpoints: the given one, SW_CHECKPOINT_BUCKET, or the sample one of a local S3."""
+    return given or os.environ.get("SW_CHECKPOINT_BUCKET") or (CHECKPOINTS if found.is_local else None)
+
+
+def checkpoint_store(found: Target, given: str | None, home: Home) -> S3ObjectStore:
+    """Open the checkpoint bucket. Raises `Problem` if none is named, or its name is wrong."""
+    named = checkpoint_bucket(found, given)
+    if not named:
+        raise no_bucket("no checkpoint bucket is named", home)
+    try:
+        return found.store(Settings.from_environment({}, checkpoint_bucket=named).checkpoint_bucket)
+    except SettingError as error:
+        raise Problem(str(error), todo="correct --bucket, or SW_CHECKPOINT_BUCKET") from error
+
+
+def no_bucket(what: str, home: Home, *others: str) -> Problem:
+    """Return the problem that a command needs a checkpoint bucket; it names `--local` if a local S3 runs."""
+    state = running(home)
+    ways = ["give --bucket, or set SW_CHECKPOINT_BUCKET", *others]
+    if state is not None:
+        ways.append(f"for the local S3 at {state.endpoint} give --local")
+    return Problem(what, todo="; ".join(ways))
+
+
+@contextmanager
+def asking() -> Iterator[None]:
+    """Turn an S3 error into a `Problem`."""
+    try:
+        yield
+    except StoreError as error:
+        todo = (
+            "the caller needs ListBucket and GetObject there (and PutObject, to change anything)"
+            if error.denied
+            else "check the endpoint, the network and your AWS configuration, then try again"
+        )
+        raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
+
+
+def _given(endpoint_url: str) -> Target:
+    parts = urlsplit(endpoint_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise Problem(f"--endpoint-url {endpoint_url}: not a URL", todo="give it as http(s)://host:port")
+    import boto3
+
+    session = boto3.session.Session()
+    frozen = _require_credentials(session).get_frozen_credentials()
+    region = session.region_name or _DEFAULT_REGION
+    aws = {
+        "AWS_ACCESS_KEY_ID": str(frozen.access_key),
+        "AWS_SECRET_ACCESS_KEY": str(frozen.secret_key),
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+        "AWS_ENDPOINT_URL_S3": endpoint_url,
+    }
+    return Target(endpoint_url, aws | ({"AWS_SESSION_TOKEN": frozen.token} if frozen.token else {}))
+
+
+def _require_credentials(session: boto3.session.Session) -> Credentials:
+    found = session.get_credentials()
+    if found is None:
+        raise Problem(
+            "there are no AWS credentials", todo="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
+        )
+    return found

@@ -1,0 +1,239 @@
+"""The lock services that a benchmark compares: ours on each backend, and kazoo's own `Lock` on the same ZooKeeper."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+import threading
+import uuid
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from unittest.mock import patch
+
+import boto3
+
+from safewriter.coordination.backends.opening import open_backend
+from safewriter.coordination.configuration import Configuration
+from safewriter.coordination.coordinator import JobCoordinator
+from safewriter.errors import SettingError
+from scripts.emulator.rules import Delay, Match, Rule
+from scripts.emulator.s3 import EmbeddedS3
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from safewriter.coordination.backend import Backend
+
+__all__ = ["KAZOO", "NAMES", "Contender", "LockService", "NotHereError", "Servers"]
+
+_BUCKET: Final = "bench-locks"
+_LATENCY_MS: Final = 30
+_SERVER: Final = "scripts.emulator.zookeeper"
+
+KAZOO: Final = "kazoo's Lock"
+
+
+class NotHereError(Exception):
+    """A service cannot be measured here; the message says why."""
+
+
+class Contender(Protocol):
+    """One job at one lock."""
+
+    def lock(self) -> object:
+        """Wait for the lock and take it."""
+        ...
+
+    def unlock(self) -> object:
+        """Give it back."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LockService:
+    """`contender` makes the one with a number at a lock. `counting` counts the requests within a block."""
+
+    contender: Callable[[str, int], Contender]
+    counting: Callable[[], Any]
+
+
+class Count:
+    """How many requests a block took; None where there are none to count."""
+
+    def __init__(self, requests: int | None = None) -> None:
+        self.requests = requests
+
+
+class Servers:
+    """A context manager; each server starts when the first service needs it, and ends with the block."""
+
+    def __init__(self, poll_s: float) -> None:
+        self._poll_s = poll_s
+        self._stack = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def open(self, name: str) -> LockService:
+        """Open one of `NAMES`. Raises `NotHereError`."""
+        return _OPENERS[name](self)
+
+    @cached_property
+    def s3(self) -> EmbeddedS3:
+        """An S3 (and DynamoDB, where the emulator has one) in this process."""
+        s3 = self._stack.enter_context(EmbeddedS3(buckets=(_BUCKET,)))
+        variables = {**s3.environment(), "AWS_ENDPOINT_URL_DYNAMODB": s3.endpoint}
+        self._stack.enter_context(patch.dict(os.environ, variables))
+        return s3
+
+    @cached_property
+    def zookeeper(self) -> tuple[Any, _Calls]:
+        """A ZooKeeper server, and the count of all clients' requests to it."""
+        try:
+            client, server = importlib.import_module("kazoo.client"), importlib.import_module(_SERVER)
+        except ModuleNotFoundError as error:
+            raise NotHereError(f"there is no module {error.name}") from error
+        folder = self._stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-bench-"))
+        calls = _Calls(client.KazooClient._call)
+        self._stack.enter_context(patch.object(client.KazooClient, "_call", calls.method))
+        return self._stack.enter_context(server.ZooKeeper(Path(folder))), calls
+
+    def jobs(self, uri: Callable[[], str]) -> Callable[[str, int], JobCoordinator]:
+        """Return what makes jobs, each with a backend of its own. Raises `NotHereError` for a backend that is not."""
+        backends: dict[int, Backend] = {}
+
+        def contender(lock: str, number: int) -> JobCoordinator:
+            if number not in backends:
+                backends[number] = open_backend(uri())
+                self._stack.callback(backends[number].close)
+            return JobCoordinator(Configuration(lock=lock, job=f"job-{number}", poll_s=self._poll_s), backends[number])
+
+        try:
+            contender("probed", 0)
+        except (SettingError, ModuleNotFoundError) as error:
+            raise NotHereError(str(error)) from error
+        return contender
+
+    def closing(self, callback: Callable[[], object]) -> None:
+        """Call this at the end."""
+        self._stack.callback(callback)
+
+
+class _Calls:
+    """Counts calls of a method; `method` takes its place."""
+
+    def __init__(self, original: Callable[..., Any]) -> None:
+        self.count = 0
+        counting = threading.Lock()
+
+        def method(client: object, *arguments: object) -> object:
+            with counting:
+                self.count += 1
+            return original(client, *arguments)
+
+        self.method = method
+
+    @contextmanager
+    def counting(self) -> Iterator[Count]:
+        count, before = Count(), self.count
+        yield count
+        count.requests = self.count - before
+
+
+def _memory(servers: Servers) -> LockService:
+    uri = f"memory://{uuid.uuid4().hex}"
+
+    @contextmanager
+    def counting() -> Iterator[Count]:
+        yield Count()
+
+    return LockService(servers.jobs(lambda: uri), counting)
+
+
+def _s3(servers: Servers, *, latency_ms: int = 0) -> LockService:
+    s3 = servers.s3
+    return LockService(servers.jobs(lambda: f"s3://{_BUCKET}/{latency_ms}"), _traced(s3, latency_ms))
+
+
+def _s3_far_away(servers: Servers) -> LockService:
+    return _s3(servers, latency_ms=_LATENCY_MS)
+
+
+def _dynamodb(servers: Servers) -> LockService:
+    s3 = servers.s3
+    jobs = servers.jobs(lambda: f"dynamodb://{_BUCKET}")
+    boto3.client("dynamodb").create_table(
+        TableName=_BUCKET,
+        AttributeDefinitions=[{"AttributeName": "lock", "AttributeType": "S"}],
+        KeySchema=[{"AttributeName": "lock", "KeyType": "HASH"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return LockService(jobs, _traced(s3, 0))
+
+
+def _traced(s3: EmbeddedS3, latency_ms: int) -> Callable[[], Any]:
+    @contextmanager
+    def counting() -> Iterator[Count]:
+        count = Count()
+        if latency_ms:
+            s3.wire.add(Rule(Match(), Delay(latency_ms), times=None))
+        s3.wire.clear_trace()
+        try:
+            yield count
+        finally:
+            count.requests = len(s3.trace())
+            s3.wire.clear_rules()
+
+    return counting
+
+
+def _zookeeper(servers: Servers) -> LockService:
+    server, calls = servers.zookeeper
+    return LockService(servers.jobs(lambda: str(server.uri)), calls.counting)
+
+
+class _Kazoo:
+    """A contender of kazoo's own lock, with a session of its own."""
+
+    def __init__(self, lock: Any) -> None:
+        self._lock = lock
+
+    def lock(self) -> object:
+        return self._lock.acquire()
+
+    def unlock(self) -> object:
+        return self._lock.release()
+
+
+def _kazoo(servers: Servers) -> LockService:
+    server, calls = servers.zookeeper
+    client_class = importlib.import_module("kazoo.client").KazooClient
+    clients: dict[int, Any] = {}
+
+    def contender(lock: str, number: int) -> _Kazoo:
+        if number not in clients:
+            clients[number] = client_class(hosts=server.hosts)
+            clients[number].start()
+            servers.closing(clients[number].close)
+            servers.closing(clients[number].stop)
+        return _Kazoo(clients[number].Lock(f"/kazoo/{lock}", str(number)))
+
+    return LockService(contender, calls.counting)
+
+
+_OPENERS: Final[Mapping[str, Callable[[Servers], LockService]]] = {
+    "memory": _memory,
+    "s3": _s3,
+    f"s3 at {_LATENCY_MS} ms": _s3_far_away,
+    "dynamodb": _dynamodb,
+    "zookeeper": _zookeeper,
+    KAZOO: _kazoo,
+}
+NAMES: Final = tuple(_OPENERS)

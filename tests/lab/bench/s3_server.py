@@ -1,0 +1,43 @@
+"""An S3 in a process of its own, until its input ends: `python -m tests.lab.bench.s3_server BUCKET`.
+
+It answers each line: `{"latency_ms": 30}` holds every answer back for so long, and begins a new trace;
+`{"trace": true}` tells the requests since then; `{"fill": "t/part-{:05}", "bucket": "lake", "count": 9, "body": ""}`
+makes so many objects, without a request.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Final
+
+from scripts.emulator.rules import Delay, Match, Rule
+from scripts.emulator.s3 import EmbeddedS3
+from tests.lab.bench.processes import answer, asked
+
+__all__: list[str] = []
+
+# Objects stay in memory: this S3 has the cores of the jobs, and its files on disk would cost it half as much again.
+_IN_MEMORY: Final = {"MOTO_S3_DEFAULT_KEY_BUFFER_SIZE": str(1 << 30)}
+
+if __name__ == "__main__":
+    os.environ.update(_IN_MEMORY)
+    with EmbeddedS3(buckets=sys.argv[1:]) as server:
+        answer(environment=server.environment())
+        for question in asked():
+            if "latency_ms" in question:
+                server.wire.clear_rules()
+                if question["latency_ms"]:
+                    server.wire.add(Rule(Match(), Delay(question["latency_ms"]), times=None))
+                server.wire.clear_trace()
+                answer()
+            elif "fill" in question:
+                server.fill(
+                    question["bucket"],
+                    {question["fill"].format(one): question["body"].encode() for one in range(question["count"])},
+                )
+                answer()
+            else:
+                answer(
+                    trace=[[one.operation, one.bucket, one.key, one.started_ns, one.ended_ns] for one in server.trace()]
+                )

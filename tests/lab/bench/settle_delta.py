@@ -1,0 +1,175 @@
+"""Measure a verdict on a dead Delta write without Java: one whose commit never landed, and one that is undone.
+
+The settler is warm, as the handler's supervisor is, or a fresh process. The table has a short log or a long one, and
+few files beside those of the write or many. The S3 is in a process of its own. It takes half a second itself to list a
+page of a hundred thousand keys; there the number of requests says what the time does not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from unittest.mock import patch
+
+from safewriter.block.claim import Claimer
+from safewriter.deadline import epoch_ms
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.objects.location import Location
+from safewriter.objects.s3 import open_store, table_store
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause, Evidence, Recovery
+from safewriter.tables.session import TableState
+from tests.lab.bench.processes import Child
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from safewriter.record.document import Checkpoint
+
+__all__ = ["DeltaSettleRow", "measure_delta"]
+
+_LAKE: Final = "bench-lake"
+_CHECKPOINTS: Final = "bench-checkpoints"
+_WARM_UP: Final = 3
+_INFO: Final = '{"commitInfo":{"operation":"WRITE","operationParameters":{"mode":"Append"},"isBlindAppend":true}}'
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSettleRow:
+    """Medians in milliseconds over `rounds` dead writes; `requests` those of one settling, with its clean-up.
+
+    `verdict_ms`: until S3 has taken the verdict. `done_ms`: until the files and markers of the attempt are gone, too.
+    `fresh_ms`: both, by a process that does nothing else, from the loading of its libraries on.
+    """
+
+    outcome: str
+    versions: int
+    files: int
+    rounds: int
+    verdict_ms: float
+    verdict_ms_max: float
+    done_ms: float
+    fresh_ms: float
+    requests: int
+
+
+def measure_delta(
+    rounds: int = 20,
+    versions: Sequence[int] = (10, 10_000),
+    files: Sequence[int] = (100, 100_000),
+    progress: Callable[[int], None] = lambda _: None,
+) -> tuple[DeltaSettleRow, ...]:
+    """Settle `rounds` dead writes of each kind, on a small table and on a large one; `progress` hears the rows."""
+    rows = []
+    for length, count in zip(versions, files, strict=True):
+        with ExitStack() as stack:
+            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-bench-")))
+            s3 = stack.enter_context(Child("tests.lab.bench.s3_server", (_LAKE, _CHECKPOINTS), folder))
+            stack.enter_context(patch.dict(os.environ, s3.ready["environment"]))
+            bench = _Bench(s3, length, count)
+            for undone in (False, True):
+                rows.append(bench.row(rounds, undone=undone))
+                progress(len(rows))
+    return tuple(rows)
+
+
+class _Bench:
+    def __init__(self, s3: Child, versions: int, files: int) -> None:
+        self.s3 = s3
+        self.versions = versions
+        self.files = files
+        self.table = canonical_table(f"s3a://{_LAKE}/t")
+        self.lake = table_store(str(self.table))
+        self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
+        self._fill("t/_delta_log/{:020}.json", versions, _INFO + "\n")
+        self._fill("t/part-{:05}-c000.snappy.parquet", files, "")
+        self.head = versions - 1
+
+    def _fill(self, name: str, count: int, body: str) -> None:
+        self.s3.ask(fill=name, bucket=_LAKE, count=count, body=body)
+        self.s3.answer()
+
+    def row(self, rounds: int, *, undone: bool) -> DeltaSettleRow:
+        recovery = Recovery(self.checkpoints, table_store, clock=epoch_ms)
+        verdicts, done, trace = [], [], list[Any]()
+        for turn in range(-_WARM_UP, rounds):
+            key = self._die(undone=undone)
+            self.s3.ask(latency_ms=0)
+            self.s3.answer()
+            began = time.monotonic_ns()
+            settled = recovery.settle(key, Cause.KILLED, Evidence(1, quiet=True))
+            ended = time.monotonic_ns()
+            trace = self._trace()
+            self._check(None if settled is None else settled.document)
+            self.head += 2 if undone else 1  # the commit and its revert, or the fence
+            if turn >= 0:
+                verdicts.append((_verdict(trace, undone=undone) - began) / 1e6)
+                done.append((ended - began) / 1e6)
+        return DeltaSettleRow(
+            outcome="undone" if undone else "never landed",
+            versions=self.versions,
+            files=self.files,
+            rounds=rounds,
+            verdict_ms=statistics.median(verdicts),
+            verdict_ms_max=max(verdicts),
+            done_ms=statistics.median(done),
+            fresh_ms=self._fresh_ms(undone=undone),
+            requests=len(trace),
+        )
+
+    def _fresh_ms(self, *, undone: bool) -> float:
+        key = self._die(undone=undone)
+        line = [sys.executable, "-P", "-m", "tests.lab.bench.settler", _CHECKPOINTS, key]
+        path = {"PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(line, env={**os.environ, **path}, capture_output=True, text=True, check=True)
+        self.head += 2 if undone else 1
+        found = json.loads(done.stdout)
+        if found["status"] != Status.ROLLED_BACK:
+            raise RuntimeError(f"the write was not rolled back: {found}")
+        return float(found["verdict_ms"])
+
+    @staticmethod
+    def _check(document: Checkpoint | None) -> None:
+        if document is None or document.status is not Status.ROLLED_BACK:
+            raise RuntimeError(f"the write was not rolled back: {document}")
+
+    def _die(self, *, undone: bool) -> str:
+        """Claim a write and put a file of it; with `undone` the commit of it lands, too. Return its key."""
+        write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), self.table, "delta", None)
+        point = CommitPoint.SUCCESS if undone else CommitPoint.WRITE
+        attempt = Attempt.draw()
+        recovery = Recovery(self.checkpoints, table_store, clock=epoch_ms)
+        claimer = Claimer(self.checkpoints, recovery, write, attempt, point, None)
+        claimer.mark()
+        claimer.claim(TableState(self.head, "id", (), {}))
+        name = f"{attempt.file_prefix(write.key, 1)}part-00000-c000.snappy.parquet"
+        self.lake.put(name, b"rows")
+        if undone:
+            add = {"path": name, "partitionValues": {}, "size": 4, "modificationTime": 1, "dataChange": True}
+            txn = {"appId": write.key, "version": 1, "lastUpdated": 1}
+            lines = [_INFO, json.dumps({"txn": txn}), json.dumps({"add": add})]
+            self.lake.put(f"_delta_log/{self.head + 1:020}.json", "\n".join(lines).encode())
+        return write.key
+
+    def _trace(self) -> list[Any]:
+        self.s3.ask(trace=True)
+        return list(self.s3.answer()["trace"])
+
+
+def _verdict(trace: list[Any], *, undone: bool) -> int:
+    """Return when S3 has taken the verdict: an undo writes the document twice."""
+    puts = [
+        ended for operation, _, key, _, ended in trace if operation == "PutObject" and key.startswith("checkpoints/")
+    ]
+    return int(puts[1 if undone else 0])

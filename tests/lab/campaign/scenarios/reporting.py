@@ -1,0 +1,84 @@
+"""A plugin of pytest: it chooses the scenarios that have no result yet, and adds the result of each as a line.
+
+`tests.lab.campaign.scenarios.running` gives it its options.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import pytest
+
+from tests.lab.campaign.record import SCENARIO_RESULTS, ScenarioRecord
+from tests.lab.campaign.scenarios.listing import is_chosen, subject_of
+from tests.lab.results import append, read
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["pytest_addoption", "pytest_configure"]
+
+_SAID_MAX = 4000
+_FAULTS = "faults"
+"""The property by which a test tells how many faults it made; one that tells nothing has made one."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Take the folder of the results, the words that select, and the time after which no test begins."""
+    parser.addoption("--campaign-results", required=True, type=Path)
+    parser.addoption("--campaign-select", default="")
+    parser.addoption("--campaign-until", default=None, type=float)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take part in the run."""
+    folder, select = config.getoption("--campaign-results"), config.getoption("--campaign-select")
+    config.pluginmanager.register(_Reporting(folder, select, config.getoption("--campaign-until")))
+
+
+class _Reporting:
+    def __init__(self, folder: Path, select: str, until: float | None) -> None:
+        self._results = folder / SCENARIO_RESULTS
+        self._select, self._until = select, until
+        self._reports: list[pytest.TestReport] = []
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        """Leave out what is not selected or has a result."""
+        done = {one.test for one in read(self._results, ScenarioRecord) if one.tells}
+        left = [one for one in items if one.nodeid not in done and is_chosen(one.nodeid, self._select)]
+        config.hook.pytest_deselected(items=[one for one in items if one not in left])
+        items[:] = left
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
+        """Begin no test when the time is over."""
+        if self._until is None or time.time() < self._until:
+            return None
+        item.session.shouldstop = "the time is over"
+        return True
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Add a line when the test's last phase is over."""
+        self._reports.append(report)
+        if report.when == "teardown":
+            append(self._results, _record(self._reports))
+            self._reports = []
+
+
+def _record(phases: Sequence[pytest.TestReport]) -> ScenarioRecord:
+    bad = next((one for one in phases if one.failed), None)
+    skipped = any(one.skipped for one in phases)
+    outcome: Literal["kept", "broken", "skipped", "error"] = "skipped" if skipped else "kept"
+    if bad is not None:
+        outcome = "broken" if bad.when == "call" else "error"
+    told = dict(phases[-1].user_properties).get(_FAULTS, 1)
+    return ScenarioRecord(
+        test=phases[0].nodeid,
+        subject=subject_of(phases[0].nodeid),
+        outcome=outcome,
+        faults=int(told) if isinstance(told, int) else 1,
+        seconds=round(sum(one.duration for one in phases), 1),
+        error=None if bad is None else bad.longreprtext[-_SAID_MAX:],
+    )

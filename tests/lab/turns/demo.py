@@ -1,0 +1,135 @@
+"""Run both groups in the same three processes, on one embedded S3, and judge them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from safewriter.coordination.backends.s3 import S3Backend
+from safewriter.objects.s3 import S3ObjectStore
+from scripts.emulator import EmbeddedS3, Match, Rule
+from scripts.emulator.spark import ROOT
+from tests.lab.turns.events import Group, TurnEvent, Window, read_events, write_events
+from tests.lab.turns.job import LOCK, TASK, Task
+from tests.lab.turns.processes import Processes
+from tests.lab.turns.verdict import Verdict, judge
+from tests.lab.turns.workload import JOBS, Row, workload
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from scripts.emulator.exchange import Reply, Request
+
+__all__ = ["EVENTS", "GROUPS", "Outcome", "demo"]
+
+EVENTS: Final = "events.jsonl"
+GROUPS: Final[tuple[Group, ...]] = ("without", "with")
+_LAKE, _CHECKPOINTS, _LOCKS = "soal-lake", "soal-checkpoints", "soal-locks"
+_MEETING_S: Final = 60.0
+_READING_S: Final = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Both groups' events and figures."""
+
+    events: tuple[Window | TurnEvent, ...]
+    verdicts: dict[Group, Verdict]
+
+    @property
+    def is_as_it_must_be(self) -> bool:
+        """Whether there were conflicts without turns, and with them none, no overlap, the order, and every row once."""
+        plain, turns = self.verdicts["without"], self.verdicts["with"]
+        is_exact = turns.is_exact and turns.kept == turns.taken_up > 0
+        return plain.conflicts > 0 and turns.conflicts == turns.overlaps == 0 and turns.in_order and is_exact
+
+
+class _Meeting:
+    """Holds a request until a second one is there; then both are applied."""
+
+    def __init__(self) -> None:
+        self._barrier = threading.Barrier(2)
+
+    def __call__(self, request: Request) -> Reply | Callable[[], Reply]:
+        request.body()
+        return lambda: self._apply(request)
+
+    def _apply(self, request: Request) -> Reply:
+        with suppress(threading.BrokenBarrierError):  # the second never came, so no conflict will be counted
+            self._barrier.wait(_MEETING_S)
+        return request.apply()
+
+
+def demo(folder: Path, *, seed: int = 1, rounds: int = 8, says: Callable[[str], None] = lambda _: None) -> Outcome:
+    """Run each group over so many rounds of input; `folder` takes the events, the inputs and the logs.
+
+    Raises RuntimeError if a stream ends for another reason than a conflict.
+    """
+    work = workload(seed, rounds)
+    with EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS, _LOCKS)) as s3:
+        # The table is created as version 0, the first rows are version 1, and Mutation and TTL meet at version 2.
+        meeting = Match(frozenset({"PutObject"}), bucket=_LAKE, key=r"^without/_delta_log/0{19}2\.json$")
+        s3.wire.add(Rule(meeting, _Meeting(), times=2))
+        environ = {
+            **os.environ,
+            **s3.environment(),
+            "SW_CHECKPOINT_BUCKET": _CHECKPOINTS,
+            "SW_LOCKS": f"s3://{_LOCKS}/locks",
+        }
+        says("three Spark drivers start")
+        events: list[Window | TurnEvent] = []
+        verdicts: dict[Group, Verdict] = {}
+        with Processes(environ, folder) as processes:
+            for group in GROUPS:
+                says(f"group {group} the coordinator: {rounds} batches for each of {', '.join(JOBS)}")
+                place = folder / group
+                work.write(place / "input")
+                _deltalake(environ, "create", group)
+                processes.run(TASK.dump_json(Task(group, f"s3a://{_LAKE}/{group}", str(place))).decode())
+                own: list[Window | TurnEvent] = [event for job in JOBS for event in read_events(place / f"{job}.jsonl")]
+                if group == "with":
+                    own += _turns(s3)
+                rows = [Row(*row) for row in json.loads(_deltalake(environ, "read", group))]
+                verdicts[group] = judge(group, work, own, rows)
+                events += sorted(own, key=lambda event: event.began_ms)
+    write_events(events, folder / EVENTS)
+    return Outcome(tuple(events), verdicts)
+
+
+def _turns(s3: EmbeddedS3) -> list[TurnEvent]:
+    """Return the turns as the lock's record has them."""
+    stored = S3Backend(S3ObjectStore(s3.observer(), _LOCKS, "locks")).read(LOCK)
+    if stored is None:
+        raise RuntimeError("the lock has no record")
+    return [
+        TurnEvent.model_validate(
+            {
+                "group": "with",
+                "job": turn.job,
+                "token": turn.token,
+                "began_ms": turn.since_ms,
+                "ended_ms": turn.until_ms,
+                "end": turn.end,
+            }
+        )
+        for turn in stored.record.history
+    ]
+
+
+def _deltalake(environ: Mapping[str, str], action: str, group: Group) -> str:
+    """Create a group's table, or read it, with another implementation than the one that writes it."""
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "tests.lab.turns.reader", action, f"s3://{_LAKE}/{group}"],
+        env={**environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+        timeout=_READING_S,
+    ).stdout

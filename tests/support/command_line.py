@@ -1,0 +1,11 @@
+"""The command line with all its commands, as typer's test client takes it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from soal.app import app_of
+
+__all__ = ["app"]
+
+app: Final = app_of()

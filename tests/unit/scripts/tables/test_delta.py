@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from scripts.emulator import EmbeddedS3
+from scripts.tables.delta import TableView, view
+from soal.local.names import CREDENTIALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
+CREATE: list[dict[str, Any]] = [
+    {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+    {
+        "metaData": {
+            "id": "t",
+            "format": {"provider": "parquet", "options": {}},
+            "schemaString": json.dumps(SCHEMA),
+            "partitionColumns": [],
+            "configuration": {},
+            "createdTime": 0,
+        }
+    },
+]
+
+
+def add(path: str, rows: int) -> dict[str, Any]:
+    stats = json.dumps({"numRecords": rows})
+    file = {"path": path, "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True, "stats": stats}
+    return {"add": file}
+
+
+@pytest.fixture
+def s3() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=["lake"]) as running:
+        yield running
+
+
+def put(s3: EmbeddedS3, key: str, actions: list[dict[str, Any]] | None = None) -> None:
+    body = b"x" if actions is None else "\n".join(map(json.dumps, actions)).encode()
+    s3.observer().put_object(Bucket="lake", Key=key, Body=body)
+
+
+def seen(s3: EmbeddedS3) -> TableView:
+    return view(s3.observer(), "lake", "t", {**CREDENTIALS, "AWS_ENDPOINT_URL_S3": s3.endpoint})
+
+
+def test_a_table_is_seen_with_its_rows_and_files(s3: EmbeddedS3) -> None:
+    """Version, rows and live files come from the log; a removed file is no orphan, it belongs to an older version."""
+    put(s3, "t/_delta_log/00000000000000000000.json", [*CREATE, add("a%20b.parquet", 3)])
+    removed = {"remove": {"path": "a%20b.parquet", "deletionTimestamp": 1, "dataChange": True}}
+    put(s3, "t/_delta_log/00000000000000000001.json", [removed, add("c.parquet", 5)])
+    put(s3, "t/a b.parquet")
+    put(s3, "t/c.parquet")
+    assert seen(s3) == TableView(version=1, rows=5, files=1, orphans=())
+
+
+def test_a_file_that_no_version_names_is_an_orphan(s3: EmbeddedS3) -> None:
+    """What a killed write has left behind is found."""
+    put(s3, "t/_delta_log/00000000000000000000.json", [*CREATE, add("a.parquet", 3)])
+    put(s3, "t/a.parquet")
+    put(s3, "t/left.parquet")
+    assert seen(s3).orphans == ("t/left.parquet",)
+
+
+def test_files_without_a_table_are_all_orphans(s3: EmbeddedS3) -> None:
+    """A creation that never committed leaves no table."""
+    put(s3, "t/left.parquet")
+    assert seen(s3) == TableView(version=-1, rows=0, files=0, orphans=("t/left.parquet",))

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from soal.commands import recover as command
+from soal.recover.recoverer import Recoverer
+from tests.support.command_line import app
+from tests.unit.safewriter.world import World
+
+
+def soal_recover(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[int, list[dict[str, Any]]]:
+    """Run the command on the world's stores."""
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
+    monkeypatch.setattr(command, "checkpoint_store", lambda *_: world.bucket)
+    monkeypatch.setattr(command, "_recoverer", lambda *_: recoverer)
+    done = CliRunner().invoke(app, ["recover", "--json"])
+    return done.exit_code, json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("name", ["checkpoints/sw-0.json", "open/sw-0/0"])
+def test_a_write_that_cannot_be_read_is_reported_and_the_others_are_settled(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes first in the listing; the exit code says that something is left to do."""
+    world = World()
+    world.job().begin()
+    world.bucket.put("open/sw-0/0", b"{}")
+    world.bucket.put(name, b"no JSON")
+    world.owner_dies()
+
+    code, found = soal_recover(world, monkeypatch)
+
+    assert [(one["write_key"], one["action"]) for one in found] == [("sw-0", "unreadable"), (world.key, "settled")]
+    assert code == 1
+
+
+def test_what_lives_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 75; and 0 when all is settled."""
+    world = World()
+    world.job().begin()
+    assert soal_recover(world, monkeypatch)[0] == 75
+    world.owner_dies()
+    assert soal_recover(world, monkeypatch)[0] == 0

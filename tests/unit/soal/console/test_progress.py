@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from soal.console.progress import Counting, JobProgress, log_text
+
+
+@pytest.mark.parametrize(
+    ("raw", "text"),
+    [
+        ('{"level": "INFO", "message": "WARN TaskSetManager: lost", "source": "job"}', "WARN TaskSetManager: lost"),
+        ('{"_aws": {"CloudWatchMetrics": []}, "ColdStart": 1}', None),
+        ("{not json", "{not json"),
+        ("21 Nov 2026 03:07:08,683 [INFO] (rapid) INIT START(type: on-demand, phase: init)", None),
+        ("START RequestId: f67e4a1b Version: $LATEST", None),
+        ("REPORT RequestId: f67e4a1b\tDuration: 1 ms", None),
+        ("  ", None),
+        ("a line of the handler", "a line of the handler"),
+    ],
+)
+def test_a_person_sees_what_the_job_says(raw: str, text: str | None) -> None:
+    """Messages of log entries and plain lines are shown; metrics and the emulator's own lines are not."""
+    assert log_text(raw) == text
+
+
+def test_progress_is_silent_where_nobody_looks() -> None:
+    """On a stream that is no terminal nothing is written."""
+    stream = io.StringIO()
+    with JobProgress(Console(file=stream), "running") as progress:
+        progress.line("a line")
+    assert stream.getvalue() == ""
+
+
+def test_the_log_is_printed_when_it_is_asked_for() -> None:
+    """With `shows_log` each line is written as it is, brackets too."""
+    stream = io.StringIO()
+    with JobProgress(Console(file=stream), "running", shows_log=True) as progress:
+        progress.line("see [/bold] this")
+    assert stream.getvalue() == "see [/bold] this\n"
+
+
+def test_a_terminal_sees_the_last_line_whatever_is_in_it() -> None:
+    """Text that looks like markup does not disturb the display."""
+    stream = io.StringIO()
+    with JobProgress(Console(file=stream, force_terminal=True, width=120), "running") as progress:
+        progress.line("closing [/nothing] bracket [red]")
+    assert "closing [/nothing] bracket [red]" in stream.getvalue()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_how_far_it_is_shows_on_a_terminal_only(terminal: object) -> None:
+    """What is named like markup is shown as it is."""
+    said = io.StringIO()
+    with Counting(Console(file=said, force_terminal=bool(terminal), width=120), "[red]looking") as counting:
+        counting.seen(1234)
+        counting.says("deleting")
+        counting.seen(7)
+    assert ("deleting" in said.getvalue()) is bool(terminal)
+    assert ("7 objects" in said.getvalue()) is bool(terminal)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from soal.console.output import Output
+from soal.doctor.finding import Finding, findings_view
+
+if TYPE_CHECKING:
+    import pytest
+
+FINDINGS = (Finding("Java", "fail", "there is none", "run scripts/setup"), Finding("jars", "ok", "all"))
+
+
+def test_a_program_reads_each_finding() -> None:
+    """One that needs nothing has an empty remedy."""
+    assert findings_view(FINDINGS).document == [
+        {"name": "Java", "status": "fail", "detail": "there is none", "remedy": "run scripts/setup"},
+        {"name": "jars", "status": "ok", "detail": "all", "remedy": ""},
+    ]
+
+
+def test_findings_for_a_person_carry_their_remedy(capsys: pytest.CaptureFixture[str]) -> None:
+    """What must be done stands below what was found."""
+    Output(as_json=False).show(findings_view(FINDINGS))
+    text = capsys.readouterr().out
+    assert "there is none" in text
+    assert "To do: run scripts/setup" in text

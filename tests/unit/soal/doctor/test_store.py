@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.emulator import EmbeddedS3, Match, Refuse, Reply, Request, Rule
+from soal.doctor.store import _clock, examine_store
+from soal.target import local_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from soal.doctor.finding import Finding
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=["checkpoints"], unlistable=["checkpoints"]) as running:
+        yield running
+
+
+@pytest.fixture
+def s3(server: EmbeddedS3) -> EmbeddedS3:
+    server.reset()
+    return server
+
+
+def look(endpoint: str, bucket: str | None = "checkpoints") -> dict[str, Finding]:
+    return {finding.name: finding for finding in examine_store(local_target(endpoint).client(), bucket)}
+
+
+def test_a_good_endpoint_is_well_in_every_respect_and_left_clean(s3: EmbeddedS3) -> None:
+    """It answers, the bucket can be written without ListBucket, conditions count, clocks agree, nothing stays."""
+    found = look(s3.endpoint, "checkpoints/prefix")
+    for name in ("S3 endpoint", "checkpoint bucket", "conditional writes", "clock"):
+        assert found[name].status == "ok", found[name]
+    assert s3.keys("checkpoints") == ()
+
+
+def test_an_endpoint_where_nobody_listens_fails() -> None:
+    """Port 9 has no listener; the finding names the endpoint."""
+    found = look("http://127.0.0.1:9")["S3 endpoint"]
+    assert found.status == "fail"
+    assert "127.0.0.1:9" in found.detail
+
+
+def test_a_missing_bucket_fails(s3: EmbeddedS3) -> None:
+    """A checkpoint bucket that is not there is found before a job needs it."""
+    found = look(s3.endpoint, "missing")
+    assert found["S3 endpoint"].status == "ok"
+    assert found["checkpoint bucket"].status == "fail"
+
+
+def test_a_missing_setting_fails(s3: EmbeddedS3) -> None:
+    """Without SW_CHECKPOINT_BUCKET no guarded job can run."""
+    found = look(s3.endpoint, None)["checkpoint bucket"]
+    assert "SW_CHECKPOINT_BUCKET" in found.detail
+    assert found.status == "fail"
+
+
+def test_a_store_that_does_not_answer_conditions_with_412_fails(s3: EmbeddedS3) -> None:
+    """Such a store loses commits, and must be found before it does."""
+    s3.wire.add(Rule(Match(operations={"PutObject"}), Refuse(500), nth=2, times=None))
+    found = look(s3.endpoint)["conditional writes"]
+    assert found.status == "fail"
+    assert "If-None-Match" in found.detail
+
+
+def test_a_condition_that_is_ignored_fails(s3: EmbeddedS3) -> None:
+    """A second creation that is answered with 200 is the end of all guarantees."""
+
+    def ignoring(request: Request) -> Reply:
+        request.environ.pop("HTTP_IF_NONE_MATCH", None)
+        return request.apply()
+
+    s3.wire.add(Rule(Match(), ignoring, times=None))
+    found = look(s3.endpoint)["conditional writes"]
+    assert found.status == "fail"
+    assert "ignored" in found.detail
+
+
+@pytest.mark.parametrize(("skew_s", "status"), [(0, "ok"), (4.9, "ok"), (5, "warn"), (59, "warn"), (60, "fail")])
+def test_a_clock_that_is_wrong_is_told(skew_s: float, status: str) -> None:
+    """Deadlines and leases are compared with S3's time."""
+    found = _clock(skew_s)
+    assert found.status == status
+    assert bool(found.remedy) == (status != "ok")

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import io
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from soal.console.problem import Problem
+from soal.invocation.event import read_event, with_token
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_an_event_is_a_path_inline_json_stdin_or_a_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All four forms of EVENT give the event."""
+    file = tmp_path / "event.json"
+    file.write_text('{"a": 1}', encoding="utf-8")
+    monkeypatch.setattr(sys, "stdin", io.StringIO('{"a": 2}'))
+    assert read_event(str(file)) == {"a": 1}
+    assert read_event("-") == {"a": 2}
+    assert read_event(' {"a": 3}') == {"a": 3}
+    assert read_event('"s3://b/j.py"') == "s3://b/j.py"
+    assert read_event("s3://b/j.py") == "s3://b/j.py"
+
+
+@pytest.mark.parametrize("text", ["{", "no/such/file.json", "/", ""])
+def test_what_is_no_event_is_a_usage_error(text: str) -> None:
+    """Broken JSON and missing files exit 2 and name what is wrong."""
+    with pytest.raises(Problem) as caught:
+        read_event(text)
+    assert caught.value.exit_code == 2
+    assert caught.value.todo
+
+
+def test_a_job_without_a_token_gets_one() -> None:
+    """All attempts must be the same run; what names its run itself is left alone."""
+    named = with_token("s3://b/a.py")
+    assert isinstance(named, dict)
+    assert (named["entryPoint"], len(named["clientToken"])) == ("s3://b/a.py", 32)
+    assert with_token({"script": "s3://b/a.py"}) != {"script": "s3://b/a.py"}
+    assert with_token({"script": "s3://b/a.py", "clientToken": "t"}) == {"script": "s3://b/a.py", "clientToken": "t"}
+    assert with_token({"Records": []}) == {"Records": []}

@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.outcome.result import WriteResult
+from handler.outcome.state import State
+from soal.invocation.report import Report
+from soal.invocation.until_done import until_done
+from tests.unit.handler.outcome.test_result import error, result
+
+if TYPE_CHECKING:
+    from handler.outcome.result import Result
+
+
+def committed(run_id: str) -> WriteResult:
+    return WriteResult(
+        table="t", format="delta", step=None, status="committed", version=1, rows=1, bytes=1, reason=None,
+        undo_refused=None, checkpoint="c", run_id=run_id,
+    )  # fmt: skip
+
+
+def late(by: str) -> Result:
+    """The deadline after a commit of the attempt `by`; the result itself is of attempt r."""
+    return result(State.INCOMPLETE, error(retryable=True), writes=(committed(by),))
+
+
+def answers(*given: Result | None) -> tuple[list[object], Any]:
+    """A function that answers so, one after the other, and the events that it was given."""
+    events: list[object] = []
+
+    def invoke(event: object) -> Report:
+        events.append(event)
+        found = given[len(events) - 1]
+        return Report(found, None if found is not None else "killed", 0, 1)
+
+    return events, invoke
+
+
+@pytest.mark.parametrize(
+    "first",
+    [late("r"), None, result(State.FAILED, error(retryable=True))],
+    ids=["after progress", "killed", "try again"],
+)
+def test_a_run_that_can_go_on_is_invoked_again_with_the_same_event(first: Result | None) -> None:
+    """Until an attempt has come to the end."""
+    events, invoke = answers(first, result())
+    remarks: list[str] = []
+    report = until_done(invoke, {"a": 1}, attempts_max=5, remark=remarks.append)
+    assert report.result == result()
+    assert events == [{"a": 1}, {"a": 1}]
+    assert len(remarks) == 1
+
+
+@pytest.mark.parametrize(
+    "last",
+    [result(), late("earlier"), result(State.TIMED_OUT, error(retryable=True)), result(State.FAILED, error()),
+     result(State.UNKNOWN, error())],
+    ids=["success", "no progress", "timed out", "failed", "unknown"],
+)  # fmt: skip
+def test_a_run_that_would_end_the_same_way_again_is_not_invoked_again(last: Result) -> None:
+    """What it said is what is said."""
+    events, invoke = answers(last)
+    assert until_done(invoke, {}, attempts_max=5, remark=lambda _: None).result == last
+    assert len(events) == 1
+
+
+def test_there_is_an_end_to_patience() -> None:
+    """The last answer is the answer."""
+    events, invoke = answers(late("r"), late("r"), late("r"))
+    assert until_done(invoke, {}, attempts_max=3, remark=lambda _: None).result == late("r")
+    assert len(events) == 3

@@ -1,0 +1,120 @@
+"""`soal orphans` on an Iceberg table in a SQL catalog, on an S3 of the tests'."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from typer.testing import CliRunner
+
+import soal.orphans.iceberg
+from safewriter.settle.recovery import Cause
+from safewriter.tables.iceberg.table import name_of
+from scripts.emulator import EmbeddedS3
+from soal.console.problem import Problem
+from soal.orphans.iceberg import IcebergReport
+from soal.orphans.report import schema_text
+from tests.support.command_line import app
+from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+DAY_S = 86_400
+LOST = "s3://lake/w/db/t/data/lost.parquet"
+
+
+class Left:
+    """A table that a dead attempt was fenced off, and where it has left a file."""
+
+    def __init__(self, s3: EmbeddedS3, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.s3 = s3
+        variables = {"TYPE": "sql", "URI": f"sqlite:///{folder}/lite.db", "INIT_CATALOG_TABLES": "false"}
+        own = {f"PYICEBERG_CATALOG__LITE__{name}": value for name, value in variables.items()}
+        for variable, value in {**s3.environment(), **own, "SOAL_HOME": str(folder)}.items():
+            monkeypatch.setenv(variable, value)
+        with monkeypatch.context() as patched:
+            bench = Bench(folder, patched)
+            self.fence = name_of(bench.claim().document.attempt)
+            bench.settle(Cause.KILLED)
+            bench.lake.put("w/db/t/data/lost.parquet", b"parquet")
+            bench.lake.put("w/db/t2/data/of-another-table.parquet", b"parquet")
+        for key, body in contents(bench.lake):
+            s3.observer().put_object(Bucket="lake", Key=key, Body=body)
+
+    def soal(self, *arguments: str, table: str = "lite.db.t") -> Any:
+        done = CliRunner().invoke(app, ["orphans", table, "--endpoint-url", self.s3.endpoint, *arguments])
+        if isinstance(done.exception, Problem):
+            raise done.exception
+        assert done.exit_code == 0, done.output
+        return json.loads(done.stdout) if "--json" in arguments else done.stdout
+
+
+@pytest.fixture
+def left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Left]:
+    with EmbeddedS3(buckets=["lake"]) as s3:
+        yield Left(s3, tmp_path, monkeypatch)
+
+
+def test_the_published_schema_is_the_models() -> None:
+    """If this fails: `python -m soal.orphans.iceberg > soal/orphans/iceberg.schema.json`."""
+    published = Path(soal.orphans.iceberg.__file__).with_name("iceberg.schema.json")
+    assert published.read_text(encoding="utf-8") == schema_text(IcebergReport)
+
+
+def test_a_report_names_its_version_and_is_valid_under_its_schema(left: Left) -> None:
+    """One that holds something of everything."""
+    left.s3.wire.clock_ahead_s = 200 * DAY_S
+    found = left.soal("--older-than", "1d", "--json")
+    assert found["schema_version"] == 1
+    assert all(found[name] for name in ("orphans", "fences", "statements"))
+    Draft202012Validator(json.loads(schema_text(IcebergReport))).validate(found)
+
+
+def test_what_no_snapshot_names_and_what_fences_there_are_is_told(left: Left) -> None:
+    """With the statement that takes the files away; a fence is left to its time. Nothing is changed."""
+    keys = left.s3.keys("lake")
+    left.s3.wire.clock_ahead_s = 2 * DAY_S
+    found = left.soal("--older-than", "1d", "--json")
+    assert [one["path"] for one in found["orphans"]] == [LOST]
+    assert [one["name"] for one in found["fences"]] == [left.fence]
+    assert found["retained"]["files"] == len(keys) - 2
+    (statement,) = found["statements"]
+    assert statement.startswith("CALL lite.system.remove_orphan_files(table => 'db.t', older_than => TIMESTAMP '")
+    out = left.soal("--older-than", "1d")
+    assert LOST in out.replace("\n", "")
+    assert left.s3.keys("lake") == keys
+
+
+def test_what_is_young_is_not_told(left: Left) -> None:
+    """A block that is open now has files that no snapshot names; nothing is to be run."""
+    found = left.soal("--json")
+    assert (found["orphans"], found["young"]["files"], found["statements"]) == ([], 1, [])
+
+
+def test_a_fence_that_has_expired_is_a_tag_to_drop(left: Left) -> None:
+    """Alone: `expire_snapshots` would expire the table's own old snapshots, too."""
+    left.s3.wire.clock_ahead_s = 200 * DAY_S
+    found = left.soal("--older-than", "1d", "--json")
+    assert found["statements"][1:] == [
+        f"ALTER TABLE `lite`.`db`.`t` DROP TAG `{one['name']}`" for one in found["fences"]
+    ]
+    assert len(found["fences"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("table", "more", "problem"),
+    [
+        ("lite.db.t", ("--delete",), "deletes nothing of an Iceberg table"),
+        ("lite.db.other", (), "does not exist"),
+        ("other.db.t", (), "cannot be read"),
+        ("t", (), "no full name"),
+    ],
+)
+def test_what_cannot_be_done_is_told(left: Left, table: str, more: tuple[str, ...], problem: str) -> None:
+    """With a name that is wrong, a catalog that nobody has named, or a wish to delete."""
+    with pytest.raises(Problem, match=problem):
+        left.soal(*more, table=table)

@@ -1,0 +1,222 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from safewriter.objects import Upload
+from safewriter.settle.recovery import Cause
+from soal.orphans.references import UnreadableLogError
+from tests.unit.safewriter.delta_log import File
+from tests.unit.soal.orphans.bench import Bench, data_key, vector_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from safewriter.objects import ListedObject, ObjectStore
+    from scripts.emulator.memory_store import MemoryObjectStore
+
+
+class Interrupted:
+    """The table's store, in which something happens once its folder was listed, or once its log was looked at again."""
+
+    def __init__(self, inner: MemoryObjectStore, happens: Callable[[], object], *, at_the_log: bool) -> None:
+        self._inner, self._happens, self._at_the_log = inner, happens, at_the_log
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._inner, name)
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        yield from self._inner.list(prefix, start_after=start_after)
+        if start_after if self._at_the_log else not prefix:
+            self._happens()
+
+
+def interrupted(bench: Bench, happens: Callable[[], object], *, at_the_log: bool = False) -> ObjectStore:
+    store: ObjectStore = Interrupted(bench.lake, happens, at_the_log=at_the_log)  # type: ignore[assignment]
+    return store
+
+
+def test_old_files_that_no_version_refers_to_are_found_by_kind() -> None:
+    """With their sizes; the log and what the log refers to are not among them."""
+    bench = Bench()
+    strange = {data_key("day=1/"): "data", vector_key(): "deletion_vector", data_key("_change_data/"): "change_data"}
+    bench.put(*strange)
+    bench.ages()
+    report = bench.look()
+    assert {one.key: one.kind for one in report.orphans} == strange
+    assert {one.bytes for one in report.orphans} == {len(b"left behind")}
+    assert (report.retained.files, report.version, report.dry_run) == (1, 1, True)
+
+
+def test_what_any_version_has_added_removed_or_changed_is_kept() -> None:
+    """As long as its commit is there, whatever has become of it since: the rest is for VACUUM."""
+    bench = Bench()
+    added, removed = File("a%20b/part-1.parquet"), File("part-2.parquet")
+    bench.world.log.append(added, removed)
+    bench.put("_change_data/cdc-1.parquet")
+    cdc = {"cdc": {"path": "_change_data/cdc-1.parquet"}}
+    bench.world.log.commit([{"commitInfo": {}}, {"remove": {"path": removed.path}}, cdc])
+    bench.ages(400)
+    report = bench.look()
+    assert (report.orphans, report.retained.files) == ((), 4)
+
+
+def test_what_is_younger_than_the_bound_is_only_counted() -> None:
+    """A running write may still refer to it; its age is told by S3's clock, as the object's date is."""
+    bench = Bench()
+    old, young = data_key(), data_key()
+    bench.put(old)
+    bench.ages(1)
+    bench.put(young)
+    bench.ages(6.5)
+    report = bench.look()
+    assert [one.key for one in report.orphans] == [old]
+    assert report.young.files == 1
+
+
+def test_what_is_no_file_of_a_table_is_only_counted() -> None:
+    """Nothing is said of it but its number."""
+    bench = Bench()
+    bench.put("_SUCCESS", "readme.txt", "_checkpoints/part-0.parquet", "folder/")
+    bench.ages()
+    report = bench.look()
+    assert (report.orphans, report.other.files) == ((), 3)
+
+
+@pytest.mark.parametrize("log", ["sub/_delta_log/00000000000000000000.json", "sub/metadata/v1.metadata.json"])
+def test_a_table_inside_the_table_is_left_alone(log: str) -> None:
+    """Its files may be listed before what shows that it is one; its uploads are its own, too."""
+    bench = Bench()
+    bench.put("sub/A/part-1.parquet", log, "sub/z/part-2.parquet", "subway.parquet")
+    bench.lake.begin_upload(Upload("sub/part-3.parquet", "1"))
+    bench.ages()
+    report = bench.look()
+    assert [one.key for one in report.orphans] == ["subway.parquet"]
+    assert (report.other_tables, report.uploads) == (("sub/",), ())
+
+
+@pytest.mark.parametrize("guarded", [True, False])
+def test_a_commit_that_lands_while_the_files_are_listed_keeps_its_files(guarded: object) -> None:
+    """Of a writer without SafeWriter that takes longer than the bound."""
+    bench = Bench()
+    late = File(data_key())
+    bench.put(late.path)
+    bench.ages()
+    store = interrupted(bench, lambda: bench.world.log.append(late))
+    assert bench.look(store, guarded=bool(guarded)).orphans == ()
+
+
+@pytest.mark.parametrize("at_the_log", [False, True])
+def test_a_write_that_ends_meanwhile_keeps_its_files(*, at_the_log: bool) -> None:
+    """Its marker is gone before the open writes are looked at, and its commit in the log; or it was still open then."""
+    bench = Bench()
+    job = bench.world.job(deadline_ms=None).begin()
+    bench.ages()
+
+    def end() -> None:
+        job.land()
+        assert job.success()
+        bench.world.checkpoints.unmark(bench.world.key, job.attempt.nonce)
+
+    report = bench.look(interrupted(bench, end, at_the_log=at_the_log))
+    assert {one.key for one in report.orphans if one.held is None} == (set() if at_the_log else {job.leftover})
+
+
+def test_nothing_of_an_open_write_is_free_however_old() -> None:
+    """Neither what bears its mark nor what has none and is younger than its marker: it may be its deletion vector."""
+    bench = Bench()
+    before, during = vector_key(), vector_key()
+    bench.put(before)
+    bench.ages(1)
+    job = bench.world.job(deadline_ms=None).begin()
+    bench.put(during)
+    bench.ages()
+    report = bench.look()
+    assert {one.key for one in report.orphans if one.held is None} == {before}
+    assert {one.key for one in report.orphans if one.held} == {during, job.leftover, *(file.key for file in job.files)}
+    assert [one.run_key for one in report.open_writes or ()] == ["run"]
+    assert [bool(upload.held) for upload in report.uploads] == [True]
+
+
+def test_what_a_settled_attempt_has_left_is_free() -> None:
+    """A file that was written after recovery has cleaned up, as a sandbox that thaws does; its upload, too."""
+    bench = Bench()
+    job = bench.world.job().begin()
+    bench.world.owner_dies()
+    bench.world.settle(Cause.OPERATOR)
+    late = f"{job.document.attempt.prefix}part-00009.parquet"
+    bench.put(late)
+    bench.lake.begin_upload(Upload(late, "1"))
+    bench.ages()
+    report = bench.look()
+    assert [(one.key, one.kind, one.held) for one in report.orphans] == [(late, "marked", None)]
+    assert [(one.key, one.held) for one in report.uploads] == [(late, None)]
+
+
+def test_what_bears_a_mark_that_the_checkpoint_bucket_does_not_know_is_held() -> None:
+    """It may be another bucket's."""
+    bench = Bench()
+    bench.put(f"sw-0123456789ab-1-0123456789abcdef-{data_key()}")
+    bench.ages()
+    assert [one.held for one in bench.look().orphans] == ["the checkpoint bucket has no document of its attempt"]
+
+
+def test_without_a_checkpoint_bucket_what_bears_a_mark_is_held() -> None:
+    """Somebody does write with SafeWriter."""
+    bench = Bench()
+    job = bench.world.job().begin()
+    strange = data_key()
+    bench.put(strange)
+    bench.ages()
+    report = bench.look(guarded=False)
+    assert {one.key for one in report.orphans if one.held is None} == {strange}
+    assert job.leftover in {one.key for one in report.orphans if one.held}
+    assert (report.open_writes, [bool(upload.held) for upload in report.uploads]) == (None, [True])
+
+
+def test_old_uploads_are_found_and_young_or_foreign_ones_are_not() -> None:
+    """Those of the log and of hidden folders go on."""
+    bench = Bench()
+    old = data_key()
+    bench.lake.begin_upload(Upload(old, "1"))
+    for key in ("_delta_log/00000000000000000009.checkpoint.parquet", "_spark/part-0.parquet", "readme.txt"):
+        bench.lake.begin_upload(Upload(key, "2"))
+    bench.ages()
+    bench.lake.begin_upload(Upload(data_key(), "3"))
+    assert [(one.key, one.upload_id, one.held) for one in bench.look().uploads] == [(old, "1", None)]
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"clone": {"path": "x"}},
+        {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["ofTomorrow"]}},
+        {"add": {"path": "s3://other/table/part-0.parquet"}},
+    ],
+)
+def test_a_table_that_is_not_understood_is_not_judged(action: dict[str, object]) -> None:
+    """Nothing in it can be called an orphan."""
+    bench = Bench()
+    bench.world.log.commit([{"commitInfo": {}}, action])
+    bench.put(data_key())
+    bench.ages()
+    with pytest.raises(UnreadableLogError):
+        bench.look()
+
+
+def test_a_damaged_commit_is_not_passed_over() -> None:
+    """It may have added files."""
+    bench = Bench()
+    bench.lake.put("_delta_log/00000000000000000002.json", json.dumps({"add": {}}).encode()[:-1])
+    with pytest.raises(UnreadableLogError, match="cannot be read"):
+        bench.look()
+
+
+def test_it_says_how_far_it_is() -> None:
+    """A listing of millions of keys takes minutes, so each thousand objects are told."""
+    bench = Bench()
+    bench.put(*(f"other/{number}" for number in range(2100)))
+    bench.look()
+    assert bench.seen == [1000, 2000]

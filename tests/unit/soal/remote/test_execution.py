@@ -1,0 +1,123 @@
+"""Against the emulation of the durable service, with a function of the test's own under the real emulator."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from scripts.emulator.durable import DurableEmulator
+from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.remote.execution import Execution
+from soal.remote.function import RemoteFunction
+from tests.support.command_line import app
+from tests.unit.handler.outcome.test_result import result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from typer.testing import Result as Ended
+
+pytestmark = pytest.mark.emulator
+
+HANDLER = """
+import json
+from aws_durable_execution_sdk_python import durable_execution
+from aws_durable_execution_sdk_python.config import Duration, StepConfig
+from aws_durable_execution_sdk_python.serdes import JsonSerDes
+
+PLAIN = StepConfig(serdes=JsonSerDes())
+
+class JobFailed(Exception):
+    pass
+
+@durable_execution
+def handle(event, context):
+    do, answer = event["entryPointArguments"]
+    document = json.loads(answer)
+    attempt = {"result": {**document, "state": "INCOMPLETE"}, "committed": 7}
+    context.step(lambda _: attempt, name="attempt-1", config=PLAIN)
+    context.wait(Duration.from_seconds(2 if do != "wait" else 600), name="pause-1")
+    context.step(lambda _: document, name="attempt-2", config=PLAIN)
+    if do == "fail":
+        raise JobFailed(json.dumps(document))
+    return document
+"""
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DurableEmulator]:
+    directory = tmp_path_factory.mktemp("durable")
+    (directory / "function.py").write_text(HANDLER, encoding="utf-8")
+    with DurableEmulator({}, timeout_s=20, handler="function.handle", directory=directory) as running:
+        yield running
+
+
+def event(do: str) -> str:
+    arguments = [do, json.dumps(result().document())]
+    return json.dumps({"entryPoint": "s3://b/job.py", "clientToken": "t", "entryPointArguments": arguments})
+
+
+def invoke(service: DurableEmulator, do: str) -> Ended:
+    command = ["invoke", event(do), "--function", "function", "--endpoint-url", service.endpoint, "--json"]
+    return CliRunner().invoke(app, command)
+
+
+def test_a_durable_function_is_waited_for_until_its_execution_has_ended(service: DurableEmulator) -> None:
+    """Its one answer is the result."""
+    ended = invoke(service, "succeed")
+    assert (ended.exit_code, json.loads(ended.stdout)["state"]) == (0, "SUCCESS"), ended.output
+    assert "started the execution" in ended.stderr
+
+
+def test_an_execution_that_failed_ends_with_its_document(service: DurableEmulator) -> None:
+    """The SDK gives the error with the exception's full name."""
+    execution = RemoteFunction("function", service.endpoint).start(json.loads(event("fail")))
+    report = execution.report(lambda _: None)
+    assert report.result == result()
+
+
+def test_the_attempts_are_told_while_it_runs(service: DurableEmulator) -> None:
+    """The newest one, and what the one before it has come to."""
+    told: list[str] = []
+    Execution(service.start(event("succeed")), service.client(), poll_s=0.1).report(told.append)
+    assert "attempt 1 has ended; it came to INCOMPLETE with 7 commits" in told
+
+
+def test_an_execution_that_was_stopped_says_so(service: DurableEmulator) -> None:
+    """It has no document."""
+    client = service.client()
+    execution = Execution(service.start(event("wait")), client)
+    client.stop_durable_execution(DurableExecutionArn=execution.arn)
+    report = execution.report(lambda _: None)
+    assert (report.exit_code, report.problem) == (
+        EXIT_DEADLINE,
+        "the execution was stopped; its committed steps stay",
+    )
+
+
+def test_who_stops_waiting_hears_how_to_look_again(service: DurableEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The execution goes on."""
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("soal.remote.execution.time.sleep", interrupted)
+    ended = invoke(service, "wait")
+    assert isinstance(ended.exception, Problem)
+    assert ended.exception.exit_code == EXIT_TRY_AGAIN
+    assert "soal runs show t" in str(ended.exception.todo)
+    arn = ended.stderr.partition("started the execution ")[2].split()[0]
+    client = service.client()
+    assert client.get_durable_execution(DurableExecutionArn=arn)["Status"] == "RUNNING"
+    client.stop_durable_execution(DurableExecutionArn=arn)
+
+
+def test_an_execution_that_nobody_knows_is_a_problem_with_what_to_allow(service: DurableEmulator) -> None:
+    """As is one that the caller may not see."""
+    with pytest.raises(Problem) as caught:
+        Execution("none", service.client()).report(lambda _: None)
+    assert caught.value.exit_code == EXIT_FAILED
+    assert "lambda:GetDurableExecution" in str(caught.value.todo)

@@ -1,0 +1,115 @@
+"""Against the real emulator, which speaks Lambda's API."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+from typer.testing import CliRunner
+
+from handler.outcome.result import ErrorResult
+from handler.outcome.state import State
+from scripts.emulator.rie import LambdaEmulator
+from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
+from soal.remote.function import RemoteFunction
+from tests.support.command_line import app
+from tests.unit.handler.outcome.test_result import result
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.emulator
+
+HANDLER = """
+import json, time
+
+class JobFailed(Exception):
+    pass
+
+def handle(event, context):
+    do, answer = event["entryPointArguments"]
+    if do == "fail":
+        raise JobFailed(answer)
+    if do == "sleep":
+        time.sleep(60)
+    return json.loads(answer)
+"""
+
+
+@pytest.fixture(scope="module")
+def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LambdaEmulator]:
+    directory = tmp_path_factory.mktemp("remote")
+    (directory / "function.py").write_text(HANDLER, encoding="utf-8")
+    with LambdaEmulator({}, timeout_s=3, memory_mb=512, handler="function.handle", directory=directory) as running:
+        yield running
+
+
+def event(do: str, answer: object = None) -> dict[str, object]:
+    return {
+        "entryPoint": "s3://b/job.py",
+        "clientToken": "token",
+        "entryPointArguments": [do, json.dumps(answer)],
+    }
+
+
+def failed() -> dict[str, object]:
+    error = ErrorResult(type="Boom", message="no", field=None, retryable=False, usage=False)
+    return result(State.FAILED, error).document()
+
+
+def test_an_answer_is_a_result(emulator: LambdaEmulator) -> None:
+    """As of `soal local invoke`, with the exit code of its state."""
+    found = RemoteFunction("function", emulator.endpoint).invoke(event("answer", result().document()))
+    assert found.result == result()
+    assert found.exit_code == 0
+
+
+def test_a_function_error_is_a_result_too(emulator: LambdaEmulator) -> None:
+    """A failed job raises with its document."""
+    found = RemoteFunction("function", emulator.endpoint).invoke(event("fail", failed()))
+    assert found.result is not None
+    assert (found.result.state, found.exit_code) == (State.FAILED, EXIT_FAILED)
+
+
+def test_a_function_that_was_killed_says_what_to_do(emulator: LambdaEmulator) -> None:
+    """Its timeout is not known here."""
+    found = RemoteFunction("function", emulator.endpoint).invoke(event("sleep"))
+    assert found.exit_code == EXIT_DEADLINE
+    assert "killed at its timeout before" in str(found.problem)
+
+
+def test_an_endpoint_that_does_not_answer_leaves_the_question_open() -> None:
+    """The job may run all the same."""
+    with pytest.raises(Problem, match="function f: ") as raised:
+        RemoteFunction("f", "http://127.0.0.1:9").invoke({})
+    assert "may run all the same" in raised.value.todo
+
+
+def test_an_event_is_queued_under_a_token_by_which_its_run_is_found(emulator: LambdaEmulator) -> None:
+    """One is made where the event has none."""
+    document = json.dumps({"entryPoint": "s3://b/job.py", "entryPointArguments": ["answer", "{}"]})
+    done = CliRunner().invoke(
+        app, ["invoke", document, "--function", "function", "--endpoint-url", emulator.endpoint, "--async", "--json"]
+    )
+    assert done.exit_code == 0, done.output
+    answer = json.loads(done.stdout)
+    assert len(answer["run_key"]) == 32
+    assert set(answer) == {"request_id", "run_key"}
+
+
+def test_the_command_prints_the_result_and_exits_by_its_state(emulator: LambdaEmulator, tmp_path: Path) -> None:
+    """With `--json` the document and nothing else."""
+    given = tmp_path / "event.json"
+    given.write_text(json.dumps(event("fail", failed())), encoding="utf-8")
+    call = ["invoke", str(given), "-f", "function", "--endpoint-url", emulator.endpoint, "--json"]
+    done = CliRunner().invoke(app, call)
+    assert done.exit_code == EXIT_FAILED
+    assert json.loads(done.stdout) == failed()
+
+
+def test_waiting_and_not_waiting_exclude_each_other() -> None:
+    """The call is refused before anything is sent, since nobody could tell which of the two was meant."""
+    done = CliRunner().invoke(app, ["invoke", "s3://b/x.py", "-f", "f", "--async", "--until-done"])
+    assert isinstance(done.exception, Problem)

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from handler.request.event import parse_event
+from handler.request.job import Job
+from handler.runs.records import Runs
+from handler.settings import read_settings
+from safewriter.deadline import Deadline
+from safewriter.record.document import CommitPoint
+from safewriter.schedule import Schedule
+from soal.runs.ledger import Ledger
+from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from handler.runs.records import OpenRun
+
+SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+
+
+class Bench:
+    """A checkpoint bucket with the writes of one run ("run"), and what handlers record beside them."""
+
+    def __init__(self, commit_point: CommitPoint = CommitPoint.WRITE) -> None:
+        self.world = World(commit_point)
+        self.ledger = Ledger(self.world.bucket, self.world.clock)
+        self.handlers = Runs(self.world.bucket, self.world.clock, self.world.sleep)
+
+    def begin(self, run_key: str = "run", run_id: str = "one") -> OpenRun:
+        event = {"script": "s3://scripts/a.py", "clientToken": run_key, "name": "nightly"}
+        job = Job.of(parse_event(event, SETTINGS), SETTINGS, "r")
+        deadline = Deadline(self.world.now_ms + 600_000, self.world.now_ms, self.world.clock)
+        return self.handlers.begin(job, run_id=run_id, request_id="q", schedule=Schedule.of(deadline, 0))
+
+
+def test_a_run_with_its_writes() -> None:
+    """What the handler has recorded and what the documents say stand together."""
+    bench = Bench()
+    run = bench.begin()
+    assert bench.world.job().run()
+    bench.handlers.end(run, state="SUCCESS")
+
+    (found,) = bench.ledger.runs(10).runs
+
+    assert (found.run_key, found.name, found.state, found.attempt, found.life) == ("run", "nightly", "SUCCESS", 1, None)
+    (write,) = found.writes
+    assert (write.status, write.version, write.rows, write.life) == ("committed", 2, None, None)
+    assert write.checkpoint.endswith(f"checkpoints/{bench.world.key}.json")
+    assert found == bench.ledger.run("run")
+
+
+def test_live_or_dead_and_why() -> None:
+    """Of what is open it is said when it has last given a sign of life, by S3's own clock."""
+    bench = Bench()
+    run = bench.begin()
+    job = bench.world.job().begin()
+    bench.world.sleep(5)
+
+    (alive,) = bench.ledger.runs(10).runs
+    assert (alive.life, alive.why) == ("alive", "a sign of life 5 s ago")
+    assert (alive.writes[0].life, alive.writes[0].why) == ("alive", "a sign of life 5 s ago")
+
+    bench.world.sleep(30)
+    bench.handlers.renew_lease(run)
+    bench.world.sleep(1)
+    (one,) = bench.ledger.runs(10).runs
+    assert (one.life, one.why) == ("alive", "a sign of life 1 s ago")
+    assert (one.writes[0].life, one.writes[0].why) == ("dead", "no sign of life for 36 s")
+
+    bench.world.grace_passes()
+    job.checkpoints.renew_lease(bench.world.key, job.attempt.nonce)
+    bench.handlers.renew_lease(run)
+    (over,) = bench.ledger.runs(10).runs
+    assert (over.life, over.why) == ("dead", "its deadline and the grace after it are over")
+    assert over.writes[0].life == "dead"
+
+
+def test_a_run_without_a_handler_is_known_by_its_writes() -> None:
+    """A job on a cluster has no record; an open write lends it its life."""
+    bench = Bench()
+    bench.world.job().begin()
+    found = bench.ledger.run("run")
+    assert found is not None
+    assert (found.state, found.attempt, found.life) == (None, None, "alive")
+    assert [write.status for write in found.writes] == ["in_progress"]
+    assert bench.ledger.run("another") is None
+
+
+@pytest.mark.parametrize(
+    ("state", "found"),
+    [("rolled_back", True), ("running", True), ("alive", True), ("committed", False), ("success", False)],
+)
+def test_a_state_is_a_runs_or_a_writes_or_its_life(state: str, *, found: bool) -> None:
+    """Whatever is asked for, in lower case."""
+    bench = Bench()
+    bench.begin()
+    bench.world.job().begin()
+    bench.world.settle()
+    (run,) = bench.ledger.runs(10).runs
+    assert run.has(frozenset({state})) is found
+    assert run.has(frozenset())
+
+
+def test_the_newest_come_first_and_only_so_many_are_read() -> None:
+    """The cost grows with the limit; what was not looked at is said."""
+    bench = Bench()
+    for number in range(9):
+        bench.begin(f"run-{number}", f"id-{number}")
+        bench.world.sleep(1)
+    reads: list[str] = []
+    get = bench.world.bucket.get
+
+    def counted(key: str, **_: Any) -> Any:
+        reads.append(key)
+        return get(key)
+
+    bench.world.bucket.get = counted  # type: ignore[method-assign]
+    assert [run.run_key for run in bench.ledger.runs(2).runs] == ["run-8", "run-7"]
+    assert len(reads) == 4  # each with its lease
+    assert len(bench.ledger.runs(0).runs) == 9
+
+
+def test_of_many_writes_only_those_of_the_newest_runs_are_read() -> None:
+    """A listing that has left documents out says so."""
+    bench = Bench()
+    bench.world.job().begin()
+    stored = bench.world.bucket.get(f"checkpoints/{bench.world.key}.json")
+    assert stored is not None
+    for number in range(9):
+        other = json.loads(stored.body) | {"write_key": f"sw-{number}", "run_key": f"run-{number}"}
+        bench.world.bucket.put(f"checkpoints/sw-{number}.json", json.dumps(other).encode())
+
+    assert not bench.ledger.runs(1).is_whole
+    assert bench.ledger.runs(3).is_whole
+    assert len(bench.ledger.runs(0).runs) == 10
+
+
+def test_documents_of_another_version_are_left_and_counted() -> None:
+    """They may be a newer deployment's."""
+    bench = Bench()
+    bench.world.job().begin()
+    bench.world.bucket.put("checkpoints/sw-new.json", b'{"schema_version": 99}')
+    bench.world.bucket.put("runs/new.json", b'{"schemaVersion": 99}')
+    listing = bench.ledger.runs(10)
+    assert (len(listing.runs), listing.unread) == (1, 2)

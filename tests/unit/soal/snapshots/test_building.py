@@ -1,0 +1,29 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.snapshots.errors import ConfigValidationError
+from safewriter.snapshots.sharding import ShardingSpec, cel_sharding, cel_sharding_by_columns
+from safewriter.snapshots.write.values import binary_col, json_cols
+from soal.snapshots.building import sharding_of, value_spec_of
+
+
+def test_values_are_one_column_or_json() -> None:
+    """Of all columns but the key, if none is named; not both."""
+    assert value_spec_of("v", []) == binary_col("v")
+    assert value_spec_of(None, ["b", "a"]) == json_cols(["b", "a"])
+    assert value_spec_of(None, []) == json_cols()
+    with pytest.raises(ConfigValidationError, match="two kinds of values"):
+        value_spec_of("v", ["a"])
+
+
+def test_a_rule_is_a_hash_or_an_expression() -> None:
+    """With the types of its columns."""
+    assert sharding_of(None, None, [], infer_routing_values=False) == ShardingSpec()
+    assert sharding_of(5, None, [], infer_routing_values=False) == ShardingSpec(max_keys_per_shard=5)
+    given = sharding_of(None, "key % 4", ["key=int"], infer_routing_values=False)
+    assert given == cel_sharding("key % 4", {"key": "int"})
+    inferred = sharding_of(None, "region", ["region=string"], infer_routing_values=True)
+    assert inferred == cel_sharding_by_columns("region")
+    with pytest.raises(ConfigValidationError, match="is not NAME=TYPE"):
+        sharding_of(None, "key % 4", ["key"], infer_routing_values=False)

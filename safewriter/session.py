@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,6 +20,8 @@ _MADE_BY_SETUP: Final = Path(__file__).parents[1] / ".soal" / "jars" / _NAME
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 """The class by which Delta commits."""
 _JARS: Final = "spark.jars"
+_STARTED: Final = "PYSPARK_GATEWAY_PORT"
+"""spark-submit tells the driver's Python by it where its Java is."""
 _SETTINGS: Final = {
     "spark.delta.logStore.s3a.impl": LOG_STORE,
     "spark.delta.logStore.s3.impl": LOG_STORE,
@@ -33,13 +36,16 @@ _SETTINGS: Final = {
 def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Set what SafeWriter needs on a `SparkSession.builder`, and return the builder.
 
-    It adds the log store's jar to `spark.jars`, and sets Delta's log store for `s3a://` and `s3://` and the catalog
-    `safewriter`. Delta, Iceberg and S3A are the session's own matter. Call it before `getOrCreate()`, on the driver.
-    Raises `UsageError` if the jar is not there.
+    It sets Delta's log store for `s3a://` and `s3://` and the catalog `safewriter`, and adds the log store's jar to the
+    builder's `spark.jars`. Under `spark-submit`, which has started Java already, give the jar by `--jars`. Delta,
+    Iceberg and S3A are the session's own matter. Call it before `getOrCreate()`, on the driver. Raises `UsageError` if
+    the jar is not there.
     """
-    jars = str(getattr(builder, "_options", {}).get(_JARS, ""))
-    for key, value in {**_SETTINGS, _JARS: ",".join(filter(None, (jars, str(log_store_jar()))))}.items():
+    for key, value in _SETTINGS.items():
         builder.config(key, value)
+    if _STARTED not in os.environ:
+        given = str(getattr(builder, "_options", {}).get(_JARS, ""))
+        builder.config(_JARS, f"{given},{log_store_jar()}".removeprefix(","))
     return builder
 
 

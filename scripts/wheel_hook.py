@@ -20,7 +20,7 @@ _INSIDE: Final = {
 }
 
 
-class WheelContents(BuildHookInterface):  # type: ignore[misc]
+class WheelContents(BuildHookInterface[Any]):
     """Adds files of this repository to the wheel."""
 
     PLUGIN_NAME = "custom"

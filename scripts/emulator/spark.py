@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from handler.spark.archive import archive_of
 from handler.spark.classpath import jars
+from scripts.image.trim import is_of, replaced
 from scripts.provision.jars import OWN_JARS
 from soal.home import pyspark_of
 from soal.shipped import local_settings
@@ -33,7 +34,9 @@ def full_jars() -> tuple[Path, ...]:
 
 def stock_class_path() -> str:
     """Return the class path of Delta, Iceberg and S3A alone, for a Spark that is not SoAL's."""
-    return ":".join(str(jar) for jar in sorted(JARS.resolve().glob("*.jar")) if jar.name not in OWN_JARS)
+    jars = sorted(JARS.resolve().glob("*.jar"))
+    others = [jar for jar in jars if jar.name not in OWN_JARS and not any(is_of(jar.name, each) for each in replaced())]
+    return ":".join(map(str, others))
 
 
 def build_session(

@@ -83,7 +83,7 @@ class DeltaSession(SparkScope):
             key = f"spark.delta.logStore.{self.table.split('://', 1)[0]}.impl"
         return UnguardedSessionError(
             f"SafeWriter cannot guard this session: {what}. Build it by safewriter.configure_spark(builder): it sets"
-            f" {key} to {LOG_STORE}, and adds the jar of this class"
+            f" {key} to {LOG_STORE}, and adds the jar of this class; give it to spark-submit by --jars"
         )
 
     def state(self) -> TableState:

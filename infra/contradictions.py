@@ -10,6 +10,7 @@ from infra.config import FAILURE_QUEUE_DAYS
 from infra.config_error import ConfigError
 from infra.losses import losses, too_large
 from infra.overlaps import overlaps
+from infra.refusals import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -48,6 +49,7 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
         yield ConfigError("secret_kms_key_arns", ",".join(config.secret_kms_key_arns), "set secrets, which they keep")
     yield from _of_network(config)
     yield from too_large(config)
+    yield from refusals(config)
 
 
 def _of_provisioned(config: Config) -> Iterator[ConfigError]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_iam as iam
 
 from handler.variables import REFERENCE
+from infra.storage import in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,9 +32,7 @@ def _read(config: Config, secrets: Mapping[str, str]) -> list[iam.PolicyStatemen
     if not found:
         return []
     arns = dict.fromkeys(match["arn"] for match in found)
-    statements = [
-        iam.PolicyStatement(sid="ReadSecrets", actions=["secretsmanager:GetSecretValue"], resources=list(arns))
-    ]
+    statements = in_parts("ReadSecrets", ["secretsmanager:GetSecretValue"], list(arns))
     if config.secret_kms_key_arns:
         services = dict.fromkeys(f"secretsmanager.{match['region']}.amazonaws.com" for match in found)
         statements.append(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["job_statements", "sweeper_statements"]
+__all__ = ["job_statements", "regions_of", "sweeper_statements"]
 
 
 def job_statements(config: Config) -> list[iam.PolicyStatement]:
@@ -25,6 +25,12 @@ def job_statements(config: Config) -> list[iam.PolicyStatement]:
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
     """Return the right of the sweeper's role: to read those of catalogs."""
     return _read(config, config.catalog_secrets)
+
+
+def regions_of(config: Config) -> list[str]:
+    """Return the regions of all secrets."""
+    found = (REFERENCE.fullmatch(reference) for reference in config.secrets.values())
+    return sorted({match["region"] for match in found if match is not None})
 
 
 def _read(config: Config, secrets: Mapping[str, str]) -> list[iam.PolicyStatement]:

@@ -25,7 +25,16 @@ MAY_IMPORT = {
     "soal": frozenset({"handler", "safewriter", "soal"}),
 }
 # Modules that another room may import as well: what is allowed, which imports nothing of ours itself.
-SHARED = {"infra": frozenset({"handler.variables", "handler.spark_settings.fixed", "handler.module_names"})}
+SHARED = {
+    "infra": frozenset(
+        {
+            "handler.variables",
+            "handler.spark_settings.fixed",
+            "handler.module_names",
+            "handler.redaction.secret_names",
+        }
+    )
+}
 # The one module by which a room asks another's own code, so that both say the same.
 ASKED = {"infra": frozenset({"handler.deployable"})}
 # Engines and formats are imported only by the adapter that needs them, so that the rest runs where they are not.

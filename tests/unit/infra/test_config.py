@@ -153,6 +153,14 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"queue": "true", "queue_age_alarm_minutes": "90"}, "queue_age_alarm_minutes", "returns after 90 minutes"),
         ({"conf_allow": "hadoop.x"}, "conf_allow", "must match"),
         ({"turns": {"t": {"A": {}}}}, "turns", "t.A has no script"),
+        (
+            {
+                "network": "own",
+                "secrets": {"AB": SECRET, "CD": SECRET.replace("us-east-1", "eu-west-1")},
+            },
+            "secrets",
+            "of eu-west-1 and us-east-1, and network=own reaches",
+        ),
         *(
             ({"turns": {"t": {"A": {"script": "a.py", **keys}}}}, "turns", remedy)
             for keys, remedy in (
@@ -261,9 +269,20 @@ def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key:
         ("conf", "spark.sql.catalog.lake.jdbc.password", "sesame"),
         ("conf", "spark.sql.catalog.lake.uri", "jdbc:postgresql://db/lake?password=sesame"),
         ("conf", "spark.hadoop.fs.s3a.bucket.other.secret.key", "sesame"),
+        ("conf", "spark.sql.catalog.lake.header.X-Auth", "sesame"),
+        ("conf", "spark.sql.catalog.lake.jdbc.pass", "sesame"),
+        ("conf", "spark.sql.catalog.lake.s3.sse.key", "open-sesame"),
+        ("conf", "spark.sql.catalog.lake.uri", "jdbc:mysql://(host=h,password=sesame)/db"),
+        ("conf", "spark.hadoop.fs.s3a.encryption.key", "open-sesame"),
+        ("conf", "spark.hadoop.fs.azure.account.key.ACC.dfs.core.windows.net", "sesame"),
+        ("environment", "PYICEBERG_CATALOG__LAKE__AUTH", '{"basic":{"password":"sesame"}}'),
+        ("environment", "PYICEBERG_CATALOG__LAKE__HEADER__X_AUTH", "sesame"),
+        ("environment", "PYICEBERG_CATALOG__LAKE__URI", "postgresql://db/lake?sslpassword=sesame"),
+        ("environment", "API_TOKEN", "sesame"),
+        ("environment", "DATABASE_URL", "postgresql://soal:sesame@db/lake"),
     ],
 )
-def test_a_secret_of_a_catalog_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
+def test_a_secret_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
     """Context, template and function can be read by more people than the catalog; the remedy names the reference."""
     with pytest.raises(ConfigError) as caught:
         read_context({key: json.dumps({name: value})})
@@ -273,13 +292,15 @@ def test_a_secret_of_a_catalog_in_clear_is_refused_and_not_repeated(key: str, na
     assert "sesame" not in str(caught.value)
 
 
-def test_what_is_no_secret_of_a_catalog_is_a_variable() -> None:
+def test_what_is_no_secret_is_a_variable() -> None:
     """Addresses, users and ways to a token are no secrets."""
     variables = {
         "PGUSER": "soal",
         "PYICEBERG_CATALOG__LAKE__URI": "postgresql+psycopg2://soal@db:5432/lake",
         "PYICEBERG_CATALOG__LAKE__OAUTH2_SERVER_URI": "https://login.example.org/token",
         "PYICEBERG_CATALOG__LAKE__TOKEN_REFRESH_ENABLED": "true",
+        "PGPASSFILE": "/opt/pgpass",
+        "INPUT_KEY": "raw/2026/part-0.csv",
     }
 
     assert read_context({"environment": json.dumps(variables)}).environment == variables

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, Fence
-from safewriter.tables.iceberg.metadata_file import FilePointer
+from safewriter.tables.iceberg.metadata_file import FilePointer, _unzipped
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator.memory_store import MemoryObjectStore
 
@@ -208,3 +209,15 @@ def test_a_file_that_would_fill_the_memory_is_not_read(body: bytes) -> None:
 
     with pytest.raises(StoreError, match=r"expire snapshots|more than"):
         one_file(lake).read()
+
+
+def test_a_zipped_file_is_expanded_no_further_than_it_is_read() -> None:
+    """A small one may be made to fill the memory."""
+    body = gzip.compress(b"x" * (8 * TEXT_MAX_BYTES), 1)
+    tracemalloc.start()
+    with pytest.raises(StoreError, match="expands to more than"):
+        _unzipped(OLD, body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 4 * TEXT_MAX_BYTES

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from aws_cdk import App
 
 from infra.config_error import ConfigError
 from infra.context import read_context
+from infra.quotas import beyond_quotas
 from infra.stack import SoalStack
 
 if TYPE_CHECKING:
@@ -34,9 +37,12 @@ def main(app: App | None = None) -> int:
     except ConfigError as error:
         sys.stderr.write(f"soal: {error}\n")
         return 2
-    SoalStack(app, config)
-    app.synth()
-    return 0
+    stack = SoalStack(app, config)
+    template = Path(app.synth().directory, stack.template_file)
+    beyond = next(beyond_quotas(json.loads(template.read_text(encoding="utf-8")), config), None)
+    if beyond is not None:
+        sys.stderr.write(f"soal: {beyond}\n")
+    return 0 if beyond is None else 2
 
 
 if __name__ == "__main__":

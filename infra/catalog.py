@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from aws_cdk import Aws
-from aws_cdk import aws_iam as iam
+
+from infra.storage import in_parts
 
 if TYPE_CHECKING:
+    from aws_cdk import aws_iam as iam
+
     from infra.config import Config
 
 __all__ = ["job_statements", "sweeper_statements"]
@@ -26,22 +29,15 @@ def job_statements(config: Config) -> list[iam.PolicyStatement]:
         "glue:CreateTable",
         "glue:UpdateTable",
     ]
-    return [_use(config, actions)]
+    return _use(config, actions)
 
 
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
     """Return the statements for the sweeper's role: to settle an Iceberg table changes its entry."""
-    return [_use(config, ["glue:GetTable", "glue:UpdateTable"])] if config.glue_databases else []
+    return _use(config, ["glue:GetTable", "glue:UpdateTable"]) if config.glue_databases else []
 
 
-def _use(config: Config, actions: list[str]) -> iam.PolicyStatement:
+def _use(config: Config, actions: list[str]) -> list[iam.PolicyStatement]:
     base = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    return iam.PolicyStatement(
-        sid="UseCatalog",
-        actions=actions,
-        resources=[
-            f"{base}:catalog",
-            *(f"{base}:database/{name}" for name in config.glue_databases),
-            *(f"{base}:table/{name}/*" for name in config.glue_databases),
-        ],
-    )
+    named = [f"{base}:{each}" for name in config.glue_databases for each in (f"database/{name}", f"table/{name}/*")]
+    return in_parts("UseCatalog", actions, [f"{base}:catalog", *named])

@@ -25,7 +25,8 @@ _RENEWED_DAYS: Final = 1
 # As safewriter/record/checkpoints.py writes it, FINISHED.
 _FINISHED: Final = ("soal", "finished")
 _OF_WRITES: Final = ("checkpoints", "notes")
-# Patterns of whole keys; where there are two levels, the first one is a digest that nobody guesses.
+# Patterns of whole keys. Where there are two levels, the first is a digest of a run's or a write's key: whoever knows
+# that key may list what lies below it, which is the names of its attempts.
 _KEYS: Final = {
     **{folder: f"{folder}/*.json" for folder in ("checkpoints", "runs", "locks")},
     **{folder: f"{folder}/*/?*" for folder in ("leases", "notes", "cancels")},
@@ -81,7 +82,7 @@ class CheckpointBucket(Construct):
         self._place = BucketPart(self.bucket.bucket_arn)
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return the rights of the job's function here: it may neither list nor delete records.
+        """Return the rights of the job's function here: it may neither leaf through records nor delete them.
 
         It is told of what it reads whether it is there: without that no absence could be told from a missing right.
         """

@@ -17,10 +17,9 @@ from pydantic import (
 )
 
 from handler.module_names import check_file
-from handler.spark_settings.fixed import why_replaced
 from infra.names import Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone
 from infra.places import BucketPrefix, ImageUri
-from infra.references import check_name, check_open, check_references, check_setting, is_of_catalogs
+from infra.references import check_name, check_open, check_references, is_of_catalogs
 from infra.schedules import check_schedule
 
 __all__ = ["Config"]
@@ -65,15 +64,6 @@ def _mapping(value: object) -> object:
         return json.loads(value)
     except ValueError:
         raise ValueError('must be a JSON object, as {"TABLE": "s3a://lake/t"}') from None
-
-
-def _turns(value: object) -> object:
-    locks = _mapping(value)
-    for lock, jobs in locks.items() if isinstance(locks, dict) else ():
-        for job, keys in jobs.items() if isinstance(jobs, dict) else ():
-            if isinstance(keys, dict) and "script" not in keys:
-                raise ValueError(f"{lock}.{job} has no script; name the one that is this job, by its key below scripts")
-    return locks
 
 
 def _patterns(value: object) -> object:
@@ -184,7 +174,7 @@ class Config(BaseModel):
     versions of documents stay."""
     coordination: Literal["s3", "dynamodb"] = "s3"
     """Where jobs take their turns: in the checkpoint bucket, or in a DynamoDB table that the stack makes for it."""
-    turns: Annotated[dict[str, dict[str, dict[str, str]]], BeforeValidator(_turns)] = Field(default_factory=dict)
+    turns: Annotated[dict[str, dict[str, dict[str, str]]], BeforeValidator(_mapping)] = Field(default_factory=dict)
     """The jobs that take turns: lock to job to its `script`, a key below `scripts`, and its `predecessor` and other
     keys."""
     kms: bool = False
@@ -264,14 +254,8 @@ class Config(BaseModel):
 
     @field_validator("conf")
     @classmethod
-    def _spark_settings(cls, conf: dict[str, str]) -> dict[str, str]:
-        check_open(conf)
-        for name, value in conf.items():
-            check_setting(name)
-            if not value.isprintable():
-                raise ValueError(f"the value of {name} holds a control character")
-            if (why := why_replaced(value)) is not None:
-                raise ValueError(f"the value of {name} {why}, or put a secret into secrets")
+    def _open_settings(cls, conf: dict[str, str]) -> dict[str, str]:
+        check_open(conf)  # the handler's own checks come later (infra/refusals.py)
         return conf
 
     @field_validator("secrets")

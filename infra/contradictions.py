@@ -10,6 +10,8 @@ from infra.config import FAILURE_QUEUE_DAYS
 from infra.config_error import ConfigError
 from infra.losses import losses, too_large
 from infra.overlaps import overlaps
+from infra.refusals import refusals
+from infra.secrets import regions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,7 +49,15 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
     if config.secret_kms_key_arns and not config.secrets:
         yield ConfigError("secret_kms_key_arns", ",".join(config.secret_kms_key_arns), "set secrets, which they keep")
     yield from _of_network(config)
+    if config.network == "own" and len(regions := regions_of(config)) > 1:
+        yield ConfigError(
+            "secrets",
+            f"{len(config.secrets)} of them",
+            f"they are of {' and '.join(regions)}, and network=own reaches Secrets Manager of the stack's region only;"
+            " replicate them there, or use network=existing",
+        )
     yield from too_large(config)
+    yield from refusals(config)
 
 
 def _of_provisioned(config: Config) -> Iterator[ConfigError]:

@@ -9,7 +9,7 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from infra.storage import BucketPart, private_bucket
+from infra.storage import BucketPart, in_parts, private_bucket
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
@@ -18,8 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = ["Lake"]
 
-# What changes of snapshots: the pointer to the current one, and the records of their builds.
-_POINTERS: Final = ("*_CURRENT", "*runs/*")
+# Keys by which a settler decides, of tables and snapshots, below any folder. Those of snapshots are whole names
+# (safewriter/snapshots): a folder of a table may be called ml_runs.
+_DECISIVE: Final = (
+    *(f"{above}{folder}/*" for folder in ("_delta_log", "metadata") for above in ("", "*/")),
+    *("_CURRENT", "*/_CURRENT", "*runs/*_run_id=*/run.yaml"),
+)
+_MANIFESTS: Final = "*manifests/*_run_id=*/manifest"
 # A commit of a Delta table is named by its version, 20 digits. A policy knows no digits, but it can count: checkpoints
 # (….checkpoint.json), and commits that a catalog has yet to accept (_commits/…), have longer names.
 _COMMITS: Final = f"*_delta_log/{'?' * 20}.json"
@@ -80,7 +85,6 @@ class Lake(Construct):
         for number, place in enumerate(self._written, start=1):
             found += [
                 place.allow_listing(f"ListData{number}"),
-                place.allow_listing_uploads(f"ListUploads{number}"),
                 place.allow(
                     f"UseData{number}", ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"], "*"
                 ),
@@ -90,7 +94,7 @@ class Lake(Construct):
                 place.allow_listing(f"ListReadOnly{number}"),
                 place.allow(f"ReadReadOnly{number}", ["GetObject"], "*"),
             ]
-        return [*found, *self._key_statements()]
+        return [*found, *self._uploads(), *self._key_statements()]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
         """Return the sweeper's rights: read and write logs, metadata and snapshots' pointers, never rows, and delete
@@ -100,14 +104,19 @@ class Lake(Construct):
         for number, place in enumerate(self._written, start=1):
             found += [
                 place.allow_listing(f"ListData{number}"),
-                place.allow_listing_uploads(f"ListUploads{number}"),
-                place.allow(f"UseLogs{number}", ["GetObject", "PutObject"], "_delta_log/*", "*/_delta_log/*"),
-                place.allow(f"UseMetadata{number}", ["GetObject", "PutObject"], "metadata/*", "*/metadata/*"),
-                place.allow(f"UsePointers{number}", ["GetObject", "PutObject"], *_POINTERS),
-                place.allow(f"ReadManifests{number}", ["GetObject"], "*manifests/*"),
+                place.allow(f"UseLogs{number}", ["GetObject", "PutObject"], *_DECISIVE),
+                place.allow(f"ReadManifests{number}", ["GetObject"], _MANIFESTS),
                 place.allow(f"RemoveOrphans{number}", ["DeleteObject", "AbortMultipartUpload"], "*"),
             ]
-        return [*found, *self._key_statements()]
+        return [*found, *self._uploads(), *self._key_statements()]
+
+    def _uploads(self) -> list[iam.PolicyStatement]:
+        """Allow to list the unfinished uploads of whole buckets: S3 gives this action no `s3:prefix` to decide by.
+
+        https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
+        """
+        buckets = dict.fromkeys(place.bucket_arn for place in self._written)
+        return in_parts("ListUploads", ["s3:ListBucketMultipartUploads"], list(buckets))
 
     def _key_statements(self) -> list[iam.PolicyStatement]:
         if not self._key_arns:

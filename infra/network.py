@@ -6,9 +6,11 @@ and destinations, without this network.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import os
+import re
+from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Acknowledgment, Aws, Validations
+from aws_cdk import Acknowledgment, Annotations, Aws, Validations
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_iam as iam
 from constructs import Construct
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from infra.config import Config
 
 __all__ = ["Network"]
+
+_CATALOG_URI: Final = re.compile(r"spark\.sql\.catalog\.[^.]+\.uri|PYICEBERG_CATALOG__.+__URI", re.IGNORECASE)
 
 
 class Network(Construct):
@@ -50,6 +54,12 @@ class Network(Construct):
         self.security_groups: list[ec2.ISecurityGroup] | None = None
         if config.network == "own":
             self._own(config)
+            if far := _out_of_reach(config):
+                Annotations.of(self).add_warning_v2(
+                    "soal:reach",
+                    f"network=own has no way to the internet, so jobs and sweeper do not reach {', '.join(far)}; use"
+                    " network=existing",
+                )
         elif config.network == "existing":
             self._existing(config)
 
@@ -148,6 +158,19 @@ class Network(Construct):
             ec2.SecurityGroup.from_security_group_id(self, f"Group{number}", group, mutable=False)
             for number, group in enumerate(config.security_group_ids, start=1)
         ]
+
+
+def _out_of_reach(config: Config) -> list[str]:
+    """Return what only a network with internet, or with the server itself, reaches: catalogs by their settings, and
+    secrets of another region than the one that the `cdk` command deploys to.
+    """
+    catalogs = [
+        name
+        for name, value in (*config.conf.items(), *config.environment.items())
+        if _CATALOG_URI.fullmatch(name) and "://" in value
+    ]
+    here = os.environ.get("CDK_DEFAULT_REGION")
+    return [*catalogs, *(f"secrets of {one}" for one in secrets.regions_of(config) if here not in (None, one))]
 
 
 def _ours(sid: str, actions: list[str], resources: list[str]) -> iam.PolicyStatement:

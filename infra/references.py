@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from handler.redaction.secret_names import is_secret
 from handler.spark_settings.fixed import why_fixed, why_not_secret
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 
@@ -13,12 +14,9 @@ if TYPE_CHECKING:
 
 __all__ = ["check_name", "check_open", "check_references", "check_setting", "is_of_catalogs"]
 
-# Variables that reach catalogs, and Spark's settings of a catalog, hold a secret if their names end so.
-_SECRET: Final = re.compile(
-    r"PGPASSWORD|(?:PYICEBERG_CATALOG__|SPARK_SQL_CATALOG_|SPARK_HADOOP_).*?"
-    r"(?:SECRET.*|CREDENTIALS?|TOKEN|PASSWORD|PASSWD|AUTHORIZATION|API_KEY|PRIVATE_KEY|ACCOUNT_KEY)"
+_PASSWORD_IN_URI: Final = re.compile(
+    r"//[^/@\s]*:[^/@\s]*@|[?&;,(]\s*[\w.-]*(?:password|passwd|pwd|pass)\s*=", re.IGNORECASE
 )
-_PASSWORD_IN_URI: Final = re.compile(r"//[^/@\s]*:[^/@\s]*@|[?&;](?:password|pwd)=", re.IGNORECASE)
 
 
 def check_name(name: str) -> None:
@@ -40,11 +38,9 @@ def check_setting(name: str, *, secret: bool = False) -> None:
 
 
 def check_open(settings: Mapping[str, str]) -> None:
-    """Raise `ValueError` if variables or Spark settings hold a catalog's secret in clear."""
+    """Raise `ValueError` if variables or Spark settings hold a secret in clear, by the names that logs mask, too."""
     for name, value in settings.items():
-        if _SECRET.fullmatch(re.sub(r"[.-]", "_", name).upper()) or (
-            is_of_catalogs(name, spark=True) and _PASSWORD_IN_URI.search(value)
-        ):
+        if is_secret(name, value) or _PASSWORD_IN_URI.search(value):
             raise ValueError(
                 f"{name} carries a secret, which the template and the function would show; put it into"
                 f' Secrets Manager and write secrets={{"{name}": "ARN of the secret"}} (or ARN#key for one of its keys)'
@@ -66,6 +62,6 @@ def check_references(secrets: Mapping[str, str]) -> None:
             )
 
 
-def is_of_catalogs(name: str, *, spark: bool = False) -> bool:
-    """Tell whether a job reaches catalogs by a variable; with `spark` also whether by a setting."""
-    return name.upper().startswith(CATALOG_VARIABLES) or (spark and name.startswith("spark.sql.catalog."))
+def is_of_catalogs(name: str) -> bool:
+    """Tell whether a job reaches catalogs by a variable."""
+    return name.upper().startswith(CATALOG_VARIABLES)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from aws_cdk import aws_iam as iam
 
 from handler.variables import REFERENCE
+from infra.storage import in_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from infra.config import Config
 
-__all__ = ["job_statements", "sweeper_statements"]
+__all__ = ["job_statements", "regions_of", "sweeper_statements"]
 
 
 def job_statements(config: Config) -> list[iam.PolicyStatement]:
@@ -26,14 +27,18 @@ def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
     return _read(config, config.catalog_secrets)
 
 
+def regions_of(config: Config) -> list[str]:
+    """Return the regions of all secrets."""
+    found = (REFERENCE.fullmatch(reference) for reference in config.secrets.values())
+    return sorted({match["region"] for match in found if match is not None})
+
+
 def _read(config: Config, secrets: Mapping[str, str]) -> list[iam.PolicyStatement]:
     found = [match for reference in secrets.values() if (match := REFERENCE.fullmatch(reference)) is not None]
     if not found:
         return []
     arns = dict.fromkeys(match["arn"] for match in found)
-    statements = [
-        iam.PolicyStatement(sid="ReadSecrets", actions=["secretsmanager:GetSecretValue"], resources=list(arns))
-    ]
+    statements = in_parts("ReadSecrets", ["secretsmanager:GetSecretValue"], list(arns))
     if config.secret_kms_key_arns:
         services = dict.fromkeys(f"secretsmanager.{match['region']}.amazonaws.com" for match in found)
         statements.append(

@@ -21,6 +21,7 @@ from infra.lake import Lake
 from infra.locks import LockTable
 from infra.network import Network
 from infra.redrive import Redrive
+from infra.refusals import unknown_predecessors
 from infra.scripts_bucket import Scripts
 from infra.sweeper import Sweeper
 from infra.triggers import Triggers
@@ -135,6 +136,12 @@ class SoalStack(Stack):
                 "soal:durable",
                 "durable is set: a function that is there and is not durable is replaced by one of another name, and"
                 " its versions are deleted; runs that are on their way there end as killed runs do",
+            )
+        if unknown := unknown_predecessors(config):
+            Annotations.of(self).add_warning_v2(
+                "soal:predecessor",
+                f"{', '.join(unknown)}, which turns does not name: its first turn comes when that job has completed one"
+                " elsewhere, at the same lock service",
             )
         page = dashboard(
             self,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Acknowledgment, Aws, Duration, RemovalPolicy, Validations
 from aws_cdk import aws_iam as iam
@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
     from infra.places import BucketPrefix
 
-__all__ = ["BucketPart", "private_bucket"]
+__all__ = ["BucketPart", "in_parts", "private_bucket"]
+
+_RESOURCES_MAX: Final = 16
+"""The longest names of databases and secrets have 255 characters, and a managed policy 6,144."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +73,14 @@ class BucketPart:
             conditions={"StringLike": {"s3:prefix": list(patterns)}},
         )
 
-    def allow_listing_uploads(self, sid: str) -> iam.PolicyStatement:
-        """Allow to list the unfinished uploads of the whole bucket: S3 gives this action no `s3:prefix` to decide by.
 
-        https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
-        """
-        return iam.PolicyStatement(sid=sid, actions=["s3:ListBucketMultipartUploads"], resources=[self.bucket_arn])
+def in_parts(sid: str, actions: list[str], resources: Sequence[str]) -> list[iam.PolicyStatement]:
+    """Allow actions on any number of resources: a policy takes so many statements, but no statement longer than it."""
+    parts = [resources[at : at + _RESOURCES_MAX] for at in range(0, len(resources), _RESOURCES_MAX)]
+    return [
+        iam.PolicyStatement(sid=sid if number == 1 else f"{sid}{number}", actions=actions, resources=list(part))
+        for number, part in enumerate(parts, start=1)
+    ]
 
 
 def private_bucket(

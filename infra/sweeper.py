@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Sweeper"]
 
-_MEMORY_MB: Final = 512
+# Eight tables at once, each with as much of its log or metadata as a settler holds, take 1,200 MB; and this is a whole
+# processor.
+_MEMORY_MB: Final = 1769
 _TIMEOUT_MAX_S: Final = 300
 
 

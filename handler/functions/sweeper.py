@@ -6,6 +6,7 @@ Run it on a schedule, one at a time. It needs ListBucket on the checkpoint bucke
 from __future__ import annotations
 
 import os
+import threading
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aws_lambda_powertools.metrics import MetricUnit
@@ -28,6 +29,7 @@ from safewriter.settle.sweeper import Sweeper
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from datetime import datetime
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -119,7 +121,13 @@ def handle(
         return schedule.left_ms(schedule.warn_at_ms) > 0
 
     recovery = Recovery(checkpoints, table_store, clock=clock, audit_log=settings.audit_log, may_go_on=may_go_on)
-    return _result(Sweeper(checkpoints, recovery, clock, may_go_on).sweep(), clock(), redactor)
+    telling = threading.Lock()
+
+    def seen(look: Look) -> None:
+        with telling:
+            _tell(look, clock(), redactor)
+
+    return _result(Sweeper(checkpoints, recovery, clock, may_go_on, seen=seen).sweep(), clock(), redactor)
 
 
 def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:
@@ -135,30 +143,46 @@ def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:
         failed=sweep.count(Action.FAILED),
         unreadable=sweep.count(Action.UNREADABLE),
         left=sweep.count(Action.LEFT),
-        oldest_open_ms=None if since is None else max(0, now_ms - int(since.timestamp() * 1000)),
+        oldest_open_ms=None if since is None else _age_ms(since, now_ms),
         problems=tuple(_problem(look, redactor) for look in sweep.looks if look.action in _TROUBLE)[:_PROBLEMS_MAX],
     )
 
 
 _TROUBLE: Final = (Action.FAILED, Action.UNREADABLE, Action.UNCLEAN)
+_METRICS: Final = {Action.FAILED: "SweepFailed", Action.UNREADABLE: "SweepUnreadable", Action.UNCLEAN: "SweptUnclean"}
+
+
+def _tell(look: Look, now_ms: int, redactor: Redactor) -> None:
+    """Log a problem and print its metrics at once: a sweep that dies of another write has told of this one."""
+    if look.action not in _METRICS:
+        return
+    observability.logger.error("write %s: %s: %s", look.write_key, look.action, _reason(look, redactor))
+    observability.metrics.add_metric(_METRICS[look.action], MetricUnit.Count, 1)
+    if look.action is not Action.UNCLEAN and look.since is not None:
+        observability.metrics.add_metric("OldestOpenMs", MetricUnit.Milliseconds, _age_ms(look.since, now_ms))
+    observability.metrics.flush_metrics()
+
+
+def _reason(look: Look, redactor: Redactor) -> str | None:
+    return None if look.problem is None else redactor(look.problem)
+
+
+def _age_ms(since: datetime, now_ms: int) -> int:
+    return max(0, now_ms - int(since.timestamp() * 1000))
 
 
 def _problem(look: Look, redactor: Redactor) -> SweepProblem:
-    reason = None if look.problem is None else redactor(look.problem)
-    observability.logger.error("write %s: %s: %s", look.write_key, look.action, reason)
-    return SweepProblem(write_key=look.write_key, action=look.action, reason=reason)
+    return SweepProblem(write_key=look.write_key, action=look.action, reason=_reason(look, redactor))
 
 
 def _count(result: SweepResult) -> None:
-    """Turn a sweep into metrics, for the alarms."""
+    """Turn a sweep into metrics, for the alarms; `_tell` has counted what is in trouble."""
     metrics = observability.metrics
     for name, number in (
         ("SweptCommitted", result.committed),
         ("SweptRolledBack", result.rolled_back),
         ("SweptCleaned", result.cleaned),
-        ("SweptUnclean", result.unclean),
-        ("SweepFailed", result.failed),
-        ("SweepUnreadable", result.unreadable),
+        *((name, 0) for name in _METRICS.values()),
         ("SweepLeft", result.left),
     ):
         metrics.add_metric(name, MetricUnit.Count, number)

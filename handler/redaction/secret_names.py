@@ -50,7 +50,7 @@ _HARMLESS_ENDS: Final = _words("""
 """)
 _KEYS_OF_SECRETS: Final = _words("""
     admin aes application auth cipher client consumer crypto data decryption deploy encrypt encryption fernet
-    hmac jwt master rsa s3a shared sign signing ssh ssl storage subscription tls webhook
+    hmac jwt master rsa s3a shared sign signing sse ssh ssl storage subscription tls webhook
 """)
 _RANDOM: Final = re.compile(
     r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+=_-]{16,}\Z|[0-9a-fA-F-]{32,}\Z"

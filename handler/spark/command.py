@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from handler.sandbox.script import Files
     from handler.settings import HandlerSettings
 
-__all__ = ["HOST", "RUNNER", "Command", "Machine", "check", "compose", "compose_machine", "this_machine"]
+__all__ = ["HOST", "RUNNER", "Command", "Machine", "check", "compose", "compose_machine", "heap_mb", "this_machine"]
 
 _MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
 _CORES_MAX: Final = 6
@@ -145,7 +145,7 @@ def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
     """Raise `InputError` if the job cannot start on this machine; call it before anything begins."""
     pyspark_home()
     find_java(settings)
-    _heap_mb(job.conf, machine)
+    heap_mb(job.conf, machine)
 
 
 def compose(
@@ -257,7 +257,7 @@ def _java_options(
     c1 = settings.jit == "c1" or (settings.jit == "auto" and total_ms <= _C1_TIMEOUT_MAX_MS)
     serial = machine.cores <= _SERIAL_GC_CORES_MAX
     return (
-        f"-Xmx{_heap_mb(conf, machine)}m",
+        f"-Xmx{heap_mb(conf, machine)}m",
         "-XX:+UseSerialGC" if serial else "-XX:+UseParallelGC",
         # The initial size: Java's own choice for a function's memory is 16 MB, with a collection after each.
         "-XX:NewSize=96m",
@@ -281,7 +281,8 @@ def _java_options(
     )
 
 
-def _heap_mb(given: Mapping[str, str], machine: Machine) -> int:
+def heap_mb(given: Mapping[str, str], machine: Machine) -> int:
+    """Return the heap that the settings ask for, or that the machine gives; `InputError` if it does not fit."""
     asked = given.get("spark.driver.memory")
     if asked is None:
         if machine.heap_mb < _HEAP_MIN_MB:
@@ -318,7 +319,7 @@ def _conf(
         **own,
         **secrets.spark_settings,
         "spark.master": f"local[{cores}]",
-        "spark.driver.memory": f"{_heap_mb(own, machine)}m",
+        "spark.driver.memory": f"{heap_mb(own, machine)}m",
         # Hadoop's defaults name the first of these in the others, and nothing is replaced in a value here.
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
         "spark.hadoop.fs.s3a.buffer.dir": str(sandbox.tmp / "s3a"),

@@ -10,7 +10,6 @@ from safewriter.objects.store import (
     PreconditionFailed,
     StoredObject,
     StoreError,
-    StreamingStore,
     Upload,
     batches,
 )
@@ -22,7 +21,6 @@ __all__ = [
     "PreconditionFailed",
     "StoreError",
     "StoredObject",
-    "StreamingStore",
     "Upload",
     "batches",
 ]

@@ -21,7 +21,6 @@ __all__ = [
     "PreconditionFailed",
     "StoreError",
     "StoredObject",
-    "StreamingStore",
     "TooLarge",
     "Upload",
     "batches",
@@ -93,6 +92,12 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        """Return an object that may be too large for the memory in blocks, or None as `get` does. Each block may raise
+        `StoreError`.
+        """
+        ...
+
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:
         """Write the object if there is none; return its ETag; raise `PreconditionFailed` if somebody else's is
         there. `tag`: `name=value`, the object's only tag.
@@ -132,14 +137,6 @@ class ObjectStore(Protocol):
 
     def uri(self, key: str) -> str:
         """Return the `s3://` URI of a key, for messages and documents."""
-        ...
-
-
-class StreamingStore(ObjectStore, Protocol):
-    """A store that also hands out objects that are too large for the memory."""
-
-    def stream(self, key: str) -> Iterator[bytes] | None:
-        """Return the object in blocks, or None if there is none. Each block may raise `StoreError`."""
         ...
 
 

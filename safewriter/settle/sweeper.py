@@ -62,6 +62,10 @@ class Sweep:
         return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
 
 
+def _untold(_: Look) -> None:
+    """Tell nobody."""
+
+
 @dataclass(frozen=True, slots=True)
 class Sweeper:
     """Inspects all writes of one checkpoint bucket that have a marker, until `may_go_on` says no.
@@ -76,6 +80,8 @@ class Sweeper:
     may_go_on: Callable[[], bool]
     draw: Callable[[], float] = random.random
     threads: int = _THREADS
+    seen: Callable[[Look], None] = _untold
+    """Gets each result as it comes, from several threads: what ends the process later does not hide it."""
 
     def sweep(self) -> Sweep:
         """Go through the markers once. Raises `StoreError` if they cannot be listed."""
@@ -93,6 +99,11 @@ class Sweeper:
             _log.warning("old leases stay for the next sweep: %s", error)
 
     def _look(self, listed: ListedMarker) -> Look:
+        look = self._inspected(listed)
+        self.seen(look)
+        return look
+
+    def _inspected(self, listed: ListedMarker) -> Look:
         if not self.may_go_on():
             return Look(listed.write_key, Action.LEFT, since=listed.since)
         looked = settle_one(self.checkpoints, self.recovery, listed.write_key, Cause.SWEEPER, self.clock)

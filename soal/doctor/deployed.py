@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from soal.doctor.finding import Finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
-__all__ = ["DeployedFunction", "command", "look", "split_qualifier"]
+__all__ = ["DeployedFunction", "command", "look", "look_for", "split_qualifier"]
+
+_T = TypeVar("_T")
 
 
 @dataclass(slots=True)
@@ -70,8 +73,25 @@ def command(service: str, operation: str, **options: str) -> str:
 
 
 def look(name: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Run a check; if the caller may not read something, yield a warning and continue."""
-    try:
+    """Run a check; if the caller may not read something, or an answer is none that AWS documents, yield a warning and
+    continue.
+    """
+
+    def checked() -> Generator[Finding, None, None]:
         yield from at()
+
+    yield from look_for(name, checked)
+
+
+def look_for(
+    name: str, at: Callable[[], Generator[Finding, None, _T]], odd: Literal["warn", "fail"] = "warn"
+) -> Generator[Finding, None, _T | None]:
+    """Run a check as `look` does; return what it returns, or None. `odd`: what such an answer is."""
+    try:
+        return (yield from at())
     except (BotoCoreError, ClientError) as error:
         yield Finding(name, "warn", f"could not be examined: {error}", "allow it to your own user, and try again")
+    except (ResponseParserError, LookupError, TypeError, ValueError, AttributeError) as error:
+        detail = f"unknown: an answer is none that AWS documents ({error!r})"
+        yield Finding(name, odd, detail, "try again; if AWS_ENDPOINT_URL… or --endpoint-url is set, look there")
+    return None

@@ -13,7 +13,7 @@ from handler.settings import read_settings
 from soal.doctor.alarms import examine_alarms
 from soal.doctor.buckets import examine_checkpoints, examine_entry_point
 from soal.doctor.delivery import examine_asynchronous, examine_queues
-from soal.doctor.deployed import DeployedFunction, look, split_qualifier
+from soal.doctor.deployed import DeployedFunction, look, look_for, split_qualifier
 from soal.doctor.finding import Finding, finding
 from soal.doctor.roles import examine_rights
 from soal.doctor.stack import stack_of
@@ -48,34 +48,41 @@ def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[L
     `tables` are those that jobs write to: the roles' permissions there are simulated.
     """
     function = DeployedFunction(name, client)
+    if not (yield from look_for("function", lambda: _found(function), odd="fail")):
+        return
+    yield from look("function", lambda: iter((_state(function),)))
+    yield from look("size", lambda: _size(function))
+    yield from look("image", lambda: _image(function))
+    settings = yield from look_for("environment", lambda: _environment(function))
+    yield from look("concurrency", lambda: _concurrency(function))
+    yield from look("asynchronous events", lambda: examine_asynchronous(function))
+    yield from look("queues", lambda: examine_queues(function))
+    stack = yield from look_for("stack", lambda: stack_of(function))
+    if settings is not None:
+        yield from _buckets(function, settings)
+        yield from look("role", lambda: examine_rights(function, settings, stack, tables))
+    if stack is not None:
+        yield from look("alarm topic", lambda: examine_topic(client("sns"), stack))
+        yield from look("alarms", lambda: examine_alarms(client("cloudwatch"), stack))
+
+
+def _found(function: DeployedFunction) -> Generator[Finding, None, bool]:
+    """Ask for the function; return whether there is one that can be examined."""
     try:
-        yield Finding("credentials", "ok", f"{client('sts').get_caller_identity()['Arn']}")
+        yield Finding("credentials", "ok", f"{function.client('sts').get_caller_identity()['Arn']}")
     except (BotoCoreError, ClientError) as error:
         yield Finding(
             "credentials", "fail", str(error), "set AWS_PROFILE and AWS_REGION; without a profile: aws configure"
         )
-        return
-    function.name = name = _as_invoked(client("lambda"), name)
+        return False
+    function.name = _as_invoked(function.client("lambda"), function.name)
     try:
-        answer = client("lambda").get_function(FunctionName=name)
+        answer = function.client("lambda").get_function(FunctionName=function.name)
     except (BotoCoreError, ClientError) as error:
         yield Finding("function", "fail", str(error), "aws lambda list-functions --query 'Functions[].FunctionName'")
-        return
-    function.configuration, function.code = answer["Configuration"], answer["Code"]
-    yield _state(function)
-    yield from _size(function)
-    yield from look("image", lambda: _image(function))
-    settings = yield from _environment(function)
-    yield from look("concurrency", lambda: _concurrency(function))
-    yield from look("asynchronous events", lambda: examine_asynchronous(function))
-    yield from look("queues", lambda: examine_queues(function))
-    stack = yield from stack_of(function)
-    if settings is not None:
-        yield from _buckets(function, settings)
-        yield from examine_rights(function, settings, stack, tables)
-    if stack is not None:
-        yield from look("alarm topic", lambda: examine_topic(client("sns"), stack))
-        yield from look("alarms", lambda: examine_alarms(client("cloudwatch"), stack))
+        return False
+    function.configuration, function.code = dict(answer["Configuration"]), dict(answer["Code"])
+    return True
 
 
 def _as_invoked(lambda_: Any, name: str) -> str:  # noqa: ANN401 - a boto3 client
@@ -160,7 +167,9 @@ def _environment(function: DeployedFunction) -> Generator[Finding, None, Handler
     try:
         settings = read_settings(given)
     except InputError as error:
-        yield Finding("environment", "fail", str(error), function.correct(error.field))
+        # A field may hold what is a secret elsewhere.
+        told = Redactor.of_environment(given)(str(error))
+        yield Finding("environment", "fail", told, function.correct(error.field))
         return None
     if settings.errors == "return":
         detail = "SOAL_ERRORS=return: a failed run looks like a success to alarms, retries and destinations"

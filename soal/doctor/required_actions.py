@@ -25,7 +25,8 @@ _PROBE: Final = "soal-doctor"
 class Need:
     """An action in folders of a kind of place: of the checkpoint bucket, or of tables; "" is any key.
 
-    A folder of `s3:ListBucket` may be a pattern of whole keys: S3 answers 404 of a missing one to whoever has that.
+    A folder may be a pattern of whole keys: of `s3:ListBucket`, since S3 answers 404 of a missing one to whoever has
+    that.
     """
 
     action: str
@@ -36,7 +37,9 @@ class Need:
 _TABLE: Final = ("", "_delta_log", "metadata")
 _POINTER: Final = "_CURRENT"
 """The one object of snapshots that is no folder."""
-_SNAPSHOTS: Final = (_POINTER, "manifests", "runs")
+_MANIFEST: Final = "manifests/*_run_id=*/manifest"
+_RECORD: Final = "runs/*_run_id=*/run.yaml"
+_SNAPSHOTS: Final = (_POINTER, _MANIFEST, _RECORD)
 _ASKED: Final = ("cancels/*/*", "checkpoints/*.json", "leases/*/*", "locks/*.json", "notes/*/*", "runs/*.json")
 JOB: Final = (
     Need("s3:GetObject", "checkpoints", ("cancels", "checkpoints", "leases", "locks", "notes", "runs")),
@@ -60,10 +63,10 @@ SWEEPER: Final = (
     Need("s3:DeleteObject", "checkpoints", ("leases", "open")),
     Need("s3:ListBucket", "checkpoints", ("leases", "open", "checkpoints/*.json", "leases/*/*", "notes/*/*")),
     Need("s3:GetObject", "data", ("_delta_log", "metadata", *_SNAPSHOTS)),
-    Need("s3:PutObject", "data", ("_delta_log", "metadata", _POINTER, "runs")),
+    Need("s3:PutObject", "data", ("_delta_log", "metadata", _POINTER, _RECORD)),
     Need("s3:DeleteObject", "data"),
     Need("s3:AbortMultipartUpload", "data"),
-    Need("s3:ListBucket", "data", ("", "_delta_log", "manifests")),
+    Need("s3:ListBucket", "data", ("", "_delta_log", _MANIFEST)),
     Need("s3:ListBucketMultipartUploads", "data"),
 )
 
@@ -100,5 +103,6 @@ def requests_of(
                     prefix = below.removesuffix("/") if "*" in below.removeprefix(base) else below
                     yield RequestKind(need.action, bucket, prefix if need.action == _LISTING else None)
                 else:
-                    key = below.rstrip("/") if below.endswith(f"/{_POINTER}/") else f"{below}*"
+                    folder = below.removeprefix(base).rstrip("/")
+                    key = f"{base}{folder}" if folder == _POINTER or "*" in folder else f"{below}*"
                     yield RequestKind(need.action, f"{bucket}/{key}")

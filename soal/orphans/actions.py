@@ -8,7 +8,7 @@ from safewriter.parsing import parsed
 from soal.orphans.references import UnreadableLogError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from arro3.core import Array
 
@@ -19,14 +19,65 @@ _NEEDED: Final = ("path", "deletionVector")
 
 
 def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every action; `UnreadableLogError` if the file is damaged."""
+    """Yield every action, whose fields have the types that the protocol gives them as far as anything here reads them;
+    `UnreadableLogError` if the file is damaged.
+    """
     try:
-        yield from _parquet(body) if key.endswith(".parquet") else _json(body)
+        for kind, action in _parquet(body) if key.endswith(".parquet") else _json(body):
+            _check(kind, action)
+            yield kind, action
     except BaseException as error:
         # arro3 panics at damaged files, which Python sees as an exception that is no Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise UnreadableLogError(f"its {key} cannot be read: {error!r}") from error
+
+
+def _check(kind: str, action: object) -> None:
+    """Raise `ValueError` for what Delta does not write: a file that it might name would otherwise look like an orphan.
+
+    Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#actions
+    """
+    if not isinstance(action, dict):
+        raise ValueError(f"the action {kind} is no object")  # noqa: TRY004 - as for all that is damaged
+    for name, fits in _FORMS.get(kind, {}).items():
+        if not fits(action.get(name)):
+            raise ValueError(f"the action {kind} has no {name} that can be read")
+    vector = action.get("deletionVector") if kind in ("add", "remove") else None
+    if vector is not None and not (
+        isinstance(vector, dict) and _is_text(vector.get("storageType")) and _is_text(vector.get("pathOrInlineDv"))
+    ):
+        raise ValueError(f"the action {kind} has no deletionVector that can be read")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_name(value: object) -> bool:
+    """Tell whether it is the name of a file in the folder of sidecars."""
+    return isinstance(value, str) and value not in ("", ".", "..") and "/" not in value
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _are_texts(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+
+
+_FORMS: Final[dict[str, dict[str, Callable[[object], bool]]]] = {
+    **{kind: {"path": _is_text} for kind in ("add", "remove", "cdc")},
+    "sidecar": {"path": _is_name},
+    "metaData": {"partitionColumns": _are_texts},
+    "protocol": {
+        "minReaderVersion": _is_number,
+        "minWriterVersion": _is_number,
+        "readerFeatures": _are_texts,
+        "writerFeatures": _are_texts,
+    },
+}
 
 
 def _json(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -42,7 +93,8 @@ def _parquet(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
         for kind in batch.column_names:
             column = batch[kind]
             rows = _files(column) if kind in ("add", "remove") else column.to_pylist()
-            yield from ((kind, row) for row in rows if row is not None)
+            # A row of another kind is null, or has fields that are.
+            yield from ((kind, row) for row in rows if row is not None and any(one is not None for one in row.values()))
 
 
 def _files(column: Array) -> Iterator[dict[str, Any] | None]:

@@ -38,6 +38,12 @@ class Overlay:
             raise TooLarge(self.uri(key), len(found.body), max_bytes)
         return found
 
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        if key not in self._own:
+            return self._below.stream(key)
+        found = self._own[key]
+        return None if found is None else iter([found.body])
+
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - it changes no answer
         if self.get(key) is not None:
             raise PreconditionFailed(self.uri(key))

@@ -16,18 +16,18 @@ from tests.contract.bench import GET
 
 if TYPE_CHECKING:
     from safewriter.objects.s3 import S3ObjectStore
-    from safewriter.objects.store import StreamingStore
+    from safewriter.objects.store import ObjectStore
     from tests.contract.bench import Bench
 
 MIB = 1 << 20
 
 
 @pytest.fixture(params=["memory", "prefix"])
-def streaming(request: pytest.FixtureRequest, remote: S3ObjectStore) -> StreamingStore:
+def streaming(request: pytest.FixtureRequest, remote: S3ObjectStore) -> ObjectStore:
     return MemoryObjectStore() if request.param == "memory" else remote
 
 
-def test_an_object_comes_in_blocks(streaming: StreamingStore) -> None:
+def test_an_object_comes_in_blocks(streaming: ObjectStore) -> None:
     """All of it, in order, none larger than a MiB; an empty one as well."""
     body = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(3 * MIB // 32 + 7))
     streaming.put("a/shard.db", body)
@@ -41,7 +41,7 @@ def test_an_object_comes_in_blocks(streaming: StreamingStore) -> None:
     assert b"".join(streaming.stream("empty") or [b"none"]) == b""
 
 
-def test_no_object_is_no_error(streaming: StreamingStore) -> None:
+def test_no_object_is_no_error(streaming: ObjectStore) -> None:
     """None says that it is not there."""
     assert streaming.stream("none") is None
 

@@ -164,7 +164,7 @@ class Materialised(World):
             more = TRANSACTION if _SCRIPTS in commit.transactions else REMOVES if commit.removes else ""
             return Entry(OURS, self.claims[epoch - 1].attempt, epoch, more=more)
         if commit.removes:
-            removed = commit.removes[0]["path"]
+            removed = commit.removes[0]
             return Entry(REWRITE, slot=next(entry for entry in range(version) if removed in _added(self, entry)))
         return Entry(FOREIGN)
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from safewriter.objects.location import Location
-    from safewriter.objects.store import StoredObject, StreamingStore
+    from safewriter.objects.store import ObjectStore, StoredObject
     from safewriter.snapshots.format.manifest import Shard
 
-    OpenStore = Callable[[Location], StreamingStore]
+    OpenStore = Callable[[Location], ObjectStore]
 
 __all__ = ["Source", "is_other_database", "url_of"]
 

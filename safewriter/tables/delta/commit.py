@@ -6,16 +6,42 @@ Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 from __future__ import annotations
 
 import json
+import re
+import threading
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from safewriter.parsing import parsed
+from safewriter.parsing import parsed, space_bytes, whole
 
-__all__ = ["FENCE", "REVERT", "Commit", "Signature"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["FENCE", "HELD_MAX_BYTES", "LINE_MAX_BYTES", "REVERT", "Added", "Commit", "Signature"]
 
 FENCE: Final = "SAFEWRITER FENCE"
 REVERT: Final = "SAFEWRITER REVERT"
+HELD_MAX_BYTES: Final = 64 << 20
+"""What the versions that a settler holds of one table take at most: about 100,000 files that were added, or 200,000
+that were removed.
+"""
+LINE_MAX_BYTES: Final = 8 << 20
+"""Of a line: that of a schema with thousands of columns is the longest."""
+_SPACE_MAX_BYTES: Final = 64 << 20
+"""What the values of one line take at most while it is parsed."""
+_SMALL_BYTES: Final = 64 << 10
+_ONE_LARGE_LINE: Final = threading.Lock()
+"""A sweep settles several tables at once; their large lines are parsed one after the other."""
+_EACH_BYTES: Final = 240
+"""What Python takes for an action besides the characters of its texts."""
+_SHOWN_MAX: Final = 100
+_DIGITS: Final = re.compile(r"[0-9]{1,18}")
+_INFO: Final = ("operation", "userMetadata", "isBlindAppend")
+_TIMES: Final = ("timestamp", "inCommitTimestamp")
+_FEATURES: Final = ("readerFeatures", "writerFeatures")
+_OF_A_REMOVAL: Final = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
+_NEEDED: Final = ("path", "partitionValues", "size")
+"""The protocol demands them of a removal with `extendedFileMetadata`, or of an added file."""
 
 # An operation that rewrites files counts the rows that it copied as output, too.
 _CHANGED: Final = {
@@ -42,43 +68,67 @@ class Signature:
         """Read a signature back; None for any other text."""
         try:
             found = parsed(str(text))["safewriter"]
-            return cls(found["key"], found["epoch"], found.get("reverts"))
+            key, epoch, reverts = found["key"], whole(found["epoch"]), found.get("reverts")
+            return cls(key, epoch, None if reverts is None else whole(reverts))
         except (ValueError, TypeError, KeyError):
             return None
 
 
 @dataclass(frozen=True, slots=True)
+class Added:
+    """A file that a commit has added. `about`: the fields that a removal of it repeats, as JSON, since most of them are
+    never looked at and a text takes a fraction of the memory.
+    """
+
+    path: str
+    changes_data: bool
+    is_whole: bool
+    """Whether it has what the protocol demands of it."""
+    size: int
+    about: str
+
+
+@dataclass(frozen=True, slots=True)
 class Commit:
-    """A version with its actions, each as in the file."""
+    """A version with what a settler needs of its actions: statistics of files, which fill most of a log, are left out.
+
+    The paths of `removes` and `cdc` are decoded. `held_bytes`: how much memory all of it takes, about.
+    """
 
     version: int
     info: dict[str, Any]
-    adds: tuple[dict[str, Any], ...]
-    removes: tuple[dict[str, Any], ...]
-    cdc: tuple[dict[str, Any], ...]
+    adds: tuple[Added, ...]
+    removes: tuple[str, ...]
+    cdc: tuple[str, ...]
+    removes_data: bool
     transactions: dict[str, int]
     metadata: dict[str, Any] | None
     protocol: dict[str, Any] | None
     domains: tuple[str, ...]
+    held_bytes: int
 
     @classmethod
-    def parse(cls, version: int, body: bytes) -> Commit:
-        """Parse the JSON lines of a commit; `ValueError` if they are not valid."""
-        actions: dict[str, list[dict[str, Any]]] = {}
-        for line in body.splitlines():
+    def parse(cls, version: int, body: bytes | Iterable[bytes], *, most_bytes: int = HELD_MAX_BYTES) -> Commit:
+        """Parse the JSON lines of a commit, as a whole or in blocks, one line after the other.
+
+        Raises `ValueError` if they are not valid, or if they would take more memory than `most_bytes`.
+        """
+        found = _Actions(most_bytes)
+        for line in _lines([body] if isinstance(body, bytes) else body):
             if line.strip():
-                for kind, action in parsed(line).items():
-                    actions.setdefault(kind, []).append(action)
+                found.take(line)
         return cls(
             version=version,
-            info=next(iter(actions.get("commitInfo", ())), {}),
-            adds=tuple(actions.get("add", ())),
-            removes=tuple(actions.get("remove", ())),
-            cdc=tuple(actions.get("cdc", ())),
-            transactions={txn["appId"]: int(txn["version"]) for txn in actions.get("txn", ())},
-            metadata=next(iter(actions.get("metaData", ())), None),
-            protocol=next(iter(actions.get("protocol", ())), None),
-            domains=tuple(domain["domain"] for domain in actions.get("domainMetadata", ())),
+            info=found.info or {},
+            adds=tuple(found.adds),
+            removes=tuple(found.removes),
+            cdc=tuple(found.cdc),
+            removes_data=found.removes_data,
+            transactions=found.transactions,
+            metadata=found.metadata,
+            protocol=found.protocol,
+            domains=tuple(found.domains),
+            held_bytes=found.held_bytes,
         )
 
     @property
@@ -95,12 +145,12 @@ class Commit:
     @property
     def paths(self) -> set[str]:
         """The keys, relative to the table, of all files that this version refers to."""
-        return {unquote(action["path"]) for action in (*self.adds, *self.removes, *self.cdc)}
+        return {*(unquote(added.path) for added in self.adds), *self.removes, *self.cdc}
 
     @property
     def changes_data(self) -> bool:
         """Whether it changes rows; a compaction only moves them."""
-        return any(action.get("dataChange", True) for action in (*self.adds, *self.removes))
+        return self.removes_data or any(added.changes_data for added in self.adds)
 
     @property
     def is_blind_append(self) -> bool:
@@ -125,8 +175,125 @@ class Commit:
     @property
     def bytes(self) -> int:
         """The size of all files added, in bytes."""
-        return sum(int(action.get("size", 0)) for action in self.adds)
+        return sum(added.size for added in self.adds)
+
+
+class _Actions:
+    """What the lines of one commit add up to."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self.held_bytes = 0
+        self.info: dict[str, Any] | None = None
+        self.adds: list[Added] = []
+        self.removes: list[str] = []
+        self.cdc: list[str] = []
+        self.removes_data = False
+        self.transactions: dict[str, int] = {}
+        self.metadata: dict[str, Any] | None = None
+        self.protocol: dict[str, Any] | None = None
+        self.domains: list[str] = []
+
+    def take(self, line: bytes) -> None:
+        if len(line) <= _SMALL_BYTES:
+            self._take(line)
+            return
+        if (space := space_bytes(line)) > _SPACE_MAX_BYTES:
+            raise ValueError(f"a line of {len(line):,} bytes would take {space:,} bytes of memory")
+        with _ONE_LARGE_LINE:
+            self._take(line)
+
+    def _take(self, line: bytes) -> None:
+        for kind, action in parsed(line).items():
+            if (take := self._TAKEN.get(kind)) is not None:
+                if not isinstance(action, dict):
+                    raise ValueError(f"its action {kind} is no object")
+                self._hold(_EACH_BYTES + take(self, action))
+
+    def _hold(self, size: int) -> None:
+        self.held_bytes += size
+        if self.held_bytes > self._most_bytes:
+            raise ValueError(f"what it says of its files takes more than {self._most_bytes:,} bytes of memory")
+
+    def _add(self, action: dict[str, Any]) -> int:
+        path, size = _text(action["path"]), action.get("size")
+        about = json.dumps({name: action[name] for name in _OF_A_REMOVAL if action.get(name) is not None})
+        is_whole = all(action.get(name) is not None for name in _NEEDED)
+        self.adds.append(
+            Added(path, bool(action.get("dataChange", True)), is_whole, 0 if size is None else whole(size), about)
+        )
+        return len(path) + len(about)
+
+    def _remove(self, action: dict[str, Any]) -> int:
+        self.removes.append(unquote(_text(action["path"])))
+        self.removes_data = self.removes_data or bool(action.get("dataChange", True))
+        return len(self.removes[-1])
+
+    def _cdc(self, action: dict[str, Any]) -> int:
+        self.cdc.append(unquote(_text(action["path"])))
+        return len(self.cdc[-1])
+
+    def _txn(self, action: dict[str, Any]) -> int:
+        self.transactions[_text(action["appId"])] = whole(action["version"])
+        return len(action["appId"])
+
+    def _info(self, action: dict[str, Any]) -> int:
+        if self.info is not None:
+            return 0
+        parts = {name: _flat(action.get(name)) for name in ("operationParameters", "operationMetrics")}
+        times = {name: whole(action[name]) for name in _TIMES if action.get(name) is not None}
+        self.info = {**_flat(action, _INFO), **times, **{name: part for name, part in parts.items() if name in action}}
+        return space_bytes(json.dumps(self.info))
+
+    def _metadata(self, action: dict[str, Any]) -> int:
+        if self.metadata is None:
+            self.metadata = {"configuration": _flat(action.get("configuration"))}
+        return space_bytes(json.dumps(self.metadata))
+
+    def _protocol(self, action: dict[str, Any]) -> int:
+        if self.protocol is None:
+            features = {name: [*map(_text, action[name])] for name in _FEATURES if action.get(name) is not None}
+            self.protocol = {**_flat(action, ("minReaderVersion", "minWriterVersion")), **features}
+        return space_bytes(json.dumps(self.protocol))
+
+    def _domain(self, action: dict[str, Any]) -> int:
+        self.domains.append(_text(action["domain"]))
+        return len(self.domains[-1])
+
+    _TAKEN: Final = {
+        "add": _add,
+        "remove": _remove,
+        "cdc": _cdc,
+        "txn": _txn,
+        "commitInfo": _info,
+        "metaData": _metadata,
+        "protocol": _protocol,
+        "domainMetadata": _domain,
+    }
+
+
+def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:
+    rest = b""
+    for block in blocks:
+        *lines, rest = (rest + block).split(b"\n")
+        yield from lines
+        if len(rest) > LINE_MAX_BYTES:
+            raise ValueError(f"a line has more than {LINE_MAX_BYTES:,} bytes")
+    yield rest
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{str(value)[:_SHOWN_MAX]!r} is no text")  # noqa: TRY004 - as for all that is no commit
+    return value
+
+
+def _flat(fields: object, names: Iterable[str] | None = None) -> dict[str, Any]:
+    """Return the fields, or those of these names, whose values are no lists or objects."""
+    found = fields if isinstance(fields, dict) else {}
+    wanted = found if names is None else names
+    return {name: found[name] for name in wanted if name in found and not isinstance(found[name], (dict, list))}
 
 
 def _whole(text: object) -> int | None:
-    return int(str(text)) if str(text).isdigit() else None
+    return int(str(text)) if _DIGITS.fullmatch(str(text)) else None

@@ -10,13 +10,13 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import Commit, Signature
+from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge
+from safewriter.parsing import parsed, whole
+from safewriter.tables.delta.commit import HELD_MAX_BYTES, Commit, Signature
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ListedObject, ObjectStore
@@ -26,6 +26,9 @@ __all__ = ["DeltaHistory"]
 
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _ENGINE: Final = "SoAL SafeWriter"
+_WHOLE_MAX_BYTES: Final = 1 << 20
+_COMMIT_MAX_BYTES: Final = 256 << 20
+_HINT_MAX_BYTES: Final = 64 << 10
 
 
 class DeltaHistory:
@@ -36,6 +39,7 @@ class DeltaHistory:
         self._clock = clock
         self._may_go_on = may_go_on
         self._known: dict[int, Commit] = {}  # a version never changes, and settling reads each several times
+        self._held_bytes = 0
 
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
@@ -78,11 +82,15 @@ class DeltaHistory:
 
     def _checkpoint(self) -> int:
         """Return the version of the last checkpoint, as Delta's hint has it; -1 if there is none that can be read."""
-        hint = self.store.get("_delta_log/_last_checkpoint")
         try:
-            return -1 if hint is None else int(parsed(hint.body)["version"])
+            hint = self.store.get("_delta_log/_last_checkpoint", max_bytes=_HINT_MAX_BYTES)
+        except TooLarge:
+            return -1
+        try:
+            version = -1 if hint is None else whole(parsed(hint.body)["version"])
         except (ValueError, TypeError, KeyError):
             return -1
+        return max(version, -1)
 
     def _after(self, before: int, listed: Mapping[int, ListedObject]) -> tuple[Commit, ...]:
         after = [version for version in listed if version > before]
@@ -118,17 +126,39 @@ class DeltaHistory:
         if version not in self._known:
             if not self._may_go_on():
                 raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
-            found = self.store.get(_key(version))
-            if found is None:
+            body = self._body(_key(version))
+            if body is None:
                 return None
-            self._known[version] = self._parsed(version, found.body)
+            found = self._parsed(version, body)
+            self._held_bytes += found.held_bytes
+            self._known[version] = found
         return self._known[version]
 
-    def _parsed(self, version: int, body: bytes) -> Commit:
+    def _body(self, key: str) -> bytes | Iterator[bytes] | None:
+        """Return a commit as a whole if it is small, as most are, or else in blocks."""
         try:
-            return Commit.parse(version, body)
+            found = self.store.get(key, max_bytes=_WHOLE_MAX_BYTES)
+        except TooLarge:
+            return None if (blocks := self.store.stream(key)) is None else self._bounded(key, blocks)
+        return None if found is None else found.body
+
+    def _bounded(self, key: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
+        size = 0
+        for block in blocks:
+            size += len(block)
+            if size > _COMMIT_MAX_BYTES:
+                raise TooLarge(self.store.uri(key), size, _COMMIT_MAX_BYTES)
+            if not self._may_go_on():
+                raise StoreError(f"{self.store.uri(key)}: out of time after {size:,} bytes of it")
+            yield block
+
+    def _parsed(self, version: int, body: bytes | Iterable[bytes]) -> Commit:
+        try:
+            return Commit.parse(version, body, most_bytes=HELD_MAX_BYTES - self._held_bytes)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise StoreError(f"{self.store.uri(_key(version))} is no commit: {error!r}") from error
+            raise StoreError(
+                f"{self.store.uri(_key(version))} is no commit that a settler can read: {error!r}"
+            ) from error
 
     # -- writing -----------------------------------------------------------------------------------------------------
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
+from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import REVERT, Commit, Signature
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from safewriter.deadline import Clock
     from safewriter.record.document import Checkpoint
+    from safewriter.tables.delta.commit import Added
     from safewriter.tables.delta.history import DeltaHistory
 
 __all__ = ["UNDOABLE_FEATURES", "find_live", "removals", "undo", "undo_obstacle"]
@@ -44,9 +46,6 @@ UNDOABLE_FEATURES: Final = frozenset(
 
 _SLOTS_MAX: Final = 10_000
 """As for a fence: the settler's time is the real bound."""
-_KEPT: Final = ("size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
-_NEEDED: Final = ("path", "partitionValues", "size")
-"""The protocol demands them of a removal with `extendedFileMetadata`, or of an added file."""
 _ROW_IDS: Final = "delta.rowTracking"
 """A domain that only grows: each commit with new rows moves it on."""
 _ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE"})
@@ -110,7 +109,7 @@ def undo_obstacle(document: Checkpoint, ours: Commit, since: Iterable[Commit]) -
 
 def removals(ours: Commit, now_ms: int) -> list[dict[str, Any]]:
     """Return a removal of each file that our commit has added, in the form that Delta itself gives it."""
-    return [_removal(add, now_ms) for add in ours.adds]
+    return [_removal(added, now_ms) for added in ours.adds]
 
 
 def _more_than_adds(document: Checkpoint, ours: Commit) -> str | None:
@@ -124,7 +123,7 @@ def _more_than_adds(document: Checkpoint, ours: Commit) -> str | None:
     if own := sorted(ours.transactions.keys() - {document.write_key}):
         # It would stay, and Delta would skip the retry's write for it.
         return f"{version} holds the script's own transaction {', '.join(own)}"
-    if any(not add.get("dataChange", True) or any(add.get(name) is None for name in _NEEDED) for add in ours.adds):
+    if any(not added.changes_data or not added.is_whole for added in ours.adds):
         return f"{version} holds files that are not new rows"
     return None
 
@@ -158,16 +157,17 @@ def _is_indifferent(later: Commit) -> bool:
     return later.signature is not None or not later.changes_data or later.is_blind_append
 
 
-def _removal(add: dict[str, Any], now_ms: int) -> dict[str, Any]:
+def _removal(added: Added, now_ms: int) -> dict[str, Any]:
+    about = parsed(added.about)
     # Delta names the partition columns of a removed file without those whose value is NULL.
-    partition = {name: value for name, value in add["partitionValues"].items() if value is not None}
+    partition = {name: value for name, value in about.pop("partitionValues").items() if value is not None}
     return {
         "remove": {
-            "path": add["path"],
+            "path": added.path,
             "deletionTimestamp": now_ms,
             "dataChange": True,
             "extendedFileMetadata": True,
             "partitionValues": partition,
-            **{name: add[name] for name in _KEPT if add.get(name) is not None},
+            **about,
         }
     }

@@ -8,7 +8,7 @@ read.
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from pyiceberg.avro.file import AvroFile
 from pyiceberg.manifest import (
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
 
 __all__ = ["names_any"]
+
+_FILE_MAX_BYTES: Final = 64 << 20
+"""Of a list of manifests, or of a manifest, which Iceberg ends at 8 MB."""
 
 
 def names_any(
@@ -108,7 +111,7 @@ class _Bytes:
 
 def _opened(path: str, table_store: Callable[[str], ObjectStore]) -> InputFile:
     where = Location.parse(path)
-    found = table_store(f"s3://{where.bucket}").get(where.key)
+    found = table_store(f"s3://{where.bucket}").get(where.key, max_bytes=_FILE_MAX_BYTES)
     if found is None:
         raise ValueError(f"{path} is not there, or cannot be read")
     return cast("InputFile", _Bytes(found.body))

@@ -6,12 +6,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError
+from safewriter.parsing import space_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Fence", "Held", "data_folder", "head_of", "history_of", "properties", "references"]
+__all__ = [
+    "TEXT_MAX_BYTES",
+    "Fence",
+    "Held",
+    "check_space",
+    "data_folder",
+    "head_of",
+    "history_of",
+    "properties",
+    "references",
+]
 
+TEXT_MAX_BYTES: Final = 32 << 20
+_SPACE_MAX_BYTES: Final = 128 << 20
+"""What the metadata of one table takes in memory at most: that of about 20,000 snapshots."""
 _MAIN: Final = "main"
 
 
@@ -39,6 +54,15 @@ class Fence:
     def tag(self) -> dict[str, Any]:
         """The tag as it stands in metadata and in REST requests."""
         return {"snapshot-id": self.snapshot_id, "type": "tag", "max-ref-age-ms": self.max_ref_age_ms}
+
+
+def check_space(location: str, text: bytes) -> None:
+    """Raise `StoreError` for metadata that would take more memory than a settler has for one table."""
+    if len(text) > TEXT_MAX_BYTES or (space := space_bytes(text)) > _SPACE_MAX_BYTES:
+        needed = "" if len(text) > TEXT_MAX_BYTES else f", which take {space:,} bytes of memory"
+        raise StoreError(
+            f"the metadata {location} has {len(text):,} bytes{needed}: more than a settler reads; expire snapshots"
+        )
 
 
 def properties(metadata: Mapping[str, Any]) -> dict[str, str]:

@@ -7,6 +7,7 @@ does not know, and numbers that Python would write otherwise.
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import re
 import time
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.iceberg.metadata import Fence, Held, properties, references
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, Fence, Held, check_space, properties, references
 from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
@@ -46,11 +47,13 @@ class FilePointer(Pointer):
         if location is None:
             return None
         store, key = self._store(location)
-        found = store.get(key)
+        found = store.get(key, max_bytes=TEXT_MAX_BYTES)
         if found is None:
             raise StoreError(f"the metadata file {location} is not there, or cannot be read")
         is_gzip = found.body.startswith(_GZIP)
-        file = _parsed(location, (gzip.decompress(found.body) if is_gzip else found.body).decode(), is_gzip=is_gzip)
+        body = _unzipped(location, found.body) if is_gzip else found.body
+        check_space(location, body)
+        file = _parsed(location, body.decode(), is_gzip=is_gzip)
         return Held(file.metadata, file, location)
 
     def _commit(self, held: Held, fence: Fence) -> bool:
@@ -112,6 +115,14 @@ class _File:
             at = end
         more = (f",{_written(name)}:{_written(value)}" for name, value in fields.items() if name not in self.spans)
         return "".join((*pieces, *more, self.text[at:]))
+
+
+def _unzipped(location: str, body: bytes) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(body)) as file:
+        text = file.read(TEXT_MAX_BYTES + 1)
+    if len(text) > TEXT_MAX_BYTES:
+        raise StoreError(f"the metadata file {location} expands to more than {TEXT_MAX_BYTES:,} bytes")
+    return text
 
 
 def _written(value: object) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.iceberg.metadata import Fence, Held, head_of
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, Fence, Held, check_space, head_of
 from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ __all__ = ["RestPointer"]
 _TIMEOUT_S: Final = (5, 30)  # to connect, and to answer: for a commit the server sends several requests to S3
 _LOGIN: Final = (HTTPStatus.UNAUTHORIZED, 419)  # the latter is Iceberg's own, for a login that has expired
 _SHOWN_MAX: Final = 300
+_BLOCK: Final = 1 << 20
 
 
 class RestPointer(Pointer):
@@ -54,7 +55,7 @@ class RestPointer(Pointer):
         table = catalog._split_identifier_for_path(self.name.identifier)  # noqa: SLF001 - how this server writes names
         url = catalog.url("namespaces/{namespace}/tables/{table}", **table)
         session = catalog._session  # noqa: SLF001 - it is logged in
-        send = functools.partial(session.request, method, url, json=body, timeout=_TIMEOUT_S)
+        send = functools.partial(session.request, method, url, json=body, timeout=_TIMEOUT_S, stream=True)
         answer: Response = send()
         if answer.status_code in _LOGIN:
             catalog._refresh_token()  # noqa: SLF001 - as pyiceberg does with its own requests
@@ -66,4 +67,10 @@ class RestPointer(Pointer):
             # With a mark where it is cut, by which the handler knows that half of a secret may stand before it.
             said = answer.text if len(answer.text) <= _SHOWN_MAX else f"{answer.text[:_SHOWN_MAX]}…"
             raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {said}")
-        return dict(parsed(answer.content))
+        body = b""
+        for block in answer.iter_content(_BLOCK):
+            body += block
+            if len(body) > TEXT_MAX_BYTES:
+                raise StoreError(f"{self.name}: the catalog's answer has more than {TEXT_MAX_BYTES:,} bytes")
+        check_space(f"of {self.name}", body)
+        return dict(parsed(body))

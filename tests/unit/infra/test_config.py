@@ -10,6 +10,7 @@ from infra.config import Config
 from infra.config_error import ConfigError
 from infra.context import read_context
 from infra.places import BucketPrefix
+from infra.refusals import unknown_predecessors
 from scripts.reference.context import keys
 from tests.support.cloud import IMAGE
 
@@ -139,7 +140,7 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"conf": {"spark.x": "\u00e9" * 2000}}, "environment", "the largest is SOAL_CONF"),
         ({"conf": {"x": "y"}}, "conf", "begin with 'spark.'"),
         ({"conf": {"spark.x": "a\nb"}}, "conf", "control character"),
-        ({"conf": {"spark.jars": "x.jar"}}, "conf", "spark.jars may not be set"),
+        ({"conf": {"spark.jars": "x.jar"}}, "conf", "may not be set by a job"),
         ({"conf": {"spark.x": "${env.HOME}"}}, "conf", "variables of the function"),
         ({"conf": {"spark.x": "env:HOME"}}, "conf", "variables of the function"),
         ({"secrets": {"spark.master": SECRET}}, "secrets", "spark.master may not be set"),
@@ -152,6 +153,43 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"queue": "true", "queue_age_alarm_minutes": "90"}, "queue_age_alarm_minutes", "returns after 90 minutes"),
         ({"conf_allow": "hadoop.x"}, "conf_allow", "must match"),
         ({"turns": {"t": {"A": {}}}}, "turns", "t.A has no script"),
+        (
+            {
+                "network": "own",
+                "secrets": {"AB": SECRET, "CD": SECRET.replace("us-east-1", "eu-west-1")},
+            },
+            "secrets",
+            "of eu-west-1 and us-east-1, and network=own reaches",
+        ),
+        *(
+            ({"turns": {"t": {"A": {"script": "a.py", **keys}}}}, "turns", remedy)
+            for keys, remedy in (
+                ({"lease.seconds": "5"}, "not between 25 and 900"),
+                ({"foo": "x"}, "is not known"),
+                ({"backend": "s3://b"}, "SW_LOCKS is the lock service"),
+                ({"predecessor": "A"}, "is the job itself"),
+                ({"mode": "x"}, "not one of completed, strict"),
+                ({"script": "a"}, "does not name a Python script"),
+                ({"script": "pyspark.py"}, "would hide pyspark"),
+            )
+        ),
+        ({"turns": {"t t": {"A": {"script": "a.py"}}}}, "turns", "is not a name"),
+        ({"turns": {"t": {"A/B": {"script": "a.py"}}}}, "turns", "is not a name"),
+        ({"turns": {"t": {f"J{one}": {"script": "a.py"} for one in range(51)}}}, "turns", "50 at most"),
+        (
+            {
+                "turns": {"t": {"A": {"script": "a.py"}, "B": {"script": "a.py"}}},
+                "entry_point": "a.py",
+                "schedule": "rate(1 day)",
+            },
+            "turns",
+            "a.py is A at t and B at t, and events of triggers name no turn",
+        ),
+        ({"conf": {"spark.eventLog.dir": "file:///var/x"}}, "conf", "outside /tmp"),
+        ({"conf": {"spark.driver.memory": "lots"}}, "conf", "must be a size"),
+        ({"conf": {"spark.driver.memory": "20g"}}, "conf", "between 512m and 2496m of the function's 3008 MB"),
+        ({"conf": {"spark.driver.cores": "x"}}, "conf", "whole number"),
+        ({"conf": {"spark.a b": "y"}}, "conf", "not the name of a Spark setting"),
         ({"audit_log": "maybe"}, "audit_log", "boolean"),
         ({"jit": "C1"}, "jit", "'auto', 'c1' or 'full'"),
         ({"glue_databases": "*"}, "glue_databases", "no name of a Glue database"),
@@ -231,9 +269,20 @@ def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key:
         ("conf", "spark.sql.catalog.lake.jdbc.password", "sesame"),
         ("conf", "spark.sql.catalog.lake.uri", "jdbc:postgresql://db/lake?password=sesame"),
         ("conf", "spark.hadoop.fs.s3a.bucket.other.secret.key", "sesame"),
+        ("conf", "spark.sql.catalog.lake.header.X-Auth", "sesame"),
+        ("conf", "spark.sql.catalog.lake.jdbc.pass", "sesame"),
+        ("conf", "spark.sql.catalog.lake.s3.sse.key", "open-sesame"),
+        ("conf", "spark.sql.catalog.lake.uri", "jdbc:mysql://(host=h,password=sesame)/db"),
+        ("conf", "spark.hadoop.fs.s3a.encryption.key", "open-sesame"),
+        ("conf", "spark.hadoop.fs.azure.account.key.ACC.dfs.core.windows.net", "sesame"),
+        ("environment", "PYICEBERG_CATALOG__LAKE__AUTH", '{"basic":{"password":"sesame"}}'),
+        ("environment", "PYICEBERG_CATALOG__LAKE__HEADER__X_AUTH", "sesame"),
+        ("environment", "PYICEBERG_CATALOG__LAKE__URI", "postgresql://db/lake?sslpassword=sesame"),
+        ("environment", "API_TOKEN", "sesame"),
+        ("environment", "DATABASE_URL", "postgresql://soal:sesame@db/lake"),
     ],
 )
-def test_a_secret_of_a_catalog_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
+def test_a_secret_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
     """Context, template and function can be read by more people than the catalog; the remedy names the reference."""
     with pytest.raises(ConfigError) as caught:
         read_context({key: json.dumps({name: value})})
@@ -243,13 +292,15 @@ def test_a_secret_of_a_catalog_in_clear_is_refused_and_not_repeated(key: str, na
     assert "sesame" not in str(caught.value)
 
 
-def test_what_is_no_secret_of_a_catalog_is_a_variable() -> None:
+def test_what_is_no_secret_is_a_variable() -> None:
     """Addresses, users and ways to a token are no secrets."""
     variables = {
         "PGUSER": "soal",
         "PYICEBERG_CATALOG__LAKE__URI": "postgresql+psycopg2://soal@db:5432/lake",
         "PYICEBERG_CATALOG__LAKE__OAUTH2_SERVER_URI": "https://login.example.org/token",
         "PYICEBERG_CATALOG__LAKE__TOKEN_REFRESH_ENABLED": "true",
+        "PGPASSFILE": "/opt/pgpass",
+        "INPUT_KEY": "raw/2026/part-0.csv",
     }
 
     assert read_context({"environment": json.dumps(variables)}).environment == variables
@@ -309,3 +360,19 @@ def test_places_that_no_job_confuses_go_together(context: dict[str, object]) -> 
 def test_the_page_of_context_keys_explains_every_key() -> None:
     """It is made from the model: a key without a docstring is an error, and each key has one entry."""
     assert re.findall(r"^`(\w+)`$", keys(), re.MULTILINE) == list(Config.model_fields)
+
+
+def test_a_turn_behind_a_job_that_is_declared_elsewhere_is_no_error() -> None:
+    """Another stack or a cluster may take that turn at the same lock service; the app warns."""
+    config = read_context({"turns": {"t": {"A": {"script": "a.py", "predecessor": "Z"}}}})
+
+    assert unknown_predecessors(config) == ["t.A waits for Z"]
+
+
+def test_what_the_function_takes_is_taken() -> None:
+    """Settings in the forms of the documentation, with the heap and turns that a script names itself."""
+    turns = {"t": {"A": {"script": "a.py"}, "B": {"script": "jobs/b.py", "predecessor": "A", "lease.seconds": "60"}}}
+    config = read_context({"turns": turns, "conf": {"spark.driver.memory": "1500m"}, "entry_point": "a.py"})
+
+    assert config.turns == turns
+    assert unknown_predecessors(config) == []

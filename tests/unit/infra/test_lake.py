@@ -82,7 +82,12 @@ def test_the_sweeper_reads_and_writes_logs_and_metadata_but_never_rows(plain: Sy
     for action in ("DeleteObject", "AbortMultipartUpload"):
         assert access.may(f"s3:{action}", f"{TABLES}/t/part-0.parquet")
     for action in ("PutObject", "GetObject"):
-        assert not access.may(f"s3:{action}", f"{TABLES}/t/part-0.parquet")
+        for key in ("t", "ml_runs", "runs", "manifests", "run_id=1", "NOT_CURRENT"):
+            assert not access.may(f"s3:{action}", f"{TABLES}/{key}/part-0.parquet")
+        assert not access.may(f"s3:{action}", f"{TABLES}/t/rows_CURRENT")
+        for key in ("_CURRENT", "snap/_CURRENT", "snap/runs/2026_run_id=1_2/run.yaml"):
+            assert access.may(f"s3:{action}", f"{TABLES}/{key}")
+    assert access.may("s3:GetObject", f"{TABLES}/snap/manifests/2026_run_id=1/manifest")
 
 
 def test_keys_of_the_data_can_be_used(plain: Synthesised, full: Synthesised) -> None:

@@ -5,6 +5,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from infra.context import read_context
+from infra.network import _out_of_reach
+from tests.unit.infra.conftest import FULL
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -159,3 +163,14 @@ def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
     }
     assert not [each["Type"] for each in resources if each["Type"].startswith("AWS::EC2::")]
     assert "missing" not in json.loads((tmp_path / "manifest.json").read_text())
+
+
+def test_what_the_own_network_does_not_reach_is_told(full: Synthesised, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog's server, and secrets of a region that is not the stack's: synthesis warns, and may know no region."""
+    assert "do not reach PYICEBERG_CATALOG__LAKE__URI;" in full.warnings
+    config = read_context(FULL)
+
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "us-east-1")
+    assert _out_of_reach(config) == ["PYICEBERG_CATALOG__LAKE__URI"]
+    monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-west-1")
+    assert _out_of_reach(config)[1:] == ["secrets of us-east-1"]

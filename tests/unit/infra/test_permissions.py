@@ -26,6 +26,8 @@ NEEDED_ELSEWHERE = {
     (SWEEPER, "s3:PutObject", "/tables/_delta_log/*"): "as above",
     (SWEEPER, "s3:GetObject", "/tables/metadata/*"): "an Iceberg table that is the named place itself",
     (SWEEPER, "s3:PutObject", "/tables/metadata/*"): "as above",
+    (SWEEPER, "s3:GetObject", "/tables/_CURRENT"): "a snapshot whose prefix is the named place itself",
+    (SWEEPER, "s3:PutObject", "/tables/_CURRENT"): "as above",
 }
 
 

@@ -23,7 +23,9 @@ KEPT = {
     rf"Sweeper/.*{BELOW}(checkpoints|open|leases|notes|audit)/\*\]": "as the job's",
     r"Runtime/Job/.*\[Resource::arn:<AWS::Partition>:s3:::my-scripts/spark/\*\]": "the event names the script",
     rf"Runtime/Job/.*{DATA}\*\]": "tables are made below the place that the owner has named for them",
-    rf"Sweeper/.*{DATA}(\*|(\*/)?(_delta_log|metadata)/\*|\*(_CURRENT|runs/\*|manifests/\*))\]": ("as the job's"),
+    rf"Sweeper/.*{DATA}(\*|(\*/)?(_delta_log|metadata)/\*|\*/_CURRENT|\*(runs|manifests)/\*_run_id=\*/[a-z.]+)\]": (
+        "as the job's"
+    ),
     r"Runtime/Job/.*\[Resource::arn:<AWS::Partition>:s3:::raw/(in|archive)/\*\]": "read-only data, named by the owner",
     r"(Runtime/Job|Sweeper)/.*\[Resource::arn:<AWS::Partition>:glue:.*:table/sales/\*\]": (
         "tables of a database that is named"

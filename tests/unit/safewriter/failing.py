@@ -143,6 +143,10 @@ class _Store:
     def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
         return self._network.call(Sent("get", key, mutates=False), lambda: self._inner.get(key, max_bytes=max_bytes))
 
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        blocks = self._network.call(Sent("get", key, mutates=False), lambda: tuple(self._inner.stream(key) or ()))
+        return iter(blocks) if blocks else None
+
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         sent = Sent("list", prefix, mutates=False)
         yield from self._network.call(sent, lambda: tuple(self._inner.list(prefix, start_after=start_after)))

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+from datetime import UTC, datetime
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from handler import observability
 from handler.functions import sweeper
-from handler.functions.sweeper import _problem, lambda_handler
+from handler.functions.sweeper import _count, _problem, _result, _tell, lambda_handler
 from handler.redaction.redact import Redactor
 from handler.secrets import Secrets, SecretUnavailableError
+from safewriter.deadline import Deadline
 from safewriter.settle.one_write import Action
-from safewriter.settle.sweeper import Look
+from safewriter.settle.sweeper import Look, Sweep, Sweeper
 from scripts.emulator.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
@@ -69,8 +72,33 @@ def test_what_needs_no_secret_is_swept_all_the_same(
 def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
     """Drivers of databases repeat the address that they could not connect to."""
     masked = Redactor().knowing_secrets(["pw#1"])
+    look = Look("key", Action.FAILED, None, "postgresql://u:open@h failed with pw#1")
 
-    found = _problem(Look("key", Action.FAILED, None, "postgresql://u:open@h failed with pw#1"), masked)
+    _tell(look, 0, masked)
 
-    assert found.reason == "postgresql://[redacted]@h failed with [redacted]"
+    assert _problem(look, masked).reason == "postgresql://[redacted]@h failed with [redacted]"
     assert "pw#1" not in capsys.readouterr().out
+
+
+def test_a_write_in_trouble_is_told_before_the_sweep_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sweep that dies of the next write has rung the alarms for this one; it is counted once."""
+    since = datetime.fromtimestamp(1, UTC)
+    look = Look("key", Action.FAILED, None, "why", since)
+
+    class Dying(Sweeper):
+        def sweep(self) -> Sweep:
+            self.seen(look)
+            raise MemoryError
+
+    monkeypatch.setattr(sweeper, "Sweeper", Dying)
+    with pytest.raises(MemoryError):
+        sweeper.handle({"SW_CHECKPOINT_BUCKET": "checkpoints"}, Deadline(60_000, 0, lambda: 0), lambda: 5_000)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
+
+    assert [(line["SweepFailed"], line["OldestOpenMs"]) for line in told] == [([1.0], [4_000.0])]
+    _count(_result(Sweep((look,)), 5_000, Redactor()))
+    observability.metrics.flush_metrics()
+    (last,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line)
+    assert (last["SweepFailed"], last["OldestOpenMs"]) == ([0.0], [4_000.0])

@@ -16,7 +16,7 @@ from safewriter.record.marker import Marker
 from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
 from safewriter.settle.recovery import Recovery
-from safewriter.settle.sweeper import Sweeper
+from safewriter.settle.sweeper import Look, Sweeper
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.settle.sweeps import forever, look, sweep
 from tests.unit.safewriter.world import World
@@ -123,3 +123,24 @@ def test_a_sweep_whose_leases_cannot_be_listed_is_a_sweep(caplog: pytest.LogCapt
     found = Sweeper(checkpoints, recovery, world.clock, forever, threads=1).sweep()
     assert found.count(Action.SETTLED) == 1
     assert "old leases stay" in caplog.text
+
+
+def test_a_table_with_a_hostile_log_stays_open_and_hides_no_other() -> None:
+    """Its commit would take hundreds of megabytes: it is counted as failed, nothing is written, the next is settled."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    world.lake.put(f"_delta_log/{world.log.head + 1:020}.json", b'{"commitInfo":{"x":[' + b"{}," * 1_000_000 + b"{}]}}")
+    other = dataclasses.replace(world.document, write_key="sw-other", status=Status.COMMITTED)
+    world.checkpoints.create(other.cleaned([other.owner], 0))
+    world.bucket.put(f"open/sw-other/{other.owner}", b"{}")
+    before = world.lake.contents()
+    told: list[Look] = []
+    recovery = world.recovery()
+
+    Sweeper(world.checkpoints, recovery, world.clock, forever, threads=1, seen=told.append).sweep()
+
+    assert {one.write_key: one.action for one in told} == {world.key: Action.FAILED, "sw-other": Action.NONE}
+    assert "bytes of memory" in str(next(one.problem for one in told if one.write_key == world.key))
+    assert world.document.status is Status.IN_PROGRESS
+    assert world.lake.contents() == before

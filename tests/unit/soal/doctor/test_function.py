@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import boto3
 import pytest
+from botocore.parsers import ResponseParserError
 from moto import mock_aws
 
 from safewriter.objects import Location
@@ -328,3 +329,44 @@ def test_tables_that_are_not_known_are_told() -> None:
     found = seen(tables=())
     assert (found["tables"].status, "--table" in found["tables"].remedy) == ("warn", True)
     assert "tables" not in seen()
+
+
+class Odd:
+    """A client of each service that answers every request alike, but for those that are named."""
+
+    def __init__(self, answer: object, **others: object) -> None:
+        self._answer, self._others = answer, others
+
+    def __getattr__(self, operation: str) -> Any:
+        answer = self._others.get(operation, self._answer)
+
+        def asked(*_: object, **__: object) -> object:
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return asked
+
+
+@pytest.mark.parametrize("answer", [{}, [], [1], None, "text", 5, ResponseParserError("no XML")])
+def test_an_answer_that_aws_does_not_document_is_a_finding(answer: object) -> None:
+    """About the caller, about the function, or about anything else: what is not known is said, and does not end it."""
+    who = {"Arn": "arn:aws:iam::123456789012:user/u"}
+    known = {"FunctionName": "f", "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:f"}
+    variables = {"Variables": {"SW_CHECKPOINT_BUCKET": "checkpoints"}}
+    whole = {"Configuration": {**known, "Environment": variables, "Role": 5}, "Code": {}}
+    for others in (
+        {},
+        {"get_caller_identity": who},
+        {
+            "get_caller_identity": who,
+            "list_aliases": {"Aliases": []},
+            "get_function": {"Configuration": {}, "Code": {}},
+        },
+        {"get_caller_identity": who, "list_aliases": {"Aliases": []}, "get_function": whole},
+    ):
+        client = Odd(answer, **others)
+        found = list(examine_function("f", lambda _, client=client: client))  # type: ignore[misc]
+        assert any(one.status != "ok" and "unknown: an answer" in one.detail for one in found)
+        if "get_function" not in others:
+            assert found[-1].status == "fail"

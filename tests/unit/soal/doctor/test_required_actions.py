@@ -31,7 +31,8 @@ def _place(resource: str, prefix: str | None) -> tuple[str, str]:
             return kind, folder
         return kind, f"{folder}/*.json" if prefix.endswith(".json") else f"{folder}/*/*"
     inner = re.search(r"(?:^|/)(_delta_log|metadata|_CURRENT|manifests|runs)(?:/|$)", key) if kind == "data" else None
-    return kind, inner[1] if inner else ""
+    whole = {"manifests": "manifests/*_run_id=*/manifest", "runs": "runs/*_run_id=*/run.yaml"}
+    return kind, whole.get(inner[1], inner[1]) if inner else ""
 
 
 @pytest.mark.parametrize(("needs", "role"), [(JOB, JOB_KEY), (SWEEPER, SWEEPER_KEY)])

@@ -42,3 +42,30 @@ def test_a_damaged_file_is_named(key: str, body: bytes) -> None:
     """Whatever the reader of its format makes of it."""
     with pytest.raises(UnreadableLogError, match=f"its {key} cannot be read"):
         list(actions_of(key, body))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"add":null}',
+        '{"add":[]}',
+        '{"add":{}}',
+        '{"add":{"path":5}}',
+        '{"remove":{"path":""}}',
+        '{"cdc":{"path":null}}',
+        '{"add":{"path":"a","deletionVector":[1]}}',
+        '{"add":{"path":"a","deletionVector":{"storageType":"u"}}}',
+        '{"protocol":{"minReaderVersion":"x"}}',
+        '{"protocol":{"minReaderVersion":9e999}}',
+        '{"protocol":{"readerFeatures":[1,"a"]}}',
+        '{"metaData":{"partitionColumns":5}}',
+        '{"sidecar":{}}',
+        '{"sidecar":{"path":"../../x"}}',
+        "[1]",
+        "null",
+    ],
+)
+def test_what_delta_does_not_write_makes_the_log_unreadable(line: str) -> None:
+    """No file is an orphan for a log that says something else; the problem names the file of the log."""
+    with pytest.raises(UnreadableLogError, match=r"its 0\.json cannot be read"):
+        list(actions_of("0.json", line.encode()))

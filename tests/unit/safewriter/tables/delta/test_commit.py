@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from safewriter.tables.delta.commit import FENCE, REVERT, Commit, Signature
+from safewriter.tables.delta.commit import FENCE, HELD_MAX_BYTES, LINE_MAX_BYTES, REVERT, Commit, Signature
 from tests.unit.safewriter.delta_log import File, append_actions, body_of, creation
 
 
@@ -56,7 +57,7 @@ def test_a_torn_body_is_an_error(body: bytes) -> None:
         Commit.parse(0, body)
 
 
-@given(st.text(min_size=1), st.integers(1), st.none() | st.integers(0))
+@given(st.text(min_size=1), st.integers(1, 2**63 - 1), st.none() | st.integers(0, 2**63 - 1))
 def test_a_mark_is_read_as_it_was_written(key: str, epoch: int, reverts: int | None) -> None:
     """The text that DESCRIBE HISTORY shows holds the whole signature."""
     signature = Signature(key, epoch, reverts)
@@ -119,3 +120,75 @@ def test_an_append_is_blind_if_it_says_so_or_can_be_nothing_else(
     found = Commit.parse(0, body_of([{"commitInfo": info}, *([{"remove": {"path": "a"}}] * removes)]))
 
     assert found.is_blind_append is blind
+
+
+def test_a_commit_is_read_in_blocks_wherever_they_are_cut() -> None:
+    """A large one comes line by line; what is read is the same."""
+    body = body_of([*creation(), *append_actions((File("a%20b"), File("c")), txn=("x", 3)), {"remove": {"path": "d"}}])
+    whole = Commit.parse(5, body)
+
+    for size in (1, 7, 100, len(body)):
+        assert Commit.parse(5, [body[at : at + size] for at in range(0, len(body), size)]) == whole
+
+
+def test_an_overwrite_of_20_000_files_takes_a_fraction_of_its_size() -> None:
+    """Statistics, which fill most of a log, are not held, nor what nobody asks of a removed file."""
+    stats = json.dumps({"minValues": {f"column_{number}": number for number in range(50)}})
+    added = [File(f"part-{number:05}-{'0' * 36}").add(stats=stats) for number in range(20_000)]
+    removed = [{"remove": {"path": f"part-{number:05}-{'1' * 36}", "tags": {"x": "y"}}} for number in range(20_000)]
+    body = body_of([*added, *removed])
+    tracemalloc.start()
+    found = Commit.parse(1, body)
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert (len(found.adds), len(found.removes)) == (20_000, 20_000)
+    assert held <= found.held_bytes <= HELD_MAX_BYTES / 4
+    assert peak - len(body) < HELD_MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"commitInfo":{"x":[' + b"{}," * 1_000_000 + b"{}]}}\n",
+        b'{"add":{"path":"a"}}\n' * 300_000,
+        b"".join(b'{"txn":{"appId":"%d","version":1}}\n' % number for number in range(300_000)),
+        b" " * (LINE_MAX_BYTES + 1),
+    ],
+    ids=["one large line", "many files", "many transactions", "no end of a line"],
+)
+def test_a_commit_that_would_fill_the_memory_is_not_read(body: bytes) -> None:
+    """Whoever writes to a table does not end the settlers of all others."""
+    tracemalloc.start()
+    with pytest.raises(ValueError, match=r"bytes of memory|more than"):
+        Commit.parse(1, [body])
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak - 3 * len(body) < HELD_MAX_BYTES
+
+
+@pytest.mark.parametrize(
+    "action",
+    [
+        {"txn": {"appId": "x", "version": float("inf")}},
+        {"txn": {"appId": 5, "version": 1}},
+        {"add": {}},
+        {"add": None},
+        {"add": {"path": "a", "size": float("inf")}},
+        {"remove": {"path": 5}},
+        {"commitInfo": {"inCommitTimestamp": float("inf")}},
+        {"commitInfo": []},
+        {"protocol": {"writerFeatures": [1]}},
+        {"domainMetadata": {}},
+    ],
+)
+def test_what_delta_does_not_write_is_no_commit(action: dict[str, Any]) -> None:
+    """A number that is none, a path that is no text: nothing is concluded from the version."""
+    with pytest.raises((ValueError, KeyError)):
+        Commit.parse(1, body_of([action]))
+
+
+def test_what_an_operation_counts_may_be_no_number() -> None:
+    """Digits of other scripts are none that Python reads."""
+    assert Commit.parse(1, body_of([{"commitInfo": {"operationMetrics": {"numOutputRows": "\u00b2"}}}])).rows is None

@@ -182,7 +182,22 @@ def test_reading_ends_with_the_time() -> None:
 
 @pytest.mark.parametrize(
     ("hint", "begins"),
-    [(b'{"version": 7}', [7]), (b'{"version": 9}', [9, None]), (b"no json", [None]), (None, [None])],
+    [
+        (b'{"version": 7}', [7]),
+        (b'{"version": 9}', [9, None]),
+        (None, [None]),
+        *(
+            (damaged, [None])
+            for damaged in (
+                b"no json",
+                b'{"version": 9e999}',
+                b'{"version": NaN}',
+                b'{"version": -5}',
+                b'{"version": "7"}',
+                b'{"version": 7, "x": "' + b"x" * (1 << 20) + b'"}',
+            )
+        ),
+    ],
 )
 def test_what_came_since_a_time_is_listed_from_the_last_checkpoint_on(
     hint: bytes | None, begins: list[int | None], monkeypatch: pytest.MonkeyPatch
@@ -234,3 +249,57 @@ def test_what_is_no_commit_decides_nothing(body: bytes) -> None:
 
     with pytest.raises(StoreError, match="is no commit"):
         DeltaHistory(store, lambda: 1).read(3)
+
+
+def test_a_large_commit_is_read_in_blocks_and_not_at_once() -> None:
+    """With its actions, which the verdict rests on, behind thousands of others."""
+    store = MemoryObjectStore()
+    many = [File(f"part-{number:05}").add(stats="x" * 1000) for number in range(2_000)]
+    store.put(key_of(0), body_of([*many, {"txn": {"appId": "sw-1", "version": 3}}]))
+    whole: list[int] = []
+
+    class Noting(MemoryObjectStore):
+        def get(self, key: str, *, max_bytes: int | None = None) -> Any:
+            assert max_bytes is not None
+            whole.append(max_bytes)
+            return super().get(key, max_bytes=max_bytes)
+
+        def stream(self, key: str) -> Any:
+            return store.stream(key)
+
+    noting = Noting()
+    noting._objects = store._objects
+
+    (found,) = DeltaHistory(noting, lambda: 1).since(attempt(version_before=-1))
+
+    assert (len(found.paths), found.transactions) == (2_000, {"sw-1": 3})
+    assert max(whole) < len(store._objects[key_of(0)][0])
+
+
+def test_all_versions_of_a_table_together_have_a_bound() -> None:
+    """A log of many large commits fills the memory no more than one does."""
+    store = MemoryObjectStore()
+    for version in range(3):
+        store.put(key_of(version), b'{"remove":{"path":"a"}}\n' * 150_000)
+
+    with pytest.raises(StoreError, match=r"takes more than .* bytes of memory"):
+        DeltaHistory(store, lambda: 1).since(attempt(version_before=-1))
+
+
+def test_reading_of_one_large_commit_ends_with_the_time() -> None:
+    """A look at the clock comes before each of its blocks."""
+    store, looks = MemoryObjectStore(), iter([True, True, False])
+    store.put(key_of(0), b'{"remove":{"path":"a"}}\n' * 100_000)
+
+    with pytest.raises(StoreError, match="out of time after"):
+        DeltaHistory(store, lambda: 1, may_go_on=lambda: next(looks)).since(attempt(version_before=-1))
+
+
+def test_a_commit_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is concluded from it, and the settlers of other tables have the time."""
+    monkeypatch.setattr("safewriter.tables.delta.history._COMMIT_MAX_BYTES", 2 << 20)
+    store = MemoryObjectStore()
+    store.put(key_of(0), b"\n" * (3 << 20))
+
+    with pytest.raises(StoreError, match="more than the 2,097,152 that such an object may have"):
+        DeltaHistory(store, lambda: 1).since(attempt(version_before=-1))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -11,8 +12,8 @@ from hypothesis import strategies as st
 
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.tables.iceberg.metadata import Fence
-from safewriter.tables.iceberg.metadata_file import FilePointer
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, Fence
+from safewriter.tables.iceberg.metadata_file import FilePointer, _unzipped
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator.memory_store import MemoryObjectStore
 
@@ -190,3 +191,33 @@ def test_any_object_is_changed_in_those_fields_only(
     assert held is not None
     changed = held.version._changed(changes)
     assert list(json.loads(changed).items()) == list({**fields, **changes}.items())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"snapshots":[' + b"{}," * 2_000_000 + b"{}]}",
+        b'{"x":"' + b"x" * TEXT_MAX_BYTES + b'"}',
+        gzip.compress(b'{"x":"' + b"x" * TEXT_MAX_BYTES + b'"}'),
+    ],
+    ids=["values", "bytes", "zipped"],
+)
+def test_a_file_that_would_fill_the_memory_is_not_read(body: bytes) -> None:
+    """Whoever writes to a table does not end the settlers of all others; the error says what to do."""
+    lake = MemoryObjectStore()
+    lake.put(Location.parse(OLD).key, body)
+
+    with pytest.raises(StoreError, match=r"expire snapshots|more than"):
+        one_file(lake).read()
+
+
+def test_a_zipped_file_is_expanded_no_further_than_it_is_read() -> None:
+    """A small one may be made to fill the memory."""
+    body = gzip.compress(b"x" * (8 * TEXT_MAX_BYTES), 1)
+    tracemalloc.start()
+    with pytest.raises(StoreError, match="expands to more than"):
+        _unzipped(OLD, body)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 4 * TEXT_MAX_BYTES

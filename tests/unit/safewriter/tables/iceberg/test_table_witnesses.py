@@ -94,9 +94,9 @@ def test_without_a_commit_since_the_claim_no_manifest_is_read(bench: Bench, monk
     read: list[str] = []
     get = bench.lake.get
 
-    def noted(key: str) -> Any:
+    def noted(key: str, **more: Any) -> Any:
         read.append(key)
-        return get(key)
+        return get(key, **more)
 
     monkeypatch.setattr(bench.lake, "get", noted)
     bench.table().remove_leftovers(rolled_back(held), held.document.attempts)
@@ -149,10 +149,10 @@ def test_a_store_that_shows_no_manifest_lets_no_file_be_deleted(
     before = own_files(bench, held)
     get = bench.lake.get
 
-    def fail(key: str) -> Any:
+    def fail(key: str, **more: Any) -> Any:
         if key.endswith(".avro"):
             raise StoreError("GET", denied=denied)
-        return get(key)
+        return get(key, **more)
 
     monkeypatch.setattr(bench.lake, "get", fail)
     if denied:

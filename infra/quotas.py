@@ -1,0 +1,77 @@
+"""The stack's policies against IAM's quotas, which a deployment would meet only when it makes them.
+
+https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final
+
+from infra.config_error import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from infra.config import Config
+
+__all__ = ["beyond_quotas"]
+
+_ATTACHED_MAX: Final = 10
+_CHARACTERS_MAX: Final = {"AWS::IAM::ManagedPolicy": 6144, "AWS::IAM::Policy": 10240, "AWS::EC2::VPCEndpoint": 20480}
+_REFERENCE: Final = "x" * 64
+"""As long as the longest name that CloudFormation makes for a function, a role or a bucket."""
+_LENGTHS: Final = {"AWS::Partition": 10, "AWS::Region": 14, "AWS::AccountId": 12}
+_ARN: Final = "x" * 140
+_NAMED: Final = ("data", "read_only_data", "glue_databases", "secrets")
+
+
+def beyond_quotas(template: Mapping[str, Any], config: Config) -> Iterator[ConfigError]:
+    """Find a role with more managed policies than IAM attaches, and a policy that is too long."""
+    resources = template["Resources"]
+    for name, role in resources.items():
+        if role["Type"] == "AWS::IAM::Role":
+            managed = [one for one in resources.values() if _is_of(one, name)]
+            if len(managed) > _ATTACHED_MAX:
+                yield _too_many(config, name, _ATTACHED_MAX / len(managed), f"{len(managed)} managed policies")
+    for name, resource in resources.items():
+        most = _CHARACTERS_MAX.get(resource["Type"])
+        size = 0 if most is None else _characters(resource["Properties"].get("PolicyDocument"))
+        if most is not None and size > most:
+            yield _too_many(config, name, most / size, f"a policy of about {size} characters, of {most}")
+
+
+def _too_many(config: Config, name: str, share: float, what: str) -> ConfigError:
+    key = max(_NAMED, key=lambda key: len(getattr(config, key)))
+    given = len(getattr(config, key))
+    return ConfigError(
+        key,
+        f"{given} of them",
+        f"they make {what} for {name}, more than IAM takes; about {int(given * share)} fit. Name whole buckets, or"
+        " prefixes that several have in common, or make a second stack",
+    )
+
+
+def _is_of(resource: Mapping[str, Any], role: str) -> bool:
+    return resource["Type"] == "AWS::IAM::ManagedPolicy" and {"Ref": role} in resource["Properties"].get("Roles", ())
+
+
+def _characters(document: object) -> int:
+    """Return the length that IAM counts, which is without blanks, with references as long as they can be."""
+    return len(re.sub(r"\s", "", json.dumps(_resolved(document), separators=(",", ":"))))
+
+
+def _resolved(value: object) -> object:
+    match value:
+        case {"Ref": name}:
+            return _REFERENCE[: _LENGTHS.get(str(name), len(_REFERENCE))]
+        case {"Fn::GetAtt": _}:
+            return _ARN
+        case {"Fn::Join": [str(between), list(parts)]}:
+            return between.join(str(_resolved(part)) for part in parts)
+        case dict():
+            return {key: _resolved(one) for key, one in value.items()}
+        case list():
+            return [_resolved(one) for one in value]
+    return value

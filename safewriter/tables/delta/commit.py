@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from safewriter.parsing import parsed, space_bytes, whole
+from safewriter.bounds import space_bytes, whole
+from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

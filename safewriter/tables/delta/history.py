@@ -10,8 +10,9 @@ import re
 import uuid
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import whole
 from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge
-from safewriter.parsing import parsed, whole
+from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import HELD_MAX_BYTES, Commit, Signature
 from safewriter.tables.table import RetentionGapError
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import space_bytes
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.parsing import space_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -17,7 +17,6 @@ from soal.target import local_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
 
@@ -106,18 +105,6 @@ def test_a_job_finds_the_packages_of_its_variant_and_no_others(soal: Soal, clien
     assert (full.json["state"], full.json["logTail"]) == ("SUCCESS", []), full
     other = soal("local", "invoke", script(client, "other", "import moto\n"), "--variant", "full", "--json").json
     assert "imports moto, which neither the image nor the job's pyFiles have" in other["stateDetails"]
-
-
-@pytest.mark.spark
-@pytest.mark.emulator
-def test_one_of_sparks_examples_runs_and_is_not_run_again(soal: Soal, tmp_path: Path) -> None:
-    """Its line says how it ended; the second call finds that line and starts nothing."""
-    call = ("local", "examples", str(tmp_path), "--select", "sort.py", "--json")
-    first = soal(*call)
-    assert first.code == 0, first
-    assert [(line["example"], line["state"]) for line in first.json] == [("sort.py", "SUCCESS")]
-    assert soal(*call).json == first.json
-    assert len((tmp_path / "examples.jsonl").read_text().splitlines()) == 1
 
 
 @pytest.mark.emulator

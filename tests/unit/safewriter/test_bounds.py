@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from safewriter.bounds import space_bytes, whole
+from safewriter.parsing import parsed
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        "{}",
+        "[]",
+        '{"a":1}',
+        '{"a":{"b":[]}}',
+        '"ab"',
+        '"\U0001f600"',
+        "1.5",
+        "123456789012345678901234567890",
+        "true",
+        '{"%d":"%d"}',
+        '"%040d"',
+    ],
+)
+def test_values_take_no_more_memory_than_their_text_tells(each: str) -> None:
+    """A settler refuses by it what would end its process, before anything is parsed."""
+    text = "[" + ",".join(each.replace("%d", str(n)).replace("%040d", f"{n:040}") for n in range(20_000)) + "]"
+    for body in (text, text.encode()):
+        tracemalloc.start()
+        value = parsed(body)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert len(value) == 20_000
+        # A body in bytes is decoded first, so that its text stands beside it.
+        assert peak <= space_bytes(body) + len(text) * 4
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63), 1.0, float("inf"), float("nan"), True, "1", None, []])
+def test_a_number_is_whole_and_has_64_bits_or_is_none(value: object) -> None:
+    """What Delta writes as a long is nothing else."""
+    with pytest.raises(ValueError, match="whole number"):
+        whole(value)
+    assert whole(2**63 - 1) == 2**63 - 1

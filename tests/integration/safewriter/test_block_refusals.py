@@ -85,8 +85,8 @@ def test_two_blocks_on_one_table_need_a_step(spark: SparkSession, lake: Lake) ->
     assert lake.rows() == 20
 
 
-def test_a_session_without_the_log_store_is_refused_with_the_two_lines(spark: SparkSession, lake: Lake) -> None:
+def test_a_session_without_the_log_store_is_refused_with_the_remedy(spark: SparkSession, lake: Lake) -> None:
     """The scheme s3n has no log store of ours here, and the guard does not believe that it has."""
-    with pytest.raises(safewriter.UnguardedSessionError, match=r"spark\.delta\.logStore\.s3n\.impl.*\n.*spark.jars"):
+    with pytest.raises(safewriter.UnguardedSessionError, match=r"s3n\.impl is not set.*configure_spark"):
         SafeWriter(spark, lake.table.replace("s3a://", "s3n://")).__enter__()
     assert lake.documents() == []

@@ -11,7 +11,6 @@ from safewriter.errors import UsageError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-
 __all__ = ["LOG_STORE", "configure_spark", "log_store_jar"]
 
 _NAME: Final = "soal-logstore.jar"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from dataclasses import dataclass
@@ -12,8 +11,7 @@ from typing import Final, Literal
 import typer
 
 from soal.clone import from_clone
-from soal.console.problem import EXIT_FAILED, Problem
-from soal.console.visible import VisibleFormatter, crash
+from soal.console.ending import run
 
 __all__ = ["COMMANDS", "Command", "app_of", "main"]
 
@@ -25,10 +23,9 @@ class Command:
     module: str
     name: str
     line: str
-    kind: Literal["command", "group", "group of a clone"] = "command"
+    kind: Literal["command", "group"] = "command"
 
 
-_CLONE: Final = "In a clone of the repository"
 COMMANDS: Final = (
     Command("soal.commands.doctor", "doctor", "Examine this machine, a function or a script."),
     Command("soal.commands.invoke", "invoke", "Run a job on a deployed function, and wait for its result."),
@@ -40,8 +37,8 @@ COMMANDS: Final = (
     Command("soal.commands.runs", "runs", "The state of runs and their writes.", "group"),
     Command("soal.commands.locks", "locks", "The locks of jobs that take turns.", "group"),
     Command("soal.commands.snapshot", "snapshot", "Snapshots: data frames as sharded key-value files.", "group"),
-    Command("scripts.local.command", "local", "An S3 and a Lambda function on this machine.", "group of a clone"),
-    Command("scripts.image.command", "image", "The function's image: built, proven, measured.", "group of a clone"),
+    Command("scripts.local.command", "local", "An S3 and a Lambda function on this machine.", "group"),
+    Command("scripts.image.command", "image", "The function's image: built, proven, measured.", "group"),
 )
 
 
@@ -55,15 +52,15 @@ def app_of(called: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for command in COMMANDS:
-        panel = _CLONE if command.kind == "group of a clone" else None
         if called is not None and called != command.name:
-            app.command(command.name, help=command.line, rich_help_panel=panel)(_uncalled)
+            app.command(command.name, help=command.line)(_uncalled)
             continue
-        module = import_module(command.module) if panel is None else from_clone(command.module, f"soal {command.name}")
+        is_of_clone = command.module.startswith("scripts.")
+        module = from_clone(command.module, f"soal {command.name}") if is_of_clone else import_module(command.module)
         if command.kind == "command":
             app.command(command.name)(getattr(module, command.name))
         else:
-            app.add_typer(module.app, name=command.name, rich_help_panel=panel)
+            app.add_typer(module.app, name=command.name)
     app.callback()(_soal)
     return app
 
@@ -78,17 +75,6 @@ def _uncalled() -> None:
 
 def main() -> None:
     """Run the command line and end the process."""
-    if logging.lastResort is not None:  # nobody else handles what libraries log
-        logging.lastResort.setFormatter(VisibleFormatter())
     # A shell that completes a line hands it over in variables.
     called = None if "_SOAL_COMPLETE" in os.environ else next((word for word in sys.argv[1:] if word[:1] != "-"), "")
-    try:
-        app_of(called)(prog_name="soal")
-    except Problem as problem:
-        from soal.console.output import Output
-
-        Output(as_json=False).problem(problem)
-        sys.exit(problem.exit_code)
-    except Exception as error:  # noqa: BLE001 - the end of the command
-        crash(error)
-        sys.exit(EXIT_FAILED)
+    run(lambda: app_of(called)(prog_name="soal"))

@@ -22,9 +22,9 @@ from scripts.doctor.programs import examine_programs
 from scripts.image.build import TAG
 from scripts.provision.checksums import compare, read_sums
 from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS
+from scripts.provision.place import ROOT
 from soal.doctor.finding import Finding, finding
 from soal.doctor.store import examine_store
-from soal.tree import FUNCTION as ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,11 +16,11 @@ from handler.spark.archive import archive_of, archive_options, why_unused
 from handler.spark.classpath import jars
 from scripts.provision.checksums import read_sums, sha256_of
 from scripts.provision.java import java_at
+from scripts.provision.place import ROOT
 from scripts.provision.report import SetupError
 from scripts.provision.rie import binary_name
 from soal.doctor.finding import Finding, finding
 from soal.home import pyspark_of
-from soal.tree import FUNCTION as ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from scripts.image.problems import require, with_docker
 from scripts.image.sbom import inventory
 from scripts.image.size import measure
 from scripts.image.size_view import size_view
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.home import Home
@@ -30,7 +30,6 @@ __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="The function's image: built, proven, measured.")
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _TESTS: Final = ("tests/image", "--ignore=tests/image/derived")
 Tag = Annotated[str | None, typer.Option(help="The image's name; default: soal, or soal-full.")]
 Base = Annotated[
@@ -54,7 +53,7 @@ def build(
     out = Output(as_json=False)
     name = tag or tag_of(variant)
     with with_docker(Home.of()) as found:
-        chosen = bases.choose_base(found, base, Place(_ROOT), out.remark)
+        chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
         build_image(found, Build(chosen, name, _certificates(ca), platform=platform, variant=variant))
     chosen_by = "" if variant == SLIM else f" --variant {variant}"
     out.remark(f"built {name} on {chosen}; prove it with: soal image test{chosen_by}")
@@ -75,7 +74,7 @@ def derive(
     if not (folder / "Dockerfile").is_file():
         raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
     with with_docker(Home.of()) as found:
-        chosen = bases.choose_base(found, base, Place(_ROOT), out.remark)
+        chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
         image = Build(chosen, tag_of(variant), _certificates(ca), variant=variant)
         derive_image(found, image, folder, tag)
     out.remark(f"built {tag} on {image.tag}; try it with: soal local invoke --docker --image {tag}")
@@ -100,7 +99,7 @@ def prove(context: typer.Context, tag: Tag = None, variant: ImageVariant = SLIM)
         require(found, name)
         command = [sys.executable, "-P", "-m", "pytest", "-m", "image", *(context.args or _TESTS)]
         environment = {**found.environment, "IMAGE_UNDER_TEST": name}
-        done = subprocess.run(command, cwd=_ROOT, env=environment, check=False)
+        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
     if done.returncode != 0:
         raise typer.Exit(EXIT_FAILED)
 

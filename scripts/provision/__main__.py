@@ -9,7 +9,6 @@ import os
 import sys
 import time
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from handler.spark.archive import archive_of
@@ -19,7 +18,7 @@ from scripts.provision.jars import LISTS, ensure_jars
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import ensure_logstore
 from scripts.provision.maven import find_maven
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 from scripts.provision.python_env import ensure_spark
 from scripts.provision.report import Found, SetupError, say
 from scripts.provision.rie import ensure_rie
@@ -50,7 +49,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         " set-up keeps it up to date",
     )
     asked = parser.parse_args(arguments)
-    place = Place(Path(__file__).resolve().parents[2])
+    place = Place(ROOT)
     began = time.monotonic()
     try:
         with _alone(place):

@@ -8,12 +8,15 @@ import tempfile
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["Place", "Stamp", "fingerprint"]
+__all__ = ["ROOT", "Place", "Stamp", "fingerprint"]
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+"""This clone of the repository."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 import sys
-from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scripts.image.trim import is_of, replaced
 from scripts.provision.checksums import read_sums, write_sums
 from scripts.provision.jars import LISTS
 from scripts.provision.java import ensure_java
 from scripts.provision.maven import find_maven
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 from scripts.provision.report import SetupError, say
 from scripts.provision.rie import extract_all
 from scripts.provision.wheel import downloaded_wheel
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 __all__ = ["main", "shipped_twice"]
 
@@ -28,7 +30,7 @@ _FOLDERS: Final = {**LISTS, "derived": "image/derived"}
 
 def main(what: str) -> int:
     """Write the list that is called `what`; return the exit code."""
-    place = Place(Path(__file__).resolve().parents[2])
+    place = Place(ROOT)
     try:
         path, count = _rie(place) if what == "rie" else _jars(place, what)
     except SetupError as error:

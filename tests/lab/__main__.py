@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Final
 
 import typer
 
-from soal.console.output import Output
-from soal.console.problem import EXIT_FAILED, Problem
-from soal.console.visible import crash
+from soal.console.ending import run
 from tests.lab.commands import bench, experiment, faults
 from tests.lab.commands.bench_all import everything, figure
 from tests.lab.commands.examples import examples
@@ -34,14 +31,7 @@ app.command()(examples)
 
 def main() -> None:
     """Run the command line and end the process."""
-    try:
-        app(prog_name="scripts/lab")
-    except Problem as problem:
-        Output(as_json=False).problem(problem)
-        sys.exit(problem.exit_code)
-    except Exception as error:  # noqa: BLE001 - the end of the command
-        crash(error)
-        sys.exit(EXIT_FAILED)
+    run(lambda: app(prog_name="scripts/lab"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 __all__ = ["play"]
 
-_PAUSE_S: Final = 3
+_PAUSE_S: Final = 5
 _TIMEOUT_S: Final = 32
 _ATTEMPTS_MIN: Final = 3
 

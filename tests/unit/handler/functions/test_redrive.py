@@ -84,4 +84,4 @@ def test_what_lambda_never_takes_is_set_aside(code: str, monkeypatch: pytest.Mon
 def test_a_wrong_setting_is_named() -> None:
     """Without a bound nothing is invoked."""
     with pytest.raises(InputError, match="SOAL_REDRIVE_ATTEMPTS"):
-        redrive(environment(SOAL_REDRIVE_ATTEMPTS="0"))
+        tuple(redrive(environment(SOAL_REDRIVE_ATTEMPTS="0")))

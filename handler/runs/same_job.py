@@ -34,8 +34,8 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job) -> None:
         raise InputError(
             field,
             f"{job.run_key!r} has, or may have, committed writes of attempt {before.attempt}, whose event had other"
-            " Spark settings (conf, sparkSubmitParameters): its steps may mean other rows by the same names. Give it the"
-            " settings that it had, or a token of its own; memory and the number of partitions may change",
+            " Spark settings (conf, sparkSubmitParameters): its steps may mean other rows by the same names. Give it"
+            " the settings that it had, or a token of its own; memory and the number of partitions may change",
         )
     if has_nothing or job.accept_changed_script or None in (before.code, now.code) or before.code == now.code:
         return

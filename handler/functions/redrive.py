@@ -62,7 +62,7 @@ def redrive(environment: Mapping[str, str]) -> Iterator[Redriven]:
 
     Raises `InputError` for a wrong setting, and boto3's errors if the queue does not answer.
     """
-    settings = validated(_Settings, dict(environment))
+    settings = validated(_Settings, dict(environment), depth=0)
     lambda_: Any = boto3.client("lambda", config=_CONFIG)
 
     def send(event: object) -> str:

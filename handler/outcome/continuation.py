@@ -69,9 +69,8 @@ def unwrapped(event: object) -> tuple[object, Continuation | None]:
     """Return the event that a run began with, and which continuation of it this is; None for a first invocation."""
     if not isinstance(event, dict) or set(event) != {_FIELD}:
         return event, None
-    found = validated(
-        _Document, event[_FIELD], prefix=_FIELD, depth=1
-    )  # the event in it may be a service's, of any size
+    # The event in it may be a service's, of any size.
+    found = validated(_Document, event[_FIELD], prefix=_FIELD, depth=1)
     if isinstance(found.event, dict) and set(found.event) == {_FIELD}:
         raise InputError(_FIELD, "holds another continuation; its event is the first one's")
     return found.event, Continuation(found.count, found.token, found.event)

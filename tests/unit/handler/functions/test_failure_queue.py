@@ -574,3 +574,16 @@ def test_an_event_that_nobody_says_where_it_is_from_is_not_redriven() -> None:
     (first, second) = queues.passing("failures", 100, "parked")
     assert (first.what, second.what, queues.sent) == ("parked", "sent", [SCHEDULE])
     assert "soal runs list" in str(first.reason)
+
+
+def test_by_hand_an_error_of_the_queue_leaves_the_table_of_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else nobody knows which runs have begun again."""
+
+    def passing(*_: object, **__: object) -> Iterator[Redriven]:
+        yield Redriven("m-1", "sent", None, 1, "request")
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteMessage")
+
+    monkeypatch.setattr("soal.commands.redrive.redrive_queue", passing)
+    told = CliRunner().invoke(app, ["redrive", "--queue-url", "http://127.0.0.1:1/q", "--function", "f", "--json"])
+    assert [one["message_id"] for one in json.loads(told.stdout)] == ["m-1"]
+    assert "DeleteMessage" in str(told.exception)

@@ -21,6 +21,10 @@ _READ_MAX: Final = 4096
 _HALVES_MAX: Final = 1024
 """A cut secret may have lost the end that shows its form; this many characters are masked without an end."""
 _MESSAGE_MAX: Final = 1000
+_ENTRIES_MAX: Final = 1000
+"""Of one list or object; no field allows more."""
+_DEPTH: Final = 4
+"""The document, `jobDriver`, `sparkSubmit`, and the lists in it."""
 
 # pydantic's error types, as what to do. `{…}` are pydantic's own context values.
 _REMEDIES: Final[dict[str, str]] = {
@@ -63,12 +67,28 @@ def _one_line(text: str) -> str:
     return shown if len(text) <= _MESSAGE_MAX else f"{shown}…"
 
 
-def validated(model: type[_M], data: object, *, prefix: str = "") -> _M:
-    """Validate `data` as `model`; raise the first error as an `InputError` with its path below `prefix`."""
+def validated(model: type[_M], data: object, *, prefix: str = "", depth: int = _DEPTH) -> _M:
+    """Validate `data` as `model`; raise the first error as an `InputError` with its path below `prefix`.
+
+    `depth`: so many levels of lists and objects are the model's, and their sizes are checked before; what is deeper in
+    it is of any size.
+    """
+    _check_sizes(data, prefix, depth)
     try:
         return model.model_validate(data)
     except ValidationError as error:
         raise InputError(_path(prefix, error.errors(include_url=False)[0]["loc"]), problem_of(error)) from None
+
+
+def _check_sizes(data: object, path: str, depth: int) -> None:
+    """Check the number of entries: pydantic collects an error for each wrong one, and the first is all that is told."""
+    if depth == 0 or not isinstance(data, dict | list):
+        return
+    if (number := len(data)) > _ENTRIES_MAX:
+        raise InputError(path.lstrip(".") or "event", f"has {number} entries; {_ENTRIES_MAX} are allowed")
+    if isinstance(data, dict):
+        for name, value in data.items():
+            _check_sizes(value, f"{path}.{name}", depth - 1)
 
 
 def problem_of(error: ValidationError) -> str:

@@ -190,4 +190,4 @@ def read_settings(environment: Mapping[str, str]) -> HandlerSettings:
         guard = GuardSettings.from_environment(given)
     except SettingError as error:
         raise InputError(error.name, error.problem) from None
-    return validated(HandlerSettings, {**given, "guard": guard})
+    return validated(HandlerSettings, {**given, "guard": guard}, depth=0)  # a function has as many variables as it has

@@ -21,7 +21,7 @@ from handler.functions.failure_queue import NotTakenError, redrive_queue
 from handler.input_errors import validated
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
@@ -47,20 +47,22 @@ class _Settings(BaseModel):
 @observability.logger.inject_lambda_context(clear_state=True)
 def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
     """Go through the failure queue once; the event is ignored."""
-    done = redrive(os.environ)
-    counts = {what: sum(one.what == what for one in done) for what in ("sent", "parked", "failed")}
-    observability.metrics.add_metric("Redriven", MetricUnit.Count, counts["sent"])
-    for one in done:
-        observability.logger.info("%s: %s", one.what, one.reason or "invoked again", **asdict(one))
+    counts = dict.fromkeys(("sent", "parked", "failed"), 0)
+    try:
+        for one in redrive(os.environ):  # told one by one: a pass that ends early has told what it has sent
+            counts[one.what] += 1
+            observability.logger.info("%s: %s", one.what, one.reason or "invoked again", **asdict(one))
+    finally:
+        observability.metrics.add_metric("Redriven", MetricUnit.Count, counts["sent"])
     return counts
 
 
-def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
+def redrive(environment: Mapping[str, str]) -> Iterator[Redriven]:
     """Invoke with a hundred messages of the queue at most, and set aside those that no redrive can help.
 
     Raises `InputError` for a wrong setting, and boto3's errors if the queue does not answer.
     """
-    settings = validated(_Settings, dict(environment))
+    settings = validated(_Settings, dict(environment), depth=0)
     lambda_: Any = boto3.client("lambda", config=_CONFIG)
 
     def send(event: object) -> str:
@@ -74,13 +76,11 @@ def redrive(environment: Mapping[str, str]) -> tuple[Redriven, ...]:
             raise NotTakenError(str(error)) from error
         return str(answer["ResponseMetadata"]["RequestId"])
 
-    return tuple(
-        redrive_queue(
-            boto3.client("sqs", config=_CONFIG),
-            settings.queue,
-            send,
-            attempts_max=settings.attempts_max,
-            messages_max=_MESSAGES_MAX,
-            parked_url=settings.parked,
-        )
+    yield from redrive_queue(
+        boto3.client("sqs", config=_CONFIG),
+        settings.queue,
+        send,
+        attempts_max=settings.attempts_max,
+        messages_max=_MESSAGES_MAX,
+        parked_url=settings.parked,
     )

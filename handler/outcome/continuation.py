@@ -11,10 +11,11 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from handler.input_errors import InputError, validated
 from handler.outcome.state import State
+from handler.request.event_fields import Token
 from handler.settings import CONTINUE_MAX
 from safewriter.record.document import NO_CHANGE, Status
 
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
 __all__ = ["Continuation", "has_progressed", "is_progress", "next_invocation", "unwrapped"]
 
 _PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
-_TOKEN_MAX: Final = 64
-"""Characters of a run's key."""
 _FIELD: Final = "continuation"
 
 
@@ -44,19 +43,11 @@ class _Write(Protocol):
     def reason(self) -> str | None: ...
 
 
-def _run_key(token: str) -> str:
-    if not token.isprintable():
-        raise ValueError("holds a control character, which no run's key does")
-    if (size := len(token)) > _TOKEN_MAX:
-        raise ValueError(f"has {size} characters; no run's key has more than {_TOKEN_MAX}")
-    return token
-
-
 class _Document(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     count: Annotated[int, Field(ge=1, le=CONTINUE_MAX)]
-    token: Annotated[str, Field(min_length=1), AfterValidator(_run_key)]
+    token: Token
     event: Any
 
 
@@ -78,7 +69,8 @@ def unwrapped(event: object) -> tuple[object, Continuation | None]:
     """Return the event that a run began with, and which continuation of it this is; None for a first invocation."""
     if not isinstance(event, dict) or set(event) != {_FIELD}:
         return event, None
-    found = validated(_Document, event[_FIELD], prefix=_FIELD)
+    # The event in it may be a service's, of any size.
+    found = validated(_Document, event[_FIELD], prefix=_FIELD, depth=1)
     if isinstance(found.event, dict) and set(found.event) == {_FIELD}:
         raise InputError(_FIELD, "holds another continuation; its event is the first one's")
     return found.event, Continuation(found.count, found.token, found.event)

@@ -14,7 +14,7 @@ from handler.redaction.secret_forms import MASK
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from typing import BinaryIO
 
 __all__ = ["JobLog"]
@@ -34,6 +34,8 @@ _MASKING_MAX_S: Final = 30.0
 _WITHHELD: Final = "(withheld: the job's lines took too long to be searched for secrets)"
 _SERVICES: Final = "aws/"
 """The namespaces of AWS's own metrics."""
+_SOURCE: Final = "source"
+"""Each line of the log with the value `job` here is the job's own (`observability.log_job_line`)."""
 _JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
 _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 
@@ -41,8 +43,8 @@ _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 class JobLog:
     """Takes the bytes of a stream apart into lines.
 
-    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format whose
-    namespaces are the job's own: neither `namespace`, which is the handler's, nor one of AWS.
+    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format that has a
+    metric, and whose namespaces are the job's own: neither `namespace`, which is the handler's, nor one of AWS.
     After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
     metrics and the tail continue. After `masking_max_s` of `cpu` time, lines and metrics are withheld, too, and long
     lines of the tail.
@@ -161,22 +163,29 @@ class JobLog:
     def _emf(self, line: bytes) -> str | None:
         """Return a line as a metric without secrets; None if it is no metric, or none that the job may have.
 
-        It is written anew, so that CloudWatch reads what was checked here, also where a name stood twice.
+        It is written anew, so that CloudWatch reads what was checked here, also where a name stood twice. Whatever
+        else it says, as a line of the handler or of Lambda would, it says that it is the job's.
         """
         document = _metric(line)
-        if document is None or not self._may_have(document["_aws"].get("CloudWatchMetrics", [])):
+        if document is None or not self._may_have(document):
             return None
         if self._masking_left_s <= 0:
             return None
         with self._metered():
-            written = json.dumps(self._redactor.metric(document))
+            written = json.dumps({**self._redactor.metric(document), _SOURCE: "job"})
         return written if len(written) <= _EMF_LINE_MAX else None
 
-    def _may_have(self, directives: object) -> bool:
-        if not isinstance(directives, list):
+    def _may_have(self, document: Mapping[str, Any]) -> bool:
+        directives = document["_aws"].get("CloudWatchMetrics")
+        if not isinstance(directives, list) or not all(isinstance(one, dict) for one in directives):
             return False
-        names = [one.get("Namespace") if isinstance(one, dict) else None for one in directives]
-        return all(isinstance(name, str) and self._is_of_job(name.strip().casefold()) for name in names)
+        spaces = [one.get("Namespace") for one in directives]
+        named = [name for one in directives for name in _names(one)]
+        return (
+            all(isinstance(space, str) and self._is_of_job(space.strip().casefold()) for space in spaces)
+            and any(name in document for name in named)
+            and _SOURCE not in (*named, *(name for one in directives for name in _dimensions(one)))
+        )
 
     def _is_of_job(self, name: str) -> bool:
         return name != self._namespace.casefold() and not name.startswith(_SERVICES)
@@ -193,6 +202,18 @@ def _metric(line: bytes) -> dict[str, Any] | None:
     except ValueError:
         return None
     return document if isinstance(document, dict) and isinstance(document.get("_aws"), dict) else None
+
+
+def _names(directive: Mapping[str, Any]) -> list[str]:
+    """Return the names of the metrics that a directive declares."""
+    metrics = directive.get("Metrics")
+    names = [one.get("Name") for one in metrics if isinstance(one, dict)] if isinstance(metrics, list) else []
+    return [name for name in names if isinstance(name, str)]
+
+
+def _dimensions(directive: Mapping[str, Any]) -> list[object]:
+    sets = directive.get("Dimensions")
+    return [name for one in sets if isinstance(one, list) for name in one] if isinstance(sets, list) else []
 
 
 def _text(line: bytes) -> str:

@@ -75,7 +75,11 @@ def parse_event(event: object, settings: HandlerSettings) -> Request:
     if trigger is not None and trigger.document is not None and _is_document(trigger.document):
         request = _document(trigger.document, settings, trigger.document_path)
         return replace(request, event_key=trigger.run_key(settings.function_name))
-    _check_near_miss(event, settings)
+    if trigger is not None and trigger.document is not None:
+        _check_near_miss(trigger.document, trigger.document_path)
+    _check_near_miss(event, "")
+    if not event and settings.script is None:
+        raise InputError("entryPoint", "is missing; add it")
     return _triggered(trigger or Trigger(event, None), settings)
 
 
@@ -83,14 +87,12 @@ def _is_document(event: Mapping[str, Any]) -> bool:
     return not _DISTINCTIVE.isdisjoint(event)
 
 
-def _check_near_miss(event: Mapping[str, Any], settings: HandlerSettings) -> None:
+def _check_near_miss(event: Mapping[str, Any], path: str) -> None:
     """Refuse a job document whose only telling field is misspelt: it must not pass for another event."""
     for key in event:
         right = _FIELDS_BY_LOWER.get(key.lower().replace("_", "").replace("-", ""))
         if right is not None and right != key:
-            raise InputError(key, f"is not a known field; did you mean {right}?")
-    if not event and settings.script is None:
-        raise InputError("entryPoint", "is missing; add it")
+            raise InputError(_below(path, key), f"is not a known field; did you mean {right}?")
 
 
 def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) -> Request:

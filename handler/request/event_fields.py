@@ -13,7 +13,7 @@ from handler.module_names import NATIVE, check_file, stored_name
 from handler.settings import script_location
 from safewriter.objects import Location
 
-__all__ = ["LABEL", "PY_FILES_MAX", "Common", "FlatDocument", "NestedDocument", "py_file"]
+__all__ = ["LABEL", "PY_FILES_MAX", "Common", "FlatDocument", "NestedDocument", "Token", "py_file"]
 
 # One argument of execve has at most 128 KiB on Linux, all of them 2 MiB with the environment. They are passed twice.
 _ARGUMENT_MAX_BYTES: Final = 65_536
@@ -79,8 +79,9 @@ _TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterV
 _TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_label)]
 _Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]
 _Parameters = Annotated[str, StringConstraints(max_length=102_400)]
-# As in EMR Serverless, so that a job can move there.
-_Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
+# As in EMR Serverless, so that a job can move there. Each run's key has this form: a trigger's and a request's id, too.
+# That of a stream has not (`safewriter.identity.Run.of_stream`), so no event names one.
+Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
 
 
@@ -89,7 +90,7 @@ class Common(BaseModel):
 
     model_config = _STRICT
 
-    client_token: _Token | None = None
+    client_token: Token | None = None
     """The run key. The same token with the same job is a retry: it skips committed writes."""
     name: _Label | None = None
     """A name for people; the result shows it."""

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.input_errors import InputError
+from handler.spark_settings.tuning import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -43,7 +44,10 @@ class TriggerEvent:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job to run. `run_key` names the run; two attempts of one run have equal fingerprints."""
+    """A job to run. `run_key` names the run; two attempts of one run have equal fingerprints.
+
+    `settings`: the hash of the event's own settings, which two attempts with committed writes have in common.
+    """
 
     entry_point: Location
     arguments: tuple[str, ...]
@@ -54,6 +58,7 @@ class Job:
     name: str | None
     tags: Mapping[str, str]
     trigger_event: TriggerEvent | None
+    settings: str
     coordination: Configuration | None = None
     accept_changed_script: bool = False
     """The owner's word: another script may continue the run."""
@@ -68,6 +73,7 @@ class Job:
             arguments=request.arguments,
             conf={**settings.conf, **request.conf},
             py_files=request.py_files,
+            settings=digest_of(request.conf),
             run_key=request.client_token or request.event_key or request_id,
             client_token=request.client_token,
             name=request.name,
@@ -88,8 +94,9 @@ class Job:
     def fingerprint(self) -> str:
         """Hash of all that must not change under one run key: the script's place and the arguments given by the caller.
 
-        The script's content may change by the owner's word, so it is not in it: the run's record holds it. Nor is the
-        triggering event: a queue delivers the same message with another receive count.
+        The script's content, with that of the Python files, may change by the owner's word, and settings as long as
+        nothing is committed. So they are not in it: the run's record holds them, and writes are named without them.
+        Nor is the triggering event: a queue delivers the same message with another receive count.
         """
         parts = [str(self.entry_point), list(self.arguments)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

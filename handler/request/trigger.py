@@ -27,6 +27,8 @@ _TEXT_MAX_BYTES: Final = 3 * 1024
 # Within the limits of a clientToken, so that each run's key is one: 31 characters for people, a hyphen, 128 bits.
 _READABLE_MAX: Final = 31
 _DIGEST_LENGTH: Final = 32
+_BYTE_ORDER_MARK: Final = "\ufeff"
+"""Some editors begin a file with it; JSON does not, and a job behind it must not pass for another text."""
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9._]+")
 
 
@@ -95,8 +97,8 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
 def _sqs(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     key = f"sqs:{_text(record, 'messageId', 'Records[0].messageId')}"
     try:
-        body = parsed(record.get("body", ""))
-    except (TypeError, ValueError):
+        body = parsed(record.get("body", "").removeprefix(_BYTE_ORDER_MARK))
+    except (AttributeError, TypeError, ValueError):
         body = None
     return Trigger(event, key, body if isinstance(body, dict) and not is_too_deep(body) else None, "Records[0].body")
 

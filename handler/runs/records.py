@@ -102,6 +102,7 @@ class Runs:
             result_uri=self.store.uri(result_key(run_id)),
             execution=execution,
             code=code,
+            settings=job.settings,
             may_hold_writes=False,
         )
         key = _record_key(job.run_key)

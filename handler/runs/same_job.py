@@ -1,4 +1,6 @@
-"""Whether an attempt may continue a run: it is the same job, and has the same code or the owner's word."""
+"""Whether an attempt may continue a run: it is the same job, with the same settings, and the same code or the owner's
+word.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ _HASH_SHOWN: Final = 12
 
 def check_same_job(before: RunRecord, now: RunRecord, job: Job) -> None:
     """Raise `InputError` unless this attempt may continue the run: a step or a part is known by its name, and another
-    script may mean other rows by the same name.
+    script, or the same with another time zone or default catalog, may mean other rows by the same name.
     """
     field = "clientToken" if job.client_token is not None else "event"
     if before.fingerprint != now.fingerprint:
@@ -28,6 +30,13 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job) -> None:
             " same job, and another job needs a token of its own",
         )
     has_nothing = not before.may_hold_writes and before.state != RUNNING
+    if not has_nothing and before.settings not in (None, now.settings):
+        raise InputError(
+            field,
+            f"{job.run_key!r} has, or may have, committed writes of attempt {before.attempt}, whose event had other"
+            " Spark settings (conf, sparkSubmitParameters): its steps may mean other rows by the same names. Give it"
+            " the settings that it had, or a token of its own; memory and the number of partitions may change",
+        )
     if has_nothing or job.accept_changed_script or None in (before.code, now.code) or before.code == now.code:
         return
     raise InputError(

@@ -53,8 +53,9 @@ def redrive(
         except Problem as problem:
             raise NotTakenError(str(problem)) from problem
 
+    done: list[Redriven] = []
     try:
-        done = tuple(
+        done.extend(  # one by one: what an error leaves is shown
             redrive_queue(
                 aws_client("sqs", endpoint_url),
                 queue_url,
@@ -64,6 +65,8 @@ def redrive(
             )
         )
     except (BotoCoreError, ClientError) as error:
+        if done:
+            out.show(redriven_view(done))
         raise Problem(
             f"queue {queue_url}: {error}",
             todo="name a queue that exists; sqs:ReceiveMessage, DeleteMessage and ChangeMessageVisibility are needed",

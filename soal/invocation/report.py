@@ -37,6 +37,9 @@ _TIMINGS: Final = (
 )
 
 
+_NUMBER_MAX: Final = 2**63
+
+
 @dataclass(frozen=True, slots=True)
 class Report:
     """The outcome of an invocation: the result document, or a problem in the words of Lambda or its emulator.
@@ -63,6 +66,8 @@ def report_of(answer: Answer, timeout_s: int | None) -> Report:
     error = answer.error
     try:
         payload = parsed(error.message) if error is not None and error.type == "JobFailed" else answer.payload
+        if not _has_small_numbers(payload):
+            raise ValueError("a number of the document has more than 64 bits")  # noqa: TRY301 - as another fault of it
         result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
     except (ValueError, ValidationError):
         result = None
@@ -70,6 +75,18 @@ def report_of(answer: Answer, timeout_s: int | None) -> Report:
         what = str(answer.payload)[:2000] if error is None else f"{error.type}: {error.message}"
         return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, answer.duration_ms)
     return Report(result, None, exit_status(result), answer.duration_ms)
+
+
+def _has_small_numbers(value: object) -> bool:
+    """Tell whether each number of a document can be shown: Python's own have no bound."""
+    rest = [value]
+    while rest:
+        one = rest.pop()
+        if isinstance(one, dict | list):
+            rest.extend(one.values() if isinstance(one, dict) else one)
+        elif isinstance(one, int) and not -_NUMBER_MAX <= one < _NUMBER_MAX:
+            return False
+    return True
 
 
 def conclude(out: Output, report: Report, *, todo: str) -> None:

@@ -10,7 +10,13 @@ from safewriter.parsing import parsed
 
 __all__ = ["Answer", "FunctionError", "answer_of"]
 
-_TIMED_OUT: Final = re.compile(r"Task timed out after \d+(\.\d+)? seconds")
+_TIMED_OUT: Final = re.compile(
+    r"(\d{4}-\d\d-\d\dT[\d:.]+Z [0-9a-f-]{36} |RequestId: [0-9a-f-]{36} (Error: )?)?"
+    r"Task timed out after \d+(\.\d+)? seconds"
+)
+"""The whole message. A document may hold such words, too: a job can print them."""
+_SERVICE_ERROR: Final = "Sandbox.Timedout"
+"""The class of the service's own error; before there was one, it named none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +42,12 @@ def answer_of(text: str, duration_ms: int) -> Answer:
     try:
         payload = parsed(text) if text else None
     except ValueError:
-        payload = text
-    if isinstance(payload, str) and _TIMED_OUT.fullmatch(payload.strip()):
-        return Answer(payload, None, timed_out=True, duration_ms=duration_ms)
-    error = None
-    if isinstance(payload, dict) and "errorType" in payload:
-        error = FunctionError(str(payload["errorType"]), str(payload.get("errorMessage", "")))
-        if _TIMED_OUT.search(error.message):
-            return Answer(payload, error, timed_out=True, duration_ms=duration_ms)
-    return Answer(payload, error, timed_out=False, duration_ms=duration_ms)
+        # The emulator's words are no JSON, and what a handler returns is.
+        timed_out = _TIMED_OUT.fullmatch(text.strip()) is not None
+        return Answer(text, None, timed_out=timed_out, duration_ms=duration_ms)
+    if not isinstance(payload, dict) or payload.keys().isdisjoint(("errorType", "errorMessage")):
+        return Answer(payload, None, timed_out=False, duration_ms=duration_ms)
+    kind, message = payload.get("errorType"), str(payload.get("errorMessage", ""))
+    timed_out = kind in (None, _SERVICE_ERROR) and _TIMED_OUT.fullmatch(message.strip()) is not None
+    error = FunctionError("error" if kind is None else str(kind), message)
+    return Answer(payload, error, timed_out=timed_out, duration_ms=duration_ms)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -72,17 +73,20 @@ class LogReader:
 
 
 def line_view(line: LogLine) -> View:
-    """Show a line with its time and level."""
+    """Show a line with its time and level, and whether it is the job's own."""
     level = f" {line.level:<5} " if line.level else " "
-    return View(asdict(line), (Text.assemble((line.time, "dim"), level, line.text),))
+    source = (f"{line.source}: ", "dim") if line.source else ""
+    return View(asdict(line), (Text.assemble((line.time, "dim"), level, source, line.text),))
 
 
 def _line(event: dict[str, Any]) -> LogLine:
     message = event["message"].rstrip("\n")
-    try:
+    level, text, source = "", message, ""
+    with suppress(ValueError):
         found = parsed(message)
-        level, text = str(found["level"]), str(found["message"])
-        source = str(found.get("source", ""))
-    except (ValueError, TypeError, KeyError):
-        level, text, source = "", message, ""
+        if isinstance(found, dict):
+            source = str(found.get("source", ""))
+            # A metric of the job's is a line of its own, whatever else it says.
+            if {"level", "message"} <= found.keys() and "_aws" not in found:
+                level, text = str(found["level"]), str(found["message"])
     return LogLine(event["timestamp"], level, source, text, event["logStreamName"])

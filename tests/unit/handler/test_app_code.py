@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -160,3 +161,63 @@ def test_an_attempt_at_the_deadline_continues_with_the_script_that_it_had(world:
     following = world.handle(world.invoked[-1][1])
     assert following.error is not None
     assert "acceptChangedScript" in following.error.message
+
+
+ZONE = {"spark.sql.session.timeZone": "Europe/Vienna"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ({}, {"conf": ZONE}),
+        ({"conf": ZONE}, {}),
+        ({"conf": ZONE}, {"conf": {"spark.sql.session.timeZone": "UTC"}}),
+        ({"conf": ZONE}, {"sparkSubmitParameters": "--conf spark.sql.session.timeZone=UTC"}),
+        ({}, {"pyFiles": ["s3://scripts/lib.py"]}),
+    ],
+    ids=["more", "less", "another value", "in parameters", "a Python file"],
+)
+def test_other_settings_do_not_continue_a_run_with_committed_writes(
+    world: World, first: dict[str, object], second: dict[str, object]
+) -> None:
+    """Whoever may start runs could use up the writes of a token with rows of another time zone, and the job would skip
+    them. The run stays as it is.
+    """
+    assert world.handle({**EVENT, **first}).state == "SUCCESS"
+    before, world.may_run = world.stored("runs/"), False
+    assert is_refused(world, world.handle({**EVENT, **second}))
+    assert world.stored("runs/") == before
+    assert world.handle({**EVENT, **first}).attempt == 2
+
+
+def test_the_owner_s_word_on_scripts_is_none_on_settings(world: World) -> None:
+    """It says that the script was mended."""
+    assert world.handle().state == "SUCCESS"
+    world.may_run = False
+    assert is_refused(world, world.handle({**EVENT, "conf": ZONE}, SOAL_ACCEPT_CHANGED_SCRIPT="on"))
+
+
+def test_memory_and_the_owner_s_own_settings_may_change(world: World) -> None:
+    """A run that was killed for memory is continued with more parts, and the owner answers for SOAL_CONF."""
+    failed(world, COMMITTED)
+    more = {"spark.sql.shuffle.partitions": "64", "spark.driver.memory": "2g"}
+    result = world.handle({**EVENT, "conf": more}, SOAL_CONF=json.dumps(ZONE))
+    assert (result.state, result.attempt) == ("SUCCESS", 2)
+
+
+def test_a_run_that_has_left_nothing_takes_other_settings(world: World) -> None:
+    """Nothing of it can be skipped."""
+    failed(world, ROLLED_BACK)
+    assert world.handle({**EVENT, "conf": ZONE}).state == "SUCCESS"
+
+
+def test_a_run_of_a_version_that_kept_no_settings_is_continued(world: World) -> None:
+    """Its record does not say which they were, and its retry shall not fail by an upgrade."""
+    failed(world, COMMITTED)
+    (key,) = (listed.key for listed in world.store.list("runs/"))
+    stored = world.store.get(key)
+    assert stored is not None
+    earlier = {name: value for name, value in json.loads(stored.body).items() if name != "settings"}
+    world.store.put(key, json.dumps(earlier).encode())
+    assert world.handle({**EVENT, "conf": ZONE}).state == "SUCCESS"
+    assert is_refused(world, world.handle()) is True

@@ -19,6 +19,7 @@ from handler.process.child import Ended
 from handler.process.memory_kills import MemoryKills
 from handler.request.job import Job
 from handler.runs.records import Runs
+from handler.spark_settings.tuning import digest_of
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.location import Location
 from safewriter.record import journal
@@ -66,6 +67,7 @@ class Run:
             name=None,
             tags={},
             trigger_event=None,
+            settings=digest_of({}),
         )
 
 

@@ -10,7 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from handler.functions.redrive import redrive
+from handler.functions.failure_queue import Redriven
+from handler.functions.redrive import lambda_handler, redrive
 from handler.input_errors import InputError
 
 if TYPE_CHECKING:
@@ -84,4 +85,28 @@ def test_what_lambda_never_takes_is_set_aside(code: str, monkeypatch: pytest.Mon
 def test_a_wrong_setting_is_named() -> None:
     """Without a bound nothing is invoked."""
     with pytest.raises(InputError, match="SOAL_REDRIVE_ATTEMPTS"):
-        redrive(environment(SOAL_REDRIVE_ATTEMPTS="0"))
+        tuple(redrive(environment(SOAL_REDRIVE_ATTEMPTS="0")))
+
+
+def test_a_pass_that_ends_early_has_told_what_it_has_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error is the function's; what Lambda has is in the log before it."""
+    sent = Redriven("m-1", "sent", None, 1, "request")
+
+    def passing(_environment: object) -> Iterator[Redriven]:
+        yield sent
+        raise ClientError({"Error": {"Code": "AccessDenied", "Message": "no"}}, "DeleteMessage")
+
+    told: list[str] = []
+    monkeypatch.setattr("handler.functions.redrive.redrive", passing)
+    monkeypatch.setattr(
+        "handler.functions.redrive.observability.logger.info", lambda *_, **keys: told.append(keys["what"])
+    )
+    with pytest.raises(ClientError):
+        undecorated(lambda_handler)({}, None)
+    assert told == ["sent"]
+
+
+def undecorated(function: Any) -> Any:
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function

@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+import uuid
 from typing import Any
 
 import pytest
 
+from handler.durable.execution import execution_id
 from handler.input_errors import InputError
 from handler.outcome.continuation import Continuation, has_progressed, next_invocation, unwrapped
 from handler.outcome.state import State
+from handler.request.trigger import Trigger
+from safewriter.identity import Run
 from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
 
@@ -90,7 +94,22 @@ def test_a_continuation_that_is_not_ours_is_refused(document: dict[str, Any], fi
     assert caught.value.field == field
 
 
-def test_a_key_with_a_control_character_is_no_run_s() -> None:
-    """It is refused before anything is read."""
-    with pytest.raises(InputError, match="control character"):
-        unwrapped({"continuation": {"count": 1, "token": "a\nb", "event": {}}})
+@pytest.mark.parametrize(
+    "key", ["a\nb", "token\n", "stream 4f0c4b0e-1f0b-4f5e-9d3e-0a1b2c3d4e5f", "a b", "a/b", "\u0430", "t" * 65]
+)
+def test_a_continuation_names_no_key_that_no_event_may_have(key: str) -> None:
+    """Whoever may send events could claim the next batch of a stream, whose key has a blank."""
+    with pytest.raises(InputError) as caught:
+        unwrapped({"continuation": {"count": 1, "token": key, "event": {}}})
+    assert caught.value.field == "continuation.token"
+
+
+def test_no_key_of_a_run_is_one_that_a_continuation_may_not_name() -> None:
+    """Those of triggers and requests have the form of a clientToken, and those of streams have not."""
+    trigger = Trigger({}, "s3:in/\u65e5/a b.csv//").run_key("jobs")
+    assert trigger is not None
+    for key in (trigger, str(uuid.uuid4()), execution_id(f"arn:{'x' * 70}/{'y' * 70}"), execution_id("arn:x/a-1")):
+        assert unwrapped(json.loads(Continuation(1, key, {}).payload())) == ({}, Continuation(1, key, {}))
+    stream = Run("k", "i").of_stream("q", "r").key
+    with pytest.raises(InputError):
+        unwrapped(json.loads(Continuation(1, stream, {}).payload()))

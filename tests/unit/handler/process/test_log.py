@@ -18,6 +18,12 @@ def pumped(data: bytes, *, logged_max: int = 10_000) -> tuple[JobLog, list[str],
     return output, lines, metrics
 
 
+OWN = {"CloudWatchMetrics": [{"Namespace": "mine", "Dimensions": [["Table"]], "Metrics": [{"Name": "Rows"}]}]}
+METRIC = json.dumps({"_aws": OWN, "Rows": 1})
+"""A metric of the job's own."""
+PASSED = json.dumps({"_aws": OWN, "Rows": 1, "source": "job"})
+
+
 def test_lines_are_logged_and_remembered() -> None:
     """Empty ones are not; carriage returns go."""
     output, lines, _ = pumped(b"one\r\n\n  \ntwo")
@@ -56,9 +62,9 @@ def test_a_key_in_a_flood_is_masked() -> None:
 
 def test_what_looks_like_a_metric_and_is_none_is_a_line() -> None:
     """It must be JSON with an object under `_aws`."""
-    _, lines, metrics = pumped(b'{"_aws": 1}\nsay "_aws"\n{"_aws": {}, "Rows": 1}\n')
+    _, lines, metrics = pumped(f'{{"_aws": 1}}\nsay "_aws"\n{METRIC}\n'.encode())
     assert lines == ['{"_aws": 1}', 'say "_aws"']
-    assert metrics == ['{"_aws": {}, "Rows": 1}']
+    assert metrics == [PASSED]
 
 
 def test_the_java_machine_s_last_words_are_noticed() -> None:
@@ -84,8 +90,8 @@ def test_a_list_that_speaks_of_metrics_is_a_line() -> None:
 
 def test_a_metric_in_a_flood_is_kept() -> None:
     """Also after logging has stopped."""
-    flood = b"x" * 100 + b"\n" + b"y\n" * 60_000 + b'{"_aws": {}}\n'
-    assert pumped(flood, logged_max=50)[2] == ['{"_aws": {}}']
+    flood = b"x" * 100 + b"\n" + b"y\n" * 60_000 + METRIC.encode()
+    assert pumped(flood, logged_max=50)[2] == [PASSED]
 
 
 def test_a_nul_is_replaced() -> None:
@@ -135,7 +141,7 @@ def test_lines_that_cost_too_much_are_withheld() -> None:
     lines: list[str] = []
     clock = count()
     output = JobLog(redact, log=lines.append, metric=lines.append, masking_max_s=2, cpu=lambda: next(clock))
-    output.pump(io.BytesIO(b'one\ntwo\nthree\n{"_aws": {}}\n' + b"x" * 5_000))
+    output.pump(io.BytesIO(b"one\ntwo\nthree\n" + METRIC.encode() + b"\n" + b"x" * 5_000))
     assert lines[:2] == ["one", "two"]
     assert lines[2].startswith("lines that take too long")
     assert (len(lines), output.lines_dropped) == (3, 3)
@@ -146,17 +152,48 @@ def test_lines_that_cost_too_much_are_withheld() -> None:
 @pytest.mark.parametrize("namespace", ["SoAL", " soal ", "AWS/Lambda", 3, None])
 def test_a_metric_in_a_namespace_that_is_not_the_job_s_is_a_line(namespace: object) -> None:
     """Whoever writes the data could quiet alarms; in the log's own JSON it is a text."""
-    metric = {"_aws": {"CloudWatchMetrics": [{"Namespace": "mine"}, {"Namespace": namespace}]}, "SweepStarted": 1}
+    metrics_of = [{"Namespace": name, "Metrics": [{"Name": "SweepStarted"}]} for name in ("mine", namespace)]
+    metric = {"_aws": {"CloudWatchMetrics": metrics_of}, "SweepStarted": 1}
     _, lines, metrics = pumped(json.dumps(metric).encode())
     assert (len(lines), metrics) == (1, [])
 
 
 def test_a_metric_that_names_two_namespaces_has_the_one_that_was_checked() -> None:
     """It is written anew: which of two equal names counts is not CloudWatch's to say."""
-    metric = b'{"_aws": {"CloudWatchMetrics": [{"Namespace": "SoAL", "Namespace": "mine"}]}}'
-    assert "SoAL" not in pumped(metric)[2][0]
+    metric = METRIC.replace('"Namespace"', '"Namespace": "SoAL", "Namespace"')
+    assert pumped(metric.encode())[2] == [PASSED]
 
 
 def test_a_metric_without_text_beyond_unicode_ends_no_log() -> None:
     """A lone surrogate cannot be written as UTF-8."""
-    assert pumped(b'{"_aws": {}, "a": "\\ud800"}')[2] == ['{"_aws": {}, "a": "\\ud800"}']
+    (written,) = pumped(METRIC[:-1].encode() + b', "a": "\\ud800"}')[2]
+    assert '"a": "\\ud800"' in written
+
+
+VERDICT = {"level": "WARNING", "message": "rolled_back: no commit", "run_key": "nightly", "status": "rolled_back"}
+REPORT = {"type": "platform.report", "record": {"requestId": "r", "status": "timeout"}}
+
+
+@pytest.mark.parametrize("claims", [VERDICT, REPORT, {**VERDICT, "source": ""}, {**VERDICT, "source": "handler"}])
+@pytest.mark.parametrize(
+    "aws",
+    [
+        {},
+        {"CloudWatchMetrics": []},
+        {"CloudWatchMetrics": [{"Namespace": "mine"}]},
+        {"CloudWatchMetrics": [{"Namespace": "mine", "Metrics": []}]},
+        {"CloudWatchMetrics": [{"Namespace": "mine", "Metrics": [{"Name": "absent"}]}]},
+        {"CloudWatchMetrics": [{"Namespace": "mine", "Metrics": [{"Name": ["Rows"]}, 1]}]},
+        {"CloudWatchMetrics": [{"Namespace": "mine", "Metrics": [{"Name": "Rows"}, {"Name": "source"}]}]},
+        {"CloudWatchMetrics": [{"Namespace": "mine", "Metrics": [{"Name": "Rows"}], "Dimensions": [["source"]]}]},
+        {"CloudWatchMetrics": [1]},
+        OWN,
+    ],
+)
+def test_what_a_job_prints_is_the_job_s_whatever_it_looks_like(aws: object, claims: dict[str, object]) -> None:
+    """A row of its data could pass for a verdict, or for a timeout that Lambda reports."""
+    _, lines, metrics = pumped(json.dumps({**claims, "_aws": aws, "Rows": 1}).encode())
+    if aws == OWN:
+        assert [json.loads(metric)["source"] for metric in metrics] == ["job"]
+    else:
+        assert (len(lines), metrics) == (1, [])

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.input_errors import InputError
+from handler.outcome.continuation import unwrapped
 from handler.request.event import parse_event
 from handler.settings import HandlerSettings, read_settings
 from safewriter.objects import Location
@@ -227,3 +228,68 @@ def test_files_of_both_ways_share_one_bound() -> None:
     }
     with pytest.raises(InputError, match="51 files"):
         parse_event(event, PLAIN)
+
+
+def queued(body: object) -> dict[str, Any]:
+    text = body if isinstance(body, str) else json.dumps(body)
+    return {"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": text}]}
+
+
+@pytest.mark.parametrize("name", ["entrypoint", "entry_point", "Script", "job-driver", "client_token"])
+def test_a_misspelt_job_in_a_message_does_not_run_the_function_s_own_script(name: str) -> None:
+    """As outside of a message, the error names the field and the right one."""
+    with pytest.raises(InputError, match="did you mean") as caught:
+        parse_event(queued({name: "s3://abc/d.py"}), WITH_SCRIPT)
+    assert caught.value.field == f"Records[0].body.{name}"
+
+
+def test_a_job_behind_a_byte_order_mark_is_that_job() -> None:
+    """Some editors write one, and it is no part of the text."""
+    request = parse_event(queued("\ufeff" + json.dumps({"entryPoint": "s3://abc/d.py"})), WITH_SCRIPT)
+    assert (str(request.entry_point), request.trigger) == ("s3://abc/d.py", None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({f"f{n}": 1 for n in range(1_001)}, "event"),
+        ({"conf": {f"k{n}": 1 for n in range(1_001)}}, "conf"),
+        ({"tags": {f"k{n}": 1 for n in range(1_001)}}, "tags"),
+        ({"coordination": {f"k{n}": 1 for n in range(1_001)}}, "coordination"),
+        ({"pyFiles": [1] * 1_001}, "pyFiles"),
+        ({"entryPointArguments": ["a"] * 1_001}, "entryPointArguments"),
+        (
+            {"jobDriver": {"sparkSubmit": {"entryPointArguments": [1] * 1_001}}},
+            "jobDriver.sparkSubmit.entryPointArguments",
+        ),
+        ({"jobDriver": {"sparkSubmit": {f"f{n}": 1 for n in range(1_001)}}}, "jobDriver.sparkSubmit"),
+        ({"jobDriver": {f"f{n}": 1 for n in range(1_001)}}, "jobDriver"),
+    ],
+)
+def test_a_document_with_thousands_of_entries_is_refused_before_each_is_looked_at(
+    fields: dict[str, Any], field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error for each of them would take the function's time and memory."""
+
+    def look(*_: object, **__: object) -> None:
+        raise AssertionError(fields)
+
+    for model in ("FlatDocument", "NestedDocument"):
+        monkeypatch.setattr(f"handler.request.event.{model}.model_validate", look)
+    for event, prefix in (
+        ({"script": "s3://abc/d.py", **fields}, ""),
+        (queued({"script": "s3://abc/d.py", **fields}), "Records[0].body"),
+    ):
+        with pytest.raises(InputError, match="entries; 1000 are allowed") as caught:
+            parse_event(event, WITH_SCRIPT)
+        assert caught.value.field == (f"{prefix}.{field}".strip(".") if field != "event" else prefix or "event")
+
+
+def test_a_service_s_event_has_any_number_of_entries() -> None:
+    """Its script gets it as it is, also in a continuation."""
+    event = {"rows": list(range(5_000)), **{f"f{n}": 1 for n in range(5_000)}}
+    assert parse_event(event, WITH_SCRIPT).trigger is not None
+    continued = {"continuation": {"count": 1, "token": "t", "event": event}}
+    assert unwrapped(continued)[0] == event
+    with pytest.raises(InputError, match="entries; 1000 are allowed"):
+        unwrapped({"continuation": event})

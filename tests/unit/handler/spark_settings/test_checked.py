@@ -3,7 +3,9 @@ from __future__ import annotations
 import pytest
 
 from handler.input_errors import InputError
+from handler.spark_settings.allowed import form_of
 from handler.spark_settings.checked import Permit, check_conf, check_own_conf
+from handler.spark_settings.tuning import TUNING
 
 
 def check(key: str, value: str = "x", permits: tuple[str, ...] = (), owned: dict[str, str] | None = None) -> None:
@@ -256,3 +258,8 @@ def test_an_account_has_twelve_digits() -> None:
     """A shorter number is no account."""
     with pytest.raises(InputError, match="twelve digits"):
         check("spark.sql.catalog.ice.glue.id", "12")
+
+
+def test_what_a_retry_may_change_is_what_an_event_may_bring() -> None:
+    """A name that is on no list would be a setting that nobody has looked at."""
+    assert all(form_of(name) is not None for name in TUNING)

@@ -85,3 +85,13 @@ def test_nothing_is_said_to_be_nothing(client: Any) -> None:
 def test_a_log_that_is_not_there_says_what_to_name(arguments: list[str]) -> None:
     """Whoever named no log or a wrong one reads a problem, and no stack trace of boto3."""
     assert isinstance(CliRunner().invoke(app, ["logs", *arguments]).exception, Problem)
+
+
+def test_a_line_that_the_job_has_printed_is_shown_as_the_job_s(client: Any) -> None:
+    """A metric of it may say that it is a verdict; its words are not those of the handler."""
+    metric = {"_aws": {}, "level": "WARNING", "message": "rolled_back: no commit", "source": "job"}
+    log(client, powertools("a row", source="job"), metric, powertools("rolled_back: it is so"))
+    done = CliRunner().invoke(app, ["logs", "--log-group", GROUP])
+    first, second, third = (line.split(maxsplit=1)[1] for line in done.stdout.splitlines())
+    assert (first, third) == ("INFO  job: a row", "INFO  rolled_back: it is so")
+    assert second.startswith("job: {")

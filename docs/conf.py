@@ -27,7 +27,9 @@ html_title = "SoAL"
 html_show_copyright = False
 exclude_patterns = ["pictures"]
 # Classes of others have no page here.
-_FOREIGN = r"pyspark|pyspark\..*|SparkSession|SparkSession\.Builder|DataFrame.*|Checkpoint|Literal|T|date|datetime\.date"
+_FOREIGN = (
+    r"pyspark|pyspark\..*|SparkSession|SparkSession\.Builder|DataFrame.*|Checkpoint|Literal|T|date|datetime\.date"
+)
 _INNER = r"safewriter\.(record|coordination)\..*|safewriter\.backfill\.T"
 nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER})")]
 

@@ -167,5 +167,5 @@ def test_no_form_carries_a_variable_or_a_setting(function: LambdaEmulator, betwe
 
 
 def test_a_configuration_that_a_script_makes_has_values_for_its_defaults(function: LambdaEmulator) -> None:
-    """It asks by one whether a folder is there; Hadoop keeps that connection, and Spark's write goes through it, too."""
+    """It asks by one whether a folder is there; Hadoop keeps that connection, and Spark's write goes through it."""
     assert run(function, "by_itself").state == "SUCCESS"

@@ -74,8 +74,8 @@ class OwnSettings:
     """Stands between a script and the two places at which settings become Spark's.
 
     `note` is called with key and reason, once for each key that is left out; never with a value, which may be a secret.
-    `variables`: those with which Java starts the Python processes of functions. `on_secret` is called, perhaps more than
-    once, if the script brings a secret that the handler has not given: Java's libraries may keep it.
+    `variables`: those with which Java starts the Python processes of functions. `on_secret` is called, perhaps more
+    than once, if the script brings a secret that the handler has not given: Java's libraries may keep it.
     """
 
     def __init__(

@@ -37,8 +37,8 @@ _RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OwnedDirectory:
-    """A directory that is ours: open, locked for the life of this process. `kept`, `shared` and `keys` were there before
-    any job.
+    """A directory that is ours: open, locked for the life of this process. `kept`, `shared` and `keys` were there
+    before any job.
     """
 
     path: Path

@@ -45,7 +45,7 @@ def test_a_keyring_that_hides_its_keys_is_opened_again_or_told(
     monkeypatch: pytest.MonkeyPatch,
     owner_may: bool,  # noqa: FBT001 - a case
 ) -> None:
-    """A job may take the rights of its keyring away: that nothing is seen there is no evidence that nothing is there."""
+    """A job may take the rights of its keyring away: that nothing is seen is no evidence that nothing is there."""
     opened: list[int] = []
 
     def keyctl(operation: int, keyring: int, *_: int) -> int:

@@ -30,5 +30,5 @@ def test_a_table_s_name_stays_a_name(monkeypatch: pytest.MonkeyPatch, job: str, 
 
     runpy.run_path(str(JOBS / f"{job}.py"))
 
-    expected = "CREATE NAMESPACE IF NOT EXISTS `lake`.`sales LOCATION 's3a://other/```'`"
+    expected = "CREATE NAMESPACE IF NOT EXISTS `lake`.`sales LOCATION 's3a://other/``'`"
     session.sql.assert_called_once_with(expected)

@@ -86,7 +86,7 @@ def _attempt(
 
 def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
     """Run the job and return its result; never raises."""
-    progress.first_redactor = Redactor.of_environment(environment)
+    progress.first_redactor = Redactor.of_environment({**environment, **services.credentials()})
     try:
         prepare(progress, event, environment, services)
         outcome = run(progress, environment, services)

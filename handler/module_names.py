@@ -46,6 +46,7 @@ _IN_SOME_IMAGES: Final = {
 """Where an image lacks one of these, a job may bring it."""
 _SUFFIXES: Final = (".py", ".pyc")
 _PACKAGE_FILES: Final = ("__init__.py", "__init__.pyc")
+_SIGNS: Final = re.compile(r"[#%?*,\[\]{}\\]")
 _LIBRARY: Final = re.compile(r"\.(?:so(?:\.[0-9]+)*|pyd)\Z", re.IGNORECASE)
 
 
@@ -57,10 +58,11 @@ def check_file(name: str) -> None:
 
 def stored_name(name: str) -> str:
     """Return the name that a Python file has in the sandbox: Spark takes no file for an archive that is called .whl,
-    and Python no file for a module that is called .PY.
+    and Python no file for a module that is called .PY. In the list of files `,` divides, and in a path of Spark's other
+    signs mean more than themselves.
     """
     stem, dot, suffix = name.rpartition(".")
-    name = f"{stem}{dot}{suffix.lower()}"
+    name = _SIGNS.sub("_", f"{stem}{dot}{suffix.lower()}")
     return f"{name}.zip" if name.endswith(".whl") else name
 
 

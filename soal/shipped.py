@@ -10,7 +10,7 @@ from soal.tree import SPARK_DEFAULTS
 
 __all__ = ["local_settings", "shipped_settings"]
 
-_PROVIDERS: Final = "software.amazon.awssdk.auth.credentials"
+_PROVIDER: Final = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 
 
 def shipped_settings() -> dict[str, str]:
@@ -22,7 +22,8 @@ def local_settings() -> dict[str, str]:
     """Return them for a session that no handler starts: its credentials are those of the environment."""
     return {
         **shipped_settings(),
-        "spark.hadoop.fs.s3a.aws.credentials.provider": f"{_PROVIDERS}.EnvironmentVariableCredentialsProvider",
-        # Hadoop's default names a variable, and our Hadoop replaces none.
+        "spark.hadoop.fs.s3a.aws.credentials.provider": _PROVIDER,
+        "spark.hadoop.fs.s3a.assumed.role.credentials.provider": _PROVIDER,
+        # Hadoop's default lies beside the folder in which the handler starts Java.
         "spark.hadoop.fs.s3a.buffer.dir": tempfile.gettempdir(),
     }

@@ -97,7 +97,11 @@ def _join_spark(journal: str | None, of_workers: dict[str, str]) -> None:
     pyspark_waits.install()
     if _is_nameless(os.getuid()):
         _log_in()
-    OwnSettings(lambda key, why: _note(journal, "setting_ignored", key=key, why=why), of_workers).install()
+    OwnSettings(
+        lambda key, why: _note(journal, "setting_ignored", key=key, why=why),
+        of_workers,
+        on_secret=lambda: _note(journal, "secret_set"),
+    ).install()
 
 
 def _wait_for(go: str | None) -> None:

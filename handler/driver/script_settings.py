@@ -11,6 +11,7 @@ from __future__ import annotations
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.redaction.secret_names import is_secret, may_name_a_secret
 from handler.spark_settings.catalogs import file_io
 from handler.spark_settings.fixed import is_outside_tmp, rule, why_fixed
 
@@ -73,12 +74,20 @@ class OwnSettings:
     """Stands between a script and the two places at which settings become Spark's.
 
     `note` is called with key and reason, once for each key that is left out; never with a value, which may be a secret.
-    `variables`: those with which Java starts the Python processes of functions.
+    `variables`: those with which Java starts the Python processes of functions. `on_secret` is called, perhaps more
+    than once, if the script brings a secret that the handler has not given: Java's libraries may keep it.
     """
 
-    def __init__(self, note: Callable[[str, str], None], variables: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        note: Callable[[str, str], None],
+        variables: Mapping[str, str] | None = None,
+        *,
+        on_secret: Callable[[], None] = lambda: None,
+    ) -> None:
         self._note = note
         self._variables = variables or {}
+        self._on_secret = on_secret
         self._noted: set[str] = set()
         self._from_builder = False
 
@@ -115,6 +124,7 @@ class OwnSettings:
     def kept(self, options: Mapping[str, Any], given: Callable[[str], str | None]) -> dict[str, Any]:
         """Return the options that a session gets."""
         found = {key: value for key, value in options.items() if self._is_kept(key, str(value), given(key))}
+        self._look_for_secrets({key: str(value) for key, value in found.items() if may_name_a_secret(key)}, given)
         if EXTENSIONS in found:
             found[EXTENSIONS] = _united(given(EXTENSIONS), str(found[EXTENSIONS]))
         texts = {key: str(value) for key, value in found.items()}
@@ -135,6 +145,12 @@ class OwnSettings:
                 jconf.set(key, before)
         for key, value in file_io(own).items():
             jconf.set(key, value)
+        names = filter(may_name_a_secret, own)
+        self._look_for_secrets({key: jconf.get(key, "") for key in names}, lambda key: handlers.get(key, None))
+
+    def _look_for_secrets(self, own: Mapping[str, str], given: Callable[[str], str | None]) -> None:
+        if any(is_secret(key, value) and value != given(key) for key, value in own.items()):
+            self._on_secret()
 
     def _is_kept(self, key: str, value: str, given: str | None) -> bool:
         why = why_left_out(key, value, given)

@@ -18,7 +18,10 @@ def serve(variables: Mapping[str, str], place: str) -> None:
     """Answer each connection until this process ends, with the variables as `NAME=VALUE` and a zero byte after each."""
     body = os.fsencode("".join(f"{name}={value}\0" for name, value in variables.items()))
     server = socket.socket(socket.AF_UNIX)
-    server.bind(place)
+    folder, _, name = place.rpartition("/")
+    handle = os.open(folder, os.O_PATH)
+    server.bind(f"/proc/self/fd/{handle}/{name}")  # the name of a socket has at most 107 bytes
+    os.close(handle)
     server.listen()
 
     def answer() -> None:

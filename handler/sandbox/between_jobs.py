@@ -37,8 +37,8 @@ _RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OwnedDirectory:
-    """A directory that is ours: open, locked for the life of this process. `kept` was there before any job; `shared`
-    and `keys` were there before any job of this process.
+    """A directory that is ours: open, locked for the life of this process. `kept`, `shared` and `keys` were there
+    before any job.
     """
 
     path: Path
@@ -60,13 +60,13 @@ class OwnedDirectory:
         handle = os.open(path, DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            kept = _recorded(handle)
-            if kept is None:
+            found = _recorded(handle)
+            if found is None:
                 kept = tree_of(handle, entries_max=_ENTRIES_MAX, depth_max=_DEPTH_MAX)
-            if kept is None:
-                raise OSError(f"{path} holds more than {_ENTRIES_MAX} entries")  # noqa: TRY301 - closes the handle
-            mode = stat.S_IMODE(os.fstat(handle).st_mode)
-            ground = cls(path, handle, mode, {**kept, _RECORD: None}, shared_memory.present(), keyrings.present())
+                if kept is None:
+                    raise OSError(f"{path} holds more than {_ENTRIES_MAX} entries")  # noqa: TRY301 - closes the handle
+                found = {**kept, _RECORD: None}, shared_memory.present(), keyrings.present()
+            ground = cls(path, handle, stat.S_IMODE(os.fstat(handle).st_mode), *found)
             ground._record()
         except BaseException:
             os.close(handle)  # or its lock would keep every later claim of this process out
@@ -81,9 +81,9 @@ class OwnedDirectory:
             with suppress(PermissionError):
                 os.fchmod(self.handle, self.mode)
         shared_memory.remove_all_but(self.shared)
-        keyrings.remove_all_but(self.keys)
         stuck = empty(self.handle, keep=self._kept_with(sandbox), may_go_on=may_go_on)
         self._record()
+        stuck += keyrings.remove_all_but(self.keys)
         if not may_go_on():
             raise TimeoutError("there was no time left, so the next job may find files of this one")
         return stuck
@@ -98,7 +98,8 @@ class OwnedDirectory:
 
     def _record(self) -> None:
         """Record this process's first list of entries for the next process, even if a job changes the directory."""
-        body = json.dumps(self.kept).encode()
+        lists = {"entries": self.kept, "shared": sorted(self.shared), "keys": sorted(self.keys), "boot": _boot()}
+        body = json.dumps(lists).encode()
         if _read(self.handle) == body:
             return
         with suppress(OSError):  # a full disk: then the next process keeps all that it finds
@@ -136,15 +137,26 @@ def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool], sandbox: Pat
                 yield f"{stuck} entries that a job has left in {path} could not be removed"
 
 
-def _recorded(handle: int) -> dict[str, Tree | None] | None:
+def _recorded(handle: int) -> tuple[Tree, frozenset[shared_memory.Shared], frozenset[keyrings.Key]] | None:
+    """Return what an earlier process has found: entries, shared objects and keys; None without a record of this boot,
+    since the kernel begins its numbers again.
+    """
     body = _read(handle)
     if body is None:
         return None
     try:
         found = parsed(body)
-    except ValueError:
+        if found["boot"] != _boot() or not _is_tree(found["entries"]):
+            return None
+        shared = frozenset((str(kind), int(number)) for kind, number in found["shared"])
+        keys = frozenset((int(ring), int(number)) for ring, number in found["keys"])
+    except (ValueError, TypeError, KeyError, OverflowError):
         return None
-    return found if _is_tree(found) else None
+    return {**found["entries"], _RECORD: None}, shared, keys
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _read(handle: int) -> bytes | None:

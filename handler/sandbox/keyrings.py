@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import platform
 from typing import TYPE_CHECKING, Final
 
@@ -15,29 +16,52 @@ if TYPE_CHECKING:
 __all__ = ["present", "remove_all_but"]
 
 _KEYCTL: Final = {"x86_64": 250, "aarch64": 219}
+_SETPERM: Final = 5
 _UNLINK: Final = 9
 _READ: Final = 11
+_GET_PERSISTENT: Final = 22
 _OF_THE_USER: Final = (-4, -5)
 """The user's own, and that of the user's sessions."""
+_OF_THIS_PROCESS: Final = -2
+_THIS_USER: Final = -1
+_RIGHTS: Final = 0x1F3F0000
+"""Those with which the kernel makes the keyrings."""
 _KEYS_MAX: Final = 4096
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def present() -> frozenset[Key]:
-    """Return the keys; none where the kernel has no keyrings, or forbids the call: then a job can have none either."""
+    """Return the keys; none where the kernel has no keyrings, or forbids the call: then a job can have none either.
+
+    `PermissionError` for a keyring that hides its keys: a job may have taken the rights away, also from us.
+    """
     found = set()
-    for keyring in _OF_THE_USER:
+    for keyring in (*_OF_THE_USER, *_persistent()):
         numbers = (ctypes.c_int32 * _KEYS_MAX)()
         size = _keyctl(_READ, keyring, ctypes.addressof(numbers), ctypes.sizeof(numbers))
+        if size < 0 and ctypes.get_errno() == errno.EACCES:
+            _keyctl(_SETPERM, keyring, _RIGHTS)
+            size = _keyctl(_READ, keyring, ctypes.addressof(numbers), ctypes.sizeof(numbers))
+            if size < 0:
+                raise PermissionError(f"a keyring of this user ({keyring}) shows its keys to nobody")
         for number in numbers[: max(0, min(size, ctypes.sizeof(numbers))) // ctypes.sizeof(ctypes.c_int32)]:
             found.add((keyring, number))
     return frozenset(found)
 
 
-def remove_all_but(kept: frozenset[Key]) -> None:
-    """Remove all keys but those in `kept`."""
+def remove_all_but(kept: frozenset[Key]) -> int:
+    """Remove all keys but those in `kept`; return how many could not be removed. Raises as `present`."""
     for keyring, number in present() - kept:
-        _keyctl(_UNLINK, number, keyring, 0)
+        if _keyctl(_UNLINK, number, keyring, 0) != 0 and ctypes.get_errno() == errno.EACCES:
+            _keyctl(_SETPERM, keyring, _RIGHTS)
+            _keyctl(_UNLINK, number, keyring, 0)
+    return len(present() - kept)
+
+
+def _persistent() -> tuple[int, ...]:
+    """Return the keyring that outlives all processes of the user, where the kernel has one."""
+    number = _keyctl(_GET_PERSISTENT, _THIS_USER, _OF_THIS_PROCESS)
+    return (number,) if number > 0 else ()
 
 
 def _keyctl(operation: int, *arguments: int) -> int:

@@ -39,12 +39,15 @@ _FOLDERS_MAX: Final = 1000
 _NAMED_MAX: Final = 3
 
 
+_ARCHIVE_LOG: Final = "archive.log"
 LASTING: Final[Tree] = {
     _LOCK: None,
-    "archive.log": None,
+    _ARCHIVE_LOG: None,
     **{name: {} for name in ("scripts", "home", "tmp", "work")},
 }
-"""What a sandbox keeps for the Java machine that works in it, while one job follows the other."""
+"""What a sandbox keeps for the Java machine that works in it, until its first job."""
+_BETWEEN_JOBS: Final[Tree] = {name: below for name, below in LASTING.items() if name != _ARCHIVE_LOG}
+"""And while one job follows the other: the log tells about the first one's start, and the job may have changed it."""
 
 
 class NoSpaceError(Exception):
@@ -91,7 +94,7 @@ class Sandbox:
     @property
     def archive_log(self) -> Path:
         """Java's log about its use of the class-data archive."""
-        return self.root / "archive.log"
+        return self.root / _ARCHIVE_LOG
 
     @property
     def properties_file(self) -> Path:
@@ -117,7 +120,7 @@ class Sandbox:
         """Empty the directories for the next job; return whether they still have the shape that they were made in."""
         try:
             with _opened(None, self.root) as handle:
-                return self.shape == made and empty(handle, keep=LASTING) == 0
+                return self.shape == made and empty(handle, keep=_BETWEEN_JOBS) == 0
         except OSError:
             return False
 

@@ -6,7 +6,10 @@ if it is the same build of Java. Otherwise Java silently starts without it: so e
 
 from __future__ import annotations
 
+import os
 import re
+import stat
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -16,6 +19,7 @@ __all__ = ["archive_of", "archive_options", "why_unused"]
 
 _MAPPED: Final = re.compile(r"\[cds\] Mapped dynamic +region")
 _REFUSED: Final = re.compile(r"\[info\]\[cds\] UseSharedSpaces: (.+)|\[warning\]\[cds[^\]]*\] (.+)")
+_READ_MAX_BYTES: Final = 65_536
 _HINT: Final = re.compile(r" *\(hint: .*\)")
 
 
@@ -33,18 +37,29 @@ def archive_options(soal_home: Path, log: Path) -> tuple[str, ...]:
 
 
 def why_unused(soal_home: Path, log: Path) -> str | None:
-    """Return why a Java machine that was started with `archive_options` did not use the archive; None if it did, or if
-    it did not even begin.
+    """Return why a Java machine that was started with `archive_options` did not use the archive; None if it did, if it
+    did not even begin, or if it was started for an earlier job, whose sandbox has lost the log.
     """
     archive = archive_of(soal_home)
     if not archive.is_file():
         return f"there is no class-data archive at {archive}"
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except FileNotFoundError:
+    text = _read(log)
+    if text is None:
         return None
     refused = _REFUSED.search(text)
     if refused is None and _MAPPED.search(text):
         return None
     reason = "it is damaged" if refused is None else _HINT.sub("", refused[1] or refused[2]).rstrip(". ")
     return f"Java did not take the class-data archive {archive} ({reason})"
+
+
+def _read(log: Path) -> str | None:
+    """Return the beginning of a log; None if there is none, or something else in its place: a job may have put it."""
+    with suppress(OSError):
+        handle = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if stat.S_ISREG(os.fstat(handle).st_mode):
+                return os.read(handle, _READ_MAX_BYTES).decode(errors="replace")
+        finally:
+            os.close(handle)
+    return None

@@ -320,7 +320,7 @@ def _conf(
         **secrets.spark_settings,
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": f"{heap_mb(own, machine)}m",
-        # Hadoop's defaults name the first of these in the others, and nothing is replaced in a value here.
+        # Hadoop's defaults name the same folders, but from where Java starts.
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
         "spark.hadoop.fs.s3a.buffer.dir": str(sandbox.tmp / "s3a"),
         "spark.hadoop.io.seqfile.local.dir": str(sandbox.tmp / "io"),

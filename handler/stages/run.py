@@ -18,6 +18,7 @@ from handler.process.child import Ladder
 from handler.process.log import JobLog
 from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
+from handler.redaction.secret_names import is_secret
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import held
@@ -33,7 +34,7 @@ from safewriter.record.journal import Journal
 from safewriter.settle.supervisor import OpenWrites
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from handler.outcome.state import Outcome
     from handler.process.child import Ended
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Missing
     from handler.stages.progress import Configured, Progress
     from handler.stages.reuse import Place, Reuse
+    from safewriter.record.journal import Entry
 
 __all__ = ["run"]
 
@@ -78,7 +80,10 @@ def run(progress: Progress, environment: Mapping[str, str], services: Services) 
         if outcome.state is State.SUCCESS:
             turn.completed()
         too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
-        if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large:
+        has_secret = progress.settled is not None and _brings_a_secret(
+            requested.job, settings.conf, progress.settled.journal
+        )
+        if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:
             place.end()
         return outcome
 
@@ -213,6 +218,15 @@ class _Run:
         started_ns = time.monotonic_ns()
         writes, problem = supervisor.settle(self._schedule.left_ms(self._schedule.settle_by_ms))
         return Settled(ended, self._journal.entries(), writes, problem, _since_ms(started_ns))
+
+
+def _brings_a_secret(job: Job, given: Mapping[str, str], journal: Iterable[Entry]) -> bool:
+    """Tell whether a job has a secret in its settings that not all jobs of the function have. Java's libraries keep
+    copies of settings for the life of the machine: codecs, handlers of URLs, signers.
+    """
+    return any(entry.event == "secret_set" for entry in journal) or any(
+        given.get(key) != value and is_secret(key, value) for key, value in job.conf.items()
+    )
 
 
 def _since_ms(started_ns: int) -> int:

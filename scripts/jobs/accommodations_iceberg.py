@@ -26,7 +26,9 @@ spark = SparkSession.builder.appName("accommodations").getOrCreate()
 # A quote inside of quotes is doubled in this file, and a backslash is only a backslash: Spark's default is the reverse.
 frame = spark.read.csv(args.source, header=True, sep=";", quote='"', escape='"', multiLine=True, inferSchema=True)
 
-spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {args.table.rpartition('.')[0]}")
+# Quoted: an argument in a statement must be a name and nothing more.
+namespace = ".".join("`" + part.replace("`", "``") + "`" for part in args.table.split(".")[:-1])
+spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
 if not spark.catalog.tableExists(args.table):
     frame.limit(0).writeTo(args.table).using("iceberg").create()
 with SafeWriter(spark, args.table, format="iceberg") as sw:

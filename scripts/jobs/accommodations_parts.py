@@ -25,7 +25,9 @@ rows = spark.read.csv(
 cities = sorted(row[0] for row in rows.select("city").distinct().collect())
 
 if args.format == "iceberg":
-    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {args.table.rpartition('.')[0]}")
+    # Quoted: an argument in a statement must be a name and nothing more.
+    namespace = ".".join("`" + part.replace("`", "``") + "`" for part in args.table.split(".")[:-1])
+    spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
     if not spark.catalog.tableExists(args.table):
         rows.limit(0).writeTo(args.table).using("iceberg").create()
 for part in parts(spark, args.table, cities, format=args.format):

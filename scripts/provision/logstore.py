@@ -35,7 +35,7 @@ _QUICK: Final = "-XX:TieredStopAtLevel=1"
 _FLAGS: Final = ("--release", "17", "-encoding", "UTF-8", "-proc:none", "-nowarn")
 # Equal sources make an equal jar, whenever and wherever they are compiled: the oldest time that a zip can hold.
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-_LITERAL_SOURCES: Final = ("hadoop-client-api-", "spark-common-utils_")
+_LITERAL_SOURCES: Final = ("hadoop-client-api-", "spark-common-utils_", "spark-catalyst_", "spark-sql_")
 _STAMP_S: Final = 1_577_836_800
 """2020-01-01"""
 

@@ -164,7 +164,7 @@ def test_dependency_rule_holds() -> None:
 @pytest.mark.parametrize("module", sorted(path.stem for path in (ROOT / "handler" / "driver").glob("[!_]*.py")))
 def test_what_runs_in_the_child_is_light(module: str) -> None:
     """The driver starts before Spark does, in each job: of the handler it loads its own room, the settings that are
-    fixed, and how processes are ended; and nothing that is slow to import.
+    fixed, the names of secrets, and how processes are ended; and nothing that is slow to import.
     """
     program = f"import handler.driver.{module}, sys; print(*sys.modules)"
     done = subprocess.run(
@@ -173,7 +173,8 @@ def test_what_runs_in_the_child_is_light(module: str) -> None:
     loaded = set(done.stdout.split())
     assert not loaded & {"aws_lambda_powertools", "boto3", "botocore", "pydantic", "pyiceberg", "pyspark", "safewriter"}
     rooms = {name.split(".")[1] for name in loaded if name.startswith("handler.")}
-    assert rooms <= {"driver", "process", "spark_settings"}
+    assert rooms <= {"driver", "process", "redaction", "spark_settings"}
+    assert {name for name in loaded if name.startswith("handler.redaction.")} <= {"handler.redaction.secret_names"}
 
 
 @pytest.mark.parametrize("module", frozenset().union(*SHARED.values()))

@@ -12,7 +12,10 @@ def _take_variables(place: str) -> None:
     import socket
 
     with socket.socket(socket.AF_UNIX) as connection:
-        connection.connect(place)
+        folder, _, name = place.rpartition("/")
+        handle = os.open(folder, os.O_PATH)
+        connection.connect(f"/proc/self/fd/{handle}/{name}")  # the name of a socket has at most 107 bytes
+        os.close(handle)
         with connection.makefile("rb") as stream:
             told = os.fsdecode(stream.read())
     for one in filter(None, told.split("\0")):

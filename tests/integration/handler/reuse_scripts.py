@@ -165,6 +165,15 @@ from pyspark.sql import SparkSession
 jvm = SparkSession.builder.getOrCreate()._jvm
 jvm.java.net.CookieHandler.setDefault(jvm.java.net.CookieManager())
 """,
+    "a secret of its own": """
+from pyspark.sql import SparkSession
+SparkSession.builder.config("spark.hadoop.fs.s3a.bucket.theirs.secret.key", "hunter22hunter22").getOrCreate().stop()
+""",
+    "a secret in Hadoop's configuration": """
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+spark.sparkContext._jsc.hadoopConfiguration().set("fs.s3a.bucket.theirs.secret.key", "hunter22hunter22")
+""",
     "a failure": "raise ValueError('no')",
     "another exit code": "import sys; sys.exit(3)",
     "Java's end": """

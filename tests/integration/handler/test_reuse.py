@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.slow]
 
 CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
-SHORT = ("a thread of its own", "a process that goes on")
-"""One that Java sees, and one that only the handler can see. The others are of the matrix."""
-TEXTS = {"probe": PROBE, "leaves": LEAVES, "stops": STOPS, **ENDINGS}
+SHORT = ("a thread of its own", "a process that goes on", "a secret of its own", "a secret in Hadoop's configuration")
+"""Some that Java sees, and some that only the handler can see. The others are of the matrix."""
+ARGUMENTS = "import json, sys; print('ARGUMENTS ' + json.dumps(sys.argv[1:]))"
+TEXTS = {"probe": PROBE, "arguments": ARGUMENTS, "leaves": LEAVES, "stops": STOPS, **ENDINGS}
 
 
 class Function:
@@ -83,7 +84,7 @@ def test_a_script_may_stop_its_spark(function: Function) -> None:
     [pytest.param(one, marks=() if one in SHORT else pytest.mark.matrix) for one in ENDINGS],
 )
 def test_a_machine_ends_with_a_job_that_does_not_end_well(function: Function, ending: str) -> None:
-    """The next job gets a new one, and finds the same."""
+    """Or with one that leaves something, or had a secret; the next job gets a new one, and finds the same."""
     before, machine = function.probe()
     function(ending)
     after, other = function.probe()
@@ -98,3 +99,9 @@ def test_other_settings_of_the_machine_end_it(function: Function) -> None:
     _, larger = function.probe(conf={"spark.driver.memory": "900m"})
     assert larger != machine
     assert function.probe()[1] != larger
+
+
+def test_empty_arguments_reach_a_script(function: Function) -> None:
+    """Wherever they stand, as a shell passes them."""
+    given = ["", "a", "", ""]
+    assert _told(function("arguments", entryPointArguments=given), "ARGUMENTS") == given

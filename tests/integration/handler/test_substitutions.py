@@ -28,6 +28,20 @@ SAYS_IT = """
 import os, boto3
 boto3.client("s3").put_object(Bucket="lake", Key=os.environ["OWNERS_VARIABLE"], Body=b"")
 """
+BY_ITSELF = """
+import os
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+hadoop = spark._jvm.org.apache.hadoop
+own = hadoop.conf.Configuration()
+assert not [entry.getValue() for entry in own if "hadoop.tmp.dir" in entry.getValue()]
+own.set("fs.s3a.endpoint", os.environ["AWS_ENDPOINT_URL_S3"])
+own.set("fs.s3a.endpoint.region", "us-east-1")
+own.set("fs.s3a.path.style.access", "true")
+path = hadoop.fs.Path("s3a://lake/by-itself")
+assert not path.getFileSystem(own).exists(path)
+spark.range(3).write.parquet("s3a://lake/by-itself")
+"""
 # In each request that is signed with it.
 _TOKEN_OF_A_SIGNATURE = re.compile(rb"(?im)^x-amz-security-token:.*$")
 
@@ -86,7 +100,7 @@ def _pass(one: socket.socket, other: socket.socket, memory: bytearray) -> None:
 def s3() -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, "lake"], unlistable=[CHECKPOINTS]) as server:
         put = server.observer().put_object
-        for name, text in {"everywhere": SCRIPT, "says_it": SAYS_IT}.items():
+        for name, text in {"everywhere": SCRIPT, "says_it": SAYS_IT, "by_itself": BY_ITSELF}.items():
             put(Bucket=SCRIPTS, Key=f"{name}.py", Body=text.encode())
         put(Bucket="lake", Key="plain/a.csv", Body=b"1\n")
         for number, text in enumerate(texts()):
@@ -150,3 +164,8 @@ def test_no_form_carries_a_variable_or_a_setting(function: LambdaEmulator, betwe
     ran = {name for name, each in ends.items() if "ran" in each}
     assert {"write csv", "SQL", "names: whole texts", "saveAsTextFile", "option of a reader"} <= ran
     assert quote("${env.OWNERS_VARIABLE}").encode() in heard
+
+
+def test_a_configuration_that_a_script_makes_has_values_for_its_defaults(function: LambdaEmulator) -> None:
+    """It asks by one whether a folder is there; Hadoop keeps that connection, and Spark's write goes through it."""
+    assert run(function, "by_itself").state == "SUCCESS"

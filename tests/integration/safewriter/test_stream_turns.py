@@ -156,7 +156,7 @@ def test_a_turn_lost_behind_the_commit_of_its_batch_starts_the_stream_again(spar
         stream.backend.write(end(stored.record, End.FORCED, 0), stored)
         with suppress(TurnLostError):
             turn._change(renew)  # as its renewals do
-        block._spark.sql("SELECT java_method('java.lang.Thread', 'sleep', 600000L)").collect()
+        block._spark.range(10**15).where("id < 0").collect()
 
     stream.behind_the_commit = lose
     stream.coordinator.run_stream(stream.start)

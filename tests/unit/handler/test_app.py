@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from handler.app import lambda_handler
+from handler.credentials import credentials_for_java
 from handler.input_errors import InputError
 from handler.outcome.result import JobFailed, deliver, exit_status
 from handler.process.child import Stop
@@ -153,6 +154,13 @@ def test_a_store_that_fails_at_the_beginning_runs_no_script(world: World) -> Non
     assert not world.may_run
     assert world.settled == 0
     assert exit_status(result) == 75
+
+
+def test_the_token_for_the_role_s_credentials_is_masked(world: World) -> None:
+    """Java has it in its environment, which a job may print."""
+    token = credentials_for_java()["AWS_CONTAINER_AUTHORIZATION_TOKEN"]
+    world.prints = f"found {token}\n".encode()
+    assert world.handle().log_tail == ("found [redacted]",)
 
 
 def test_arguments_that_are_secret_are_masked_in_what_the_job_prints(world: World) -> None:

@@ -145,8 +145,15 @@ def test_what_only_looks_like_native_code_is_accepted(tmp_path: Path, name: str)
 
 @pytest.mark.parametrize(
     ("name", "stored"),
-    [("A.py", "A.py"), ("A.PY", "A.py"), ("a.ZIP", "a.zip"), ("A-1.WHL", "A-1.whl.zip"), ("a.B.egg", "a.B.egg")],
+    [
+        ("A.py", "A.py"),
+        ("A.PY", "A.py"),
+        ("a.ZIP", "a.zip"),
+        ("A-1.WHL", "A-1.whl.zip"),
+        ("a.B.egg", "a.B.egg"),
+        ("a#b,{c}.zip", "a_b__c_.zip"),
+    ],
 )
 def test_a_file_is_stored_with_a_suffix_that_is_read(name: str, stored: str) -> None:
-    """In small letters, and a wheel as a zip file."""
+    """In small letters, a wheel as a zip file, and without signs that Spark would take for more than a name."""
     assert stored_name(name) == stored

@@ -78,6 +78,29 @@ def test_a_builder_s_options_are_told_once_and_without_values() -> None:
     assert "hunter22" not in str(noted)
 
 
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"spark.hadoop.fs.s3a.bucket.theirs.secret.key": "hunter22"}, True),
+        ({"spark.sql.catalog.lake.token": "hunter22"}, True),
+        ({"spark.sql.catalog.owners.token": "hunter22"}, False),
+        ({"spark.sql.catalog.owners.token": "another1"}, True),
+        ({"spark.sql.shuffle.partitions": "7"}, False),
+    ],
+)
+def test_a_secret_of_the_script_s_own_is_told(options: dict[str, str], told: bool) -> None:  # noqa: FBT001 - a case
+    """In a builder and in a SparkConf, without key and value; what the handler has given is nobody's own."""
+    given = {**GIVEN, "spark.sql.catalog.owners.token": "hunter22"}
+    for use in ("builder", "conf"):
+        seen: list[None] = []
+        settings = OwnSettings(lambda *_: None, on_secret=lambda seen=seen: seen.append(None))  # type: ignore[misc]
+        if use == "builder":
+            settings.kept(options, given.get)
+        else:
+            settings._put_back(Conf({**given, **options}), Conf(given))
+        assert bool(seen) is told, use
+
+
 class Conf(dict[str, str]):
     """Java's SparkConf, as far as it is used."""
 

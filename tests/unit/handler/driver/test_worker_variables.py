@@ -19,8 +19,9 @@ def python(code: str, *folders: Path, **variables: str) -> str:
 
 
 def test_a_process_gets_the_variables_and_was_not_started_with_them(tmp_path: Path) -> None:
-    """Whatever is in them; what Linux shows of the process has none."""
-    place = str(tmp_path / "variables")
+    """Whatever is in them, however long the path of the sandbox is; what Linux shows of the process has none."""
+    (folder := tmp_path / ("long" * 30)).mkdir()
+    place = str(folder / "variables")
     serve({"MODE": "a=b\nc", "PGPASSWORD": "secret \u00e9"}, place)
     code = """
 import os

@@ -106,7 +106,7 @@ def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: b
     (tmp_path / "left").touch()
     ground.clean(always)
     assert names(tmp_path) == {"old"}
-    assert set(json.loads((tmp_path / ".soal-ground").read_bytes())) == {"old", ".soal-ground"}
+    assert set(json.loads((tmp_path / ".soal-ground").read_bytes())["entries"]) == {"old", ".soal-ground"}
 
 
 def test_a_directory_that_is_in_use_or_not_there_is_left_alone(tmp_path: Path) -> None:
@@ -193,6 +193,32 @@ def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(
         assert ask["shm"](old) == 0
     finally:
         libc.shmctl(old, 0, None)
+
+
+def test_shared_memory_of_a_job_whose_handler_was_killed_goes(tmp_path: Path) -> None:
+    """The next process has the lists of the killed one; those of an earlier boot count for nothing."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = f"""
+import ctypes, os, pathlib
+from handler.sandbox.between_jobs import OwnedDirectory
+OwnedDirectory.claim(pathlib.Path({str(tmp_path)!r}))
+print(ctypes.CDLL(None).shmget(0, 4096, 0o1600), flush=True)
+os.kill(os.getpid(), 9)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False, capture_output=True, text=True)
+    left = int(done.stdout)
+    try:
+        record = tmp_path / ".soal-ground"
+        body = record.read_text()
+        record.write_text(json.dumps({**json.loads(body), "boot": "another"}))
+        (other := OwnedDirectory.claim(tmp_path)).clean(always)
+        assert ("shm", left) in other.shared
+        os.close(other.handle)
+        record.write_text(body)
+        OwnedDirectory.claim(tmp_path).clean(always)
+        assert libc.shmctl(left, 2, ctypes.create_string_buffer(512)) < 0
+    finally:
+        libc.shmctl(left, 0, None)
 
 
 def test_a_record_that_is_no_tree_is_not_believed(tmp_path: Path) -> None:

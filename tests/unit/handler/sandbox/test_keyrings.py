@@ -1,19 +1,21 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import platform
 
 import pytest
 
+from handler.sandbox import keyrings
 from handler.sandbox.keyrings import present, remove_all_but
 
 USERS = -4
 ADD_KEY = {"x86_64": 248, "aarch64": 217}
 
 
-def add(name: bytes) -> int:
+def add(name: bytes, keyring: int = USERS) -> int:
     """Add a key as a job can."""
-    return int(ctypes.CDLL(None).syscall(ADD_KEY[platform.machine()], b"user", name, b"value", 5, USERS))
+    return int(ctypes.CDLL(None).syscall(ADD_KEY[platform.machine()], b"user", name, b"value", 5, keyring))
 
 
 def test_a_key_that_came_since_is_removed_and_no_other() -> None:
@@ -36,3 +38,39 @@ def test_where_the_kernel_has_no_keyrings_there_are_none(monkeypatch: pytest.Mon
     """Nor on a machine whose call has another number."""
     monkeypatch.setattr(platform, "machine", lambda: "other")
     assert present() == frozenset()
+
+
+@pytest.mark.parametrize("owner_may", [True, False])
+def test_a_keyring_that_hides_its_keys_is_opened_again_or_told(
+    monkeypatch: pytest.MonkeyPatch,
+    owner_may: bool,  # noqa: FBT001 - a case
+) -> None:
+    """A job may take the rights of its keyring away: that nothing is seen is no evidence that nothing is there."""
+    opened: list[int] = []
+
+    def keyctl(operation: int, keyring: int, *_: int) -> int:
+        if operation == keyrings._SETPERM and owner_may:
+            opened.append(keyring)
+        may = keyring in opened
+        ctypes.set_errno(0 if may else errno.EACCES)
+        return 0 if may else -1
+
+    monkeypatch.setattr(keyrings, "_keyctl", keyctl)
+    if owner_may:
+        assert keyrings.present() == frozenset()
+        assert opened == [-4, -5]
+    else:
+        with pytest.raises(PermissionError, match="shows its keys to nobody"):
+            keyrings.present()
+
+
+def test_a_key_in_the_persistent_keyring_is_removed() -> None:
+    """That one outlives all processes of the user."""
+    ring = keyrings._persistent()
+    if not ring:
+        pytest.skip("this kernel or container has no persistent keyrings")
+    before = present()
+    left = add(b"soal-test-persistent", ring[0])
+    assert (ring[0], left) in present() - before
+    assert remove_all_but(before) == 0
+    assert present() == before

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -65,3 +66,15 @@ def test_an_archive_that_was_refused_is_told_with_java_s_reason(home: Path, log:
     """What Java 17 writes for other jars, for a broken base, for another Java, and for a file that is no archive."""
     (home / "a.log").write_text(log)
     assert why_unused(home, home / "a.log") == f"Java did not take the class-data archive {home}/spark.jsa ({reason})"
+
+
+@pytest.mark.parametrize("what", ["pipe", "link"])
+def test_what_a_job_has_put_in_the_log_s_place_is_not_read(home: Path, what: str) -> None:
+    """A pipe would hang the handler, and a link would show another file."""
+    log = home / "a.log"
+    if what == "pipe":
+        os.mkfifo(log)
+    else:
+        (home / "other").write_text(REFUSED)
+        log.symlink_to(home / "other")
+    assert why_unused(home, log) is None

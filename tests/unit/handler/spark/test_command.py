@@ -27,6 +27,7 @@ from handler.spark.command import (
 )
 from handler.spark.environment import AttemptVariables
 from handler.spark.properties import read_properties
+from soal.shipped import local_settings, shipped_settings
 
 BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
 SETTINGS = read_settings(BUCKET)
@@ -240,3 +241,10 @@ def test_the_files_of_the_image_are_found() -> None:
     defaults = read_properties(spark_file(SETTINGS, "spark-defaults.conf"))
     assert all(re.match(r"spark\.", key) for key in defaults)
     assert spark_file(SETTINGS, "log4j2.properties").is_file()
+
+
+@pytest.mark.parametrize("settings", [shipped_settings(), local_settings()])
+def test_another_role_is_taken_with_the_credentials_that_all_buckets_have(settings: dict[str, str]) -> None:
+    """Hadoop's own default for that looks for variables that Java does not have."""
+    general = settings["spark.hadoop.fs.s3a.aws.credentials.provider"]
+    assert settings["spark.hadoop.fs.s3a.assumed.role.credentials.provider"] == general

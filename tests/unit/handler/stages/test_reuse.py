@@ -39,7 +39,9 @@ def keep(place: Place) -> Any:
 
 
 def test_a_kept_machine_waits_in_its_emptied_sandbox(tmp_path: Path) -> None:
-    """The next job gets both; the directories are the same ones, since Java works in them."""
+    """The next job gets both; the directories are the same ones, since Java works in them. Java's log about its start
+    is gone, which tells nothing about the next job, and may be the text of the one before.
+    """
     reuse = Reuse()
     with reuse.place(tmp_path) as first:
         machine = keep(first)
@@ -53,7 +55,7 @@ def test_a_kept_machine_waits_in_its_emptied_sandbox(tmp_path: Path) -> None:
         assert found is machine
         assert list(second.sandbox.work.iterdir()) == []
         assert not second.sandbox.journal.exists()
-        assert second.sandbox.archive_log.exists()
+        assert not second.sandbox.archive_log.exists()
         assert machine.ended == 0
 
 

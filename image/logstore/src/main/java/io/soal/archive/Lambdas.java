@@ -44,7 +44,7 @@ public final class Lambdas {
             wanted.remove(name); // the first jar that has it counts, as on the class path
             Lowering lowering = Lowering.of(from.getInputStream(entry).readAllBytes());
             if (!lowering.classes().isEmpty()) {
-              made.putAll(lowering.classes());
+              lowering.classes().forEach((host, body) -> made.put(host + ".class", body));
               hosts++;
             }
           }

@@ -8,17 +8,17 @@ import java.util.Map;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
 
-/** A jar whose bytes depend on its classes only: the class-data archive is tied to them. */
+/** A jar whose bytes depend on its entries only: the class-data archive is tied to them. */
 final class StampedJar {
   private static final long STAMP_MS = 1_577_836_800_000L; // 2020-01-01
 
   private StampedJar() {}
 
-  /** Writes the classes, by their names, in the map's order. */
-  static void write(Path jar, Map<String, byte[]> classes) throws IOException {
+  /** Writes the entries, by their names, in the map's order. */
+  static void write(Path jar, Map<String, byte[]> entries) throws IOException {
     try (OutputStream file = Files.newOutputStream(jar); ZipOutputStream target = new ZipOutputStream(file)) {
-      for (Map.Entry<String, byte[]> one : classes.entrySet()) {
-        ZipEntry entry = new ZipEntry(one.getKey() + ".class");
+      for (Map.Entry<String, byte[]> one : entries.entrySet()) {
+        ZipEntry entry = new ZipEntry(one.getKey());
         entry.setTime(STAMP_MS);
         target.putNextEntry(entry);
         target.write(one.getValue());

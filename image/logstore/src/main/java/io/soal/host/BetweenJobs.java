@@ -53,6 +53,9 @@ final class BetweenJobs {
   private static final double HEAP_SHARE_MAX = 0.5;
   private static final Pattern HADOOPS_OWN = Pattern.compile("(core|hdfs|mapred|yarn)-(default|site)\\.xml");
 
+  private static final Pattern SECRET =
+      Pattern.compile("(secret|access)[._-]?key|password|passwd|token$|credential$", Pattern.CASE_INSENSITIVE);
+
   private final Threads threads = Threads.atRest();
   private final Properties properties = (Properties) System.getProperties().clone();
   private final TimeZone zone = TimeZone.getDefault();
@@ -74,6 +77,7 @@ final class BetweenJobs {
   /** Returns what of the job is still there; null: nothing. */
   String clear() {
     try {
+      boolean hasSecret = hasSecret();
       stopSpark();
       String left = whenQuiet();
       if (left != null) {
@@ -83,10 +87,28 @@ final class BetweenJobs {
       FileSystem.closeAll();
       restore();
       left = whenQuiet();
+      if (left == null && hasSecret) {
+        return "a secret in Hadoop's configuration, of which its libraries may have copies";
+      }
       return left == null ? memory() : left;
     } catch (Throwable error) { // the job has ended well, whatever this is
       return "something that cannot be closed: " + error;
     }
+  }
+
+  /** Tells whether the script itself has put a secret into the configuration; Spark says of its own where it is from. */
+  private static boolean hasSecret() {
+    Option<SparkContext> context = SparkContext$.MODULE$.getActive();
+    if (context.isEmpty()) {
+      return false;
+    }
+    Configuration values = context.get().hadoopConfiguration();
+    for (String name : values.getPropsWithPrefix("").keySet()) {
+      if (SECRET.matcher(name).find() && Arrays.asList(values.getPropertySources(name)).contains("programmatically")) {
+        return true;
+      }
+    }
+    return false;
   }
 
   private void stopSpark() {

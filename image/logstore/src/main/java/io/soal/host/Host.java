@@ -7,6 +7,7 @@ import java.io.OutputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.Arrays;
 import java.util.Map;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.logging.log4j.LogManager;
@@ -39,7 +40,8 @@ public final class Host {
           report(channel);
           continue;
         }
-        run(Files.readString(job, StandardCharsets.UTF_8).split("\0"));
+        String[] words = Files.readString(job, StandardCharsets.UTF_8).split("\0", -1);
+        run(Arrays.copyOf(words, words.length - 1)); // what stands behind the last zero byte is no word
         String left = between.clear();
         if (left != null) {
           System.err.println("soal: this Java machine ends, since the job has left " + left);

@@ -1,0 +1,34 @@
+"""The statements that sample jobs make of their arguments."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+import scripts.emulator.spark
+
+JOBS = Path(scripts.emulator.spark.ROOT) / "scripts" / "jobs"
+HOSTILE = "lake.sales LOCATION 's3a://other/`'.t"
+
+
+@pytest.mark.parametrize(
+    ("job", "more"), [("accommodations_iceberg", ()), ("accommodations_parts", ("--format", "iceberg"))]
+)
+def test_a_table_s_name_stays_a_name(monkeypatch: pytest.MonkeyPatch, job: str, more: tuple[str, ...]) -> None:
+    """An argument may come from somebody else, and must not add a clause to a statement."""
+    session, builder = MagicMock(), MagicMock()
+    builder.builder.appName.return_value.getOrCreate.return_value = session
+    monkeypatch.setattr("pyspark.sql.SparkSession", builder)
+    monkeypatch.setattr("pyspark.sql.functions.col", MagicMock())
+    for name in ("SafeWriter", "parts"):
+        monkeypatch.setattr(f"safewriter.{name}", MagicMock())
+    monkeypatch.setattr(sys, "argv", [job, "--source", "s3a://lake/a.csv", "--table", HOSTILE, *more])
+
+    runpy.run_path(str(JOBS / f"{job}.py"))
+
+    expected = "CREATE NAMESPACE IF NOT EXISTS `lake`.`sales LOCATION 's3a://other/``'`"
+    session.sql.assert_called_once_with(expected)

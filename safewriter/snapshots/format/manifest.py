@@ -33,15 +33,39 @@ _MAGIC: Final = b"SQLite format 3\0"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _TEXTS: Final = ("run_id", "created_at", "s3_prefix", "key_col", "db_path_template", "shard_prefix")
 _TOLD_MAX: Final = 200
-_TABLES: Final = """
-CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,
- s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,
- shard_prefix TEXT NOT NULL, format_version INTEGER NOT NULL, key_encoding TEXT NOT NULL,
- custom TEXT NOT NULL DEFAULT '{}');
-CREATE TABLE shards (db_id INTEGER PRIMARY KEY, db_url TEXT NOT NULL, attempt INTEGER NOT NULL CHECK (attempt >= 0),
- row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL, min_key TEXT, max_key TEXT, checkpoint_id TEXT,
- writer_info TEXT NOT NULL, sha256 TEXT);
-"""
+_META: Final = (
+    "CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,"
+    " s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,"
+    " shard_prefix TEXT NOT NULL, format_version INTEGER NOT NULL, key_encoding TEXT NOT NULL,"
+    " custom TEXT NOT NULL DEFAULT '{}')"
+)
+_SHARDS: Final = (
+    "CREATE TABLE shards (db_id INTEGER PRIMARY KEY, db_url TEXT NOT NULL,"
+    " attempt INTEGER NOT NULL CHECK (attempt >= 0), row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
+    " min_key TEXT, max_key TEXT, checkpoint_id TEXT, writer_info TEXT NOT NULL, sha256 TEXT)"
+)
+_TABLES: Final = {
+    "build_meta": (
+        _META,
+        # Those of shardyfusion, of all its commits with this format.
+        (
+            "CREATE TABLE build_meta ( run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,"
+            " s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,"
+            " shard_prefix TEXT NOT NULL, format_version INTEGER NOT NULL, key_encoding TEXT NOT NULL,"
+            " custom TEXT NOT NULL DEFAULT '{}' )"
+        ),
+    ),
+    "shards": (
+        _SHARDS,
+        *(
+            "CREATE TABLE shards ( db_id INTEGER NOT NULL PRIMARY KEY, db_url TEXT, attempt INTEGER NOT NULL,"
+            f" row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL,{sidecar} min_key TEXT, max_key TEXT,"
+            " checkpoint_id TEXT, writer_info TEXT NOT NULL DEFAULT '{}' )"
+            for sidecar in ("", " sidecar_decompressed_bytes INTEGER,")
+        ),
+    ),
+}
+"""All that a manifest holds, and the statements by which its tables are made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +114,8 @@ class Manifest:
         """Return the SQLite file."""
         connection = sqlite3.connect(":memory:")
         try:
-            connection.executescript(_TABLES)
+            connection.execute(_META)
+            connection.execute(_SHARDS)
             connection.execute(
                 "INSERT INTO build_meta VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -119,7 +144,7 @@ class Manifest:
         if not body.startswith(_MAGIC):
             raise ManifestParseError(f"{where} is no SQLite file, so it is no manifest")
         try:
-            with closing(database.of_bytes(body, ("build_meta", "shards"))) as connection:
+            with closing(database.of_bytes(body, _TABLES)) as connection:
                 connection.row_factory = sqlite3.Row
                 metas = connection.execute("SELECT * FROM build_meta").fetchall()
                 rows = connection.execute("SELECT * FROM shards ORDER BY db_id").fetchall()

@@ -25,6 +25,7 @@ __all__ = [
     "TooLarge",
     "Upload",
     "batches",
+    "is_there",
 ]
 
 _BATCH: Final = 1000
@@ -141,6 +142,12 @@ class StreamingStore(ObjectStore, Protocol):
     def stream(self, key: str) -> Iterator[bytes] | None:
         """Return the object in blocks, or None if there is none. Each block may raise `StoreError`."""
         ...
+
+
+def is_there(store: ObjectStore, key: str) -> bool:
+    """Tell whether there is an object, whatever its size."""
+    listed = next(iter(store.list(key)), None)
+    return listed is not None and listed.key == key
 
 
 def batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:

@@ -177,3 +177,25 @@ def test_what_is_no_sqlite_file_is_no_manifest() -> None:
     for body in (b"", b"{}"):
         with pytest.raises(ManifestParseError, match="no SQLite file"):
             Manifest.decode(body, "m")
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE build_meta SET num_dbs = 10001", "it has 10,001 shards; this code reads 10,000 at most"),
+        (f"UPDATE build_meta SET sharding = '[{'0,' * 20_000}0]'", "sharding: has more than 20,000 values"),
+        (f"UPDATE build_meta SET custom = '[{'0,' * 10_000}0]'", "custom: has more than 10,000 values"),
+        (f"UPDATE shards SET writer_info = '[{'0,' * 32}0]'", "writer_info: has more than 32 values"),
+        (f"UPDATE shards SET min_key = ' [{'0,' * 32}0]'", "min_key is .*no key"),
+    ],
+)
+def test_a_manifest_of_more_than_a_build_writes_is_refused(statement: str, problem: str) -> None:
+    """Each value takes memory, and the sweeper has little."""
+    with pytest.raises(ManifestParseError, match=problem):
+        Manifest.decode(changed(statement), "m")
+
+
+def test_a_key_is_any_text() -> None:
+    """However many commas and brackets it has."""
+    shard = replace(SHARD, min_key="[{," * 99, max_key="{")
+    assert Manifest.decode(replace(MANIFEST, shards=(shard,)).encode(), "m").shards == (shard,)

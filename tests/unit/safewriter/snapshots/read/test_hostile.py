@@ -273,7 +273,7 @@ def test_a_value_that_is_no_bytes_is_damage(bucket: Bucket) -> None:
         (changed("UPDATE build_meta SET custom = '[]'"), "custom is .*no JSON object"),
         (changed("UPDATE shards SET row_count = 1.5"), "row_count is 1.5"),
         (changed("UPDATE shards SET min_key = '[[]]'"), "min_key is .*no key"),
-        (changed(f"UPDATE shards SET max_key = '{'[' * 9000}'"), "nested too deeply|JSON"),
+        (changed(f"UPDATE shards SET max_key = '{'[' * 9000}'"), "max_key is .*no key"),
         (b"SQLite format 3\0" + b"\xff" * 5000, "not a database"),
         (repeated(), "it is damaged"),
     ],
@@ -439,7 +439,7 @@ def test_an_honest_rule_is_read(rule: str) -> None:
 
 def test_routing_values_without_end_take_no_time(bucket: Bucket) -> None:
     """To name the one that is there twice takes one look at each."""
-    values = [str(number) for number in range(200_000)]
+    values = [str(number) for number in range(9_999)]
     document = {
         "strategy": "cel",
         "hash_algorithm": "xxh3_64",
@@ -448,7 +448,7 @@ def test_routing_values_without_end_take_no_time(bucket: Bucket) -> None:
         "routing_values": [*values, values[-1]],
     }
     published(bucket, lambda found: replace(found, sharding=document))
-    with pytest.raises(ManifestParseError, match="the routing value '199999' is there twice"):
+    with pytest.raises(ManifestParseError, match="the routing value '9998' is there twice"):
         read(bucket)
 
 
@@ -457,6 +457,33 @@ def test_a_record_of_blanks_is_read_in_one_pass(bucket: Bucket) -> None:
     published(bucket, lambda found: found)
     name = "kv/runs/2026-11-20T00:00:00.000000Z_run_id={}_1/run.yaml"
     bucket.put(name.format("blank"), b"status: a" + b" " * 500_000 + b"x\x7f")
-    bucket.put(name.format("large"), b"#" * (2 << 20))
+    bucket.put(name.format("large"), b"#" * (1 << 17))
     survey = cleanup(Source(PREFIX, bucket.opened)).survey
     assert survey.living == {"blank", "large"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"cel_columns": {f"c{n}": "int" for n in range(101)}}, "101 columns"),
+        ({"cel_columns": {"c" * 257: "int"}}, "up to 257 letters"),
+        ({"cel_columns": {"key": []}}, "has the type"),
+        ({"cel_expr": "'\ud800'"}, "is none: compile"),
+        ({"cel_columns": {"\ud800": "int"}}, "no name of a variable"),
+        ({"strategy": []}, "its sharding is"),
+        ({"routing_values": [[]]}, "neither an integer nor a text"),
+    ],
+)
+def test_a_rule_that_lies_is_one_clear_error(bucket: Bucket, changes: dict[str, object], told: str) -> None:
+    """For a reader and for a verification. To compile columns without end takes C++ many seconds."""
+    document = {
+        "strategy": "cel",
+        "hash_algorithm": "xxh3_64",
+        "cel_expr": "key",
+        "cel_columns": {"key": "int"},
+        **changes,
+    }
+    ref = published(bucket, lambda found: replace(found, sharding=document))
+    for use in (lambda: read(bucket), lambda: verify(Source(PREFIX, bucket.opened), ref)):
+        with pytest.raises(ManifestParseError, match=told):
+            use()

@@ -46,8 +46,8 @@ class JobLog:
     `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format that has a
     metric, and whose namespaces are the job's own: neither `namespace`, which is the handler's, nor one of AWS.
     After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
-    metrics and the tail continue. After `masking_max_s` of `cpu` time, lines and metrics are withheld, too, and long
-    lines of the tail.
+    the tail continues, and so do metrics until they have as many bytes. After `masking_max_s` of `cpu` time, lines and
+    metrics are withheld, and what remains of the tail.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class JobLog:
         self._log = log
         self._metric = metric
         self._namespace = namespace
-        self._logged_left = logged_max
+        self._logged_left = self._metrics_left = logged_max
         self._masking_left_s = masking_max_s
         self._cpu = cpu
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
@@ -110,12 +110,18 @@ class JobLog:
 
     def tail(self) -> tuple[str, ...]:
         """Return the last lines, cut and without their secrets."""
-        return tuple(self._shown(line, _TAIL_LINE_KEPT, _TAIL_LINE_MAX) for line in self._tail)
+        return tuple(map(self._of_tail, self._tail))
+
+    def _of_tail(self, line: str) -> str:
+        if self._masking_left_s <= 0:
+            return _WITHHELD
+        with self._metered():
+            return self._shown(line, _TAIL_LINE_KEPT, _TAIL_LINE_MAX)
 
     def _line(self, raw: bytes, *, is_cut: bool = False) -> None:
         line = raw.rstrip()
         if b'"_aws"' in line and (metric := self._emf(line)) is not None:
-            self._metric(metric)
+            self._send(metric)
             return
         self.saw_out_of_memory = self.saw_out_of_memory or _OUT_OF_MEMORY in line
         if not line:
@@ -133,6 +139,13 @@ class JobLog:
             self._log("too much output: further lines are not logged, only the last ones go into the result")
         elif self._masking_left_s <= 0:
             self._log("lines that take too long to be searched for secrets: further ones are not logged")
+
+    def _send(self, metric: str) -> None:
+        if self._metrics_left <= 0:
+            self.lines_dropped += 1
+            return
+        self._metrics_left -= len(metric)
+        self._metric(metric)
 
     def _bounded(self, text: str, *, is_cut: bool = False) -> str:
         """Return at most the part of a line that is searched for forms. Known secrets are masked before the cut, and

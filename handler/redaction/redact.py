@@ -7,14 +7,12 @@ neither known nor in such a form is not found.
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote, quote_plus
 
+from handler.redaction.known import START, KnownForms, forms_of
 from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
 from handler.redaction.secret_names import is_secret
 
@@ -25,17 +23,19 @@ __all__ = ["PrivateKeys", "Redactor", "redact"]
 
 _KNOWN_MIN_LENGTH: Final = 6
 """A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
-_READ_MIN_LENGTH: Final = 4
 _LINE_MIN_LENGTH: Final = 8
-_KNOWN_MAX: Final = 1000
-"""Each is searched for in each line: this many cost one or two tenths of a millisecond. The first ones known stay."""
+_FORMS_MAX: Final = 20_000
+"""A thousand values in twenty forms each. The first ones known stay."""
 _LINES_MAX: Final = 200
 """Of one value, so that a long argument leaves room for others; keys and certificates have fewer."""
-_WORD: Final = re.compile(r"[A-Za-z]?(?:[a-z]{1,11}|[A-Z]{1,11})")
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _METRICS: Final = "_aws"
-_CUT: Final = "…"
-"""The mark of a cut, as the driver and usage errors set it."""
+_KEY_LINES_MAX: Final = 400
+_OF_KEY: Final = re.compile(
+    r"^\W{0,16}[A-Za-z0-9+/=]*\W{0,16}$"  # a line of Base64, or none
+    r"|[A-Za-z0-9+/]{40}"  # one behind a time or a name
+    r"|(?i:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,11 @@ class Redactor:
     """Masks the known values, then everything that has the form of a secret."""
 
     known: tuple[str, ...] = ()
+    """The values in all their forms, the longest first."""
+    _forms: KnownForms = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_forms", KnownForms(self.known))
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Redactor:
@@ -67,7 +72,7 @@ class Redactor:
 
     def knowing_secrets(self, values: Iterable[str]) -> Redactor:
         """Return one that also knows secrets that the handler has read."""
-        return self._knowing(value for value in values if len(value) >= _READ_MIN_LENGTH)
+        return self._knowing(value for value in values if len(value) >= START)
 
     def _knowing_pairs(self, settings: Iterable[tuple[str, str]]) -> Redactor:
         values: list[str] = []
@@ -80,38 +85,21 @@ class Redactor:
     def _knowing(self, values: Iterable[str]) -> Redactor:
         whole = list(dict.fromkeys(values))
         forms = [
-            *(form for value in whole for form in _forms(value)),
+            *(form for value in whole for form in forms_of(value)),
             *(line for value in whole for line in _lines(value)),
         ]
-        found = dict.fromkeys(form for form in (*self.known, *forms) if len(form) >= _READ_MIN_LENGTH)
-        return Redactor(tuple(sorted(islice(found, _KNOWN_MAX), key=lambda form: (-len(form), form))))
+        found = dict.fromkeys(form for form in (*self.known, *forms) if len(form) >= START and form not in MASK)
+        return Redactor(tuple(sorted(islice(found, _FORMS_MAX), key=lambda form: (-len(form), form))))
 
     def __call__(self, text: str) -> str:
         """Mask everything."""
-        return mask_forms(self._without_halves(self.masked_known(text)))
+        return mask_forms(self.masked_known(text))
 
     def masked_known(self, text: str) -> str:
-        """Mask the known values: before a text is cut, since half of a value is not found."""
-        for value in self.known:
-            if value in text:
-                text = _sought(value).sub(MASK, text)
-        return text
-
-    def _without_halves(self, text: str) -> str:
-        """Mask the beginning of a known value before a mark of a cut: others cut texts before the secrets are known."""
-        if _CUT not in text:
-            return text
-        *parts, end = text.split(_CUT)
-        return _CUT.join([*map(self._without_half, parts), end])
-
-    def _without_half(self, part: str) -> str:
-        for value in self.known:
-            at = part.find(value[:_READ_MIN_LENGTH], max(0, len(part) - len(value)))
-            while at >= 0:
-                if value.startswith(part[at:]):
-                    return part[:at] + MASK
-                at = part.find(value[:_READ_MIN_LENGTH], at + 1)
-        return part
+        """Mask the known values: before a text is cut, since half of a value is not found. Of one that others have cut,
+        the beginning before the mark of the cut is masked, too.
+        """
+        return self._forms.masked(text, MASK)
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
         """Mask everything, then cut. `is_cut`: the text has lost its end, where a known value may have begun."""
@@ -121,8 +109,22 @@ class Redactor:
         return masked[:length]
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Mask a metric's document: texts and names, but neither numbers nor CloudWatch's own fields."""
-        return {name: value if name == _METRICS else self._masked(name, value) for name, value in document.items()}
+        """Mask a metric's document: texts and names, but no numbers. A known value is masked in CloudWatch's own
+        fields, too, and in the names of members, to which they refer, in the same way.
+        """
+        return {
+            self.masked_known(name): self._own(value) if name == _METRICS else self._masked(name, value)
+            for name, value in document.items()
+        }
+
+    def _own(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+        if isinstance(value, str):
+            return self.masked_known(value)
+        if isinstance(value, list):
+            return [self._own(one) for one in value]
+        if isinstance(value, dict):
+            return {self.masked_known(key): self._own(one) for key, one in value.items()}
+        return value
 
     def _masked(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
@@ -134,26 +136,10 @@ class Redactor:
         return value
 
 
-def _forms(value: str) -> Iterable[str]:
-    """Return a value as it is, in a URL, and in JSON."""
-    yield from (value, value.strip(), quote(value, safe=""), quote_plus(value), json.dumps(value)[1:-1])
-    yield json.dumps(value, ensure_ascii=False)[1:-1]
-
-
 def _lines(value: str) -> Iterable[str]:
     """Return the lines of a value: output is masked by lines. A short one ("{", "true") would mask half of the log."""
     lines = (line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN_LENGTH)
     return islice(lines, _LINES_MAX)
-
-
-@lru_cache(maxsize=_KNOWN_MAX)
-def _sought(value: str) -> re.Pattern[str]:
-    """Return a pattern that finds a value anywhere, but a word (`postgres`) not inside a longer one (`postgresql`)."""
-    literal = re.escape(value)
-    if _WORD.fullmatch(value) is None:
-        return re.compile(literal)
-    # The letter of an escape (%3A, \n) belongs to no word.
-    return re.compile(rf"(?:(?<![A-Za-z])|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[a-z])){literal}(?![A-Za-z])")
 
 
 redact: Final = Redactor()
@@ -162,13 +148,19 @@ redact: Final = Redactor()
 
 @dataclass(slots=True)
 class PrivateKeys:
-    """Remembers of the lines of one stream that it is inside a private key."""
+    """Remembers of the lines of one stream that it is inside a private key.
 
-    _inside: bool = field(default=False, init=False)
+    A key ends with its last line, before a line that can be none of a key, and after as many lines as the largest one
+    has: data that hold the first line of a key hide no more of the log.
+    """
+
+    _left: int = field(default=0, init=False)
 
     def is_inside(self, line: str) -> bool:
         """Tell whether the next line belongs to a key that an earlier one has begun."""
-        was_inside = self._inside
-        if was_inside or ("PRIVATE KEY-----" in line and "-----BEGIN" in line):
-            self._inside = "-----END" not in line
+        was_inside = self._left > 0 and ("-----END" in line or _OF_KEY.search(line) is not None)
+        if "PRIVATE KEY" in line and "-----BEGIN" in line:
+            self._left = 0 if "-----END" in line else _KEY_LINES_MAX
+        else:
+            self._left = 0 if not was_inside or "-----END" in line else self._left - 1
         return was_inside

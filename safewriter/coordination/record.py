@@ -198,7 +198,7 @@ class Record:
             raise UnknownVersionError(f"{where} has version {found.get('version')!r}; this code knows {SCHEMA_VERSION}")
         try:
             return cls._of(found)
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise UnreadableCheckpointError(f"{where} is damaged: {error!r}") from error
 
     @classmethod

@@ -24,6 +24,7 @@ __all__ = [
     "TooLarge",
     "Upload",
     "batches",
+    "is_there",
 ]
 
 _BATCH: Final = 1000
@@ -138,6 +139,12 @@ class ObjectStore(Protocol):
     def uri(self, key: str) -> str:
         """Return the `s3://` URI of a key, for messages and documents."""
         ...
+
+
+def is_there(store: ObjectStore, key: str) -> bool:
+    """Tell whether there is an object, whatever its size."""
+    listed = next(iter(store.list(key)), None)
+    return listed is not None and listed.key == key
 
 
 def batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:

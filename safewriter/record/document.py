@@ -10,7 +10,7 @@ import json
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.parsing import parsed
@@ -247,7 +247,7 @@ class Checkpoint:
             if version != SCHEMA_VERSION:
                 raise UnknownVersionError(f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}")
             return _read(found)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error
 
 
@@ -278,7 +278,36 @@ def _read(found: dict[str, Any]) -> Checkpoint:
     known["commit_point"] = CommitPoint(found["commit_point"])
     if not known["attempts"]:
         raise ValueError("no attempt")
-    return Checkpoint(**known)
+    return _checked(Checkpoint(**known))
+
+
+_NUMBER_MAX: Final = 2**63 - 1
+_MOMENT_MAX: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: Python has no later moment."""
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "int": (int,),
+    "int | None": (int, type(None)),
+    "str": (str,),
+    "str | None": (str, type(None)),
+    "bool": (bool,),
+}
+
+
+_Read = TypeVar("_Read", Checkpoint, AttemptRecord)
+
+
+def _checked(record: _Read) -> _Read:
+    """Return what was read if its texts and numbers are such; `TypeError` or `ValueError` names one that is none."""
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        allowed = _TYPES.get(str(field.type))
+        if allowed is None:
+            continue
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            raise TypeError(f"{field.name} has the type {type(value).__name__}")
+        if isinstance(value, int) and abs(value) > (_MOMENT_MAX if field.name.endswith("_ms") else _NUMBER_MAX):
+            raise ValueError(f"{field.name} is too large")
+    return record
 
 
 def _read_attempt(found: dict[str, Any]) -> AttemptRecord:
@@ -288,4 +317,4 @@ def _read_attempt(found: dict[str, Any]) -> AttemptRecord:
     known["features"] = tuple(found.get("features", ()))
     if not known["prefix"]:
         raise ValueError("an attempt without a prefix: clean-up would take every file for its own")
-    return AttemptRecord(**known)
+    return _checked(AttemptRecord(**known))

@@ -119,8 +119,10 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
         return Action.NONE, None
     try:
         recovery.clean(document.write_key)
-    except (StoreError, RetentionGapError) as error:
+    except (StoreError, SafeWriterError) as error:
         return Action.UNCLEAN, str(error)
+    except Exception as error:  # noqa: BLE001 - the verdict stands, and the markers' time must come
+        return Action.UNCLEAN, repr(error)
     return Action.CLEANED, None
 
 

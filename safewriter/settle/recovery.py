@@ -167,10 +167,10 @@ class Recovery:
     def _clean_up(self, document: Checkpoint, evidence: Evidence) -> None:
         if evidence.cleans_later:
             return
-        # The verdict stands. If the clean-up fails, a later settler repeats it.
+        # The verdict stands, whatever the clean-up finds. If it fails, a later settler repeats it.
         try:
             self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
-        except (StoreError, RetentionGapError) as error:
+        except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
             _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, error)
 
     # -- clean-up: only under a terminal verdict, only files that are exactly ours -----------------------------------

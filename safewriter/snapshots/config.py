@@ -12,7 +12,7 @@ from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.format.places import prefix_of
-from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
+from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy, check_shards
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -149,6 +149,7 @@ class WriteConfig:
             raise ConfigValidationError("give num_dbs, or sharding.max_keys_per_shard, and not both")
         if self.num_dbs is not None and self.num_dbs < 1:
             raise ConfigValidationError(f"num_dbs is {self.num_dbs}; it must be 1 or more")
+        check_shards(self.num_dbs or 1, "num_dbs")
         if (self.last_by is not None) != (self.duplicates is Duplicates.LAST):
             raise ConfigValidationError("give last_by, the column, with duplicates=Duplicates.LAST, and only with it")
         object.__setattr__(self, "s3_prefix", str(prefix_of(self.s3_prefix)))

@@ -74,7 +74,7 @@ class ShardWriteError(SnapshotError):
 
 
 class ManifestPublishError(SnapshotError):
-    """A manifest could not be written. `_CURRENT` is as it was."""
+    """A manifest or `_CURRENT` could not be written, or would be too large. `_CURRENT` is as it was."""
 
 
 class PublishCurrentError(SnapshotError):

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ConfigValidationError
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
 __all__ = [
+    "SHARDS_MAX",
     "CelColumn",
     "CelType",
     "RoutingValue",
@@ -22,9 +23,17 @@ __all__ = [
     "cel_sharding",
     "cel_sharding_by_columns",
     "check_routing_values",
+    "check_shards",
+    "check_variables",
 ]
 
 RoutingValue = int | str
+
+SHARDS_MAX: Final = 10_000
+"""A manifest with so many fits into its bound, and a reader's memory; an expression that gives more was not meant."""
+_VARIABLES_MAX: Final = 100
+"""To compile an expression takes time with the square of their number."""
+_VARIABLE_LETTERS_MAX: Final = 256
 
 
 class ShardingStrategy(StrEnum):
@@ -93,8 +102,7 @@ class ShardingSpec:
             raise ConfigValidationError("max_keys_per_shard is for hashed keys; here the expression decides")
         if not self.cel_expr or not self.cel_columns:
             raise ConfigValidationError("strategy CEL needs cel_expr, and cel_columns with each variable's type")
-        for name, kind in self.cel_columns.items():
-            _check_variable(name, kind)
+        check_variables(self.cel_columns)
         if values is not None:
             if self.infer_routing_values_from_data:
                 raise ConfigValidationError("give routing_values, or infer_routing_values_from_data, and not both")
@@ -140,8 +148,30 @@ def cel_sharding_by_columns(
     )
 
 
+def check_shards(number: int, what: str) -> None:
+    """Raise `ConfigValidationError` for more shards than a snapshot can have; `what` asks for so many."""
+    if number > SHARDS_MAX:
+        raise ConfigValidationError(f"{what} asks for {number:,} shards; a snapshot has {SHARDS_MAX:,} at most")
+
+
+def check_variables(columns: Mapping[str, object]) -> None:
+    """Raise `ConfigValidationError` for more variables than an expression can have, or one that is none."""
+    longest = max(map(len, columns), default=0)
+    if len(columns) > _VARIABLES_MAX or longest > _VARIABLE_LETTERS_MAX:
+        raise ConfigValidationError(
+            f"cel_columns has {len(columns):,} columns with names of up to {longest:,} letters; {_VARIABLES_MAX}"
+            f" columns and {_VARIABLE_LETTERS_MAX} letters are allowed. Name those that the expression reads"
+        )
+    for name, kind in columns.items():
+        if not (name.isascii() and name.isidentifier()):
+            raise ConfigValidationError(f"cel_columns: {name!r} is no name of a variable in CEL; rename the column")
+        if kind not in list(CelType):
+            raise ConfigValidationError(f"cel_columns: {name!r} has the type {kind!r}, none of {', '.join(CelType)}")
+
+
 def check_routing_values(values: Sequence[object]) -> None:
     """Raise `ConfigValidationError` unless they are integers or texts, of one type, each of them once."""
+    check_shards(len(values), "routing_values")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, str)):
             raise ConfigValidationError(f"the routing value {value!r} is neither an integer nor a text")
@@ -150,10 +180,3 @@ def check_routing_values(values: Sequence[object]) -> None:
     if len(set(values)) != len(values):
         ((doubled, _),) = Counter(values).most_common(1)
         raise ConfigValidationError(f"the routing value {doubled!r} is there twice")
-
-
-def _check_variable(name: str, kind: str) -> None:
-    if not (name.isascii() and name.isidentifier()):
-        raise ConfigValidationError(f"cel_columns: {name!r} is no name of a variable in CEL; rename the column")
-    if kind not in set(CelType):
-        raise ConfigValidationError(f"cel_columns: {name!r} has the type {kind!r}, none of {', '.join(CelType)}")

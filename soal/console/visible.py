@@ -6,6 +6,7 @@ right to left.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -17,11 +18,16 @@ __all__ = ["CONTROLS", "VisibleFormatter", "crash", "json_visible", "visible"]
 # C0 but for tab and newline, DEL and C1, marks of direction, ends of lines, characters without a width, by which two
 # names would look equal, and halves of surrogate pairs, which no stream takes.
 CONTROLS: Final = (
-    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2064\u2066-\u2069"
-    "\ufeff\ud800-\udfff"
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u115f-\u1160"
+    "\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\u2800\u3164\ud800-\udfff\ufeff\uffa0"
+    "\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U00013438\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff"
 )
 _CONTROL: Final = re.compile(f"[{CONTROLS}]")
 _LATIN_MAX: Final = 0xFF
+_PLANE_MAX: Final = 0xFFFF
+_DELETE: Final = 0x7F
+"""The one control character that JSON has as it is."""
 
 
 def visible(text: str) -> str:
@@ -31,7 +37,7 @@ def visible(text: str) -> str:
 
 def json_visible(text: str) -> str:
     """Return the same JSON without a control character."""
-    return _CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+    return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1] if ord(found[0]) != _DELETE else "\\u007f", text)
 
 
 class VisibleFormatter(logging.Formatter):
@@ -49,4 +55,6 @@ def crash(error: BaseException) -> None:
 
 def _number(found: re.Match[str]) -> str:
     code = ord(found[0])
+    if code > _PLANE_MAX:
+        return f"\\U{code:08x}"
     return f"\\x{code:02x}" if code <= _LATIN_MAX else f"\\u{code:04x}"

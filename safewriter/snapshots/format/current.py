@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from safewriter.parsing import parsed
-from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.places import canonical_url
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ __all__ = ["CONTENT_TYPE", "CURRENT", "CURRENT_MAX_BYTES", "Current", "Past", "P
 
 CONTENT_TYPE: Final = "application/x-sqlite3"
 CURRENT: Final = "_CURRENT"
-CURRENT_MAX_BYTES: Final = 16 << 20
-"""A build of the last week takes about 300 bytes."""
+CURRENT_MAX_BYTES: Final = 2 << 20
+"""A guarded build of the last week takes about 300 bytes: so many are 7,000 builds, one in 90 seconds."""
+_VALUES_MAX: Final = 100_000
 _FORMAT: Final = 1
 _KEPT_MS: Final = 7 * 86_400_000
 _PAST: Final = 100
@@ -73,18 +74,24 @@ class Current:
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def encode(self) -> bytes:
-        """Return the JSON document."""
+        """Return the JSON document. Raises `ManifestPublishError` if it is larger than readers read."""
         told = {**asdict(self), "format_version": _FORMAT, "manifest_content_type": CONTENT_TYPE}
         needed = ("manifest_ref", "run_id")
-        return json.dumps(
+        body = json.dumps(
             {key: value for key, value in told.items() if value is not None or key in needed}, sort_keys=True
         ).encode()
+        if len(body) > CURRENT_MAX_BYTES:
+            raise ManifestPublishError(
+                f"{CURRENT} would have {len(body):,} bytes, more than the {CURRENT_MAX_BYTES:,} that are read: it names"
+                " the guarded builds of a week. Build less often, or under a shorter prefix"
+            )
+        return body
 
     @classmethod
     def decode(cls, body: bytes, where: str) -> Self:
         """Read the document. Raises `ManifestParseError`."""
         try:
-            found = parsed(body)
+            found = parsed(body, values_max=_VALUES_MAX)
             version = found.get("format_version", _FORMAT)
             ref, run_id, token = found["manifest_ref"], found["run_id"], found.get("fencing_token")
             current = cls(

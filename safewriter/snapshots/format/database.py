@@ -1,8 +1,9 @@
 """A SQLite file that somebody else may have written: a manifest, or a shard. Every one of them is opened here.
 
 SQLite runs what a file's schema says: a view is a program, and so is a generated column or a virtual table. Pages may
-refer to each other in a circle, and many rows to the same megabyte. So only plain tables are read, within a number of
-steps and with values that a file of that size can hold.
+refer to each other in a circle, and many rows to the same megabyte. So only tables as writers make them are read, which
+`schema` decides before SQLite opens the file, within a number of steps and with values that a file of that size can
+hold.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from __future__ import annotations
 import sqlite3
 from typing import TYPE_CHECKING, Final
 
+from safewriter.snapshots.format.schema import PAGE_MAX, check_schema
+
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 __all__ = ["damage", "longest", "of_bytes", "of_file", "unlimited"]
@@ -32,19 +35,19 @@ _PRAGMAS: Final = (
     "query_only = ON",
     "ignore_check_constraints = ON",  # a check of the file would run them
 )
-_GENERATED: Final = (2, 3)
-"""How `table_xinfo` marks columns that are computed when they are read."""
 
 
-def of_bytes(body: bytes, tables: Sequence[str]) -> sqlite3.Connection:
+def of_bytes(body: bytes, tables: Mapping[str, Sequence[str]]) -> sqlite3.Connection:
     """Open a file that is in memory. Its pages are checked: then no row is there twice, nor larger than the file.
 
-    Raises `sqlite3.Error`, which says what is wrong with it.
+    `tables`: all that it may hold, with the statements by which writers make them. Raises `sqlite3.Error`, which says
+    what is wrong with it.
     """
+    check_schema(body[:PAGE_MAX], tables)
     connection = sqlite3.connect(":memory:")
     try:
         connection.deserialize(body)
-        _guard(connection, len(body), tables)
+        _guard(connection, len(body))
         _check(connection, tables)
     except BaseException:
         connection.close()
@@ -52,18 +55,23 @@ def of_bytes(body: bytes, tables: Sequence[str]) -> sqlite3.Connection:
     return connection
 
 
-def of_file(path: Path, tables: Sequence[str], *pragmas: str) -> sqlite3.Connection:
+def of_file(path: Path, tables: Mapping[str, Sequence[str]], *pragmas: str) -> sqlite3.Connection:
     """Open a file that nobody changes any more. Its pages are not checked.
 
     The connection may go from thread to thread, but only one may use it at a time. Raises as `of_bytes` does.
     """
+    try:
+        with path.open("rb") as file:
+            check_schema(file.read(PAGE_MAX), tables)
+    except OSError as error:
+        raise sqlite3.OperationalError(str(error)) from error
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True, isolation_level=None, check_same_thread=False
     )
     try:
         for pragma in pragmas:
             connection.execute(f"PRAGMA {pragma}")
-        _guard(connection, path.stat().st_size, tables)
+        _guard(connection, path.stat().st_size)
     except BaseException:
         connection.close()
         raise
@@ -75,11 +83,9 @@ def unlimited(connection: sqlite3.Connection) -> None:
     connection.set_progress_handler(None, 0)
 
 
-def damage(connection: sqlite3.Connection, table: str) -> str | None:
-    """Let SQLite check the pages of a table, and the whole file if it holds nothing else; return what is wrong."""
-    (others,) = connection.execute("SELECT count(*) FROM sqlite_master WHERE name <> ?", (table,)).fetchone()
-    # The check computes what the schema of other tables says.
-    (told,) = connection.execute(f"PRAGMA integrity_check({table if others else 1})").fetchone()
+def damage(connection: sqlite3.Connection) -> str | None:
+    """Let SQLite check all pages of the file; return what is wrong."""
+    (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     return None if told == "ok" else _begin(told)
 
 
@@ -88,8 +94,8 @@ def longest(connection: sqlite3.Connection) -> int:
     return connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
 
 
-def _check(connection: sqlite3.Connection, tables: Sequence[str]) -> None:
-    for table in tables:  # the tables by name: the check computes what the schema of others says
+def _check(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
+    for table in tables:
         (told,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
         if told != "ok":
             raise sqlite3.DatabaseError(f"it is damaged: {_begin(told)}")
@@ -100,7 +106,7 @@ def _begin(told: str) -> str:
     return " ".join(told.splitlines()[:2])
 
 
-def _guard(connection: sqlite3.Connection, size: int, tables: Sequence[str]) -> None:
+def _guard(connection: sqlite3.Connection, size: int) -> None:
     left = iter(range((_STEPS_AT_LEAST + _STEPS_A_BYTE * size) // _STEPS))
     connection.set_progress_handler(lambda: next(left, None) is None, _STEPS)
     connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(size, _LONGEST_AT_LEAST))
@@ -108,13 +114,3 @@ def _guard(connection: sqlite3.Connection, size: int, tables: Sequence[str]) -> 
         connection.setlimit(limit, most)
     for pragma in _PRAGMAS:
         connection.execute(f"PRAGMA {pragma}")
-    for table in tables:
-        # Not by `type`, which SQLite does not read. It takes care that the statement names what the row names, and
-        # writes every statement that way.
-        told = connection.execute("SELECT sql FROM sqlite_master WHERE lower(name) = ?", (table,)).fetchall()
-        if len(told) != 1 or not str(told[0][0]).startswith("CREATE TABLE "):
-            raise sqlite3.DatabaseError(f"it has no plain table {table}")
-        if any(row[6] in _GENERATED for row in connection.execute(f"PRAGMA table_xinfo({table})")):
-            raise sqlite3.DatabaseError(f"its table {table} has a column that is computed")
-        if any(row[3] == "c" for row in connection.execute(f"PRAGMA index_list({table})")):
-            raise sqlite3.DatabaseError(f"its table {table} has an index beside its keys")

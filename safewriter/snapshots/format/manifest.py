@@ -19,29 +19,60 @@ from safewriter.snapshots.errors import ManifestParseError
 from safewriter.snapshots.format import database
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.format.places import canonical_url
+from safewriter.snapshots.sharding import SHARDS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["MANIFEST_MAX_BYTES", "Manifest", "Shard"]
 
-MANIFEST_MAX_BYTES: Final = 256 << 20
-"""A shard takes less than 1 KiB, and there are at most 65,536."""
+MANIFEST_MAX_BYTES: Final = 8 << 20
+"""A shard takes about 400 bytes. To read a manifest of this size takes 60 MB of memory at most, and the sweeper has
+512 MB."""
+_SHARDING_VALUES_MAX: Final = SHARDS_MAX + 10_000
+"""A routing value for each shard, and the commas of the expression."""
+_CUSTOM_VALUES_MAX: Final = 10_000
+_WRITER_VALUES_MAX: Final = 32
 
 _FORMAT: Final = 4
 _MAGIC: Final = b"SQLite format 3\0"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _TEXTS: Final = ("run_id", "created_at", "s3_prefix", "key_col", "db_path_template", "shard_prefix")
 _TOLD_MAX: Final = 200
-_TABLES: Final = """
-CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,
- s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,
- shard_prefix TEXT NOT NULL, format_version INTEGER NOT NULL, key_encoding TEXT NOT NULL,
- custom TEXT NOT NULL DEFAULT '{}');
-CREATE TABLE shards (db_id INTEGER PRIMARY KEY, db_url TEXT NOT NULL, attempt INTEGER NOT NULL CHECK (attempt >= 0),
- row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL, min_key TEXT, max_key TEXT, checkpoint_id TEXT,
- writer_info TEXT NOT NULL, sha256 TEXT);
-"""
+_SELECT_SHARDS: Final = "SELECT * FROM shards ORDER BY db_id LIMIT ?"
+_META: Final = (
+    "CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,"
+    " s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,"
+    " shard_prefix TEXT NOT NULL, format_version INTEGER NOT NULL, key_encoding TEXT NOT NULL,"
+    " custom TEXT NOT NULL DEFAULT '{}')"
+)
+_SHARDS: Final = (
+    "CREATE TABLE shards (db_id INTEGER PRIMARY KEY, db_url TEXT NOT NULL,"
+    " attempt INTEGER NOT NULL CHECK (attempt >= 0), row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
+    " min_key TEXT, max_key TEXT, checkpoint_id TEXT, writer_info TEXT NOT NULL, sha256 TEXT)"
+)
+_TABLES: Final = {
+    "build_meta": (
+        _META,
+        # Those of shardyfusion, of all its commits with this format.
+        (
+            "CREATE TABLE build_meta ( run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,"
+            " s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,"
+            " shard_prefix TEXT NOT NULL, format_version INTEGER NOT NULL, key_encoding TEXT NOT NULL,"
+            " custom TEXT NOT NULL DEFAULT '{}' )"
+        ),
+    ),
+    "shards": (
+        _SHARDS,
+        *(
+            "CREATE TABLE shards ( db_id INTEGER NOT NULL PRIMARY KEY, db_url TEXT, attempt INTEGER NOT NULL,"
+            f" row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL,{sidecar} min_key TEXT, max_key TEXT,"
+            " checkpoint_id TEXT, writer_info TEXT NOT NULL DEFAULT '{}' )"
+            for sidecar in ("", " sidecar_decompressed_bytes INTEGER,")
+        ),
+    ),
+}
+"""All that a manifest holds, and the statements by which its tables are made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +108,11 @@ class Manifest:
     custom: Mapping[str, Any] = field(default_factory=dict)
 
     @property
+    def folders(self) -> frozenset[str]:
+        """The folders of all shards."""
+        return frozenset(shard.db_url for shard in self.shards)
+
+    @property
     def rows(self) -> int:
         """The rows of all shards."""
         return sum(shard.row_count for shard in self.shards)
@@ -90,7 +126,8 @@ class Manifest:
         """Return the SQLite file."""
         connection = sqlite3.connect(":memory:")
         try:
-            connection.executescript(_TABLES)
+            connection.execute(_META)
+            connection.execute(_SHARDS)
             connection.execute(
                 "INSERT INTO build_meta VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
                 (
@@ -119,10 +156,10 @@ class Manifest:
         if not body.startswith(_MAGIC):
             raise ManifestParseError(f"{where} is no SQLite file, so it is no manifest")
         try:
-            with closing(database.of_bytes(body, ("build_meta", "shards"))) as connection:
+            with closing(database.of_bytes(body, _TABLES)) as connection:
                 connection.row_factory = sqlite3.Row
                 metas = connection.execute("SELECT * FROM build_meta").fetchall()
-                rows = connection.execute("SELECT * FROM shards ORDER BY db_id").fetchall()
+                rows = connection.execute(_SELECT_SHARDS, (SHARDS_MAX + 1,)).fetchall()
             return _manifest(metas, rows)
         except (sqlite3.Error, AttributeError, IndexError, TypeError, ValueError) as error:
             raise ManifestParseError(
@@ -150,6 +187,8 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
     if meta["format_version"] != _FORMAT:
         raise ValueError(f"it has format {meta['format_version']!r}; this code knows {_FORMAT}")
     num_dbs = _number(meta, "num_dbs", at_least=1)
+    if num_dbs > SHARDS_MAX:
+        raise ValueError(f"it has {num_dbs:,} shards; this code reads {SHARDS_MAX:,} at most")
     shards = tuple(map(_shard, rows))
     if any(shard.db_id >= num_dbs for shard in shards):
         raise ValueError(f"a shard has a number beyond the {num_dbs} that there are")
@@ -159,9 +198,9 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
         num_dbs=num_dbs,
         **{name: _text(meta, name) for name in _TEXTS},
         key_encoding=KeyEncoding(meta["key_encoding"]),
-        sharding=_object(meta, "sharding"),
+        sharding=_object(meta, "sharding", _SHARDING_VALUES_MAX),
         shards=shards,
-        custom=_object(meta, "custom"),
+        custom=_object(meta, "custom", _CUSTOM_VALUES_MAX),
     )
 
 
@@ -179,7 +218,7 @@ def _shard(row: sqlite3.Row) -> Shard:
         min_key=_key(row, "min_key"),
         max_key=_key(row, "max_key"),
         checkpoint_id="" if row["checkpoint_id"] is None else _text(row, "checkpoint_id"),
-        writer_info=_object(row, "writer_info"),
+        writer_info=_object(row, "writer_info", _WRITER_VALUES_MAX),
         sha256=sha256,
     )
 
@@ -198,17 +237,23 @@ def _text(row: sqlite3.Row, name: str) -> str:
     return value
 
 
-def _object(row: sqlite3.Row, name: str) -> dict[str, Any]:
-    value = parsed(_text(row, name))
+def _object(row: sqlite3.Row, name: str, values_max: int) -> dict[str, Any]:
+    try:
+        value = parsed(_text(row, name), values_max=values_max)
+    except ValueError as error:
+        raise ValueError(f"{name}: {error}") from None
     if not isinstance(value, dict):
         raise TypeError(f"{name} is {_short(value)}, and no JSON object")
     return value
 
 
 def _key(row: sqlite3.Row, name: str) -> int | str | None:
-    value = None if row[name] is None else parsed(_text(row, name))
+    if row[name] is None:
+        return None
+    text = _text(row, name)
+    value: Any = {} if text.lstrip().startswith(("[", "{")) else parsed(text)
     if not isinstance(value, int | str | None):
-        raise TypeError(f"{name} is {_short(value)}, and no key")
+        raise TypeError(f"{name} is {_short(text)}, and no key")
     return value
 
 

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["RECORD_MAX_BYTES", "RunDocument", "ended", "run_key", "told"]
 
-RECORD_MAX_BYTES: Final = 1 << 20
+RECORD_MAX_BYTES: Final = 1 << 16
+"""The longest message of an error takes 24 KiB."""
 _FORMAT: Final = 1
 _MESSAGE_LETTERS: Final = 4000
 # What JSON may hold as it is and YAML may not, or takes for the end of a line.

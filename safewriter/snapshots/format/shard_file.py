@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-__all__ = ["FILE_NAME", "ShardFile", "sha256_of"]
+__all__ = ["FILE_NAME", "TABLES", "ShardFile", "sha256_of"]
 
 FILE_NAME: Final = "shard.db"
+_TABLE: Final = "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID"
+TABLES: Final = {"kv": (_TABLE,)}
+"""All that a shard holds; shardyfusion's writer makes its table by the same statement."""
 _PRAGMAS: Final = (
     "page_size = 16384",
     "journal_mode = OFF",  # a file that is not whole is thrown away
@@ -39,7 +42,7 @@ class ShardFile:
     def __enter__(self) -> Self:
         for pragma in _PRAGMAS:
             self._connection.execute(f"PRAGMA {pragma}")
-        self._connection.execute("CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID")
+        self._connection.execute(_TABLE)
         self._connection.execute("BEGIN")
         return self
 

@@ -9,15 +9,14 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from safewriter.objects.store import PreconditionFailed, StoreError, batches
+from safewriter.objects.store import PreconditionFailed, StoreError, batches, is_there
 from safewriter.snapshots.format.current import manifest_key
-from safewriter.snapshots.format.run_record import ended, run_key
+from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, ended, run_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from safewriter.objects.store import ObjectStore
-    from safewriter.snapshots.format.manifest import Manifest
 
 __all__ = ["BuildId"]
 
@@ -69,29 +68,30 @@ class BuildId:
         """The key of the run's record."""
         return run_key(self.runs, self.run_id, self.created, self.build)
 
-    def end_record(self, store: ObjectStore, now: datetime, published: Manifest | None) -> None:
+    def end_record(self, store: ObjectStore, now: datetime, *, published: bool) -> None:
         """Let the record of a build that was killed say how it ended; one that says so itself stays as it is."""
-        found = store.get(self.record_key)
+        found = store.get(self.record_key, max_bytes=RECORD_MAX_BYTES)
         if found is None:
             return
-        ref = None if published is None else store.uri(self.manifest_key)
+        ref = store.uri(self.manifest_key) if published else None
         body = ended(found.body, now, ref)
         if body is not None:
             with suppress(PreconditionFailed):  # somebody else ends it
                 store.replace(self.record_key, body, etag=found.etag)
 
     def remove(
-        self, store: ObjectStore, published: Manifest | None, may_go_on: Callable[[], bool] = lambda: True
+        self, store: ObjectStore, named: Collection[str] | None, may_go_on: Callable[[], bool] = lambda: True
     ) -> int:
-        """Delete this build's objects, but those that `published` names; return their number, and abort its uploads.
+        """Delete this build's objects, but those in the folders that its manifest names; return their number, and abort
+        its uploads.
 
         None: the build is not published, and never will be. Raises `StoreError` if the work could not be finished.
         """
         root = store.uri("")
-        keep = () if published is None else {shard.db_url.removeprefix(root) for shard in published.shards}
+        keep = {url.removeprefix(root) for url in named or ()}
         own = re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{self.build}-[^/]+")
         removed = 0
-        if published is None and store.get(self.manifest_key) is not None:
+        if named is None and is_there(store, self.manifest_key):
             store.delete(self.manifest_key)
             removed = 1
 

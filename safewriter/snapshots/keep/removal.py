@@ -11,6 +11,7 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
+from safewriter.objects.store import is_there
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def marks_of(key: str) -> str:
 def is_kept(store: ObjectStore, key: str) -> bool:
     """Tell whether a manifest is there, and nobody removes it. Raises `StoreError`."""
     # In this order: a clean-up removes its mark after the manifest.
-    return next(iter(store.list(marks_of(key))), None) is None and store.get(key) is not None
+    return next(iter(store.list(marks_of(key))), None) is None and is_there(store, key)
 
 
 def remove_manifest(store: ObjectStore, key: str) -> bool:

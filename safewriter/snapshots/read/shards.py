@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.snapshots.errors import ReaderStateError, ShardDamagedError
 from safewriter.snapshots.format import database
+from safewriter.snapshots.format.shard_file import TABLES
 from safewriter.snapshots.read.cache import CachedFile, name_of
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.source import url_of
@@ -102,11 +103,8 @@ class Shards:
     def _connected(self, shard: Shard, file: CachedFile) -> OpenShard:
         try:
             # The last one to refer to it may be another thread.
-            connection = database.of_file(file.path, ("kv",), f"mmap_size = {_MMAP_BYTES}")
+            connection = database.of_file(file.path, TABLES, f"mmap_size = {_MMAP_BYTES}")
             opened = OpenShard(connection, file, shard.db_id)
-            ((*_, plan), *_) = connection.execute(f"EXPLAIN QUERY PLAN {SELECT}", (b"",))
-            if not str(plan).startswith("SEARCH"):
-                raise self.damaged(shard.db_id, "k is not the key of its table kv")
             connection.execute(SELECT, (b"",)).fetchone()
             database.unlimited(connection)
         except sqlite3.Error as error:

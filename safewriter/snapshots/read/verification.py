@@ -19,6 +19,7 @@ from safewriter.snapshots.errors import (
 )
 from safewriter.snapshots.format import database
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.format.shard_file import TABLES
 from safewriter.snapshots.read.fetch import fetch
 from safewriter.snapshots.read.source import url_of
 from safewriter.snapshots.routing.routing import routing_of
@@ -118,13 +119,13 @@ class _Check:
         if size != self.shard.db_bytes:
             yield f"{url_of(self.shard)} has {size} bytes, and the manifest names {self.shard.db_bytes}"
         try:
-            with closing(database.of_file(path, ("kv",))) as connection:
+            with closing(database.of_file(path, TABLES)) as connection:
                 yield from self._in_file(connection)
         except sqlite3.Error as error:
             yield f"SQLite cannot read it: {error}"
 
     def _in_file(self, connection: sqlite3.Connection) -> Iterator[str]:
-        told = database.damage(connection, "kv")
+        told = database.damage(connection)
         if told is not None:
             yield f"SQLite finds it damaged: {told}"
             return

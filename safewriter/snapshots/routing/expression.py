@@ -17,7 +17,7 @@ from safewriter.snapshots.errors import (
     ShardAssignmentError,
 )
 from safewriter.snapshots.routing.hashing import digest, remainders
-from safewriter.snapshots.sharding import CelType
+from safewriter.snapshots.sharding import CelType, check_variables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,6 +127,7 @@ class CelExpression:
     @classmethod
     def of(cls, text: str, columns: Mapping[str, str]) -> CelExpression:
         """Compile an expression. Raises `ConfigValidationError`."""
+        check_variables(columns)
         return cls(text, tuple(sorted((name, CelType(kind)) for name, kind in columns.items())))
 
     @property
@@ -226,7 +227,7 @@ def _compiled(
     try:
         environment = cel.NewEnv(variables={name: types[kind] for name, kind in variables}, functions=[hashing])
         compiled = environment.compile(text)
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:  # half of a pair of surrogates is no text to the library
         raise ConfigValidationError(f"the expression {text!r} is none: {error}") from None
     kind = next((kind for kind in kinds if compiled.return_type() == types[kind]), None)
     if kind is None:

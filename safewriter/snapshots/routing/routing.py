@@ -83,7 +83,7 @@ def routing_of(sharding: Mapping[str, Any], num_dbs: int) -> Routing:
     if unknown := set(sharding) - known:
         raise ValueError(f"its sharding has the member {min(unknown)!r}, which this code does not know")
     strategy, algorithm = sharding.get("strategy"), sharding.get("hash_algorithm")
-    if strategy not in {"hash", "cel"} or algorithm != HASH_ALGORITHM:
+    if strategy not in ("hash", "cel") or algorithm != HASH_ALGORITHM:
         raise ValueError(
             f"its sharding is {strategy!r} with {algorithm!r}; this code knows hash and cel with {HASH_ALGORITHM}"
         )

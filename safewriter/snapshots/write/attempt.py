@@ -147,6 +147,6 @@ def _wait_for_losers(spark: SparkSession, wait_until_quiet: Callable[[float], bo
 def _tidy(store: ObjectStore, names: BuildId, published: Manifest | None) -> None:
     """Remove what no manifest names. A failure changes nothing: the build has its outcome."""
     try:
-        names.remove(store, published)
+        names.remove(store, None if published is None else published.folders)
     except StoreError as error:
         _log.warning("%s: soal snapshot cleanup removes what this build has left: %s", store.uri(""), error)

@@ -13,7 +13,7 @@ from safewriter.snapshots.errors import ConfigValidationError, KeyRangeError, Sh
 from safewriter.snapshots.routing.cel import CelRouting
 from safewriter.snapshots.routing.expression import KEY_VARIABLE, CelExpression
 from safewriter.snapshots.routing.routing import HashRouting
-from safewriter.snapshots.sharding import CelType, ShardingStrategy
+from safewriter.snapshots.sharding import SHARDS_MAX, CelType, ShardingStrategy, check_shards
 from safewriter.snapshots.write.columns import KEY, ROUTING, existing
 
 if TYPE_CHECKING:
@@ -25,10 +25,8 @@ if TYPE_CHECKING:
     from safewriter.snapshots.routing.routing import Routing
     from safewriter.snapshots.sharding import RoutingValue, ShardingSpec
 
-__all__ = ["SHARDS_MAX", "routing_of_build"]
+__all__ = ["routing_of_build"]
 
-SHARDS_MAX: Final = 65_536
-"""An expression that gives more is one that was not meant."""
 _SHOWN: Final = 5
 _INTEGERS: Final = ("tinyint", "smallint", "int", "bigint")
 _COLUMNS: Final = {
@@ -54,7 +52,9 @@ def routing_of_build(df: DataFrame, config: WriteConfig, key_col: str) -> tuple[
     if config.num_dbs is not None:
         return HashRouting(config.num_dbs), None
     rows = df.count()
-    return HashRouting(max(1, -(-rows // (config.sharding.max_keys_per_shard or 1)))), rows
+    num_dbs = max(1, -(-rows // (config.sharding.max_keys_per_shard or 1)))
+    check_shards(num_dbs, f"max_keys_per_shard with {rows:,} rows")
+    return HashRouting(num_dbs), rows
 
 
 def _by_expression(df: DataFrame, sharding: ShardingSpec, key_col: str) -> CelRouting:
@@ -68,8 +68,7 @@ def _by_expression(df: DataFrame, sharding: ShardingSpec, key_col: str) -> CelRo
         return CelRouting(expression, max(1, len(values)), tuple(values))
     CelRouting(expression, 1)  # refuses texts
     if expression.shards is not None:
-        if expression.shards > SHARDS_MAX:
-            raise ConfigValidationError(f"{expression.text!r} asks for more than {SHARDS_MAX} shards")
+        check_shards(expression.shards, repr(expression.text))
         return CelRouting(expression, expression.shards)
     ids = _tokens(df, key_col, _Discovery(expression, numbers=True))
     missing = sorted(set(range(int(ids[-1]) if ids else 0)).difference(ids))

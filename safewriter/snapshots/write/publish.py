@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, Publication, manifest_key
+from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -90,6 +91,11 @@ class Publisher:
         if token is not None:
             self._check_token(token, base)
         body = manifest.encode()
+        if len(body) > MANIFEST_MAX_BYTES:
+            raise ManifestPublishError(
+                f"{self.store.uri(key)} would have {len(body):,} bytes, more than the {MANIFEST_MAX_BYTES:,} that are"
+                " read, so nothing was published. Take fewer shards, shorter keys or fewer custom_manifest_fields"
+            )
         try:
             self._again(lambda: self._write_manifest(key, body))
         except StoreError as error:
@@ -179,7 +185,7 @@ class Publisher:
         try:
             self.store.create(key, body)
         except PreconditionFailed:
-            found = self.store.get(key)
+            found = self.store.get(key, max_bytes=len(body))
             if found is None or found.body != body:  # else it is ours, and its reply was lost
                 raise StoreError(f"{self.store.uri(key)} is there, and is not this build's manifest") from None
 

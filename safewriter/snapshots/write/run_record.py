@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.snapshots.format.run_record import RunDocument
+from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, RunDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -104,7 +104,7 @@ class RunRecord:
             try:
                 self._etag = self._store.replace(self._key, body, etag=self._etag)
             except PreconditionFailed:  # an earlier write of ours has landed after all
-                found = self._store.get(self._key)
+                found = self._store.get(self._key, max_bytes=RECORD_MAX_BYTES)
                 if found is None:
                     raise StoreError("it is not there any more") from None
                 self._etag = found.etag

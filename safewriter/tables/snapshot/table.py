@@ -6,15 +6,17 @@ fenced: a build whose compare-and-swap fails reads `_CURRENT` again, and gives u
 
 from __future__ import annotations
 
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import NotCommittedError
 from safewriter.identity import attempts_in
-from safewriter.objects.store import PreconditionFailed, StoreError
+from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge
 from safewriter.record.document import Status
-from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.keep.leftovers import BuildId
@@ -35,6 +37,8 @@ __all__ = ["DECIDED_MS", "SnapshotTable", "name_of", "names_of"]
 DECIDED_MS: Final = 6 * 86_400_000
 """How long a build may publish: `_CURRENT` keeps names for a day longer than that."""
 _TRIES_MAX: Final = 50
+_ONE_MANIFEST: Final = threading.Lock()
+"""One at a time is read: the sweeper settles several writes at once, in little memory."""
 
 
 def name_of(attempt: AttemptRecord) -> str:
@@ -92,23 +96,27 @@ class SnapshotTable(Table):
             if self.rehearsal is not None:
                 self.rehearsal.append(f"PUT {self.store.uri(CURRENT)}: {name} is fenced")
                 return None
-            body = current.changed(fenced=current.with_fence(name, self.clock())).encode()
-            try:
-                if etag is None:
-                    self.store.create(CURRENT, body)
-                else:
-                    self.store.replace(CURRENT, body, etag=etag)
-            except PreconditionFailed:
-                continue  # the publication may have been first
+            with suppress(PreconditionFailed):  # the publication may have been first
+                self._fence(name, etag, current)
         raise StoreError(f"{self.store.uri(CURRENT)}: {name} could not be fenced off in time")
 
-    def _read(self) -> tuple[str | None, Current]:
-        found = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
-        if found is None:
-            return None, Current.absent(datetime.fromtimestamp(self.clock() / 1000, UTC))
+    def _fence(self, name: str, etag: str | None, current: Current) -> None:
         try:
+            body = current.changed(fenced=current.with_fence(name, self.clock())).encode()
+        except ManifestPublishError as error:
+            raise RetentionGapError(f"{name} cannot be fenced off: {error}") from error
+        if etag is None:
+            self.store.create(CURRENT, body)
+        else:
+            self.store.replace(CURRENT, body, etag=etag)
+
+    def _read(self) -> tuple[str | None, Current]:
+        try:
+            found = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
+            if found is None:
+                return None, Current.absent(datetime.fromtimestamp(self.clock() / 1000, UTC))
             return found.etag, Current.decode(found.body, self.store.uri(CURRENT))
-        except ManifestParseError as error:
+        except (ManifestParseError, TooLarge) as error:
             raise RetentionGapError(str(error)) from error
 
     def remove_leftovers(
@@ -123,14 +131,20 @@ class SnapshotTable(Table):
             if "build" not in attempt.properties:
                 continue  # announced, and dead before its claim
             names = BuildId.read(attempt.properties)
-            published: Manifest | None = None
+            keep: frozenset[str] | None = None
             if document.status is Status.COMMITTED and attempt.epoch == document.epoch:
-                found = self.store.get(names.manifest_key, max_bytes=MANIFEST_MAX_BYTES)
-                if found is None:
-                    continue  # the snapshot was removed since, and its shards with it
-                published = Manifest.decode(found.body, self.store.uri(names.manifest_key))
-            names.end_record(self.store, datetime.fromtimestamp(self.clock() / 1000, UTC), published)
-            removed += names.remove(self.store, published, self.may_go_on)
+                with _ONE_MANIFEST:
+                    found = self.store.get(names.manifest_key, max_bytes=MANIFEST_MAX_BYTES)
+                    if found is None:
+                        continue  # the snapshot was removed since, and its shards with it
+                    try:
+                        keep = Manifest.decode(found.body, self.store.uri(names.manifest_key)).folders
+                    except ManifestParseError as error:
+                        raise RetentionGapError(str(error)) from error
+                    del found
+            now = datetime.fromtimestamp(self.clock() / 1000, UTC)
+            names.end_record(self.store, now, published=keep is not None)
+            removed += names.remove(self.store, keep, self.may_go_on)
         return removed
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:

@@ -33,3 +33,11 @@ def test_no_document_ends_a_sweep_by_its_depth() -> None:
         with pytest.raises(UnreadableCheckpointError):
             document.from_bytes(body)
     assert Signature.from_text(body.decode()) is None
+
+
+@pytest.mark.parametrize("text", ["[0, 1, 2]", b"[0, 1, 2]", '{"a": 1, "b": [2]}'])
+def test_a_text_of_too_many_values_is_not_parsed(text: str | bytes) -> None:
+    """Each takes many times the memory of its text."""
+    assert parsed(text, values_max=3) == parsed(text)
+    with pytest.raises(ValueError, match="has more than 2 values"):
+        parsed(text, values_max=2)

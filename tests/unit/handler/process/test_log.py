@@ -137,7 +137,7 @@ def test_a_form_that_a_cut_has_divided_is_withheld() -> None:
 
 
 def test_lines_that_cost_too_much_are_withheld() -> None:
-    """Once the run has spent its time, a line is never shown unmasked; short ones stay in the tail, masked there."""
+    """Once the run has spent its time, a line is never shown unmasked, and in the tail a sentence says so."""
     lines: list[str] = []
     clock = count()
     output = JobLog(redact, log=lines.append, metric=lines.append, masking_max_s=2, cpu=lambda: next(clock))
@@ -145,8 +145,29 @@ def test_lines_that_cost_too_much_are_withheld() -> None:
     assert lines[:2] == ["one", "two"]
     assert lines[2].startswith("lines that take too long")
     assert (len(lines), output.lines_dropped) == (3, 3)
-    assert output.tail()[:3] == ("one", "two", "three")
-    assert output.tail()[-1].startswith("(withheld")
+    assert {line[:9] for line in output.tail()} == {"(withheld"}
+
+
+def test_the_tail_spends_the_time_of_the_run() -> None:
+    """It is searched as the lines were, so it cannot take longer than they may."""
+    clock = count()
+    output = JobLog(redact, log=lambda _: None, metric=lambda _: None, masking_max_s=5, cpu=lambda: next(clock))
+    output.pump(io.BytesIO(b"one\ntwo\nthree\n"))
+    assert [line[:9] for line in output.tail()] == ["one", "two", "(withheld"]
+
+
+def test_metrics_have_a_budget_of_bytes_of_their_own() -> None:
+    """A flood of them costs as little as one of lines, and the lines go on."""
+    output, lines, metrics = pumped(b'{"_aws": {}, "Rows": 1}\n' * 99 + b"line\n", logged_max=100)
+    assert (len(metrics), output.lines_dropped, lines) == (5, 94, ["line"])
+
+
+def test_the_beginning_of_a_key_in_data_hides_no_more_of_the_log() -> None:
+    """What follows it can be no line of a key; nor can a key have more lines than the largest one."""
+    _, lines, _ = pumped(b"row: -----BEGIN PRIVATE KEY-----\nan important line\nMIIB\n")
+    assert lines[1:] == ["an important line", "MIIB"]
+    _, lines, _ = pumped(b"-----BEGIN PRIVATE KEY-----\n" + b"A\n" * 500)
+    assert lines.count("A") == 100
 
 
 @pytest.mark.parametrize("namespace", ["SoAL", " soal ", "AWS/Lambda", 3, None])

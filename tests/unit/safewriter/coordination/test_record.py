@@ -89,3 +89,11 @@ def test_a_grant_is_known_by_its_nonce() -> None:
 def test_a_past_turn_says_how_it_ended() -> None:
     """For people; its times are wall clocks."""
     assert full().history == (PastTurn("A", 1, 1, 2, End.EXPIRED, "run"),)
+
+
+@pytest.mark.parametrize("change", [{"token": 1e999}, {"jobs": []}, {"jobs": {"a": []}}, {"holder": "x"}])
+def test_a_record_with_a_field_of_another_type_is_damaged(change: dict[str, object]) -> None:
+    """It is one clear error, and no other one."""
+    found = json.loads(Record("table").encode())
+    with pytest.raises(UnreadableCheckpointError, match="where is damaged"):
+        Record.decode(json.dumps({**found, **change}).encode(), "where")

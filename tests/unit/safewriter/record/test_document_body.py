@@ -26,14 +26,14 @@ records = st.builds(
     run_id=texts,
     request_id=st.none() | texts,
     prefix=st.text(min_size=1, max_size=8),
-    deadline_ms=st.none() | st.integers(0),
-    started_ms=st.integers(0),
+    deadline_ms=st.none() | st.integers(0, 10**14),
+    started_ms=st.integers(0, 10**14),
     version_before=st.integers(-1, 9),
     table_id=st.none() | texts,
     features=st.lists(texts).map(tuple),
     properties=st.dictionaries(texts, texts),
-    commit_version=st.none() | st.integers(0),
-    rows=st.none() | st.integers(0),
+    commit_version=st.none() | st.integers(0, 2**63 - 1),
+    rows=st.none() | st.integers(0, 2**63 - 1),
     cleaned=st.booleans(),
 )
 documents = st.builds(
@@ -141,3 +141,25 @@ def test_a_document_without_deliveries_is_read(deliveries: list[str] | None) -> 
     assert Checkpoint.from_bytes(json.dumps(written).encode()).deliveries == ()
     del written["deliveries"]
     assert Checkpoint.from_bytes(json.dumps(written).encode()).deliveries == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("run_key", ["list"]),
+        ("write_key", None),
+        ("epoch", "1"),
+        ("started_ms", "yesterday"),
+        ("started_ms", 1e999),
+        ("started_ms", 10**18),
+        ("rows", True),
+        ("commit_version", 2**63),
+        ("version_before", 1e999),
+    ],
+)
+def test_a_field_of_another_type_is_damage(name: str, value: object) -> None:
+    """Whoever lists documents shows the others, and orders them by their times."""
+    found = json.loads(document().to_bytes())
+    (found if name in ("run_key", "write_key", "epoch") else found["attempts"][-1])[name] = value
+    with pytest.raises(UnreadableCheckpointError, match=r"not a checkpoint document"):
+        Checkpoint.from_bytes(json.dumps(found).encode())

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from safewriter.snapshots.config import Duplicates, ManifestOptions, OutputOptions, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
-from safewriter.snapshots.sharding import ShardingSpec
+from safewriter.snapshots.sharding import SHARDS_MAX, ShardingSpec, cel_sharding
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @pytest.mark.parametrize(
@@ -53,3 +56,18 @@ def test_a_field_of_the_manifest_that_json_has_not_is_refused(value: object) -> 
     with pytest.raises(ConfigValidationError, match="custom_manifest_fields cannot be JSON"):
         ManifestOptions(custom_manifest_fields={"a": value})
     ManifestOptions(custom_manifest_fields={"a": [1, None, {"b": "c"}]})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: WriteConfig(s3_prefix="s3://lake/p", num_dbs=SHARDS_MAX + 1),
+        lambda: cel_sharding("key", {"key": "int"}, routing_values=range(SHARDS_MAX + 1)),
+        lambda: cel_sharding("key", {f"c{n}": "int" for n in range(101)}),
+        lambda: cel_sharding("key", {"c" * 257: "int"}),
+    ],
+)
+def test_a_build_is_refused_that_no_reader_would_read(make: Callable[[], object]) -> None:
+    """More shards than a manifest holds, more variables than an expression has."""
+    with pytest.raises(ConfigValidationError, match=r"at most|are allowed"):
+        make()

@@ -11,6 +11,7 @@ import pkgutil
 import re
 import types
 import typing
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
@@ -33,7 +34,7 @@ from soal.console.output import Output
 from soal.console.problem import Problem
 from soal.console.progress import Counting, JobProgress
 from soal.console.screen import Screen
-from soal.console.visible import VisibleFormatter
+from soal.console.visible import VisibleFormatter, json_visible, visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -213,3 +214,15 @@ def test_all_consoles_are_screens() -> None:
     sources = [path for room in rooms for path in (ROOT / room).rglob("*.py") if path.name != "screen.py"]
     assert sources
     assert [str(path) for path in sources if re.search(r"\bConsole\(", path.read_text())] == []
+
+
+def test_no_character_without_a_picture_is_printed() -> None:
+    """Two names would look equal by it: all of Unicode's formats, fillers and tags, but no letter or sign."""
+    fillers = "\u034f\u115f\u1160\u2800\u3164\uffa0"
+    formats = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cf"]
+    for one in (*fillers, *formats):
+        assert one not in visible(f"a{one}b")
+        assert json.loads(json_visible(json.dumps(one, ensure_ascii=False))) == one
+        assert one not in json_visible(json.dumps(one, ensure_ascii=False))
+    shown = "Zürich, 東京, café ✓ — 1 €\n\t"
+    assert visible(shown) == shown

@@ -83,26 +83,66 @@ def test_keys_that_are_no_json_are_null() -> None:
         assert connection.execute("SELECT min_key, max_key FROM shards").fetchall() == [(None, None)]
 
 
-def test_a_manifest_of_another_writer_has_no_digests() -> None:
-    """It is read all the same."""
-    found = Manifest.decode(changed("ALTER TABLE shards DROP COLUMN sha256"), "m")
-    assert found == replace(MANIFEST, shards=(replace(SHARD, sha256=None),))
+PEER_META = """CREATE TABLE build_meta (
+    run_id           TEXT    NOT NULL,
+    created_at       TEXT    NOT NULL,
+    num_dbs          INTEGER NOT NULL,
+    s3_prefix        TEXT    NOT NULL,
+    key_col          TEXT    NOT NULL,
+    sharding         TEXT    NOT NULL,
+    db_path_template TEXT    NOT NULL,
+    shard_prefix     TEXT    NOT NULL,
+    format_version   INTEGER NOT NULL,
+    key_encoding     TEXT    NOT NULL,
+    custom           TEXT    NOT NULL DEFAULT '{}'
+)"""
+PEER_SHARDS = """CREATE TABLE shards (
+    db_id         INTEGER NOT NULL PRIMARY KEY,
+    db_url        TEXT,
+    attempt       INTEGER NOT NULL,
+    row_count     INTEGER NOT NULL,
+    db_bytes      INTEGER NOT NULL,{}
+    min_key       TEXT,
+    max_key       TEXT,
+    checkpoint_id TEXT,
+    writer_info   TEXT    NOT NULL DEFAULT '{{}}'
+)"""
+"""As shardyfusion's source has them."""
 
 
-def test_a_manifest_of_another_writer_needs_no_checkpoint_id() -> None:
-    """Its columns may be null where ours are not, and it may have tables and columns beside them."""
+@pytest.mark.parametrize("sidecar", ["", "\n    sidecar_decompressed_bytes INTEGER,"])
+def test_a_manifest_of_shardyfusion_is_read(sidecar: str) -> None:
+    """It has no digests, and its columns may be null where ours are not."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(MANIFEST.encode())
         connection.executescript(
-            "CREATE TABLE copy (db_id INTEGER NOT NULL PRIMARY KEY, db_url TEXT, attempt INTEGER NOT NULL,"
-            " row_count INTEGER NOT NULL, db_bytes INTEGER NOT NULL, min_key TEXT, max_key TEXT, checkpoint_id TEXT,"
-            " writer_info TEXT NOT NULL DEFAULT '{}', more TEXT);"
-            "INSERT INTO copy SELECT db_id, db_url, attempt, row_count, db_bytes, min_key, max_key, NULL, '{}', 'x'"
-            " FROM shards; DROP TABLE shards; ALTER TABLE copy RENAME TO shards; CREATE TABLE beside (a);"
+            f"ALTER TABLE build_meta RENAME TO m; ALTER TABLE shards RENAME TO s; {PEER_META};"
+            f"{PEER_SHARDS.format(sidecar)}; INSERT INTO build_meta SELECT * FROM m;"
+            "INSERT INTO shards (db_id, db_url, attempt, row_count, db_bytes, min_key, max_key)"
+            " SELECT db_id, db_url, attempt, row_count, db_bytes, min_key, max_key FROM s; DROP TABLE m; DROP TABLE s"
         )
         body = connection.serialize()
-    (found,) = Manifest.decode(body, "m").shards
-    assert found == replace(SHARD, sha256=None, checkpoint_id="", writer_info={})
+    assert Manifest.decode(body, "m") == replace(
+        MANIFEST, shards=(replace(SHARD, sha256=None, checkpoint_id="", writer_info={}),)
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE beside (a)",
+        "CREATE INDEX i ON shards (attempt)",
+        "CREATE VIEW v AS SELECT 1",
+        "ALTER TABLE shards ADD COLUMN more",
+        "ALTER TABLE shards DROP COLUMN sha256",
+        "ALTER TABLE build_meta DROP COLUMN custom",
+        "ANALYZE",
+    ],
+)
+def test_a_manifest_holds_nothing_beside_its_tables(statement: str) -> None:
+    """SQLite loads a whole schema before it reads anything."""
+    with pytest.raises(ManifestParseError, match=r"its schema has '\w+ \w+', which is no table as writers make them"):
+        Manifest.decode(changed(statement), "m")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +152,6 @@ def test_a_manifest_of_another_writer_needs_no_checkpoint_id() -> None:
         ("UPDATE build_meta SET sharding = '[]'", "no JSON object"),
         ("UPDATE shards SET db_id = 8", "beyond the 8"),
         ("UPDATE shards SET db_id = -1", "db_id is -1"),
-        ("ALTER TABLE build_meta DROP COLUMN custom", "No item with that key"),
         ("DELETE FROM build_meta", "values to unpack"),
         ("DROP TABLE shards", "no plain table shards"),
         ("UPDATE shards SET sha256 = '/etc/' || sha256", "not 64 hexadecimal digits"),
@@ -138,3 +177,25 @@ def test_what_is_no_sqlite_file_is_no_manifest() -> None:
     for body in (b"", b"{}"):
         with pytest.raises(ManifestParseError, match="no SQLite file"):
             Manifest.decode(body, "m")
+
+
+@pytest.mark.parametrize(
+    ("statement", "problem"),
+    [
+        ("UPDATE build_meta SET num_dbs = 10001", "it has 10,001 shards; this code reads 10,000 at most"),
+        (f"UPDATE build_meta SET sharding = '[{'0,' * 20_000}0]'", "sharding: has more than 20,000 values"),
+        (f"UPDATE build_meta SET custom = '[{'0,' * 10_000}0]'", "custom: has more than 10,000 values"),
+        (f"UPDATE shards SET writer_info = '[{'0,' * 32}0]'", "writer_info: has more than 32 values"),
+        (f"UPDATE shards SET min_key = ' [{'0,' * 32}0]'", "min_key is .*no key"),
+    ],
+)
+def test_a_manifest_of_more_than_a_build_writes_is_refused(statement: str, problem: str) -> None:
+    """Each value takes memory, and the sweeper has little."""
+    with pytest.raises(ManifestParseError, match=problem):
+        Manifest.decode(changed(statement), "m")
+
+
+def test_a_key_is_any_text() -> None:
+    """However many commas and brackets it has."""
+    shard = replace(SHARD, min_key="[{," * 99, max_key="{")
+    assert Manifest.decode(replace(MANIFEST, shards=(shard,)).encode(), "m").shards == (shard,)

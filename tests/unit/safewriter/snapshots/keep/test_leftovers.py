@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +10,6 @@ from safewriter.objects.store import StoreError, Upload
 from safewriter.snapshots.keep.leftovers import BuildId
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.support.snapshots import as_slatedb, build
-from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 from tests.unit.safewriter.snapshots.keep.conftest import ROWS
 
 if TYPE_CHECKING:
@@ -49,7 +47,7 @@ def test_what_the_manifest_names_stays(store: MemoryObjectStore) -> None:
     won = shard(f"00-{NAMES.build}-won")
     url = store.uri(won.removesuffix("/shard.db"))
     before = keys(store)
-    assert NAMES.remove(store, replace(MANIFEST, shards=(replace(SHARD, db_url=url),))) == 1
+    assert NAMES.remove(store, {url}) == 1
     assert keys(store) == before - {shard(f"01-{NAMES.build}-lost")}
 
 
@@ -57,7 +55,7 @@ def test_nothing_is_removed_beside_a_manifest_whose_shards_are_elsewhere(store: 
     """Its names and those of the store do not fit, so nobody knows what it needs."""
     before = keys(store)
     with pytest.raises(StoreError, match="none is deleted"):
-        NAMES.remove(store, replace(MANIFEST, shards=(replace(SHARD, db_url="s3://elsewhere/a"),)))
+        NAMES.remove(store, {"s3://elsewhere/a"})
     assert keys(store) == before
 
 
@@ -114,13 +112,13 @@ def test_a_record_that_somebody_else_ends_stays_as_it_is(monkeypatch: pytest.Mon
     store.put(names.record_key, RUNNING)
     get = store.get
 
-    def meanwhile(key: str) -> object:
-        found = get(key)
+    def meanwhile(key: str, **bound: int) -> object:
+        found = get(key, **bound)
         store.put(key, b"ended")
         return found
 
     monkeypatch.setattr(store, "get", meanwhile)
-    names.end_record(store, MOMENT, None)
+    names.end_record(store, MOMENT, published=False)
     monkeypatch.undo()
     found = store.get(names.record_key)
     assert found is not None
@@ -136,7 +134,7 @@ def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
         world.folder.put(f"{lost}/{name}", b"lost")
     world.bucket.begin_upload(Upload(f"kv/{lost}/compacted/2.sst", "id", world.now))
     names = BuildId("r", "buildr", "shards", "runs", world.now.isoformat())
-    assert names.remove(world.folder, manifest) == 2
+    assert names.remove(world.folder, manifest.folders) == 2
     assert world.keys("shards/") == named
     assert list(world.folder.uploads("shards/")) == []
     assert names.remove(world.folder, None) == len(named) == 2 * len(manifest.shards)

@@ -110,7 +110,7 @@ def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch:
 
     def pointed(publisher: Any, *arguments: Any, **more: Any) -> Current:
         current = point(publisher, *arguments, **more)
-        monkeypatch.setattr(world.bucket, "get", silent)
+        monkeypatch.setattr(world.bucket, "list", silent)
         return current
 
     def silent(_: str) -> None:

@@ -28,6 +28,7 @@ from safewriter.snapshots.format import database
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES
+from safewriter.snapshots.format.shard_file import TABLES
 from safewriter.snapshots.keep.cleanup import cleanup
 from safewriter.snapshots.keep.history import history
 from safewriter.snapshots.keep.rollback import Target, rollback
@@ -79,6 +80,43 @@ def swapped() -> bytes:
     )
 
 
+def beside(body: bytes, *statements: str) -> bytes:
+    """Return a file with more in its schema, which may be written by hand."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.deserialize(body)
+        for statement in ("CREATE TABLE beside (a, b)", "PRAGMA writable_schema = ON", *statements):
+            connection.execute(statement)
+        return connection.serialize()
+
+
+def hidden(body: bytes, table: str) -> bytes:
+    """Return a file whose table is a view to SQLite, which reads a name up to a NUL."""
+    view = f"CREATE VIEW {table} AS {ENDLESS} SELECT x AS k, x AS v FROM c"
+    return beside(
+        body,
+        f"DELETE FROM sqlite_master WHERE name IN ('{table}', 'beside')",
+        f"INSERT INTO sqlite_master VALUES ('view', '{table}' || char(0) || 'x', '{table}', 0, '{view}')",
+        f"INSERT INTO sqlite_master VALUES ('table', '{table}', '{table}', 2, 'CREATE TABLE {table} (k, v)')",
+    )
+
+
+def computing(body: bytes) -> bytes:
+    """Return a file with a table that SQLite reads while it loads the schema, and that computes."""
+    made = "CREATE TABLE sqlite_stat1 (tbl, idx, stat AS (length(hex(zeroblob(240000)))))"
+    return beside(
+        body, f"UPDATE sqlite_master SET name = 'sqlite_stat1', tbl_name = name, sql = '{made}' WHERE name = 'beside'"
+    )
+
+
+def crowded(body: bytes) -> bytes:
+    """Return a file with more tables than SQLite loads in a second."""
+    return beside(
+        body,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 60000) INSERT INTO sqlite_master"
+        " SELECT 'table', 't' || i, 't' || i, 2, 'CREATE TABLE t' || i || ' (a)' FROM n",
+    )
+
+
 def with_one_child(body: bytes, root: int, child: int) -> bytes:
     """Return a file whose page `root` has the same child at each of its places."""
     changed_body = bytearray(body)
@@ -119,6 +157,11 @@ HOSTILE = {
     "no key": file_of("CREATE TABLE kv (k, v)"),
     "pages in a circle": circular(),
     "no table": file_of("CREATE TABLE other (k, v)"),
+    "a name with a NUL": hidden(shard_body([]), "kv"),
+    "statistics that compute": computing(shard_body([])),
+    "too many tables": crowded(shard_body([])),
+    "a plain table beside it": beside(shard_body([])),
+    "texts in another encoding": file_of("PRAGMA encoding = 'UTF-16le'", *TABLES["kv"]),
 }
 
 
@@ -159,11 +202,15 @@ def read(bucket: Bucket, **how: Any) -> bytes | None:
 
 @pytest.mark.parametrize("what", [name for name in HOSTILE if name != "pages in a circle"])
 def test_a_shard_is_read_only_if_its_table_is_a_plain_one(bucket: Bucket, what: str) -> None:
-    """Whatever else is behind the name may be a program. Verification says so, too, and goes on."""
+    """Whatever else is in the schema may be a program. Verification says so, too, and goes on."""
     ref = with_shard(bucket, HOSTILE[what])
-    with pytest.raises(ShardDamagedError, match=r"^s3://memory/kv/shards/.*is no shard that this code can read"):
+    told = r"(its schema |it has no plain table kv)"
+    with pytest.raises(
+        ShardDamagedError, match=rf"^s3://memory/kv/shards/.*is no shard that this code can read: {told}"
+    ):
         read(bucket)
-    assert not verify(Source(PREFIX, bucket.opened), ref).is_sound
+    (fault,) = verify(Source(PREFIX, bucket.opened), ref).faults
+    assert "SQLite cannot read it: it" in fault.what
 
 
 def test_pages_in_a_circle_end(bucket: Bucket) -> None:
@@ -178,7 +225,7 @@ def test_a_statement_ends_after_as_many_steps_as_the_file_may_need(tmp_path: Pat
     """Whatever makes it go on, of which SQLite knows more ways than anybody."""
     path = tmp_path / "shard.db"
     path.write_bytes(shard_body([(bytes([one]), b"") for one in range(100)]))
-    with closing(database.of_file(path, ("kv",))) as connection, pytest.raises(sqlite3.OperationalError, match="inter"):
+    with closing(database.of_file(path, TABLES)) as connection, pytest.raises(sqlite3.OperationalError, match="inter"):
         connection.execute("SELECT count(a.k) FROM kv a, kv b, kv c, kv d").fetchone()
 
 
@@ -197,11 +244,11 @@ def test_a_value_is_no_larger_than_its_file(bucket: Bucket) -> None:
 
 def test_a_value_that_is_no_bytes_is_damage(bucket: Bucket) -> None:
     """Whoever asks gets bytes; and a key of another type is a stray one."""
-    text = file_of("CREATE TABLE kv (k PRIMARY KEY, v)", "INSERT INTO kv VALUES (x'0000000000000001', 'text')")
+    text = file_of(*TABLES["kv"], "INSERT INTO kv VALUES (x'0000000000000001', 'text')")
     with_shard(bucket, text)
     with pytest.raises(ShardDamagedError, match="a value is not bytes"):
         read(bucket)
-    number = file_of("CREATE TABLE kv (k PRIMARY KEY, v)", f"INSERT INTO kv VALUES ({2**40}, x'')")
+    number = file_of(*TABLES["kv"], f"INSERT INTO kv VALUES ({2**40}, x'')")
     other = Bucket()
     (fault,) = verify(Source(PREFIX, other.opened), with_shard(other, number)).faults
     assert "1 keys belong to another shard" in fault.what
@@ -215,15 +262,18 @@ def test_a_value_that_is_no_bytes_is_damage(bucket: Bucket) -> None:
                 "CREATE TABLE shards (db_id INTEGER PRIMARY KEY)",
                 f"CREATE VIEW build_meta AS {ENDLESS} SELECT * FROM c",
             ),
-            "no plain table build_meta",
+            "its schema has 'table shards', which is no table as writers make them",
         ),
+        (hidden(MANIFEST.encode(), "build_meta"), "its schema has '(table|view) build_meta.*which is no table"),
+        (computing(MANIFEST.encode()), "its schema has 'table sqlite_stat1', which is no table"),
+        (crowded(MANIFEST.encode()), "its schema is not on the first page"),
         (changed("UPDATE build_meta SET num_dbs = 0"), "num_dbs is 0, and no integer from 1 on"),
         (changed("UPDATE build_meta SET num_dbs = 'many'"), "num_dbs is 'many'"),
         (changed("UPDATE build_meta SET run_id = x'00'"), "run_id is b'.x00', and no text"),
         (changed("UPDATE build_meta SET custom = '[]'"), "custom is .*no JSON object"),
         (changed("UPDATE shards SET row_count = 1.5"), "row_count is 1.5"),
         (changed("UPDATE shards SET min_key = '[[]]'"), "min_key is .*no key"),
-        (changed(f"UPDATE shards SET max_key = '{'[' * 9000}'"), "nested too deeply|JSON"),
+        (changed(f"UPDATE shards SET max_key = '{'[' * 9000}'"), "max_key is .*no key"),
         (b"SQLite format 3\0" + b"\xff" * 5000, "not a database"),
         (repeated(), "it is damaged"),
     ],
@@ -389,7 +439,7 @@ def test_an_honest_rule_is_read(rule: str) -> None:
 
 def test_routing_values_without_end_take_no_time(bucket: Bucket) -> None:
     """To name the one that is there twice takes one look at each."""
-    values = [str(number) for number in range(200_000)]
+    values = [str(number) for number in range(9_999)]
     document = {
         "strategy": "cel",
         "hash_algorithm": "xxh3_64",
@@ -398,7 +448,7 @@ def test_routing_values_without_end_take_no_time(bucket: Bucket) -> None:
         "routing_values": [*values, values[-1]],
     }
     published(bucket, lambda found: replace(found, sharding=document))
-    with pytest.raises(ManifestParseError, match="the routing value '199999' is there twice"):
+    with pytest.raises(ManifestParseError, match="the routing value '9998' is there twice"):
         read(bucket)
 
 
@@ -407,6 +457,33 @@ def test_a_record_of_blanks_is_read_in_one_pass(bucket: Bucket) -> None:
     published(bucket, lambda found: found)
     name = "kv/runs/2026-11-20T00:00:00.000000Z_run_id={}_1/run.yaml"
     bucket.put(name.format("blank"), b"status: a" + b" " * 500_000 + b"x\x7f")
-    bucket.put(name.format("large"), b"#" * (2 << 20))
+    bucket.put(name.format("large"), b"#" * (1 << 17))
     survey = cleanup(Source(PREFIX, bucket.opened)).survey
     assert survey.living == {"blank", "large"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({"cel_columns": {f"c{n}": "int" for n in range(101)}}, "101 columns"),
+        ({"cel_columns": {"c" * 257: "int"}}, "up to 257 letters"),
+        ({"cel_columns": {"key": []}}, "has the type"),
+        ({"cel_expr": "'\ud800'"}, "is none: compile"),
+        ({"cel_columns": {"\ud800": "int"}}, "no name of a variable"),
+        ({"strategy": []}, "its sharding is"),
+        ({"routing_values": [[]]}, "neither an integer nor a text"),
+    ],
+)
+def test_a_rule_that_lies_is_one_clear_error(bucket: Bucket, changes: dict[str, object], told: str) -> None:
+    """For a reader and for a verification. To compile columns without end takes C++ many seconds."""
+    document = {
+        "strategy": "cel",
+        "hash_algorithm": "xxh3_64",
+        "cel_expr": "key",
+        "cel_columns": {"key": "int"},
+        **changes,
+    }
+    ref = published(bucket, lambda found: replace(found, sharding=document))
+    for use in (lambda: read(bucket), lambda: verify(Source(PREFIX, bucket.opened), ref)):
+        with pytest.raises(ManifestParseError, match=told):
+            use()

@@ -149,7 +149,7 @@ def test_a_manifest_s_rule_comes_back(document: dict[str, Any], num_dbs: int) ->
         ({**DIRECT, "hash_algorithm": None}, "'cel' with None"),
         ({**DIRECT, "cel_expr": None}, "lacks an expression"),
         ({**DIRECT, "cel_columns": ["key"]}, "lacks an expression"),
-        ({**DIRECT, "cel_columns": {"key": "long"}}, "'long' is not a valid CelType"),
+        ({**DIRECT, "cel_columns": {"key": "long"}}, "'key' has the type 'long'"),
         ({**DIRECT, "cel_expr": "nobody"}, "undeclared reference"),
         ({**CATEGORICAL, "routing_values": ["eu"]}, "1 routing values for 2 shards"),
         ({**CATEGORICAL, "routing_values": "eu"}, "lacks an expression"),

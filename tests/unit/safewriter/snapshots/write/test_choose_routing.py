@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 
 from safewriter.snapshots.routing.expression import CelExpression
-from safewriter.snapshots.write.choose_routing import SHARDS_MAX, _Discovery
+from safewriter.snapshots.sharding import SHARDS_MAX
+from safewriter.snapshots.write.choose_routing import _Discovery
 from safewriter.snapshots.write.columns import KEY, ROUTING
 
 if TYPE_CHECKING:

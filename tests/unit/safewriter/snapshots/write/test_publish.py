@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
 from safewriter.snapshots.format.current import CURRENT, Current
-from safewriter.snapshots.format.manifest import Manifest
+from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.write.publish import Publisher
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST
@@ -360,3 +361,14 @@ def test_a_pointer_that_may_not_be_written_is_not_tried_again(
     with pytest.raises(ManifestPublishError, match="no right"):
         publisher.publish(run("now"), publisher.base())
     assert pauses == []
+
+
+def test_what_is_too_large_to_be_read_is_not_published(store: Store, publisher: Publisher) -> None:
+    """Neither a manifest, nor a pointer with the names of all builds of a week."""
+    large = replace(MANIFEST, custom={"text": "x" * MANIFEST_MAX_BYTES})
+    with pytest.raises(ManifestPublishError, match=r"would have [\d,]+ bytes.*Take fewer shards"):
+        publisher.publish(large, publisher.base())
+    assert list(store.list("")) == []
+    full = Current.absent(datetime.now(UTC)).changed(fenced={f"sw-{n}-{'0' * 290}": 1 for n in range(7_000)})
+    with pytest.raises(ManifestPublishError, match=r"_CURRENT would have [\d,]+ bytes.*Build less often"):
+        full.encode()

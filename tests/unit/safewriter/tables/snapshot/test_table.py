@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -8,15 +9,18 @@ import pytest
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.record.document import Status
+from safewriter.record.liveness import GRACE_MS
+from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Cause
+from safewriter.settle.sweeper import Sweep, Sweeper
 from safewriter.snapshots.errors import PublishConflictError
-from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES
 from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.tables.registry import format_of
 from safewriter.tables.snapshot.session import PublicationState
 from safewriter.tables.snapshot.table import name_of
 from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
-from tests.unit.safewriter.tables.snapshot.bench import DAY_MS, Bench
+from tests.unit.safewriter.tables.snapshot.bench import DAY_MS, WHOLE_MS, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -197,7 +201,7 @@ def test_a_record_that_says_how_its_run_ended_stays(bench: Bench) -> None:
     names = BuildId.read(held.document.attempt.properties)
     for body in (b'{"status": "failed"}', b"damaged", b"[]", b"{}"):
         bench.lake.put(names.record_key, body)
-        names.end_record(bench.lake, bench.now(), None)
+        names.end_record(bench.lake, bench.now(), published=False)
         found = bench.lake.get(names.record_key)
         assert found is not None
         assert found.body == body
@@ -310,3 +314,55 @@ def test_a_prefix_is_named_as_a_table_is() -> None:
     """By its path, however that is written."""
     parse: Callable[[str], object] = format_of("snapshot").parse
     assert str(parse("s3a://lake//kv/")) == str(parse("s3://lake/kv")) == "s3://lake/kv"
+
+
+def test_a_pointer_that_is_too_large_decides_nothing() -> None:
+    """Neither to read, nor with a fence in it: the verdict is unknown, and the pointer stays as it is."""
+    body = json.dumps({"manifest_ref": None, "run_id": "r" * (CURRENT_MAX_BYTES - 90), "updated_at": "x"})
+    for size, told in ((CURRENT_MAX_BYTES, "cannot be fenced off"), (CURRENT_MAX_BYTES + 1, "bytes, more than")):
+        bench = Bench()
+        bench.claim()
+        bench.lake.put(CURRENT, body.ljust(size).encode())
+        with pytest.raises(UnknownOutcomeError, match=told):
+            bench.settle()
+        assert bench.document.status is Status.UNKNOWN
+        found = bench.lake.get(CURRENT)
+        assert found is not None
+        assert found.body == body.ljust(size).encode()
+
+
+@pytest.mark.parametrize("when", ["before the verdict", "after the verdict"])
+def test_a_damaged_manifest_changes_no_verdict(bench: Bench, when: str) -> None:
+    """A failed clean-up is told as such, and after seven days the write's marker goes, as for any other failure."""
+    held = bench.claim()
+    bench.publish(held)
+    if when == "after the verdict":
+        assert bench.settle().status is Status.COMMITTED
+    bench.lake.put(BuildId.read(held.document.attempt.properties).manifest_key, b"SQLite format 3\0" + b"x" * 5000)
+    if when == "before the verdict":
+        assert bench.settle().status is Status.COMMITTED
+    bench.now_ms += WHOLE_MS + GRACE_MS + 1
+    (look,) = sweep(bench).looks
+    assert (look.action, look.status) == (Action.UNCLEAN, Status.COMMITTED)
+    assert "is no manifest that this code can read" in (look.problem or "")
+    bench.now_ms += 8 * DAY_MS
+    sweep(bench)
+    assert sweep(bench).looks == ()
+
+
+def test_a_bug_in_a_clean_up_changes_no_verdict(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it raises, for the settler and for the sweeper."""
+
+    def broken(*_: object) -> int:
+        raise RuntimeError("bug")
+
+    monkeypatch.setattr("safewriter.tables.snapshot.table.SnapshotTable.remove_leftovers", broken)
+    bench.publish(bench.claim())
+    assert bench.settle().status is Status.COMMITTED
+    bench.now_ms += WHOLE_MS + GRACE_MS + 1
+    (look,) = sweep(bench).looks
+    assert (look.action, look.problem) == (Action.UNCLEAN, "RuntimeError('bug')")
+
+
+def sweep(bench: Bench) -> Sweep:
+    return Sweeper(bench.checkpoints, bench.recovery(), bench.clock, lambda: True, threads=1).sweep()

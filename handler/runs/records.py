@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from handler.runs.record import RUNNING, CancelRequest, RunRecord
-from handler.runs.same_job import check_same_job
+from handler.runs.same_job import check_same_job, of_completed_turn
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
 from safewriter.record.liveness import LEASE_MS, Owner, Sighting, is_over, watch
 
@@ -80,9 +80,10 @@ class Runs:
         schedule: Schedule,
         code: str | None = None,
         execution: str | None = None,
+        repeats: bool = False,
     ) -> OpenRun:
         """Record that an attempt begins. `code`: the hash of its script and Python files; None if they could not be
-        fetched, so that it cannot write.
+        fetched, so that it cannot write. `repeats`: the run has completed its turn on a lock before.
 
         Raises `InputError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
         is alive, `StoreError` if S3 cannot tell.
@@ -106,18 +107,24 @@ class Runs:
             may_hold_writes=False,
         )
         key = _record_key(job.run_key)
+        if repeats:
+            return self._next_attempt(key, first, job, schedule, repeats=True)
         try:
             return OpenRun(first, self.store.create(key, _body(first)))
         except PreconditionFailed:
             return self._next_attempt(key, first, job, schedule)
 
-    def _next_attempt(self, key: str, first: RunRecord, job: Job, schedule: Schedule) -> OpenRun:
+    def _next_attempt(
+        self, key: str, first: RunRecord, job: Job, schedule: Schedule, *, repeats: bool = False
+    ) -> OpenRun:
         for _ in range(_ROUNDS_MAX):
             stored = self.store.get(key)
+            if stored is None and repeats:
+                raise of_completed_turn(job, "its record is gone, so that nothing tells which writes it has made")
             if stored is None:
                 raise StoreError(f"{self.store.uri(key)} was there, and is gone")
             before = _parse(stored, self.store.uri(key))
-            check_same_job(before, first, job)
+            check_same_job(before, first, job, repeats=repeats)
             if before.state == RUNNING:
                 self._wait_for_death(before, stored, schedule)
             record = first.model_copy(

@@ -13,16 +13,17 @@ if TYPE_CHECKING:
     from handler.request.job import Job
     from handler.runs.record import RunRecord
 
-__all__ = ["check_same_job"]
+__all__ = ["check_same_job", "of_completed_turn"]
 
 _HASH_SHOWN: Final = 12
 
 
-def check_same_job(before: RunRecord, now: RunRecord, job: Job) -> None:
+def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool = False) -> None:
     """Raise `InputError` unless this attempt may continue the run: a step or a part is known by its name, and another
-    script, or the same with another time zone or default catalog, may mean other rows by the same name.
+    script, or the same with another time zone or default catalog, may mean other rows by the same name. `repeats`: the
+    run has completed its turn on a lock, and has the lock beside the order, where only the same script may have it.
     """
-    field = "clientToken" if job.client_token is not None else "event"
+    field = _field(job)
     if before.fingerprint != now.fingerprint:
         raise InputError(
             field,
@@ -37,6 +38,8 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job) -> None:
             " Spark settings (conf, sparkSubmitParameters): its steps may mean other rows by the same names. Give it"
             " the settings that it had, or a token of its own; memory and the number of partitions may change",
         )
+    if repeats and now.code not in (None, before.code):
+        raise of_completed_turn(job, "its script has changed since")
     if has_nothing or job.accept_changed_script or None in (before.code, now.code) or before.code == now.code:
         return
     raise InputError(
@@ -46,6 +49,17 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job) -> None:
         ' "acceptChangedScript": true (or SOAL_ACCEPT_CHANGED_SCRIPT=on for the function): committed writes are'
         " skipped. Else give a token of its own",
     )
+
+
+def of_completed_turn(job: Job, problem: str) -> InputError:
+    """Return the error of a run that may not have its completed turn again, which would be beside the lock's order."""
+    return InputError(
+        _field(job), f"{job.run_key!r} has completed its turn, and {problem}: a turn of its own needs another token"
+    )
+
+
+def _field(job: Job) -> str:
+    return "clientToken" if job.client_token is not None else "event"
 
 
 def _named(record: RunRecord) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from handler.input_errors import InputError
 from handler.observability import logger
 from handler.process.bounded_call import OverdueError, within
-from safewriter.coordination import End, JobCoordinator
+from safewriter.coordination import End, JobCoordinator, Turn
 from safewriter.coordination.configuration import PREFIX
 from safewriter.errors import SafeWriterError, SettingError, UnsupportedError
 from safewriter.objects import StoreError
@@ -33,6 +33,12 @@ class JobTurn:
         self._end = End.FAILED
         self.loss: str | None = None
         """Why the job was ended for its turn; None: it was not."""
+
+    @property
+    def repeats(self) -> bool:
+        """Whether the run had completed its turn before, and has this one beside the order."""
+        held = None if self._coordinator is None else self._coordinator.held
+        return isinstance(held, Turn) and held.repeats
 
     def lend(self) -> str | None:
         """Return what the job's process needs to use the turn."""

@@ -190,6 +190,7 @@ class _Run:
             request_id=invocation.request_id,
             schedule=self._schedule,
             execution=invocation.execution,
+            repeats=self._turn.repeats,
         )
         progress.begun = Begun(runs, begun)
         observability.name_run(begun.record)

@@ -58,6 +58,8 @@ class Turn:
         if holder is None:
             raise ValueError(f"{stored.record.lock} is free")
         self.lock, self.job, self.token = stored.record.lock, holder.job, holder.token
+        self.repeats = holder.repeats
+        """The run had completed its turn before, so that this one was given without regard to the order."""
         self._backend, self._configuration, self.nonce = backend, configuration, holder.nonce
         self._clock_s, self._sleep = clock_s, sleep
         self._stored = stored

@@ -65,6 +65,23 @@ def test_a_second_delivery_takes_no_successor_s_turn(world: World) -> None:
     assert record(world).completions == 2
 
 
+def test_a_completed_turn_is_repeated_only_by_the_run_and_the_script_that_had_it(world: World) -> None:
+    """Beside the order nothing else may run, whoever accepts the changed script, and also when the record is gone."""
+    named(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
+    turns = json.dumps({"table": {"Mutation": AFTER, "Ingestion": {"script": "s3://scripts/ingestion.py"}}})
+    assert world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).state == "SUCCESS"
+
+    world.code["job.py"] = b"another"
+    event = {**EVENT, "coordination": LOCK, "acceptChangedScript": True}
+    for problem in ("its script has changed", "its script has changed", "its record is gone"):
+        if problem == "its record is gone":
+            world.store.delete_all([listed.key for listed in world.store.list("runs/")])
+        world.may_run = False
+        error = world.handle(event, SOAL_TURNS=turns, SOAL_ACCEPT_CHANGED_SCRIPT="on").error
+        assert error is not None
+        assert (error.field, problem in error.message, world.may_run) == ("clientToken", True, False)
+
+
 @pytest.mark.parametrize(
     ("locks", "problem"), [("redis://x", "is none of s3://bucket/prefix"), ("zookeeper://x", "is none of")]
 )

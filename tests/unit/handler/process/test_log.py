@@ -158,7 +158,7 @@ def test_the_tail_spends_the_time_of_the_run() -> None:
 
 def test_metrics_have_a_budget_of_bytes_of_their_own() -> None:
     """A flood of them costs as little as one of lines, and the lines go on."""
-    output, lines, metrics = pumped(b'{"_aws": {}, "Rows": 1}\n' * 99 + b"line\n", logged_max=100)
+    output, lines, metrics = pumped((METRIC + "\n").encode() * 99 + b"line\n", logged_max=5 * len(PASSED))
     assert (len(metrics), output.lines_dropped, lines) == (5, 94, ["line"])
 
 

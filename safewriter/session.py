@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from safewriter.errors import UnsupportedError, UsageError
+from safewriter.errors import UsageError
+from safewriter.tables.release import check_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOG_STORE", "check_spark", "configure_spark", "log_store_jar"]
+__all__ = ["LOG_STORE", "configure_spark", "log_store_jar"]
 
 _NAME: Final = "soal-logstore.jar"
 _PACKAGED: Final = Path(__file__).with_name("jars") / _NAME
 _MADE_BY_SETUP: Final = Path(__file__).parents[1] / ".soal" / "jars" / _NAME
 LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 """The class by which Delta commits."""
-_SPARK: Final = "4.1"
-"""The log store calls Spark's own classes, which other releases have under other names."""
 _JARS: Final = "spark.jars"
 _STARTED: Final = "PYSPARK_GATEWAY_PORT"
 """spark-submit tells the driver's Python by it where its Java is."""
@@ -43,24 +41,13 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     Iceberg and S3A are the session's own matter. Call it before `getOrCreate()`, on the driver. Raises `UsageError` if
     the jar is not there, `UnsupportedError` if PySpark is not of Spark 4.1.
     """
-    import pyspark
-
-    check_spark(pyspark.__version__)
+    check_pyspark()
     for key, value in _SETTINGS.items():
         builder.config(key, value)
     if _STARTED not in os.environ:
         given = str(getattr(builder, "_options", {}).get(_JARS, ""))
         builder.config(_JARS, f"{given},{log_store_jar()}".removeprefix(","))
     return builder
-
-
-def check_spark(version: str) -> None:
-    """Raise `UnsupportedError` if this is not a version of Spark 4.1, such as `4.1.1` or a vendor's `4.1.1-amzn-0`."""
-    if re.match(rf"{re.escape(_SPARK)}(?!\d)", version) is None:
-        raise UnsupportedError(
-            f"SafeWriter guards writes of Spark {_SPARK}, and this is Spark {version}; nothing was written. Run the job"
-            f" on a platform with Spark {_SPARK}, or write without SafeWriter"
-        )
 
 
 def log_store_jar() -> Path:

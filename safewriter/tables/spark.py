@@ -7,7 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnguardedSessionError, UsageError
-from safewriter.session import check_spark
+from safewriter.tables.release import check_spark
 from safewriter.tables.session import MicroBatch
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from unittest.mock import MagicMock
 import pytest
 
 from safewriter.errors import UnsupportedError
-from safewriter.session import check_spark, configure_spark
+from safewriter.session import configure_spark
+from safewriter.tables.release import check_spark
 
 
 @pytest.mark.parametrize("version", ["4.1.1", "4.1.4", "4.1.1-amzn-0", "4.1"])

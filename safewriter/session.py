@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import UsageError
+from safewriter.tables.release import check_pyspark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,8 +39,9 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     It sets Delta's log store for `s3a://` and `s3://` and the catalog `safewriter`, and adds the log store's jar to the
     builder's `spark.jars`. Under `spark-submit`, which has started Java already, give the jar by `--jars`. Delta,
     Iceberg and S3A are the session's own matter. Call it before `getOrCreate()`, on the driver. Raises `UsageError` if
-    the jar is not there.
+    the jar is not there, `UnsupportedError` if PySpark is not of Spark 4.1.
     """
+    check_pyspark()
     for key, value in _SETTINGS.items():
         builder.config(key, value)
     if _STARTED not in os.environ:

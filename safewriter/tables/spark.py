@@ -7,6 +7,7 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import UnguardedSessionError, UsageError
+from safewriter.tables.release import check_spark
 from safewriter.tables.session import MicroBatch
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class SparkScope:
                 "PYSPARK_PIN_THREAD=false lets Python's threads share those of Java, so that nobody can tell which"
                 " thread a write comes from; start the session without it"
             )
+        check_spark(spark.version)
         self.spark = spark
         self.table = table
         """The table's name in the block's statements."""

@@ -21,7 +21,7 @@ def scope(properties: dict[str, str], streams: dict[str, Any], gateway: Any = No
     context = SimpleNamespace(getLocalProperty=properties.get, _gateway=gateway or object.__new__(ClientServer))
     shared = SimpleNamespace(activeStreamingQueries=lambda: Streams(streams))
     java = SimpleNamespace(sharedState=lambda: shared)
-    session: Any = SimpleNamespace(_jvm=object(), sparkContext=context, _jsparkSession=java)
+    session: Any = SimpleNamespace(_jvm=object(), version="4.1.4", sparkContext=context, _jsparkSession=java)
     found = SparkScope(session, "s3a://lake/t")
     found.java_class = lambda _: SimpleNamespace(fromString=str)  # type: ignore[assignment,method-assign]
     return found

@@ -8,8 +8,9 @@ from typing import Any
 from unittest.mock import MagicMock
 
 import pytest
+from py4j.clientserver import ClientServer
 
-from safewriter.errors import UnguardedSessionError, UsageError
+from safewriter.errors import UnguardedSessionError, UnsupportedError, UsageError
 from safewriter.tables.session import MicroBatch
 from safewriter.tables.spark import SparkScope
 from tests.unit.safewriter.tables.scopes import scope
@@ -91,6 +92,14 @@ def test_a_client_of_spark_connect_is_refused() -> None:
     """It has no JVM, and the guard's gate must be in one that the block can reach."""
     session: Any = SimpleNamespace(_jvm=None)
     with pytest.raises(UnguardedSessionError, match="Spark Connect"):
+        SparkScope(session, "s3a://lake/t")
+
+
+def test_a_session_of_another_spark_is_refused() -> None:
+    """Also where the platform has made it, and nobody has called `configure_spark`."""
+    context = SimpleNamespace(_gateway=object.__new__(ClientServer))
+    session: Any = SimpleNamespace(_jvm=object(), version="4.0.1", sparkContext=context)
+    with pytest.raises(UnsupportedError, match=r"this is Spark 4\.0\.1"):
         SparkScope(session, "s3a://lake/t")
 
 

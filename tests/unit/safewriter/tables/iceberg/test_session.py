@@ -51,6 +51,7 @@ def test_a_block_begins_with_the_catalog_of_its_session(monkeypatch: pytest.Monk
     settings = {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": CATALOG[key] for key in CATALOG}}
     spark: Any = SimpleNamespace(
         _jvm=object(),
+        version="4.1.4",
         _jsparkSession=object(),
         sparkContext=SimpleNamespace(_gateway=object.__new__(ClientServer)),
     )

@@ -16,7 +16,8 @@ from handler.redaction.redact import Redactor
 from handler.sandbox.between_jobs import clean_all
 from handler.services import Services
 from handler.settings import read_settings
-from handler.spark.command import compose_machine, this_machine
+from handler.spark.command import compose_machine
+from handler.spark.machine import this_machine
 from handler.stages.finish import record
 from handler.stages.prepare import prepare
 from handler.stages.progress import Invocation, Progress

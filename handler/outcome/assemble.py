@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from handler.outcome.state import State
 from handler.spark.classpath import jars
-from handler.spark.command import pyspark_home
+from handler.spark.installation import pyspark_home
 from safewriter.version import VERSION
 
 if TYPE_CHECKING:

@@ -12,7 +12,8 @@ from handler.request.job import Job
 from handler.request.json_depth import check_nesting
 from handler.sandbox.sandbox import forbids_execution
 from handler.settings import read_settings
-from handler.spark.command import check, this_machine
+from handler.spark.command import check
+from handler.spark.machine import this_machine
 from handler.stages.progress import Configured, Prepared, Requested
 from safewriter.schedule import Schedule
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from handler.runs.records import OpenRun, Runs
     from handler.secrets import Secrets
     from handler.settings import HandlerSettings
-    from handler.spark.command import Machine
+    from handler.spark.machine import Machine
     from safewriter.deadline import Deadline
     from safewriter.record.journal import Entry
     from safewriter.schedule import Schedule

@@ -26,8 +26,9 @@ from handler.sandbox.between_jobs import clean_all
 from handler.sandbox.script import DownloadError, download
 from handler.sandbox.script import place as places_of
 from handler.spark.archive import why_unused
-from handler.spark.command import compose, spark_file
+from handler.spark.command import compose
 from handler.spark.environment import AttemptVariables
+from handler.spark.installation import spark_file
 from handler.spark.missing_dependencies import read_missing
 from handler.stages.progress import Begun, Settled
 from safewriter.record.journal import Journal

@@ -24,8 +24,10 @@ from handler.sandbox.script import Files
 from handler.settings import read_settings
 from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
-from handler.spark.command import HOST, RUNNER, Machine, compose, find_java, pyspark_home
+from handler.spark.command import HOST, RUNNER, compose
 from handler.spark.environment import AttemptVariables
+from handler.spark.installation import find_java, pyspark_home
+from handler.spark.machine import Machine
 from handler.spark.missing_dependencies import SLIM, Variant
 from handler.spark_settings.own_disk import STOCK
 from safewriter.deadline import epoch_ms

@@ -6,7 +6,7 @@ from handler.process.child import Ended
 from handler.redaction.redact import Redactor
 from handler.secrets import Secrets
 from handler.settings import read_settings
-from handler.spark.command import Machine
+from handler.spark.machine import Machine
 from handler.stages.progress import Configured, Prepared, Progress, Settled
 from safewriter.deadline import Deadline
 from safewriter.record.document import Status

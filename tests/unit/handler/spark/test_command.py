@@ -15,17 +15,11 @@ from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import Files
 from handler.settings import HandlerSettings, read_settings
 from handler.spark.classpath import jars
-from handler.spark.command import (
-    MODULE_OPTIONS,
-    Command,
-    Machine,
-    check,
-    compose,
-    find_java,
-    pyspark_home,
-    spark_file,
-)
+from handler.spark.command import Command, check, compose
 from handler.spark.environment import AttemptVariables
+from handler.spark.installation import find_java, pyspark_home, spark_file
+from handler.spark.jvm_options import MODULE_OPTIONS
+from handler.spark.machine import Machine
 from handler.spark.properties import read_properties
 from soal.shipped import local_settings, shipped_settings
 

@@ -13,9 +13,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.input_errors import InputError
-from handler.outcome.continuation import Continuation, unwrapped
 from handler.outcome.result import Result
 from handler.outcome.state import State
+from handler.request.continuation import Continuation, unwrapped
 from handler.request.json_depth import is_too_deep
 from handler.request.trigger import recognise
 from safewriter.parsing import parsed

@@ -3,7 +3,6 @@
 Accepted forms (docs/reference/event):
 - a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.sparkSubmit`;
 - the S3 path of a script alone;
-- the function's own event to continue a run (see `continuation`): one of the others, and the run's key;
 - an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
   the script (see `trigger`). An SQS message whose body is a job document is that job.
 """

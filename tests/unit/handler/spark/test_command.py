@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from handler.input_errors import InputError
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import Job, requested
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import Files
 from handler.settings import HandlerSettings, read_settings
@@ -29,7 +28,7 @@ MACHINE = Machine(memory_mb=3008, cores_present=8)
 
 
 def job(settings: HandlerSettings = SETTINGS, **fields: Any) -> Job:
-    return Job.of(parse_event({"script": "s3://scripts/job.py", **fields}, settings), settings, "r")
+    return requested({"script": "s3://scripts/job.py", **fields}, settings, "r").job
 
 
 def composed(

@@ -17,6 +17,7 @@ from handler.input_errors import InputError
 from handler.spark_settings.checked import check_text
 from handler.spark_settings.fixed import why_not_secret
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
+from safewriter.errors import TryAgainError
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _TRANSIENT: Final = frozenset(
 _SERVER_ERROR: Final = 500
 
 
-class SecretUnavailableError(Exception):
+class SecretUnavailableError(TryAgainError):
     """Secrets Manager did not answer; the job was not started. The same invocation may be tried later."""
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.sandbox.removal import DIRECTORY, empty
+from safewriter.errors import TryAgainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ _BETWEEN_JOBS: Final[Tree] = {name: below for name, below in LASTING.items() if 
 """And while one job follows the other: the log tells about the first one's start, and the job may have changed it."""
 
 
-class NoSpaceError(Exception):
+class NoSpaceError(TryAgainError):
     """The temporary storage is too full to start Spark."""
 
 

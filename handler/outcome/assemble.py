@@ -113,16 +113,16 @@ def _timings(progress: Progress, journal: tuple[Entry, ...]) -> Timings:
 
 
 def _versions(settings: HandlerSettings | None) -> Versions:
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     if settings is not None:
         for jar in jars(pyspark_home(), settings.soal_home):
             if match := _JAR_VERSION.fullmatch(jar.name):
-                found[match[1]] = match[2]
+                versions[match[1]] = match[2]
     return Versions(
         soal=VERSION,
         spark=_installed("pyspark"),
-        delta=found.get("delta-spark"),
-        iceberg=found.get("iceberg-spark-runtime"),
+        delta=versions.get("delta-spark"),
+        iceberg=versions.get("iceberg-spark-runtime"),
     )
 
 

@@ -68,7 +68,7 @@ def _killed_for_memory(evidence: JobEvidence, signal_number: int | None) -> str 
     counted = f"and this machine's kernel killed {kills.machine} process(es) for memory meanwhile"
     if signal_number == signal.SIGKILL:
         return f"the job was ended by signal 9 (SIGKILL), which nobody here has sent, {counted}"
-    told = (*(one.text for one in evidence.raised), str((evidence.uncaught or {}).get("message")))
+    told = (*(error.text for error in evidence.raised), str((evidence.uncaught or {}).get("message")))
     if any(_WORKER_DIED in text for text in told):
         return f"a Python worker of the job has died, {counted}"
     return None

@@ -44,7 +44,7 @@ def unwrapped(event: object) -> tuple[object, Continuation | None]:
     if not isinstance(event, dict) or set(event) != {_FIELD}:
         return event, None
     # The event in it may be a service's, of any size.
-    found = validated(_Document, event[_FIELD], prefix=_FIELD, depth=1)
-    if isinstance(found.event, dict) and set(found.event) == {_FIELD}:
+    document = validated(_Document, event[_FIELD], prefix=_FIELD, depth=1)
+    if isinstance(document.event, dict) and set(document.event) == {_FIELD}:
         raise InputError(_FIELD, "holds another continuation; its event is the first one's")
-    return found.event, Continuation(found.count, found.token, found.event)
+    return document.event, Continuation(document.count, document.token, document.event)

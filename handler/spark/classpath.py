@@ -40,9 +40,9 @@ def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
     it keep Scala's lambda expressions: the classes with most of them come first, from a jar in which these are classes.
     """
     folders = (spark_home / "jars", soal_home / "jars", soal_home / "unsigned")
-    found = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
-    lowered = lambdas_jar(soal_home, found)
-    by_size = sorted(found.values(), key=lambda jar: (-jar.stat().st_size, jar.name))
+    by_name = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
+    lowered = lambdas_jar(soal_home, by_name)
+    by_size = sorted(by_name.values(), key=lambda jar: (-jar.stat().st_size, jar.name))
     first = (jar for jar in (soal_home / "jars" / LITERAL, lowered) if jar.is_file())
     return (*first, *by_size)
 

@@ -33,10 +33,10 @@ def find_pyspark() -> Path | None:
 
 def pyspark_home() -> Path:
     """Return pip's pyspark, which is a whole Spark, without importing it."""
-    found = find_pyspark()
-    if found is None:
+    home = find_pyspark()
+    if home is None:
         raise InputError("pyspark", "is not installed beside the handler; run scripts/setup")
-    return found
+    return home
 
 
 def find_java(settings: HandlerSettings) -> Path:

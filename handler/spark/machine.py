@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.input_errors import InputError, found
+from handler.input_errors import InputError, described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +84,7 @@ def heap_mb(given: Mapping[str, str], machine: Machine) -> int:
     if not _HEAP_MIN_MB <= heap_mb <= most_mb:
         raise InputError(
             "conf.spark.driver.memory",
-            f"{found(asked)} does not fit: between {_HEAP_MIN_MB}m and {most_mb}m of the function's"
+            f"{described(asked)} does not fit: between {_HEAP_MIN_MB}m and {most_mb}m of the function's"
             f" {machine.memory_mb} MB",
         )
     return heap_mb

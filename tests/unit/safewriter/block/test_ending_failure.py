@@ -273,7 +273,7 @@ def test_a_store_that_does_not_answer_hides_no_error_of_the_opening(caplog: pyte
     def refuse(*_: object) -> None:
         raise StoreError("slow down")
 
-    job.recovery.settle = refuse  # type: ignore[method-assign]
+    job.recovery.settle = refuse  # type: ignore[assignment]
     ending(job, FakeSession(has_begun=False)).never_began()
 
     assert "stays open for the next settler: slow down" in caplog.text

@@ -16,7 +16,8 @@ from handler.redaction.redact import Redactor
 from handler.sandbox.between_jobs import clean_all
 from handler.services import Services
 from handler.settings import read_settings
-from handler.spark.command import compose_machine, this_machine
+from handler.spark.command import compose_machine
+from handler.spark.machine import this_machine
 from handler.stages.finish import record
 from handler.stages.prepare import prepare
 from handler.stages.progress import Invocation, Progress
@@ -81,15 +82,15 @@ def _attempt(
     progress = Progress(invocation)
     result = handle(event, progress, environment)
     observability.count(result)
-    return result, None if progress.configured is None else progress.configured.settings
+    return result, progress.settings
 
 
 def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
     """Run the job and return its result; never raises."""
-    progress.first_redactor = Redactor.of_environment({**environment, **services.credentials()})
+    progress.redactor = Redactor.of_environment({**environment, **services.credentials()})
     try:
-        prepare(progress, event, environment, services)
-        outcome = run(progress, environment, services)
+        prepared = prepare(progress, event, environment, services)
+        outcome = run(prepared, progress, environment, services)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
         outcome = of_error(error, progress.writes, started=progress.started)
         trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details

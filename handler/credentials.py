@@ -67,11 +67,11 @@ def _answering(token: str) -> type[BaseHTTPRequestHandler]:
 
 def _document() -> dict[str, str | None] | None:
     """Return the credentials that boto3 has now, in the form that the SDKs expect; None if there are none."""
-    found = Session().get_credentials()
-    if found is None:
+    credentials = Session().get_credentials()
+    if credentials is None:
         return None
-    frozen = found.get_frozen_credentials()
-    end: datetime = getattr(found, "_expiry_time", None) or datetime.now(UTC) + _ASK_AGAIN_AFTER
+    frozen = credentials.get_frozen_credentials()
+    end: datetime = getattr(credentials, "_expiry_time", None) or datetime.now(UTC) + _ASK_AGAIN_AFTER
     return {
         "AccessKeyId": frozen.access_key,
         "SecretAccessKey": frozen.secret_key,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from handler.input_errors import InputError
 from handler.settings import read_settings
-from handler.spark.command import Machine, heap_mb
+from handler.spark.machine import Machine, heap_mb
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from handler.redaction.secret_forms import MASK
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["InputError", "found", "problem_of", "validated"]
+__all__ = ["InputError", "described", "problem_of", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
@@ -112,10 +112,10 @@ def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
     text = template.format(**error.get("ctx", {})) if template else str(error["msg"])
     if error["type"] in ("missing", "extra_forbidden"):
         return text
-    return f"{text}, not {found(error['input'])}"
+    return f"{text}, not {described(error['input'])}"
 
 
-def found(value: object) -> str:
+def described(value: object) -> str:
     """Describe a value that was found, short, on one line and without secrets."""
     text = ""
     try:
@@ -139,17 +139,17 @@ def _written(value: object) -> Iterator[str]:
     """Write a value as `repr` does, but part by part: the reader may stop."""
     if type(value) is dict:
         yield "{"
-        for index, (key, one) in enumerate(value.items()):
+        for index, (key, inner) in enumerate(value.items()):
             yield ", " if index else ""
             yield from _written(key)
             yield ": "
-            yield from _written(one)
+            yield from _written(inner)
         yield "}"
     elif type(value) is list:
         yield "["
-        for index, one in enumerate(value):
+        for index, inner in enumerate(value):
             yield ", " if index else ""
-            yield from _written(one)
+            yield from _written(inner)
         yield "]"
     else:
         yield repr(value[:_READ_MAX] if type(value) is str else value)

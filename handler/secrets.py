@@ -17,6 +17,7 @@ from handler.input_errors import InputError
 from handler.spark_settings.checked import check_text
 from handler.spark_settings.fixed import why_not_secret
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
+from safewriter.errors import TryAgainError
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _TRANSIENT: Final = frozenset(
 _SERVER_ERROR: Final = 500
 
 
-class SecretUnavailableError(Exception):
+class SecretUnavailableError(TryAgainError):
     """Secrets Manager did not answer; the job was not started. The same invocation may be tried later."""
 
 
@@ -88,17 +89,17 @@ def parse_references(text: object) -> dict[str, SecretReference]:
         given = None
     if not isinstance(given, dict):
         raise ValueError("must be a JSON object of names and ARNs of secrets")  # noqa: TRY004 - for pydantic
-    found: dict[str, SecretReference] = {}
+    references: dict[str, SecretReference] = {}
     for name, reference in given.items():
         if (why := why_not_secret(name)) is not None:
             raise ValueError(f"{name} may not be set: {why}")
         if not SPARK_SETTING.fullmatch(name) and (not VARIABLE_NAME.fullmatch(name) or RESERVED.fullmatch(name)):
             raise ValueError(f"{name!r} is neither a Spark setting nor a variable that a job may have")
         try:
-            found[name] = SecretReference.parse(str(reference))
+            references[name] = SecretReference.parse(str(reference))
         except ValueError as error:
             raise ValueError(f"what is given for {name} {error}") from None
-    return found
+    return references
 
 
 def read_secrets(
@@ -146,7 +147,7 @@ def _fetch(reference: SecretReference) -> str:
 
     provider = _provider(reference.region, os.environ.get("AWS_SESSION_TOKEN"))
     try:
-        found = provider.get(reference.arn, max_age=_AGE_MAX_S)
+        secret = provider.get(reference.arn, max_age=_AGE_MAX_S)
     except GetParameterError as error:
         cause = error.__context__
         if _is_transient(cause):
@@ -157,9 +158,9 @@ def _fetch(reference: SecretReference) -> str:
             " function's role (context secrets), kms:Decrypt on its key if it has one of its own (context"
             " secret_kms_key_arns), and see that the ARN is complete",
         ) from None
-    if not isinstance(found, str):
+    if not isinstance(secret, str):
         raise InputError(_FIELD, f"the secret {reference.arn} is binary; store it as text")
-    return found
+    return secret
 
 
 def _is_transient(error: BaseException | None) -> bool:

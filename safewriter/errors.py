@@ -16,6 +16,7 @@
     │       └── TurnSkippedError   the job is to skip such a turn                               exit 0
     ├── DeadlineError              the deadline came while the block was open                   exit 124
     ├── TurnLostError              another job may have the turn by now                         exit 75
+    ├── StoreError                 S3 or a catalog refused a request, or did not answer         exit 75
     ├── NotCommittedError          success() was called, but the write is not in the table      exit 1
     ├── SupersededError            a later attempt, or a settler, has taken the write over      exit 1
     ├── UnreadableCheckpointError  a document or marker is damaged                              exit 1
@@ -28,20 +29,26 @@ succeed later without a change. The message says what happened, where, and what 
 
 from __future__ import annotations
 
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
+
+EXIT_OK: Final = 0
+EXIT_FAILED: Final = 1
+EXIT_USAGE: Final = 2
+EXIT_TRY_AGAIN: Final = 75
+EXIT_DEADLINE: Final = 124
 
 
 class SafeWriterError(Exception):
     """Base of all errors of this package."""
 
-    exit_code: ClassVar[int] = 1
+    exit_code: ClassVar[int] = EXIT_FAILED
     retryable: ClassVar[bool] = False
 
 
 class UsageError(SafeWriterError):
     """The caller must change something first; nothing was written."""
 
-    exit_code = 2
+    exit_code = EXIT_USAGE
 
 
 class SettingError(UsageError):
@@ -83,7 +90,7 @@ class FingerprintError(UsageError):
 class TryAgainError(SafeWriterError):
     """Nothing was written; the same run may be tried again later."""
 
-    exit_code = 75
+    exit_code = EXIT_TRY_AGAIN
     retryable = True
 
 
@@ -106,7 +113,7 @@ class TurnBlockedError(TryAgainError):
 class TurnSkippedError(TurnBlockedError):
     """The order does not let this job run yet, and its configuration says to skip the turn then."""
 
-    exit_code = 0
+    exit_code = EXIT_OK
 
 
 class TurnLostError(SafeWriterError):
@@ -114,14 +121,30 @@ class TurnLostError(SafeWriterError):
     settled by the next holder; or the message says that it is committed.
     """
 
-    exit_code = 75
+    exit_code = EXIT_TRY_AGAIN
     retryable = True
+
+
+class StoreError(SafeWriterError):
+    """A request failed, and nobody knows whether it was applied (or, for a read, whether the object exists). The same
+    run may be tried again: it settles first what this one has left open.
+
+    `denied`: the store refuses the caller (no permission, no such bucket); give the role the permission first. A read
+    that is denied proves nothing: S3 also denies one of an object that is not there, to a caller who may not list it.
+    """
+
+    exit_code = EXIT_TRY_AGAIN
+    retryable = True
+
+    def __init__(self, message: str, *, denied: bool = False) -> None:
+        super().__init__(message)
+        self.denied = denied
 
 
 class DeadlineError(SafeWriterError):
     """The deadline came while the block was open; the write was settled before this was raised."""
 
-    exit_code = 124
+    exit_code = EXIT_DEADLINE
     retryable = True
 
 

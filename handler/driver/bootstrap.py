@@ -2,9 +2,9 @@
 
 `python bootstrap.py SCRIPT ARGUMENT…`, or in a process that `server.py` has forked. The script runs in the real
 `__main__`, so that its definitions can be pickled for Python workers. Of PySpark three methods are wrapped: two leave
-out settings of the script that cannot work here (`script_settings`), one would not end (`pyspark_errors`). One of them
+out settings of the script that cannot work here (`script_settings`), one would not end (`pyspark_fixes`). One of them
 also begins to prepare a guard (`warm_up`). A fourth waits less, and a module that jobs hardly use is imported later
-(`pyspark_waits`). Nothing else is patched.
+(`pyspark_fixes`). Nothing else is patched.
 
 A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
 and then removes it from the import path and from `sys.modules`: of our packages a script can import only `safewriter`.
@@ -90,11 +90,10 @@ def _run(module: ModuleType, script: str, source: bytes) -> None:
 
 
 def _join_spark(journal: str | None, of_workers: dict[str, str]) -> None:
-    from handler.driver import pyspark_errors, pyspark_waits
+    from handler.driver import pyspark_fixes
     from handler.driver.script_settings import OwnSettings
 
-    pyspark_errors.install()
-    pyspark_waits.install()
+    pyspark_fixes.install()
     if _is_nameless(os.getuid()):
         _log_in()
     OwnSettings(
@@ -112,7 +111,7 @@ def _wait_for(go: str | None) -> None:
 
 def begin() -> None:
     """Import what every job needs, before there is one."""
-    from handler.driver import java_trace, pyspark_errors, pyspark_waits, raised, script_settings, warm_up  # noqa: F401
+    from handler.driver import java_trace, pyspark_fixes, raised, script_settings, warm_up  # noqa: F401
     from handler.process.tree import die_with_parent
     from safewriter.record import journal  # noqa: F401
 

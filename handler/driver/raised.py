@@ -25,7 +25,7 @@ def described(error: BaseException) -> list[dict[str, Any]]:
     `type` is its name; `ofSpark` tells whether it is one of PySpark's, or was raised in PySpark's code; `text` holds
     the places in PySpark's code that it passed and its own words, without the frames of Java.
     """
-    return [_described(one) for one in _chain(error)]
+    return [_described(link) for link in _chain(error)]
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

@@ -63,7 +63,7 @@ def why_left_out(key: str, value: str, given: str | None) -> str | None:
     key = f"spark.hadoop.{key}" if key.startswith("fs.") else key
     if _FREE.pattern.fullmatch(key):
         return None
-    if (why := next((one.why for one in _MEANINGLESS if one.pattern.fullmatch(key)), None)) is not None:
+    if (why := next((rule.why for rule in _MEANINGLESS if rule.pattern.fullmatch(key)), None)) is not None:
         return why
     if (why := why_fixed(key)) is not None:
         return why
@@ -123,12 +123,12 @@ class OwnSettings:
 
     def kept(self, options: Mapping[str, Any], given: Callable[[str], str | None]) -> dict[str, Any]:
         """Return the options that a session gets."""
-        found = {key: value for key, value in options.items() if self._is_kept(key, str(value), given(key))}
-        self._look_for_secrets({key: str(value) for key, value in found.items() if may_name_a_secret(key)}, given)
-        if EXTENSIONS in found:
-            found[EXTENSIONS] = _united(given(EXTENSIONS), str(found[EXTENSIONS]))
-        texts = {key: str(value) for key, value in found.items()}
-        return found | {key: value for key, value in file_io(texts).items() if given(key) is None}
+        kept = {key: value for key, value in options.items() if self._is_kept(key, str(value), given(key))}
+        self._look_for_secrets({key: str(value) for key, value in kept.items() if may_name_a_secret(key)}, given)
+        if EXTENSIONS in kept:
+            kept[EXTENSIONS] = _united(given(EXTENSIONS), str(kept[EXTENSIONS]))
+        texts = {key: str(value) for key, value in kept.items()}
+        return kept | {key: value for key, value in file_io(texts).items() if given(key) is None}
 
     def _put_back(self, jconf: Any, handlers: Any) -> None:  # noqa: ANN401 - Java's SparkConf
         """Undo the script's changes in a SparkConf that it may not make."""

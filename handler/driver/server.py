@@ -73,13 +73,13 @@ def _begin_guard(bootstrap: ModuleType) -> None:
 
 
 def _read(size: int) -> bytes:
-    found = b""
-    while len(found) < size:
-        part = os.read(_IN, size - len(found))
+    data = b""
+    while len(data) < size:
+        part = os.read(_IN, size - len(data))
         if not part:
             os._exit(0)  # Java has ended
-        found += part
-    return found
+        data += part
+    return data
 
 
 if __name__ == "__main__":

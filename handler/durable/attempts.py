@@ -95,7 +95,7 @@ def pause_s(attempts: Sequence[Attempt]) -> int | None:
     last = attempts[-1].result
     if last.state in (State.SUCCESS, State.CANCELLED) or (last.error is not None and last.error.usage):
         return None
-    if last.state is State.SKIPPED and all(one.is_busy for one in attempts):
+    if last.state is State.SKIPPED and all(attempt.is_busy for attempt in attempts):
         return None  # the run was to be skipped, and nothing of it has begun
     failures = busy = 0
     for attempt in reversed(attempts):
@@ -116,7 +116,7 @@ def all_told(attempts: Sequence[Attempt]) -> Result:
     """Return the last result, with a line for each attempt. A run that began and is skipped at its end has failed."""
     lines = tuple(_line(number, attempt) for number, attempt in enumerate(attempts, start=1))
     last = attempts[-1].result
-    if last.state is State.SKIPPED and not all(one.is_busy for one in attempts):
+    if last.state is State.SKIPPED and not all(attempt.is_busy for attempt in attempts):
         last = last.model_copy(update={"state": State.FAILED})
     return last.model_copy(update={"attempts": lines})
 
@@ -146,8 +146,8 @@ def _cut(result: Result) -> Result:
             "state_details": _text(result.state_details),
             "error": None if error is None else error.model_copy(update={"message": _text(error.message)}),
             "writes": writes,
-            "warnings": (*(_text(one) for one in result.warnings[:_LINES_MAX]), *remark),
-            "log_tail": tuple(_text(one) for one in result.log_tail[-_LINES_MAX:]),
+            "warnings": (*(_text(text) for text in result.warnings[:_LINES_MAX]), *remark),
+            "log_tail": tuple(_text(text) for text in result.log_tail[-_LINES_MAX:]),
         }
     )
 

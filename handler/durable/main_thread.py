@@ -34,14 +34,14 @@ class MainThread:
 
     def run(self, act: Callable[[], _T]) -> _T:
         """Carry out `act` on the thread that serves; return or raise what it does."""
-        found: Future[Any] = Future()
-        self._asked.put(partial(_carry_out, act, found))
-        result: _T = found.result()
+        done: Future[Any] = Future()
+        self._asked.put(partial(_carry_out, act, done))
+        result: _T = done.result()
         return result
 
 
-def _carry_out(act: Callable[[], object], found: Future[Any]) -> None:
+def _carry_out(act: Callable[[], object], done: Future[Any]) -> None:
     try:
-        found.set_result(act())
+        done.set_result(act())
     except BaseException as error:  # noqa: BLE001 - it is the other thread's
-        found.set_exception(error)
+        done.set_exception(error)

@@ -101,16 +101,16 @@ def redrive_queue(
                 return
             left.update((message["MessageId"], message["ReceiptHandle"]) for message in messages)
             for message in messages:
-                one = _redriven(message, send, attempts_max)
-                if one.what == "left" and parked_url is not None and send is not None:
+                redriven = _redriven(message, send, attempts_max)
+                if redriven.what == "left" and parked_url is not None and send is not None:
                     aside += 1
-                    one = _parked(sqs, parked_url, message, one)
+                    redriven = _parked(sqs, parked_url, message, redriven)
                 else:
                     seen += 1
-                yield one
-                if one.what in _GONE and send is not None:
-                    sqs.delete_message(QueueUrl=url, ReceiptHandle=left[one.message_id])
-                    del left[one.message_id]
+                yield redriven
+                if redriven.what in _GONE and send is not None:
+                    sqs.delete_message(QueueUrl=url, ReceiptHandle=left[redriven.message_id])
+                    del left[redriven.message_id]
     finally:
         for handle in left.values():
             with suppress(ClientError):  # of this message; the time for which it is hidden ends by itself
@@ -152,12 +152,12 @@ def _first_id(message: Mapping[str, Any]) -> str:
     return str(message.get("MessageAttributes", {}).get(_FIRST_ID, {}).get("StringValue", name))
 
 
-def _parked(sqs: Any, url: str, message: Mapping[str, Any], one: Redriven) -> Redriven:  # noqa: ANN401 - as above
+def _parked(sqs: Any, url: str, message: Mapping[str, Any], redriven: Redriven) -> Redriven:  # noqa: ANN401 - as above
     try:
         sqs.send_message(QueueUrl=url, MessageBody=message["Body"], MessageAttributes=_kept_attributes(message))
     except ClientError as error:  # of this message; the others must not wait for it
-        return replace(one, what="failed", reason=f"{one.reason}; it could not be set aside: {error}")
-    return replace(one, what="parked")
+        return replace(redriven, what="failed", reason=f"{redriven.reason}; it could not be set aside: {error}")
+    return replace(redriven, what="parked")
 
 
 def _kept_attributes(message: Mapping[str, Any]) -> dict[str, Any]:

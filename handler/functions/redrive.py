@@ -49,9 +49,9 @@ def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
     """Go through the failure queue once; the event is ignored."""
     counts = dict.fromkeys(("sent", "parked", "failed"), 0)
     try:
-        for one in redrive(os.environ):  # told one by one: a pass that ends early has told what it has sent
-            counts[one.what] += 1
-            observability.logger.info("%s: %s", one.what, one.reason or "invoked again", **asdict(one))
+        for redriven in redrive(os.environ):  # told one by one: a pass that ends early has told what it has sent
+            counts[redriven.what] += 1
+            observability.logger.info("%s: %s", redriven.what, redriven.reason or "invoked again", **asdict(redriven))
     finally:
         observability.metrics.add_metric("Redriven", MetricUnit.Count, counts["sent"])
     return counts

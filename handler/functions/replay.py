@@ -13,9 +13,9 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.input_errors import InputError
-from handler.outcome.continuation import Continuation, unwrapped
 from handler.outcome.result import Result
 from handler.outcome.state import State
+from handler.request.continuation import Continuation, unwrapped
 from handler.request.json_depth import is_too_deep
 from handler.request.trigger import recognise
 from safewriter.parsing import parsed
@@ -67,17 +67,17 @@ def replay_of(body: str, message_id: str, origin: Origin = Origin.UNTOLD) -> Rep
     queued = {"Records": [{"eventSource": "aws:sqs", "messageId": message_id, "body": body}]}
     if origin is Origin.QUEUE:  # as Lambda had received it, so that the message's own id is its key again
         return Replay(queued)
-    found = parsed(body) if body.lstrip().startswith(("{", "[", '"')) else None
-    if is_too_deep(found):
+    content = parsed(body) if body.lstrip().startswith(("{", "[", '"')) else None
+    if is_too_deep(content):
         raise ValueError("is nested too deeply")
     if origin is Origin.EXECUTION:
-        return _of_execution(found)
+        return _of_execution(content)
     if origin is Origin.RULE:
-        return Replay(found) if isinstance(found, dict) else Replay(found, None, "it is no event of a rule")
-    if isinstance(found, dict) and {"requestContext", "requestPayload"} <= found.keys():
-        return _of_record(found)
-    if isinstance(found, dict) and "detail-type" in found:
-        return Replay(found, None, _FROM_NOWHERE)
+        return Replay(content) if isinstance(content, dict) else Replay(content, None, "it is no event of a rule")
+    if isinstance(content, dict) and {"requestContext", "requestPayload"} <= content.keys():
+        return _of_record(content)
+    if isinstance(content, dict) and "detail-type" in content:
+        return Replay(content, None, _FROM_NOWHERE)
     return Replay(queued)  # no service but SQS puts such a body there
 
 
@@ -98,16 +98,16 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
     return Replay(again, attempt, hopeless)
 
 
-def _of_execution(found: object) -> Replay:
+def _of_execution(content: object) -> Replay:
     try:
-        event, before = unwrapped(found)
+        event, before = unwrapped(content)
         # The key of an event without a token is made with the function's name, or the execution's id: neither is here.
         key = _token(event, _trigger(event)) if before is None else before.client_token
         if key is None:
             return Replay(event, None, _NO_KEY)
         count, again = _continued(event, before, key)
     except InputError as error:
-        return Replay(found, None, _MUST_CHANGE.format(error))
+        return Replay(content, None, _MUST_CHANGE.format(error))
     return Replay(again, count)
 
 
@@ -117,9 +117,9 @@ def _continued(event: object, before: Continuation | None, key: str) -> tuple[in
     They are counted in the event, since a run that Lambda kills has no result that tells how often it was tried.
     """
     again = Continuation(1 if before is None else before.count + 1, key, event)
-    found = parsed(again.payload())
-    unwrapped(found)
-    return again.count, found
+    payload = parsed(again.payload())
+    unwrapped(payload)
+    return again.count, payload
 
 
 def _first_key(event: object, context: object) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from handler.outcome.state import State
 from handler.spark.classpath import jars
-from handler.spark.command import pyspark_home
+from handler.spark.installation import pyspark_home
 from safewriter.version import VERSION
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
     """Put the document together; texts in it are without secrets."""
     redact = progress.redactor
     record = None if progress.begun is None else progress.begun.run.record
-    job = None if progress.requested is None else progress.requested.job
+    job = progress.job
     ended = None if progress.settled is None else progress.settled.ended
     journal = () if progress.settled is None else progress.settled.journal
     fault = outcome.fault
@@ -59,7 +59,7 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         cold_start=progress.invocation.cold_start,
         warm_start=ended is not None and ended.reused,
         memory=Memory(limit_mb=progress.invocation.memory_mb, peak_mb=None if ended is None else ended.peak_mb),
-        versions=_versions(None if progress.configured is None else progress.configured.settings),
+        versions=_versions(progress.settings),
         warnings=tuple(redact(warning) for warning in (*progress.warnings, *_ignored(journal))),
         log_tail=() if progress.job_log is None else progress.job_log.tail(),
         result_uri=None if record is None else record.result_uri,
@@ -113,16 +113,16 @@ def _timings(progress: Progress, journal: tuple[Entry, ...]) -> Timings:
 
 
 def _versions(settings: HandlerSettings | None) -> Versions:
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     if settings is not None:
         for jar in jars(pyspark_home(), settings.soal_home):
             if match := _JAR_VERSION.fullmatch(jar.name):
-                found[match[1]] = match[2]
+                versions[match[1]] = match[2]
     return Versions(
         soal=VERSION,
         spark=_installed("pyspark"),
-        delta=found.get("delta-spark"),
-        iceberg=found.get("iceberg-spark-runtime"),
+        delta=versions.get("delta-spark"),
+        iceberg=versions.get("iceberg-spark-runtime"),
     )
 
 

@@ -7,16 +7,10 @@ only after an attempt that has committed a write: otherwise the run would never 
 
 from __future__ import annotations
 
-import json
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
-
-from handler.input_errors import InputError, validated
 from handler.outcome.state import State
-from handler.request.event_fields import Token
-from handler.settings import CONTINUE_MAX
+from handler.request.continuation import Continuation
 from safewriter.record.document import NO_CHANGE, Status
 
 if TYPE_CHECKING:
@@ -24,10 +18,9 @@ if TYPE_CHECKING:
 
     from safewriter.settle.supervisor import WriteReport
 
-__all__ = ["Continuation", "has_progressed", "is_progress", "next_invocation", "unwrapped"]
+__all__ = ["has_progressed", "is_progress", "next_invocation"]
 
 _PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
-_FIELD: Final = "continuation"
 
 
 class _Write(Protocol):
@@ -41,39 +34,6 @@ class _Write(Protocol):
 
     @property
     def reason(self) -> str | None: ...
-
-
-class _Document(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
-
-    count: Annotated[int, Field(ge=1, le=CONTINUE_MAX)]
-    token: Token
-    event: Any
-
-
-@dataclass(frozen=True, slots=True)
-class Continuation:
-    """The `count`-th invocation that continues the run `client_token`; `event` is the first one's."""
-
-    count: int
-    client_token: str
-    event: Any
-
-    def payload(self) -> bytes:
-        """Return the event of that invocation."""
-        document = {"count": self.count, "token": self.client_token, "event": self.event}
-        return json.dumps({_FIELD: document}, separators=(",", ":")).encode()
-
-
-def unwrapped(event: object) -> tuple[object, Continuation | None]:
-    """Return the event that a run began with, and which continuation of it this is; None for a first invocation."""
-    if not isinstance(event, dict) or set(event) != {_FIELD}:
-        return event, None
-    # The event in it may be a service's, of any size.
-    found = validated(_Document, event[_FIELD], prefix=_FIELD, depth=1)
-    if isinstance(found.event, dict) and set(found.event) == {_FIELD}:
-        raise InputError(_FIELD, "holds another continuation; its event is the first one's")
-    return found.event, Continuation(found.count, found.token, found.event)
 
 
 def is_progress(write: _Write, run_id: str | None) -> bool:

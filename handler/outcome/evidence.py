@@ -50,15 +50,17 @@ class JobEvidence:
     def uncaught(self) -> dict[str, Any] | None:
         """The exception that ended the script: its `type`, its `message` without secrets, and `exitCode`."""
         fields = (entry.fields for entry in self.journal if entry.event == "uncaught")
-        found = next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
-        if found is None:
+        entry = next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
+        if entry is None:
             return None
-        is_cut = found.get("isCut") is True
-        shown = self.redactor.shortened(str(found["message"]), _MESSAGE_MAX_LENGTH, is_cut=is_cut)
-        return {**found, "message": shown}
+        is_cut = entry.get("isCut") is True
+        shown = self.redactor.shortened(str(entry["message"]), _MESSAGE_MAX_LENGTH, is_cut=is_cut)
+        return {**entry, "message": shown}
 
     @property
     def raised(self) -> tuple[Raised, ...]:
         """That exception and those that it came from, the outermost first."""
         fields = [entry.fields for entry in self.journal if entry.event == "raised"]
-        return tuple(Raised(str(one.get("type")), one.get("ofSpark") is True, str(one.get("text"))) for one in fields)
+        return tuple(
+            Raised(str(entry.get("type")), entry.get("ofSpark") is True, str(entry.get("text"))) for entry in fields
+        )

@@ -7,15 +7,14 @@ from typing import TYPE_CHECKING, Final
 
 from handler.outcome.state import Fault
 from handler.spark.missing_dependencies import explain
+from safewriter.errors import EXIT_TRY_AGAIN, EXIT_USAGE
 
 if TYPE_CHECKING:
     from handler.outcome.evidence import JobEvidence
 
 __all__ = ["fault_of"]
 
-_EXIT_USAGE: Final = 2
 _EXIT_JAVA_OUT_OF_MEMORY: Final = 3
-_EXIT_TRY_AGAIN: Final = 75
 _WORKER_DIED: Final = "Python worker exited unexpectedly"
 """Spark's words for a worker that has ended without being told to."""
 
@@ -27,13 +26,13 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
         return fault
     if uncaught is not None and evidence.exited == exit_code:
         text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
-        usage = uncaught["exitCode"] == _EXIT_USAGE
-        return Fault(str(uncaught["type"]), text, retryable=exit_code == _EXIT_TRY_AGAIN, usage=usage)
+        usage = uncaught["exitCode"] == EXIT_USAGE
+        return Fault(str(uncaught["type"]), text, retryable=exit_code == EXIT_TRY_AGAIN, usage=usage)
     if signal_number is not None:
         return Fault("Signal", f"the job was ended by signal {signal_number} ({_signal_name(signal_number)})")
     if exit_code is None:
         return Fault("Unkillable", "the job could not be ended; the kernel holds it")
-    if exit_code == _EXIT_TRY_AGAIN:
+    if exit_code == EXIT_TRY_AGAIN:
         return Fault("TryAgain", "the script ended with exit code 75: try again later", retryable=True)
     return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
 
@@ -69,7 +68,7 @@ def _killed_for_memory(evidence: JobEvidence, signal_number: int | None) -> str 
     counted = f"and this machine's kernel killed {kills.machine} process(es) for memory meanwhile"
     if signal_number == signal.SIGKILL:
         return f"the job was ended by signal 9 (SIGKILL), which nobody here has sent, {counted}"
-    told = (*(one.text for one in evidence.raised), str((evidence.uncaught or {}).get("message")))
+    told = (*(error.text for error in evidence.raised), str((evidence.uncaught or {}).get("message")))
     if any(_WORKER_DIED in text for text in told):
         return f"a Python worker of the job has died, {counted}"
     return None
@@ -80,7 +79,7 @@ def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
     tried again.
     """
     uncaught = evidence.uncaught
-    if uncaught is None or evidence.exited != exit_code or exit_code == _EXIT_TRY_AGAIN:
+    if uncaught is None or evidence.exited != exit_code or exit_code == EXIT_TRY_AGAIN:
         return None
     sentence = explain(evidence.raised, evidence.missing)
     if sentence is None:

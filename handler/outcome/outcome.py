@@ -26,12 +26,7 @@ from handler.input_errors import InputError
 from handler.outcome.faults import fault_of
 from handler.outcome.state import Fault, Outcome, State
 from handler.process.child import Stop
-from handler.runs.records import AttemptRunningError
-from handler.sandbox.sandbox import NoSpaceError
-from handler.sandbox.script import DownloadError
-from handler.secrets import SecretUnavailableError
-from safewriter.errors import TurnBlockedError, TurnLostError, TurnSkippedError, UnreadableCheckpointError
-from safewriter.objects import StoreError
+from safewriter.errors import EXIT_DEADLINE, SafeWriterError, TurnSkippedError, UnreadableCheckpointError
 from safewriter.record.document import Status
 
 if TYPE_CHECKING:
@@ -42,19 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["is_our_fault", "judge", "of_error"]
 
-_EXIT_DEADLINE: Final = 124
 _SIGNALLED: Final = 128
 _INTERNAL_ERROR: Final = "InternalError"
-_RETRYABLE: Final = (
-    AttemptRunningError,
-    NoSpaceError,
-    DownloadError,
-    SecretUnavailableError,
-    StoreError,
-    TurnBlockedError,
-    TurnLostError,
-    UnreadableCheckpointError,
-)
 
 
 def judge(evidence: JobEvidence) -> Outcome:
@@ -71,7 +55,7 @@ def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, starte
         return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
     if isinstance(error, TurnSkippedError) and not started:
         return Outcome(State.SKIPPED, f"the job was not started: {error}", None)
-    if isinstance(error, _RETRYABLE) and not started:
+    if _may_pass(error) and not started:
         fault = Fault(type(error).__name__, str(error), retryable=True)
         return Outcome(State.FAILED, f"the job was not started, try again later: {error}", fault)
     message = f"{type(error).__name__}: {error}"
@@ -84,6 +68,11 @@ def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, starte
         return Outcome(State.UNKNOWN, details, fault)
     details = f"the handler failed while the job ran; the job was ended and its writes are settled: {message}"
     return Outcome(State.FAILED, details, fault)
+
+
+def _may_pass(error: Exception) -> bool:
+    """Tell whether the same event may succeed later. A lock's record that is damaged can be restored: its jobs wait."""
+    return isinstance(error, SafeWriterError) and (error.retryable or isinstance(error, UnreadableCheckpointError))
 
 
 def is_our_fault(outcome: Outcome) -> bool:
@@ -146,10 +135,10 @@ def _by_deadline(evidence: JobEvidence, exit_code: int | None) -> bool:
     if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
         return any(write.status == Status.COMMITTED for write in evidence.writes or ())
     uncaught = evidence.uncaught
-    if exit_code != _EXIT_DEADLINE:
+    if exit_code != EXIT_DEADLINE:
         return False
     # SafeWriter's own end, by its exception or, when it cannot wait for the script, at once; not a script's exit(124).
-    return evidence.exited is None or (uncaught is not None and uncaught["exitCode"] == _EXIT_DEADLINE)
+    return evidence.exited is None or (uncaught is not None and uncaught["exitCode"] == EXIT_DEADLINE)
 
 
 def _at_deadline(

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from handler.outcome.state import State
+from safewriter.errors import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, EXIT_TRY_AGAIN, EXIT_USAGE
 
 if TYPE_CHECKING:
     from handler.settings import HandlerSettings
@@ -31,11 +32,6 @@ __all__ = [
 ]
 
 _FINE: Final = (State.SUCCESS, State.SKIPPED)
-_EXIT_OK: Final = 0
-_EXIT_FAILED: Final = 1
-_EXIT_USAGE: Final = 2
-_EXIT_TRY_AGAIN: Final = 75
-_EXIT_DEADLINE: Final = 124
 
 
 class _Part(BaseModel):
@@ -215,14 +211,14 @@ def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
 def exit_status(result: Result) -> int:
     """Return how a command that ran the job should exit: 0, 1, 2 (usage), 75 (try again) or 124 (deadline)."""
     if result.state in _FINE:
-        return _EXIT_OK
+        return EXIT_OK
     if result.state in (State.TIMED_OUT, State.INCOMPLETE):
-        return _EXIT_DEADLINE
+        return EXIT_DEADLINE
     if result.state is not State.FAILED or result.error is None:
-        return _EXIT_FAILED
+        return EXIT_FAILED
     if result.error.usage:
-        return _EXIT_USAGE
-    return _EXIT_TRY_AGAIN if result.error.retryable else _EXIT_FAILED
+        return EXIT_USAGE
+    return EXIT_TRY_AGAIN if result.error.retryable else EXIT_FAILED
 
 
 def schema_text() -> str:

@@ -81,8 +81,8 @@ def _group(proc: Path, root: Path, kind: str) -> Path | None:
         text = (proc / "self" / "cgroup").read_text(encoding="utf-8")
     except OSError:
         return None
-    found = re.search(rf"^\d+:{kind}:/(.*)$", text, re.MULTILINE)
-    paths = (root, *(() if found is None else (root / found[1],)))
+    match = re.search(rf"^\d+:{kind}:/(.*)$", text, re.MULTILINE)
+    paths = (root, *(() if match is None else (root / match[1],)))
     return next((path for path in reversed(paths) if os.getpid() in _listed(path)), None)
 
 
@@ -103,10 +103,10 @@ def _listed(group: Path) -> frozenset[int]:
 
 def _counter(path: Path) -> int | None:
     try:
-        found = _OOM_KILL.search(path.read_text(encoding="ascii"))
+        match = _OOM_KILL.search(path.read_text(encoding="ascii"))
     except OSError:
         return None
-    return None if found is None else int(found[1])
+    return None if match is None else int(match[1])
 
 
 def _difference(before: int | None, after: int | None) -> int | None:

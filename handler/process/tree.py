@@ -133,8 +133,8 @@ def end_these(processes: frozenset[Process], timeout_s: float) -> None:
     """Kill and reap processes, of which the orphans are, or become, children of this one."""
 
     def left() -> list[_Row]:
-        found = (_row(process.pid) for process in processes)
-        return [row for row in found if row is not None and row.process in processes]
+        rows = (_row(process.pid) for process in processes)
+        return [row for row in rows if row is not None and row.process in processes]
 
     _end(left, timeout_s)
 
@@ -167,14 +167,14 @@ def _below(without: frozenset[Process], of: int | None = None) -> list[_Row]:
     for name in os.listdir("/proc"):  # noqa: PTH208 - names only, and often
         if name.isdigit() and (row := _row(int(name))) is not None:
             children.setdefault(row.parent, []).append(row)
-    found: list[_Row] = []
+    rows: list[_Row] = []
     todo = [os.getpid() if of is None else of]
     while todo:
         for row in children.get(todo.pop(), ()):
             if row.process not in without:
-                found.append(row)
+                rows.append(row)
                 todo.append(row.process.pid)
-    return found
+    return rows
 
 
 def _row(pid: int) -> _Row | None:

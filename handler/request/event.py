@@ -3,7 +3,6 @@
 Accepted forms (docs/reference/event):
 - a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.sparkSubmit`;
 - the S3 path of a script alone;
-- the function's own event to continue a run (see `continuation`): one of the others, and the run's key;
 - an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
   the script (see `trigger`). An SQS message whose body is a job document is that job.
 """
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 from pydantic.alias_generators import to_camel
 
-from handler.input_errors import InputError, found, problem_of, validated
+from handler.input_errors import InputError, described, problem_of, validated
 from handler.module_names import stored_name
 from handler.request.event_fields import LABEL, PY_FILES_MAX, FlatDocument, NestedDocument, py_file
 from handler.request.submit_parameters import parse_submit_parameters
@@ -68,7 +67,7 @@ def parse_event(event: object, settings: HandlerSettings) -> Request:
     if isinstance(event, str):
         return _flat(validated(FlatDocument, {"entryPoint": event}), settings, "")
     if not isinstance(event, dict):
-        raise InputError("event", f"must be a job document or the S3 path of a script, not {found(event)}")
+        raise InputError("event", f"must be a job document or the S3 path of a script, not {described(event)}")
     if _is_document(event):
         return _document(event, settings, "")
     trigger = recognise(event)

@@ -8,7 +8,7 @@ from unicodedata import category
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
 from pydantic.alias_generators import to_camel
 
-from handler.input_errors import found
+from handler.input_errors import described
 from handler.module_names import NATIVE, check_file, stored_name
 from handler.settings import script_location
 from safewriter.objects import Location
@@ -62,7 +62,7 @@ def _argument(value: str) -> str:
 
 def _label(value: str) -> str:
     if not value.isprintable():
-        raise ValueError(f"holds a control character: {found(value)}")
+        raise ValueError(f"holds a control character: {described(value)}")
     if "${" in value:
         raise ValueError("holds ${, which Spark replaces by variables of the function; write the text itself")
     return value

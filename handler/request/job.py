@@ -1,25 +1,32 @@
-"""Turn a request into a job: one run of one script, with a name that is the same on every retry."""
+"""Turn a delivered event into a job: one run of one script, with a name that is the same on every retry.
+
+`requested` is the only way from an event to a job: handler, command line and image take it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.input_errors import InputError
+from handler.request.continuation import unwrapped
+from handler.request.event import parse_event
+from handler.request.json_depth import check_nesting
 from handler.spark_settings.tuning import digest_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from handler.request.continuation import Continuation
     from handler.request.event import Request
     from handler.settings import HandlerSettings
     from safewriter.coordination import Configuration
     from safewriter.objects import Location
 
-__all__ = ["EventForm", "Job", "TriggerEvent"]
+__all__ = ["EventForm", "Job", "Requested", "TriggerEvent", "requested"]
 
 # An argument of execve is at most 128 KiB on Linux.
 _EVENT_ARGUMENT_MAX_BYTES: Final = 120_000
@@ -113,3 +120,23 @@ def _trigger_event(event: Mapping[str, Any], settings: HandlerSettings) -> Trigg
             " passes events as a file, instead of SPARK_SCRIPT",
         )
     return TriggerEvent(text, EventForm.ARGUMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """The job of an event. `event` is the first invocation's, of which this one may be a `continuation`."""
+
+    event: object
+    continuation: Continuation | None
+    job: Job
+    warnings: tuple[str, ...] = ()
+
+
+def requested(event: object, settings: HandlerSettings, request_id: str) -> Requested:
+    """Return the job that a delivered event asks for. Raises `InputError` if the caller must change something."""
+    check_nesting(event)
+    first_event, continuation = unwrapped(event)
+    request = parse_event(first_event, settings)
+    if continuation is not None:
+        request = replace(request, client_token=continuation.client_token)
+    return Requested(first_event, continuation, Job.of(request, settings, request_id), request.warnings)

@@ -6,7 +6,7 @@ import shlex
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from handler.input_errors import InputError, found
+from handler.input_errors import InputError, described
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,7 +53,7 @@ def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
         if option in ("--conf", "-c"):
             key, equals, setting = value.partition("=")
             if not equals:
-                raise InputError(path, f"--conf {found(value)} must be key=value")
+                raise InputError(path, f"--conf {described(value)} must be key=value")
             conf[key.strip()] = setting.strip()
         elif option in _AS_CONF:
             conf[_AS_CONF[option]] = value
@@ -62,7 +62,9 @@ def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
         elif option == "--name":
             name = value
         else:
-            raise InputError(path, f"{found(option)}: {_REFUSED.get(option, 'is not an option that is known here')}")
+            raise InputError(
+                path, f"{described(option)}: {_REFUSED.get(option, 'is not an option that is known here')}"
+            )
     return SubmitParameters(conf, py_files, name)
 
 
@@ -75,12 +77,14 @@ def _options(text: str, path: str) -> list[tuple[str, str]]:
     rest = iter(words)
     for word in rest:
         if not word.startswith("-"):
-            raise InputError(path, f"{found(word)} is not an option; arguments of the script go to entryPointArguments")
+            raise InputError(
+                path, f"{described(word)} is not an option; arguments of the script go to entryPointArguments"
+            )
         option, equals, value = word.partition("=")
         if not equals or option == "--conf":
             following = next(rest, None) if not equals else value
             if following is None:
-                raise InputError(path, f"{found(option)} has no value")
+                raise InputError(path, f"{described(option)} has no value")
             value = following
         options.append((option, value))
     return options

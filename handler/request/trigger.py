@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.input_errors import InputError, found
+from handler.input_errors import InputError, described
 from handler.request.json_depth import is_too_deep
 from safewriter.parsing import parsed
 
@@ -69,11 +69,11 @@ def recognise(event: Mapping[str, Any]) -> Trigger | None:
 def _records(event: Mapping[str, Any]) -> Trigger:
     records = event["Records"]
     if not isinstance(records, list) or not records or not isinstance(records[0], dict):
-        raise InputError("Records", f"must be a list with one record, not {found(records)}")
+        raise InputError("Records", f"must be a list with one record, not {described(records)}")
     source = records[0].get("eventSource")
     if not isinstance(source, str) or source not in _SOURCES:
         known = ", ".join(sorted(_SOURCES))
-        raise InputError("Records[0].eventSource", f"{found(source)} is not a source that is known here ({known})")
+        raise InputError("Records[0].eventSource", f"{described(source)} is not a source that is known here ({known})")
     if len(records) != 1:
         raise InputError(
             "Records", f"holds {len(records)} records, and each is a run of its own; set the batch size to 1"
@@ -119,14 +119,14 @@ _SOURCES: Final[dict[str, Callable[[Mapping[str, Any], Mapping[str, Any]], Trigg
 def _object(parent: Mapping[str, Any], name: str, path: str) -> Mapping[str, Any]:
     value = parent.get(name)
     if not isinstance(value, dict):
-        raise InputError(path, f"must be an object, not {found(value)}")
+        raise InputError(path, f"must be an object, not {described(value)}")
     return value
 
 
 def _text(parent: Mapping[str, Any], name: str, path: str) -> str:
     value = parent.get(name)
     if not isinstance(value, str) or not value or not value.isprintable():
-        raise InputError(path, f"must be a string that is not empty and can be printed, not {found(value)}")
+        raise InputError(path, f"must be a string that is not empty and can be printed, not {described(value)}")
     if (size := len(value.encode())) > _TEXT_MAX_BYTES:
         raise InputError(path, f"has {size} bytes; {_TEXT_MAX_BYTES} are allowed")
     return value

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from handler.runs.record import RUNNING, CancelRequest, RunRecord
 from handler.runs.same_job import check_same_job, of_completed_turn
+from safewriter.errors import TryAgainError
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
 from safewriter.record.liveness import LEASE_MS, Owner, Sighting, is_over, watch
 
@@ -32,7 +33,7 @@ _ROUNDS_MAX: Final = 100
 _REASON_MAX: Final = 4000
 
 
-class AttemptRunningError(Exception):
+class AttemptRunningError(TryAgainError):
     """Another attempt of the same run is alive; its job was not started. The same invocation may be tried later."""
 
 

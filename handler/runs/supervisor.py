@@ -49,5 +49,5 @@ class RunSupervisor:
             return writes, self.supervision.doubt() or ""
         except OverdueError as error:
             return None, f"the store gave {error}"
-        except (SafeWriterError, StoreError, OSError) as error:
+        except (SafeWriterError, OSError) as error:
             return None, f"{type(error).__name__}: {error}"

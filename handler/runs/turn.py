@@ -11,7 +11,6 @@ from handler.process.bounded_call import OverdueError, within
 from safewriter.coordination import End, JobCoordinator, Turn
 from safewriter.coordination.configuration import PREFIX
 from safewriter.errors import SafeWriterError, SettingError, UnsupportedError
-from safewriter.objects import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -68,7 +67,7 @@ class JobTurn:
         try:
             if not within(left_ms, lambda: coordinator.unlock(self._end)) and self._end is End.COMPLETED:
                 warn(f"the turn on {lock} was lost, or has a write without a verdict; it does not count as completed")
-        except (SafeWriterError, StoreError, OverdueError) as error:
+        except (SafeWriterError, OverdueError) as error:
             logger.warning("the turn on %s was not given back: %s", lock, error)
             warn(f"the turn on {lock} was not given back ({error}); its lease ends it, and it does not count")
 

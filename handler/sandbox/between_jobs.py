@@ -60,13 +60,13 @@ class OwnedDirectory:
         handle = os.open(path, DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            found = _recorded(handle)
-            if found is None:
+            before = _recorded(handle)
+            if before is None:
                 kept = tree_of(handle, entries_max=_ENTRIES_MAX, depth_max=_DEPTH_MAX)
                 if kept is None:
                     raise OSError(f"{path} holds more than {_ENTRIES_MAX} entries")  # noqa: TRY301 - closes the handle
-                found = {**kept, _RECORD: None}, shared_memory.present(), keyrings.present()
-            ground = cls(path, handle, stat.S_IMODE(os.fstat(handle).st_mode), *found)
+                before = {**kept, _RECORD: None}, shared_memory.present(), keyrings.present()
+            ground = cls(path, handle, stat.S_IMODE(os.fstat(handle).st_mode), *before)
             ground._record()
         except BaseException:
             os.close(handle)  # or its lock would keep every later claim of this process out
@@ -113,9 +113,9 @@ class OwnedDirectory:
                 os.close(record)
 
 
-def _merged(one: Tree, other: Tree) -> Tree:
-    both = {name: _merged(one[name] or {}, other[name] or {}) for name in one.keys() & other.keys()}
-    return {**one, **other, **both}
+def _merged(tree: Tree, other: Tree) -> Tree:
+    both = {name: _merged(tree[name] or {}, other[name] or {}) for name in tree.keys() & other.keys()}
+    return {**tree, **other, **both}
 
 
 _claimed = cache(OwnedDirectory.claim)  # once in the life of this process; a failed claim is retried
@@ -145,14 +145,14 @@ def _recorded(handle: int) -> tuple[Tree, frozenset[shared_memory.Shared], froze
     if body is None:
         return None
     try:
-        found = parsed(body)
-        if found["boot"] != _boot() or not _is_tree(found["entries"]):
+        record = parsed(body)
+        if record["boot"] != _boot() or not _is_tree(record["entries"]):
             return None
-        shared = frozenset((str(kind), int(number)) for kind, number in found["shared"])
-        keys = frozenset((int(ring), int(number)) for ring, number in found["keys"])
+        shared = frozenset((str(kind), int(number)) for kind, number in record["shared"])
+        keys = frozenset((int(ring), int(number)) for ring, number in record["keys"])
     except (ValueError, TypeError, KeyError, OverflowError):
         return None
-    return {**found["entries"], _RECORD: None}, shared, keys
+    return {**record["entries"], _RECORD: None}, shared, keys
 
 
 def _boot() -> str:
@@ -166,18 +166,18 @@ def _read(handle: int) -> bytes | None:
     except OSError:
         return None
     try:
-        found = os.fstat(record)
-        is_ours = stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_size <= _RECORD_MAX_BYTES
+        status = os.fstat(record)
+        is_ours = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and status.st_size <= _RECORD_MAX_BYTES
         return os.read(record, _RECORD_MAX_BYTES) if is_ours else None
     finally:
         os.close(record)
 
 
-def _is_tree(found: object) -> bool:
-    todo = [(found, 0)]
+def _is_tree(value: object) -> bool:
+    todo = [(value, 0)]
     while todo:
-        one, depth = todo.pop()
-        if not isinstance(one, dict) or depth > _DEPTH_MAX:
+        tree, depth = todo.pop()
+        if not isinstance(tree, dict) or depth > _DEPTH_MAX:
             return False
-        todo.extend((below, depth + 1) for below in one.values() if below is not None)
+        todo.extend((below, depth + 1) for below in tree.values() if below is not None)
     return True

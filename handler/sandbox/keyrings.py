@@ -35,7 +35,7 @@ def present() -> frozenset[Key]:
 
     `PermissionError` for a keyring that hides its keys: a job may have taken the rights away, also from us.
     """
-    found = set()
+    keys = set()
     for keyring in (*_OF_THE_USER, *_persistent()):
         numbers = (ctypes.c_int32 * _KEYS_MAX)()
         size = _keyctl(_READ, keyring, ctypes.addressof(numbers), ctypes.sizeof(numbers))
@@ -45,8 +45,8 @@ def present() -> frozenset[Key]:
             if size < 0:
                 raise PermissionError(f"a keyring of this user ({keyring}) shows its keys to nobody")
         for number in numbers[: max(0, min(size, ctypes.sizeof(numbers))) // ctypes.sizeof(ctypes.c_int32)]:
-            found.add((keyring, number))
-    return frozenset(found)
+            keys.add((keyring, number))
+    return frozenset(keys)
 
 
 def remove_all_but(kept: frozenset[Key]) -> int:
@@ -68,4 +68,4 @@ def _keyctl(operation: int, *arguments: int) -> int:
     number = _KEYCTL.get(platform.machine())
     if number is None:
         return -1
-    return int(_LIBC.syscall(number, operation, *(ctypes.c_long(one) for one in arguments)))
+    return int(_LIBC.syscall(number, operation, *(ctypes.c_long(argument) for argument in arguments)))

@@ -37,16 +37,16 @@ def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree 
     left = entries_max
     try:
         while todo:
-            found, directory, depth = todo.pop()
+            tree, directory, depth = todo.pop()
             try:
                 with os.scandir(directory) as entries:
                     for entry in entries:
                         left -= 1
                         if left < 0:
                             return None
-                        found[entry.name] = None
+                        tree[entry.name] = None
                         if entry.is_dir(follow_symlinks=False) and depth < depth_max:
-                            found[entry.name] = below = dict[str, "Tree | None"]()
+                            tree[entry.name] = below = dict[str, "Tree | None"]()
                             with suppress(OSError):  # another user's: nothing in it can be ours to remove
                                 todo.append((below, _enter(directory, entry.name), depth + 1))
             finally:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.sandbox.removal import DIRECTORY, empty
+from safewriter.errors import TryAgainError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -50,7 +51,7 @@ _BETWEEN_JOBS: Final[Tree] = {name: below for name, below in LASTING.items() if 
 """And while one job follows the other: the log tells about the first one's start, and the job may have changed it."""
 
 
-class NoSpaceError(Exception):
+class NoSpaceError(TryAgainError):
     """The temporary storage is too full to start Spark."""
 
 
@@ -113,8 +114,8 @@ class Sandbox:
     @property
     def shape(self) -> Shape:
         """The directories of a job, as they are now: a Java machine that outlives the job works in them."""
-        found = [path.lstat() for path in (self.root, self.scripts, self.home, self.tmp, self.work)]
-        return tuple((one.st_ino, one.st_mode) for one in found)
+        directories = [path.lstat() for path in (self.root, self.scripts, self.home, self.tmp, self.work)]
+        return tuple((directory.st_ino, directory.st_mode) for directory in directories)
 
     def renew(self, made: Shape) -> bool:
         """Empty the directories for the next job; return whether they still have the shape that they were made in."""
@@ -216,8 +217,10 @@ def _largest(base: Path) -> str:
             with suppress(OSError):
                 key = top[0] if top else name
                 sizes[key] = sizes.get(key, 0) + Path(folder, name).lstat().st_blocks * _BLOCK
-    found = sorted(((size // _MIB, name) for name, size in sizes.items() if size >= _MIB), reverse=True)[:_NAMED_MAX]
-    return "" if not found else "most of it is taken by " + ", ".join(f"{name!r} ({size} MB)" for size, name in found)
+    largest = sorted(((size // _MIB, name) for name, size in sizes.items() if size >= _MIB), reverse=True)[:_NAMED_MAX]
+    return (
+        "" if not largest else "most of it is taken by " + ", ".join(f"{name!r} ({size} MB)" for size, name in largest)
+    )
 
 
 def forbids_execution(base: Path) -> bool:

@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.input_errors import InputError
 from handler.module_names import check_archive, stored_name
+from safewriter.errors import TryAgainError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,7 +35,7 @@ _ENTRIES_MAX: Final = 65_535
 _FOLDER_MAX_LENGTH: Final = 255
 
 
-class DownloadError(Exception):
+class DownloadError(TryAgainError):
     """S3 did not return the script, for a reason that may pass; the same invocation may work later."""
 
 

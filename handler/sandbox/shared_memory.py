@@ -24,7 +24,7 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
     """Return this user's objects that no process is attached to; none where the kernel has no such objects."""
-    found = set()
+    objects = set()
     for kind in ("shm", "sem", "msg"):
         try:
             names, *rows = (proc / "sysvipc" / kind).read_text(encoding="ascii").splitlines()
@@ -33,8 +33,8 @@ def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
         for values in rows:
             row = dict(zip(names.split(), values.split(), strict=False))
             if row["cuid"] == str(os.geteuid()) and row.get("nattch", "0") == "0":
-                found.add((kind, int(values.split()[1])))
-    return frozenset(found)
+                objects.add((kind, int(values.split()[1])))
+    return frozenset(objects)
 
 
 def remove_all_but(kept: frozenset[Shared]) -> None:

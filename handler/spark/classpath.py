@@ -7,14 +7,13 @@ archive if the class path *begins* as the one it was made with; jars that may be
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-__all__ = ["LITERAL", "OWN", "added_jars", "archived_jars", "default_home", "find_pyspark", "jars", "lambdas_jar"]
+__all__ = ["LITERAL", "OWN", "added_jars", "archived_jars", "jars", "lambdas_jar"]
 
 OWN: Final = "soal-"
 """The prefix of the names of our own jars."""
@@ -24,13 +23,6 @@ LITERAL: Final = "soal-literal.jar"
 without them.
 """
 _DIGITS: Final = 16
-_IMAGE_HOME: Final = Path("/opt/soal")
-_REPOSITORY: Final = Path(__file__).resolve().parents[2]
-
-
-def default_home() -> Path:
-    """Return where jars and Spark defaults are when `SOAL_HOME` does not say: in the image, or in a clone."""
-    return _IMAGE_HOME if _IMAGE_HOME.is_dir() else _REPOSITORY / ".soal"
 
 
 def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
@@ -48,9 +40,9 @@ def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
     it keep Scala's lambda expressions: the classes with most of them come first, from a jar in which these are classes.
     """
     folders = (spark_home / "jars", soal_home / "jars", soal_home / "unsigned")
-    found = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
-    lowered = lambdas_jar(soal_home, found)
-    by_size = sorted(found.values(), key=lambda jar: (-jar.stat().st_size, jar.name))
+    by_name = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
+    lowered = lambdas_jar(soal_home, by_name)
+    by_size = sorted(by_name.values(), key=lambda jar: (-jar.stat().st_size, jar.name))
     first = (jar for jar in (soal_home / "jars" / LITERAL, lowered) if jar.is_file())
     return (*first, *by_size)
 
@@ -70,11 +62,3 @@ def added_jars(soal_home: Path) -> tuple[Path, ...]:
     """Return our own jars and those that a derived image adds (`SOAL_HOME/extra`)."""
     own = sorted(jar for jar in soal_home.joinpath("jars").glob(f"{OWN}*.jar") if jar.name != LITERAL)
     return (*own, *sorted(soal_home.joinpath("extra").glob("*.jar")))
-
-
-def find_pyspark() -> Path | None:
-    """Return pip's pyspark, which is a whole Spark, without importing it; None if it is not installed."""
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        return None
-    return Path(spec.origin).parent

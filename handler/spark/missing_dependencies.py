@@ -93,11 +93,11 @@ def read_missing(path: Path, variant: Variant = SLIM) -> tuple[Missing, ...]:
     """Read the list of what a variant does not have."""
     with path.open("rb") as file:
         rows = tomllib.load(file)["missing"]
-    found = (
+    dependencies = (
         Missing(row.pop("what"), row.pop("instead"), **{key: tuple(value) for key, value in row.items()})
         for row in rows
     )
-    return tuple(row for row in found if variant not in row.variants)
+    return tuple(row for row in dependencies if variant not in row.variants)
 
 
 @dataclass(frozen=True, slots=True)

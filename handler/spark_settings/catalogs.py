@@ -17,9 +17,9 @@ _FILE_IO: Final = "org.apache.iceberg.hadoop.HadoopFileIO"
 
 def file_io(conf: Mapping[str, str]) -> dict[str, str]:
     """Return settings to add: `io-impl` for each of Iceberg's catalogs that names none."""
-    found = (
+    keys = (
         f"{key}.io-impl"
         for key, value in conf.items()
         if key.startswith("spark.sql.catalog.") and key.count(".") == _DOTS and value in _CATALOGS
     )
-    return {key: _FILE_IO for key in found if key not in conf}
+    return {key: _FILE_IO for key in keys if key not in conf}

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.input_errors import InputError, found
+from handler.input_errors import InputError, described
 from handler.spark_settings.allowed import form_of
 from handler.spark_settings.fixed import is_outside_tmp, why_fixed, why_replaced
 from handler.variables import SPARK_SETTING
@@ -94,7 +94,7 @@ def _check_number(conf: Mapping[str, str], field: str) -> None:
 
 
 def _path(field: str, key: str) -> str:
-    return f"{field}.{key if key.isprintable() else found(key)}"
+    return f"{field}.{key if key.isprintable() else described(key)}"
 
 
 def _problem(key: str, value: str) -> str | None:
@@ -103,7 +103,7 @@ def _problem(key: str, value: str) -> str | None:
     if not SPARK_SETTING.fullmatch(key):
         return "is not the name of a Spark setting; it must begin with 'spark.'"
     if key in _READ_HERE and (form := form_of(key)) is not None and not form.fits(value):
-        return f"must be {form.says}, not {found(value)}"
+        return f"must be {form.says}, not {described(value)}"
     return check_text(value)
 
 
@@ -112,11 +112,11 @@ def check_text(value: str) -> str | None:
     if len(value) > _VALUE_MAX_LENGTH:
         return f"has {len(value)} characters; {_VALUE_MAX_LENGTH} are allowed"
     if not value.isprintable():
-        return f"holds a control character: {found(value)}"
+        return f"holds a control character: {described(value)}"
     if (why := why_replaced(value)) is not None:
         return why
     if is_outside_tmp(value):
-        return f"{found(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path"
+        return f"{described(value)} is outside /tmp, and nothing else can be written here; use an s3a:// path"
     return None
 
 
@@ -125,7 +125,7 @@ def _refusal(key: str, value: str, permits: tuple[Permit, ...]) -> str | None:
     if any(permit.covers(key, value) for permit in permits) or (form is not None and form.fits(value)):
         return None
     if form is not None:
-        return f"must be {form.says}, not {found(value)}"
+        return f"must be {form.says}, not {described(value)}"
     return (
         "is not a setting that an event may bring; set it in the script, or have the function's owner set it"
         " (SOAL_CONF) or allow it (SOAL_CONF_ALLOW)"

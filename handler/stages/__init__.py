@@ -1,1 +1,1 @@
-"""An invocation as stages: prepare → run → finish. Each stage puts its frozen values into `Progress` once."""
+"""An invocation as stages: prepare → run → finish. Each takes what the one before returns."""

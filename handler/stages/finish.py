@@ -25,18 +25,19 @@ __all__ = ["record"]
 
 def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
     """Make the result and keep it on S3; if S3 refuses it, the result itself says so."""
-    begun, configured = progress.begun, progress.configured
-    if begun is None or configured is None:
+    begun = progress.begun
+    if begun is None:
         return result_of(progress, outcome)
+    schedule = begun.prepared.schedule
 
     def in_time(act: Callable[[], object]) -> None:
-        within(configured.schedule.left_ms(configured.schedule.record_by_ms), act)
+        within(schedule.left_ms(schedule.record_by_ms), act)
 
     try:
         in_time(lambda: progress.warn(*_end(begun, progress, outcome)))
     except (StoreError, OverdueError) as error:
         progress.warn(f"the run's record still says RUNNING: {error}")
-    result = result_of(progress, outcome, continued_by=_continue(progress, outcome, services))
+    result = result_of(progress, outcome, continued_by=_continue(begun, progress, outcome, services))
     body = json.dumps(result.document(), ensure_ascii=False).encode()
     try:
         in_time(lambda: begun.runs.store.put(result_key(progress.invocation.run_id), body))
@@ -50,7 +51,7 @@ def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
     settled = progress.settled
     is_known = not progress.started or (settled is not None and settled.writes is not None and not settled.problem)
     writes = progress.writes or ()
-    has_none = is_known and all(one.status == Status.ROLLED_BACK and one.incomplete is None for one in writes)
+    has_none = is_known and all(write.status == Status.ROLLED_BACK and write.incomplete is None for write in writes)
     return begun.runs.end(
         begun.run,
         state=outcome.state.value,
@@ -59,20 +60,18 @@ def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
     )
 
 
-def _continue(progress: Progress, outcome: Outcome, services: Services) -> str | None:
+def _continue(begun: Begun, progress: Progress, outcome: Outcome, services: Services) -> str | None:
     """Continue the run, if that is allowed and useful; return the request id of the new invocation.
 
     The record must be closed before: otherwise the next attempt would wait for this one.
     """
-    configured, requested, invocation = progress.configured, progress.requested, progress.invocation
-    if configured is None or requested is None:
-        return None
+    prepared, invocation = begun.prepared, progress.invocation
     following = next_invocation(
         outcome.state,
-        requested.event,
-        requested.continuation,
-        run_key=requested.job.run_key,
-        continue_max=configured.settings.continue_max,
+        prepared.requested.event,
+        prepared.requested.continuation,
+        run_key=prepared.job.run_key,
+        continue_max=prepared.settings.continue_max,
         progressed=has_progressed(progress.writes or (), invocation.run_id),
     )
     if isinstance(following, str):
@@ -81,7 +80,7 @@ def _continue(progress: Progress, outcome: Outcome, services: Services) -> str |
         return None
     try:
         return within(
-            configured.schedule.left_ms(configured.schedule.record_by_ms),
+            prepared.schedule.left_ms(prepared.schedule.record_by_ms),
             lambda: services.invoke(invocation.function, following.payload()),
         )
     except Exception as error:  # noqa: BLE001 - the SDK raises many kinds; the run can be continued by hand

@@ -1,7 +1,8 @@
-"""The progress of one invocation: the values that its stages pass on.
+"""What the stages of one invocation pass on, and how far it has come.
 
-A stage may fail anywhere, and the result still says all that is known by then. So `Progress` has a place for each
-value; the stage that makes the value puts it there once, and nothing changes it afterwards.
+Each stage takes the whole value of the one before: `Invocation`, `Prepared`, `Begun`, `Settled`. A stage may fail
+anywhere, and the result still says all that is known by then: `Progress` has a place for each part of that, which the
+stage that knows it fills.
 """
 
 from __future__ import annotations
@@ -12,20 +13,19 @@ from typing import TYPE_CHECKING
 from handler.redaction.redact import Redactor
 
 if TYPE_CHECKING:
-    from handler.outcome.continuation import Continuation
     from handler.process.child import Ended
     from handler.process.log import JobLog
-    from handler.request.job import Job
+    from handler.request.job import Job, Requested
     from handler.runs.records import OpenRun, Runs
     from handler.secrets import Secrets
     from handler.settings import HandlerSettings
-    from handler.spark.command import Machine
+    from handler.spark.machine import Machine
     from safewriter.deadline import Deadline
     from safewriter.record.journal import Entry
     from safewriter.schedule import Schedule
     from safewriter.settle.supervisor import WriteReport
 
-__all__ = ["Begun", "Configured", "Invocation", "Prepared", "Progress", "Requested", "Settled"]
+__all__ = ["Begun", "Invocation", "Prepared", "Progress", "Settled"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +44,29 @@ class Invocation:
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
-    """The function's settings, and the instants that follow from them and the deadline."""
+class Prepared:
+    """A job that this machine can run, with its means. `schedule`: the instants that follow from the settings and the
+    deadline. The redactor knows the secrets, the job's arguments and its settings.
+    """
 
     settings: HandlerSettings
     schedule: Schedule
-
-
-@dataclass(frozen=True, slots=True)
-class Requested:
-    """The job of an event. `event` is the first invocation's, of which this one may be a `continuation`."""
-
-    event: object
-    continuation: Continuation | None
-    job: Job
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """The means of the job. The redactor knows the secrets, the job's arguments and its settings."""
-
+    requested: Requested
     machine: Machine
     secrets: Secrets
     redactor: Redactor
 
+    @property
+    def job(self) -> Job:
+        """The job of the event."""
+        return self.requested.job
+
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """An attempt whose record says RUNNING."""
+    """A prepared job, and the attempt at it whose record says RUNNING."""
 
+    prepared: Prepared
     runs: Runs
     run: OpenRun
 
@@ -92,13 +86,14 @@ class Settled:
 
 @dataclass(slots=True)
 class Progress:
-    """One invocation so far. `started`: the script was allowed to begin. `job_log`: the job's output up to now."""
+    """How far an invocation has come. `started`: the script was allowed to begin. `job_log`: the job's output up to
+    now. `redactor`: the one that knows most so far; the first one knows the function's variables alone.
+    """
 
     invocation: Invocation
-    first_redactor: Redactor = field(default_factory=Redactor)
-    configured: Configured | None = None
-    requested: Requested | None = None
-    prepared: Prepared | None = None
+    redactor: Redactor = field(default_factory=Redactor)
+    settings: HandlerSettings | None = None
+    job: Job | None = None
     begun: Begun | None = None
     download_ms: int | None = None
     job_log: JobLog | None = None
@@ -107,15 +102,10 @@ class Progress:
     warnings: list[str] = field(default_factory=list)
 
     @property
-    def redactor(self) -> Redactor:
-        """The redactor that knows most: the first one knows the function's variables alone."""
-        return self.first_redactor if self.prepared is None else self.prepared.redactor
-
-    @property
     def writes(self) -> tuple[WriteReport, ...] | None:
         """The verdicts; None if there are none yet."""
         return None if self.settled is None else self.settled.writes
 
     def warn(self, *warnings: str) -> None:
         """Add sentences that the result will hold; each once."""
-        self.warnings.extend(one for one in warnings if one not in self.warnings)
+        self.warnings.extend(warning for warning in warnings if warning not in self.warnings)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler import observability
@@ -26,8 +27,9 @@ from handler.sandbox.between_jobs import clean_all
 from handler.sandbox.script import DownloadError, download
 from handler.sandbox.script import place as places_of
 from handler.spark.archive import why_unused
-from handler.spark.command import compose, spark_file
+from handler.spark.command import compose
 from handler.spark.environment import AttemptVariables
+from handler.spark.installation import spark_file
 from handler.spark.missing_dependencies import read_missing
 from handler.stages.progress import Begun, Settled
 from safewriter.record.journal import Journal
@@ -39,14 +41,13 @@ if TYPE_CHECKING:
     from handler.outcome.state import Outcome
     from handler.process.child import Ended
     from handler.process.memory_kills import MemoryKills
-    from handler.redaction.redact import Redactor
     from handler.request.job import Job
     from handler.runs.turn import JobTurn
     from handler.sandbox.script import Files
     from handler.services import Services
     from handler.spark.command import Command
     from handler.spark.missing_dependencies import Missing
-    from handler.stages.progress import Configured, Progress
+    from handler.stages.progress import Prepared, Progress
     from handler.stages.reuse import Place, Reuse
     from safewriter.record.journal import Entry
 
@@ -56,42 +57,30 @@ _MEMORY_SHARE_MAX: Final = 0.8
 """Of the function's memory, which a machine that waits may hold: the next job's Python processes need some, too."""
 
 
-def run(progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
+def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
     """Run the prepared job, settle its writes, and judge the attempt."""
-    configured, requested, prepared = progress.configured, progress.requested, progress.prepared
-    if configured is None or requested is None or prepared is None:
-        raise AssertionError  # for the type checker: `prepare` sets them all or raises
-    settings, invocation = configured.settings, progress.invocation
-    turn_of_job = held(requested.job.coordination, configured.schedule, run=requested.job.run_key, warn=progress.warn)
-    reuse = services.reuse
-    with turn_of_job as turn, _own_directories(progress, configured, reuse), reuse.place(settings.tmp) as place:
-        sandbox = place.sandbox
-        files = places_of(requested.job, sandbox)
+    job, settings, invocation, reuse = prepared.job, prepared.settings, progress.invocation, services.reuse
+    turn_of_job = held(job.coordination, prepared.schedule, run=job.run_key, warn=progress.warn)
+    with turn_of_job as turn, _own_directories(prepared, progress, reuse), reuse.place(settings.tmp) as place:
+        files = places_of(job, place.sandbox)
         attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
         inherited = {**environment, **services.credentials()}
-        command = compose(
-            requested.job, files, sandbox, settings, prepared.machine, attempt, inherited, prepared.secrets
-        )
-        with Journal(sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
-            job = _Run(
-                progress, configured, requested.job, prepared.redactor, services, place, files, journal, turn=turn
-            )
-            outcome = job.run(command)
+        command = compose(job, files, place.sandbox, settings, prepared.machine, attempt, inherited, prepared.secrets)
+        with Journal(place.sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
+            outcome, settled = _Run(prepared, progress, services, place, files, journal, turn).run(command)
         if outcome.state is State.SUCCESS:
             turn.completed()
         too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
-        has_secret = progress.settled is not None and _brings_a_secret(
-            requested.job, settings.conf, progress.settled.journal
-        )
+        has_secret = _brings_a_secret(job, settings.conf, settled.journal)
         if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:
             place.end()
         return outcome
 
 
 @contextmanager
-def _own_directories(progress: Progress, configured: Configured, reuse: Reuse) -> Iterator[None]:
+def _own_directories(prepared: Prepared, progress: Progress, reuse: Reuse) -> Iterator[None]:
     """Clean the function's own directories before the job and after it."""
-    schedule, paths = configured.schedule, configured.settings.own_directories
+    schedule, paths = prepared.schedule, prepared.settings.own_directories
 
     def clean(until_ms: int) -> None:
         progress.warn(*clean_all(paths, lambda: schedule.left_ms(until_ms) > 0, reuse.sandbox))
@@ -103,84 +92,70 @@ def _own_directories(progress: Progress, configured: Configured, reuse: Reuse) -
         clean(schedule.settle_by_ms)
 
 
+@dataclass(frozen=True, slots=True)
 class _Run:
     """One job in its sandbox."""
 
-    def __init__(
-        self,
-        progress: Progress,
-        configured: Configured,
-        job: Job,
-        redactor: Redactor,
-        services: Services,
-        place: Place,
-        files: Files,
-        journal: Journal,
-        *,
-        turn: JobTurn,
-    ) -> None:
-        self._progress = progress
-        self._settings, self._schedule = configured.settings, configured.schedule
-        self._job, self._redactor = job, redactor
-        self._services = services
-        self._place, self._sandbox = place, place.sandbox
-        self._files = files
-        self._journal = journal
-        self._turn = turn
+    prepared: Prepared
+    progress: Progress
+    services: Services
+    place: Place
+    files: Files
+    journal: Journal
+    turn: JobTurn
 
-    def run(self, command: Command) -> Outcome:
-        """Start the command, let the script begin once its record and code are there, and wait for the end."""
-        progress, clock = self._progress, self._services.clock
-        writes = OpenWrites(self._journal)
+    def run(self, command: Command) -> tuple[Outcome, Settled]:
+        """Start the command, let the script begin once its record and code are there, wait for the end, and judge."""
+        progress, clock = self.progress, self.services.clock
+        writes = OpenWrites(self.journal)
         job_log = progress.job_log = JobLog(
-            self._redactor,
+            self.prepared.redactor,
             log=lambda line: observability.log_job_line(line, writes.tables()),
             metric=observability.print_metric,
             namespace=observability.NAMESPACE,
         )
         before = read_counters()
         # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
-        supervisor = self._begin() if self._job.py_files else None
-        waiting = self._place.jvm_for(command)
-        with self._services.start_child(command, job_log, clock=clock, jvm=waiting) as child:
+        supervisor = self._begin() if self.prepared.job.py_files else None
+        waiting = self.place.jvm_for(command)
+        with self.services.start_child(command, job_log, clock=clock, jvm=waiting) as child:
             supervisor = supervisor or self._begin()
             progress.started = True
-            ladder = Ladder(self._schedule.terminate_at_ms, self._schedule.kill_at_ms)
+            ladder = Ladder(self.prepared.schedule.terminate_at_ms, self.prepared.schedule.kill_at_ms)
             try:
-                self._sandbox.go.touch()
-                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_run=self._turn.may_run)
+                self.place.sandbox.go.touch()
+                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_run=self.turn.may_run)
                 if ended.rests:
-                    self._place.keep(child.jvm)
+                    self.place.keep(child.jvm)
             except BaseException:
                 progress.settled = self._settle(supervisor, None)
                 raise
             settled = progress.settled = self._settle(supervisor, ended)
         kills = before.until(read_counters())
         progress.warn(*_remarks(ended, settled, job_log.lines_dropped, kills))
-        if reason := why_unused(self._settings.soal_home, self._sandbox.archive_log):
+        if reason := why_unused(self.prepared.settings.soal_home, self.place.sandbox.archive_log):
             progress.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
-        return judge(
-            JobEvidence(
-                ended=ended,
-                turn_lost=self._turn.loss,
-                journal=settled.journal,
-                writes=settled.writes,
-                unsettled=settled.problem,
-                memory_kills=kills,
-                saw_java_out_of_memory=job_log.saw_out_of_memory,
-                retry=self._job.retry,
-                redactor=self._redactor,
-                missing=() if ended.exit_code == 0 else self._missing(),
-            )
+        evidence = JobEvidence(
+            ended=ended,
+            turn_lost=self.turn.loss,
+            journal=settled.journal,
+            writes=settled.writes,
+            unsettled=settled.problem,
+            memory_kills=kills,
+            saw_java_out_of_memory=job_log.saw_out_of_memory,
+            retry=self.prepared.job.retry,
+            redactor=self.prepared.redactor,
+            missing=() if ended.exit_code == 0 else self._missing(),
         )
+        return judge(evidence), settled
 
     def _missing(self) -> tuple[Missing, ...]:
-        return read_missing(spark_file(self._settings, "missing.toml"), self._settings.variant)
+        return read_missing(spark_file(self.prepared.settings, "missing.toml"), self.prepared.settings.variant)
 
     def _begin(self) -> RunSupervisor:
         """Fetch the code and record the attempt, also one whose code could not be fetched."""
-        progress, job = self._progress, self._job
-        runs = Runs(self._services.store(self._settings.guard.checkpoint_bucket), self._services.clock)
+        progress, job = self.progress, self.prepared.job
+        runs = Runs(self.services.store(self.prepared.settings.guard.checkpoint_bucket), self.services.clock)
         invocation = progress.invocation
         code, failure = self._fetch()
         begun = runs.begin(
@@ -188,11 +163,11 @@ class _Run:
             code=code,
             run_id=invocation.run_id,
             request_id=invocation.request_id,
-            schedule=self._schedule,
+            schedule=self.prepared.schedule,
             execution=invocation.execution,
-            repeats=self._turn.repeats,
+            repeats=self.turn.repeats,
         )
-        progress.begun = Begun(runs, begun)
+        progress.begun = Begun(self.prepared, runs, begun)
         observability.name_run(begun.record)
         if failure is not None:
             raise failure
@@ -201,7 +176,7 @@ class _Run:
                 f"the script was changed: this attempt continues the run with other code ({job.entry_point}) than"
                 f" attempt {begun.record.attempt - 1} had; committed writes are skipped"
             )
-        return RunSupervisor(self._services.supervision(self._journal, self._settings.guard), runs, begun)
+        return RunSupervisor(self.services.supervision(self.journal, self.prepared.settings.guard), runs, begun)
 
     def _fetch(self) -> tuple[str | None, Exception | None]:
         """Return the hash of the job's code, or why there is none: whether the run may go on with it is the first
@@ -209,16 +184,16 @@ class _Run:
         """
         started_ns = time.monotonic_ns()
         try:
-            return download(self._job, self._files, self._services.client()), None
+            return download(self.prepared.job, self.files, self.services.client()), None
         except (InputError, DownloadError) as error:
             return None, error
         finally:
-            self._progress.download_ms = _since_ms(started_ns)
+            self.progress.download_ms = _since_ms(started_ns)
 
     def _settle(self, supervisor: RunSupervisor, ended: Ended | None) -> Settled:
         started_ns = time.monotonic_ns()
-        writes, problem = supervisor.settle(self._schedule.left_ms(self._schedule.settle_by_ms))
-        return Settled(ended, self._journal.entries(), writes, problem, _since_ms(started_ns))
+        writes, problem = supervisor.settle(self.prepared.schedule.left_ms(self.prepared.schedule.settle_by_ms))
+        return Settled(ended, self.journal.entries(), writes, problem, _since_ms(started_ns))
 
 
 def _brings_a_secret(job: Job, given: Mapping[str, str], journal: Iterable[Entry]) -> bool:

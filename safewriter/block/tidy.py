@@ -7,7 +7,6 @@ import threading
 from typing import TYPE_CHECKING
 
 from safewriter.errors import SafeWriterError
-from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +22,7 @@ def tidy(what: str, work: Callable[[], object]) -> None:
     def run() -> None:
         try:
             work()
-        except (StoreError, SafeWriterError, LookupError) as error:
+        except (SafeWriterError, LookupError) as error:
             _log.warning("cleaning up after %s is left to a later settler: %s", what, error)
 
     threading.Thread(target=run, name="safewriter-tidy").start()

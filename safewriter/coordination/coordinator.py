@@ -227,8 +227,8 @@ class JobCoordinator:
                 self._settle(write, may_go_on)
                 done.append(write)
             turn.settled(done)
-        except (SafeWriterError, StoreError) as error:
-            with suppress(SafeWriterError, StoreError):  # the first error tells more
+        except SafeWriterError as error:
+            with suppress(SafeWriterError):  # the first error tells more
                 turn.settled(done)
             raise TurnBlockedError(
                 f"{turn.job} has no turn on {turn.lock}: an earlier holder's write is not settled ({error})."
@@ -241,7 +241,7 @@ def _unanswered() -> Iterator[None]:
     """Let the block's own exception go on whatever the lock service says; the lease ends the turn."""
     try:
         yield
-    except (SafeWriterError, StoreError) as error:
+    except SafeWriterError as error:
         _log.warning("the turn was not given back: %s", error)
 
 

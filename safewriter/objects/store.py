@@ -11,6 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
+from safewriter.errors import StoreError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
@@ -33,18 +35,6 @@ _BATCH: Final = 1000
 
 class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status, as in boto3 and the S3 documentation
     """The object existed already (`create`) or was no longer the one that was read (`replace`)."""
-
-
-class StoreError(Exception):
-    """A request failed, and nobody knows whether it was applied (or, for a read, whether the object exists).
-
-    `denied`: the store refuses the caller (no permission, no such bucket), so trying again will not help. A read that
-    is denied proves nothing: S3 also denies one of an object that is not there, to a caller who may not list it.
-    """
-
-    def __init__(self, message: str, *, denied: bool = False) -> None:
-        super().__init__(message)
-        self.denied = denied
 
 
 class TooLarge(StoreError):  # noqa: N818 - as above

@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import SafeWriterError, UnreadableCheckpointError
-from safewriter.objects.store import StoreError
 from safewriter.record.announcements import announcements
 from safewriter.record.checkpoints import UNCLAIMED, past_grace
 from safewriter.record.document import FOUND, OPEN, CommitPoint, Status
@@ -87,7 +86,7 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
         action, problem = Action.UNREADABLE, str(error)
     except Exception as error:  # noqa: BLE001 - the other writes must be inspected, too
         action = Action.FAILED
-        problem = str(error) if isinstance(error, (SafeWriterError, StoreError)) else repr(error)
+        problem = str(error) if isinstance(error, SafeWriterError) else repr(error)
     return Inspection(
         action, problem, None if before is None else before.document, None if stored is None else stored.document
     )
@@ -105,7 +104,7 @@ def settle_or_clean(
             return Action.ALIVE, "its owner lives; it settles the write itself, or dies and can be recovered"
         # Only the epoch that was found dead: a retry may have claimed the next one since.
         settled = recovery.settle(document.write_key, cause, Evidence(document.epoch))
-    except (SafeWriterError, StoreError) as error:
+    except SafeWriterError as error:
         return Action.FAILED, str(error)
     if settled is None:
         return Action.FAILED, f"{checkpoints.uri(document.write_key)} disappeared while it was settled"
@@ -119,7 +118,7 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
         return Action.NONE, None
     try:
         recovery.clean(document.write_key)
-    except (StoreError, SafeWriterError) as error:
+    except SafeWriterError as error:
         return Action.UNCLEAN, str(error)
     except Exception as error:  # noqa: BLE001 - the verdict stands, and the markers' time must come
         return Action.UNCLEAN, repr(error)
@@ -174,7 +173,7 @@ def close_unclaimed(
     since_ms = min(found.since_ms for found in announced.readable)
     try:
         trace = recovery.table_of(document).trace(write_key, since_ms)
-    except (RetentionGapError, StoreError, SafeWriterError) as error:
+    except (RetentionGapError, SafeWriterError) as error:
         return _undecided(checkpoints, marker, str(error))
     landed = None if trace is None else trace.landed
     needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for found in announced.readable)

@@ -168,7 +168,7 @@ class Supervision:
             if document.status in OPEN:
                 return _report(opened, Status.IN_PROGRESS, f"another attempt ({document.owner}) owns the write")
             return _verdict(opened, self._told(stored, wrong) if document.owner in dead else document)
-        except (SafeWriterError, StoreError) as error:
+        except SafeWriterError as error:
             return _report(opened, Status.UNKNOWN, str(error))
 
     def _told(self, stored: StoredCheckpoint, wrong: _Wrong) -> Checkpoint:

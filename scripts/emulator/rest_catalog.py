@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Final, Self
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from handler.settings import read_settings
-from handler.spark.classpath import find_pyspark
-from handler.spark.command import find_java
+from handler.spark.installation import find_java, find_pyspark
 from scripts.emulator.spark import JARS, LOCAL_JARS
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from botocore.config import Config
 from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from handler.settings import read_settings
-from handler.spark.command import find_java
+from handler.spark.installation import find_java
 from scripts.emulator.forwarding import forward
 from scripts.emulator.spark import JARS
 from soal.local.names import CREDENTIALS, REGION

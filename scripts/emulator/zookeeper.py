@@ -12,8 +12,7 @@ import time
 from typing import TYPE_CHECKING, Final, Self
 
 from handler.settings import read_settings
-from handler.spark.classpath import find_pyspark
-from handler.spark.command import find_java
+from handler.spark.installation import find_java, find_pyspark
 
 if TYPE_CHECKING:
     from pathlib import Path

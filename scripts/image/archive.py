@@ -17,15 +17,16 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from handler.credentials import credentials_for_java
 from handler.driver import bootstrap
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import requested
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import Files
 from handler.settings import read_settings
 from handler.spark.archive import archive_of
 from handler.spark.classpath import OWN, added_jars, archived_jars
-from handler.spark.command import HOST, RUNNER, Machine, compose, find_java, pyspark_home
+from handler.spark.command import HOST, RUNNER, compose
 from handler.spark.environment import AttemptVariables
+from handler.spark.installation import find_java, pyspark_home
+from handler.spark.machine import Machine
 from handler.spark.missing_dependencies import SLIM, Variant
 from handler.spark_settings.own_disk import STOCK
 from safewriter.deadline import epoch_ms
@@ -89,7 +90,7 @@ def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path 
 def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], archive: Path, log: Path | None) -> None:
     """Run the training as the handler runs a job, without the jars that may change: they are no part of the archive."""
     home = settings.soal_home
-    job = Job.of(parse_event(f"s3://{_LAKE}/{training.name}", settings), settings, "training")
+    job = requested(f"s3://{_LAKE}/{training.name}", settings, "training").job
     job = dataclasses.replace(
         job,
         arguments=(f"s3a://{_LAKE}",),

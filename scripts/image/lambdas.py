@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.classpath import OWN, added_jars, archived_jars, lambdas_jar
-from handler.spark.command import find_java, pyspark_home
+from handler.spark.installation import find_java, pyspark_home
 
 if TYPE_CHECKING:
     from handler.settings import HandlerSettings

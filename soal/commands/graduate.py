@@ -17,8 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.json import JSON
 
 from handler.input_errors import InputError
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import requested
 from handler.settings import read_settings
 from safewriter.session import LOG_STORE
 from soal.console.output import Output
@@ -96,7 +95,7 @@ def job_run(
     try:
         own = {name: value for name in _OWN if (value := os.environ.get(name))}
         settings = read_settings({**own, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
-        job = Job.of(parse_event(event, settings), settings, request_id="")
+        job = requested(event, settings, request_id="").job
     except InputError as error:
         raise Problem(str(error), todo="correct the event; see docs/reference/event") from error
     if job.client_token is None:

@@ -22,7 +22,7 @@ SHARE_MIN = 0.95
 LAMBDAS_MIN = 0.9
 CHECK = """
 from handler.spark.classpath import archived_jars
-from handler.spark.command import pyspark_home
+from handler.spark.installation import pyspark_home
 from pathlib import Path
 import subprocess, sys
 home = Path("/opt/soal")

@@ -8,7 +8,8 @@ import os
 import subprocess
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from handler.spark.classpath import archived_jars, find_pyspark
+from handler.spark.classpath import archived_jars
+from handler.spark.installation import find_pyspark
 from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import compile_java, pack

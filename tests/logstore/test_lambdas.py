@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.spark.classpath import archived_jars, find_pyspark
+from handler.spark.classpath import archived_jars
+from handler.spark.installation import find_pyspark
 from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import compile_java

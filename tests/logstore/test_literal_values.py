@@ -7,8 +7,9 @@ import subprocess
 import zipfile
 from typing import TYPE_CHECKING
 
-from handler.spark.classpath import LITERAL, OWN, archived_jars, find_pyspark
+from handler.spark.classpath import LITERAL, OWN, archived_jars
 from handler.spark.command import HOST
+from handler.spark.installation import find_pyspark
 from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java
 from scripts.provision.place import Place

@@ -37,6 +37,8 @@ SHARED = {
 }
 # The one module by which a room asks another's own code, so that both say the same.
 ASKED = {"infra": frozenset({"handler.deployable"})}
+# An invocation's values go one way through the handler's rooms: none imports a room that comes after it.
+STAGES = ("request", "spark", "runs", "outcome", "stages", "durable", "functions")
 # Engines and formats are imported only by the adapter that needs them, so that the rest runs where they are not.
 ADAPTERS = {
     "cel_expr_python": ("safewriter/snapshots",),
@@ -175,6 +177,31 @@ def test_what_runs_in_the_child_is_light(module: str) -> None:
     rooms = {name.split(".")[1] for name in loaded if name.startswith("handler.")}
     assert rooms <= {"driver", "process", "redaction", "spark_settings"}
     assert {name for name in loaded if name.startswith("handler.redaction.")} <= {"handler.redaction.secret_names"}
+
+
+@pytest.mark.parametrize("room", STAGES)
+def test_the_event_goes_one_way(room: str) -> None:
+    """A room of the handler loads none behind it: a job is made before it runs, and runs before it is judged."""
+    later = tuple(f"handler.{name}." for name in STAGES[STAGES.index(room) + 1 :])
+    found = [
+        f"{path.relative_to(ROOT)}:{imported.line} imports {imported.module}"
+        for path in sorted((ROOT / "handler" / room).rglob("*.py"))
+        for imported in imports_of(path, ROOT)
+        if not imported.typing_only and imported.module.startswith(later)
+    ]
+    assert found == []
+
+
+def test_an_event_becomes_a_job_in_one_place() -> None:
+    """Whoever has an event asks `handler.request.job`, which unwraps, parses and completes it."""
+    importers = {
+        path.relative_to(ROOT).as_posix()
+        for package in MAY_IMPORT
+        for path in sorted((ROOT / package).rglob("*.py"))
+        for imported in imports_of(path, ROOT)
+        if imported.module == "handler.request.event"
+    }
+    assert importers == {"handler/request/job.py"}
 
 
 @pytest.mark.parametrize("module", frozenset().union(*SHARED.values()))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from handler.request.event import parse_event
+from handler.request.job import requested
 from handler.settings import read_settings
 from scripts.reference.pages import PARTS
 from tests.support.command_line import app
@@ -48,7 +48,7 @@ def test_a_json_block_is_an_event_that_is_accepted(document: str, text: str, tmp
     declared = turns.replace('"script": "', '"script": "s3://scripts/')
     variables = {"SW_CHECKPOINT_BUCKET": "soal-checkpoints", "SOAL_HOME": str(tmp_path), "SOAL_TURNS": declared}
     settings = read_settings(variables)
-    assert parse_event(json.loads(text), settings) is not None, document
+    assert requested(json.loads(text), settings, "request").job is not None, document
 
 
 @pytest.mark.parametrize(("document", "text"), blocks("bash"))

@@ -18,8 +18,8 @@ def _take_variables(place: str) -> None:
         os.close(handle)
         with connection.makefile("rb") as stream:
             told = os.fsdecode(stream.read())
-    for one in filter(None, told.split("\0")):
-        name, _, value = one.partition("=")
+    for assignment in filter(None, told.split("\0")):
+        name, _, value = assignment.partition("=")
         os.environ[name] = value
 
 

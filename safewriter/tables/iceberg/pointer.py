@@ -51,7 +51,7 @@ class Pointer(ABC):
     def _asked(self, what: str, request: Callable[[], _T]) -> _T:
         try:
             return request()
-        except (SafeWriterError, StoreError):
+        except SafeWriterError:
             raise
         except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
             raise StoreError(f"{what} {self.name} in catalog {self.name.catalog!r}: {error!r}") from error

@@ -189,6 +189,8 @@ class IcebergTable(Table):
         try:
             held = self._read(None)
             return held, data_folder(held.metadata)
+        except StoreError:
+            raise  # the caller tries again: nobody has said that the table has no such folder
         except (RetentionGapError, SafeWriterError, ValueError) as error:
             _log.warning("%s: files that nothing refers to are left: %s", self.name, error)
             return None

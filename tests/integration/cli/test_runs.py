@@ -11,8 +11,7 @@ from typer.testing import CliRunner
 from handler.process.child import Ladder, Stop, start
 from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import requested
 from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.settings import read_settings
@@ -54,7 +53,7 @@ class Bench:
     def begin(
         self, run_key: str, *, total_ms: int = 600_000, run_id: str | None = None, execution: str | None = None
     ) -> Any:
-        job = Job.of(parse_event({"script": "s3://scripts/a.py", "clientToken": run_key}, SETTINGS), SETTINGS, "r")
+        job = requested({"script": "s3://scripts/a.py", "clientToken": run_key}, SETTINGS, "r").job
         deadline = Deadline(epoch_ms() + total_ms, epoch_ms())
         schedule, run_id = Schedule.of(deadline, 0), run_id or f"id-{run_key}"
         return self.runs.begin(job, run_id=run_id, request_id="q", schedule=schedule, execution=execution)

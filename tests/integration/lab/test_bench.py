@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from handler.spark.command import Machine
+from handler.spark.machine import Machine
 from scripts.provision.__main__ import main as setup
 from tests.lab.__main__ import app
 from tests.lab.bench.lock_services import NAMES

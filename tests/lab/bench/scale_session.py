@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from handler.sandbox.sandbox import Sandbox
 from handler.settings import read_settings
-from handler.spark.command import compose_machine, this_machine
+from handler.spark.command import compose_machine
+from handler.spark.machine import this_machine
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
 from tests.lab.bench.processes import Peaks, Usage, answer, asked

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.settings import read_settings
-from handler.spark.command import find_java, pyspark_home
+from handler.spark.installation import find_java, pyspark_home
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import EmbeddedS3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from handler.spark.classpath import find_pyspark
+from handler.spark.installation import find_pyspark
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

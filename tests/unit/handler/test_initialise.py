@@ -6,7 +6,8 @@ import pytest
 
 from handler.app import initialise
 from handler.services import Services
-from handler.spark.command import Machine, compose_machine
+from handler.spark.command import compose_machine
+from handler.spark.machine import Machine
 from tests.unit.handler.world import REFERENCES
 
 if TYPE_CHECKING:

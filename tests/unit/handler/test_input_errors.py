@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from handler import input_errors
-from handler.input_errors import InputError, found, validated
+from handler.input_errors import InputError, described, validated
 
 
 class Inner(BaseModel):
@@ -42,9 +42,9 @@ def test_plain_words(data: object, text: str) -> None:
 
 def test_what_was_found_is_shown_short_and_masked() -> None:
     """A value of an event may be long, have line ends or be a secret; the message stays one line without it."""
-    assert found("a\nb") == "'a\\nb'"
-    assert len(found("x" * 1000)) < 100
-    assert "hunter22" not in found({"password": "hunter22"})
+    assert described("a\nb") == "'a\\nb'"
+    assert len(described("x" * 1000)) < 100
+    assert "hunter22" not in described({"password": "hunter22"})
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkey
         return text
 
     monkeypatch.setattr(input_errors, "redact", redact)
-    shown = found(value)
+    shown = described(value)
     assert max(lengths) <= 4096
     assert shown == f"{repr(value)[:80]}…"
 
@@ -85,17 +85,17 @@ def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkey
 def test_half_a_secret_is_not_shown(before: str, secret: str, shown: int) -> None:
     """Where the cut goes through it, it may have lost its form; what stands before is short once it is masked."""
     filler = f"password='{'x' * (4096 - 20 - len(before) - shown)}' "
-    assert "hunt" not in found([filler + before + secret])
+    assert "hunt" not in described([filler + before + secret])
 
 
 def test_what_was_found_is_written_as_python_writes_it() -> None:
     """Objects and lists in each other, empty ones, too."""
     value = {"a": [1, "b'", None, {}], "c": {"d": [], "e": True}}
-    assert found(value) == repr(value)
+    assert described(value) == repr(value)
     nested: list[object] = []
     for _ in range(3000):
         nested = [nested]
-    assert found(nested) == "a list that is nested too deeply"
+    assert described(nested) == "a list that is nested too deeply"
 
 
 def test_a_name_from_outside_cannot_break_the_line() -> None:

@@ -8,13 +8,20 @@ from safewriter import errors
 from safewriter.errors import SafeWriterError, SettingError
 
 CLASSES = [one for one in vars(errors).values() if isinstance(one, type) and one.__module__ == errors.__name__]
-EXIT_CODES = {"TurnSkippedError": 0, "UsageError": 2, "TryAgainError": 75, "TurnLostError": 75, "DeadlineError": 124}
-RETRYABLE = {"TryAgainError", "TurnLostError", "DeadlineError"}
+EXIT_CODES = {
+    "TurnSkippedError": 0,
+    "UsageError": 2,
+    "TryAgainError": 75,
+    "TurnLostError": 75,
+    "StoreError": 75,
+    "DeadlineError": 124,
+}
+RETRYABLE = {"TryAgainError", "TurnLostError", "StoreError", "DeadlineError"}
 
 
 @pytest.mark.parametrize("error", CLASSES)
 def test_each_error_says_how_a_process_should_end(error: type[SafeWriterError]) -> None:
-    """A skipped turn is 0, usage 2, try again 75, the deadline 124, all else 1; three kinds may be tried again."""
+    """A skipped turn is 0, usage 2, try again 75, the deadline 124, all else 1; four kinds may be tried again."""
     lineage = [parent.__name__ for parent in error.__mro__]
 
     assert issubclass(error, SafeWriterError)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
+from safewriter import errors
 from soal import app, clone
+from soal.console import problem
 from soal.console.problem import Problem
 
 if TYPE_CHECKING:
@@ -46,3 +48,9 @@ def test_a_command_of_a_clone_says_so_where_there_is_none(tmp_path: Path, monkey
     monkeypatch.setattr(clone, "FUNCTION", tmp_path)
     with pytest.raises(Problem, match="soal local needs a clone"):
         app.app_of("local")
+
+
+def test_the_command_s_exit_codes_are_those_of_the_guard_s_errors() -> None:
+    """A shell tells by one table what to do, whichever program has ended."""
+    ours = {name: value for name, value in vars(problem).items() if name.startswith("EXIT_")}
+    assert ours == {name: value for name, value in vars(errors).items() if name.startswith("EXIT_")}

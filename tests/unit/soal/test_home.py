@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.spark.classpath import find_pyspark
+from handler.spark.installation import find_pyspark
 from soal.home import home_of, pyspark_of, python_of, site_of
 
 if TYPE_CHECKING:

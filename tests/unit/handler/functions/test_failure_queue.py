@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 
 from handler.functions.failure_queue import NotTakenError, Redriven, redrive_queue
 from handler.functions.replay import Origin, replay_of
-from handler.outcome.continuation import Continuation
 from handler.outcome.result import ErrorResult, JobFailed, deliver
 from handler.outcome.state import State
+from handler.request.continuation import Continuation
 from handler.request.trigger import recognise
 from tests.support.command_line import app
 from tests.unit.handler.outcome.test_result import result

@@ -4,14 +4,11 @@ from handler.outcome.assemble import result_of
 from handler.outcome.state import Fault, Outcome, State
 from handler.process.child import Ended
 from handler.redaction.redact import Redactor
-from handler.secrets import Secrets
 from handler.settings import read_settings
-from handler.spark.command import Machine
-from handler.stages.progress import Configured, Prepared, Progress, Settled
+from handler.stages.progress import Progress, Settled
 from safewriter.deadline import Deadline
 from safewriter.record.document import Status
 from safewriter.record.journal import Entry
-from safewriter.schedule import Schedule
 from safewriter.settle.supervisor import WriteReport
 from tests.support.walks import new_walk, settled
 
@@ -54,7 +51,7 @@ def test_the_times_are_the_journal_s() -> None:
 def test_texts_are_masked() -> None:
     """Details, error, warnings and reasons."""
     progress = new_walk(DEADLINE)
-    progress.prepared = Prepared(Machine(2048, 2), Secrets(), Redactor(("hunter22",)))
+    progress.redactor = Redactor(("hunter22",))
     progress.warn("w hunter22")
     progress.settled = settled(
         WriteReport("t", "delta", None, Status.UNKNOWN, None, None, None, "r hunter22", "u hunter22", "s3://c/1")
@@ -76,6 +73,6 @@ def test_settings_that_were_ignored_are_told_by_reason() -> None:
 def test_the_versions_are_those_of_the_jars() -> None:
     """What is on the class path runs, whatever Python packages say."""
     progress = new_walk(DEADLINE)
-    progress.configured = Configured(read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"}), Schedule.of(DEADLINE, 0))
+    progress.settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
     versions = result_of(progress, Outcome(State.SUCCESS, "d", None)).versions
     assert (versions.delta, versions.iceberg) == ("4.4.0", "1.11.0")

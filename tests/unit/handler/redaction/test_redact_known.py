@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 import pytest
 
 from handler.driver.java_trace import in_one_line
-from handler.input_errors import InputError, found
+from handler.input_errors import InputError, described
 from handler.redaction.redact import Redactor, redact
 
 
@@ -146,7 +146,7 @@ def test_half_of_a_known_value_in_a_java_message_is_masked(before: int) -> None:
     assert not any(word in masked for word in ("correct", "horse", "battery", "staple"))
 
 
-@pytest.mark.parametrize("problem", [f"must be a list, not {found('Zq9-' * 30)}", "y" * 960 + " " + "Zq9-" * 30])
+@pytest.mark.parametrize("problem", [f"must be a list, not {described('Zq9-' * 30)}", "y" * 960 + " " + "Zq9-" * 30])
 def test_half_of_a_known_value_in_a_usage_error_is_masked(problem: str) -> None:
     """A bad field is shown in its beginning, before any secret is known."""
     assert "Zq9-" in str(InputError("field", problem))

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handler.input_errors import InputError
-from handler.outcome.continuation import unwrapped
+from handler.request.continuation import unwrapped
 from handler.request.event import parse_event
 from handler.settings import HandlerSettings, read_settings
 from safewriter.objects import Location

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 
 from handler.input_errors import InputError
-from handler.request.event import parse_event
-from handler.request.job import EventForm, Job
+from handler.request.job import EventForm, Job, requested
 from handler.settings import read_settings
 
 BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
@@ -19,7 +18,7 @@ SQS: dict[str, Any] = {
 
 
 def job(event: object, settings: Any = PLAIN) -> Job:
-    return Job.of(parse_event(event, settings), settings, "request-1")
+    return requested(event, settings, "request-1").job
 
 
 def test_the_run_key_is_the_caller_s_else_the_event_s_else_the_request_s() -> None:

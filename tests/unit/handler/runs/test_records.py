@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.input_errors import InputError
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import Job, requested
 from handler.runs.records import AttemptRunningError, Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
@@ -24,7 +23,7 @@ RECORD = "runs/"
 
 
 def job(**fields: Any) -> Job:
-    return Job.of(parse_event({"script": "s3://scripts/a.py", "clientToken": "t", **fields}, SETTINGS), SETTINGS, "r")
+    return requested({"script": "s3://scripts/a.py", "clientToken": "t", **fields}, SETTINGS, "r").job
 
 
 class Time:

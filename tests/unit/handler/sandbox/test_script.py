@@ -11,8 +11,7 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from botocore.response import StreamingBody
 
 from handler.input_errors import InputError
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import requested
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import DownloadError, download, place
 from handler.settings import read_settings
@@ -21,9 +20,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
-JOB = Job.of(
-    parse_event({"script": "s3://scripts/a/job.py", "pyFiles": ["s3://library/b/x.zip"]}, SETTINGS), SETTINGS, "r"
-)
+JOB = requested({"script": "s3://scripts/a/job.py", "pyFiles": ["s3://library/b/x.zip"]}, SETTINGS, "r").job
 
 
 class Client:
@@ -117,7 +114,7 @@ WHEEL = zipped(
 def fetched(tmp_path: Path, content: bytes, code: str) -> list[str]:
     """The names in the archive of a job, after `code` has run with it on the path."""
     event = {"script": "s3://scripts/a/job.py", "pyFiles": ["s3://library/acme-1-py3-none-any.WHL"]}
-    job = Job.of(parse_event(event, SETTINGS), SETTINGS, "r")
+    job = requested(event, SETTINGS, "r").job
     client = Client({"scripts/a/job.py": b"", "library/acme-1-py3-none-any.WHL": content})
     with open_sandbox(tmp_path) as sandbox:
         files = place(job, sandbox)

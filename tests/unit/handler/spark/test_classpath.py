@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.spark.classpath import LITERAL, added_jars, archived_jars, find_pyspark, jars, lambdas_jar
+from handler.spark.classpath import LITERAL, added_jars, archived_jars, jars, lambdas_jar
+from handler.spark.installation import find_pyspark
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,23 +9,16 @@ from typing import Any
 import pytest
 
 from handler.input_errors import InputError
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import Job, requested
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import Files
 from handler.settings import HandlerSettings, read_settings
 from handler.spark.classpath import jars
-from handler.spark.command import (
-    MODULE_OPTIONS,
-    Command,
-    Machine,
-    check,
-    compose,
-    find_java,
-    pyspark_home,
-    spark_file,
-)
+from handler.spark.command import Command, check, compose
 from handler.spark.environment import AttemptVariables
+from handler.spark.installation import find_java, pyspark_home, spark_file
+from handler.spark.jvm_options import MODULE_OPTIONS
+from handler.spark.machine import Machine
 from handler.spark.properties import read_properties
 from soal.shipped import local_settings, shipped_settings
 
@@ -35,7 +28,7 @@ MACHINE = Machine(memory_mb=3008, cores_present=8)
 
 
 def job(settings: HandlerSettings = SETTINGS, **fields: Any) -> Job:
-    return Job.of(parse_event({"script": "s3://scripts/job.py", **fields}, settings), settings, "r")
+    return requested({"script": "s3://scripts/job.py", **fields}, settings, "r").job
 
 
 def composed(

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import requested
 from handler.sandbox.sandbox import Sandbox
 from handler.settings import read_settings
 from handler.spark.environment import AttemptVariables, job_variables, machine_environment
@@ -25,7 +24,7 @@ WITHHELD = {
 
 
 def of_the_job(event: object, inherited: dict[str, str] | None = None) -> dict[str, str]:
-    job = Job.of(parse_event(event, SETTINGS), SETTINGS, "request-1")
+    job = requested(event, SETTINGS, "request-1").job
     return job_variables(job, SANDBOX, ATTEMPT, inherited or {})
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from safewriter.errors import (
     DeadlineError,
+    StoreError,
     UnknownOutcomeError,
     UnsupportedError,
 )
@@ -263,6 +264,19 @@ def test_a_block_that_could_not_be_opened_nor_settled_stays_open(caplog: pytest.
 
     assert world.document.status is Status.IN_PROGRESS
     assert "stays open for the next settler" in caplog.text
+
+
+def test_a_store_that_does_not_answer_hides_no_error_of_the_opening(caplog: pytest.LogCaptureFixture) -> None:
+    """The write stays open as above."""
+    job = World(CommitPoint.SUCCESS).job().begin()
+
+    def refuse(*_: object) -> None:
+        raise StoreError("slow down")
+
+    job.recovery.settle = refuse  # type: ignore[assignment]
+    ending(job, FakeSession(has_begun=False)).never_began()
+
+    assert "stays open for the next settler: slow down" in caplog.text
 
 
 def test_a_block_that_stood_still_leaves_the_epoch_of_its_successor_alone() -> None:

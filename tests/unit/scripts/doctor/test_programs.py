@@ -10,7 +10,7 @@ import pytest
 
 from handler.settings import read_settings
 from handler.spark.archive import archive_of
-from handler.spark.command import find_java
+from handler.spark.installation import find_java
 from scripts.doctor.programs import examine_programs
 from scripts.provision.checksums import sha256_of
 from soal.home import Home

@@ -10,7 +10,7 @@ import botocore.session
 import pytest
 from univers.versions import MavenVersion
 
-from handler.spark.classpath import find_pyspark
+from handler.spark.installation import find_pyspark
 from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import UNUSED, is_of, kept, replaced, superseded, trim
 from scripts.provision.checksums import read_sums

@@ -9,8 +9,7 @@ import pytest
 from moto import mock_aws
 from typer.testing import CliRunner
 
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import requested
 from handler.settings import read_settings
 from soal.commands.graduate import job_run
 from soal.console.problem import Problem
@@ -54,7 +53,7 @@ def test_the_run_is_the_same_there() -> None:
     """Key and fingerprint go along, so what is committed is skipped, and the log store, so that it is guarded."""
     confs = dict(value.split("=", 1) for option, value in options(mapped()) if option == "--conf")
     settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
-    job = Job.of(parse_event(EVENT, settings), settings, "request")
+    job = requested(EVENT, settings, "request").job
     assert confs["spark.emr-serverless.driverEnv.SOAL_RUN_KEY"] == job.run_key
     assert confs["spark.emr-serverless.driverEnv.SOAL_JOB_FINGERPRINT"] == job.fingerprint
     assert confs["spark.emr-serverless.driverEnv.SW_CHECKPOINT_BUCKET"] == "checkpoints"

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from handler.request.event import parse_event
-from handler.request.job import Job
+from handler.request.job import requested
 from handler.runs.records import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
@@ -31,7 +30,7 @@ class Bench:
 
     def begin(self, run_key: str = "run", run_id: str = "one") -> OpenRun:
         event = {"script": "s3://scripts/a.py", "clientToken": run_key, "name": "nightly"}
-        job = Job.of(parse_event(event, SETTINGS), SETTINGS, "r")
+        job = requested(event, SETTINGS, "r").job
         deadline = Deadline(self.world.now_ms + 600_000, self.world.now_ms, self.world.clock)
         return self.handlers.begin(job, run_id=run_id, request_id="q", schedule=Schedule.of(deadline, 0))
 

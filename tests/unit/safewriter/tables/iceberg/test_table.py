@@ -258,6 +258,20 @@ def test_a_skipped_block_takes_its_own_files_away(bench: Bench) -> None:
     assert bench.table().remove_skipped(held.document, "me-too") == 0, "nobody can tell any more where they are"
 
 
+def test_files_of_a_table_that_cannot_be_read_now_are_not_forgotten(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clean-up fails, so that the next one tries again; a table that is gone for good is another matter."""
+    held = bench.claim()
+
+    def refuse(*_: object) -> None:
+        raise StoreError("no answer")
+
+    monkeypatch.setattr(IcebergTable, "_read", refuse)
+    with pytest.raises(StoreError, match="no answer"):
+        bench.table().remove_skipped(held.document, "me")
+
+
 def test_another_table_of_the_name_is_left_alone(bench: Bench) -> None:
     """One that was renamed keeps its folder, in which the new one has its files, too."""
     held = bench.claim()

@@ -2,12 +2,20 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark.errors.exceptions.captured import CapturedException
+
+from handler.driver import pyspark_fixes
+
+if TYPE_CHECKING:
+    import pytest
 
 BEGIN = """
 import sys
-from handler.driver import pyspark_waits
+from handler.driver import pyspark_fixes
 import pyspark.sql
-pyspark_waits.install()
+pyspark_fixes.install()
 """
 
 
@@ -52,3 +60,14 @@ def test_the_end_of_a_context_is_not_waited_for() -> None:
         "print(AccumulatorTCPServer.serve_forever.keywords if hasattr(AccumulatorTCPServer.serve_forever, 'keywords')"
         " else inspect.getattr_static(AccumulatorTCPServer, 'serve_forever').keywords)\n"
     ) == ["{'poll_interval': 0.02}"]
+
+
+def test_showing_an_exception_ends_where_showing_it_fails_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inner one is shown as it is; afterwards the next exception is shown in full again."""
+    error: Any = CapturedException.__new__(CapturedException)
+    error._desc, error._stackTrace = "no number", "at Spark"
+    monkeypatch.setattr(CapturedException, "__str__", lambda shown: f"asked, and met: {shown!s}")
+    pyspark_fixes._end_conversions()
+
+    for _ in range(2):
+        assert str(error) == "asked, and met: no number\n\nJVM stacktrace:\nat Spark"

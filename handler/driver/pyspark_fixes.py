@@ -1,0 +1,85 @@
+"""Three changes to PySpark: an endless conversion of exceptions, and two waits that serve nothing in a job."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+import threading
+from functools import partialmethod, wraps
+from types import ModuleType
+from typing import Any, Final
+
+__all__ = ["install"]
+
+_PACKAGE: Final = "pyspark.testing"
+_UTILS: Final = f"{_PACKAGE}.utils"
+_POLL_S: Final = 0.02
+
+
+def install() -> None:
+    """Make the changes."""
+    _end_conversions()
+    _look_up_often()
+    _put_testing_off()
+
+
+def _end_conversions() -> None:
+    """Show a Java exception without a question to Spark while another such question is open.
+
+    To show one, PySpark asks Spark for a setting. If Spark cannot read its settings (a number that is none), the answer
+    is an exception, too. PySpark converts and shows that one, and asks again: a script whose session cannot be made
+    hangs until its deadline.
+    """
+    from pyspark.errors.exceptions.captured import CapturedException
+
+    ask_and_show = CapturedException.__str__
+    here = threading.local()
+
+    @wraps(ask_and_show)
+    def show(error: CapturedException) -> str:
+        if getattr(here, "asks", False):
+            return f"{error._desc}\n\nJVM stacktrace:\n{error._stackTrace}"  # noqa: SLF001 - as the original does
+        here.asks = True
+        try:
+            return ask_and_show(error)
+        finally:
+            here.asks = False
+
+    CapturedException.__str__ = show  # type: ignore[method-assign]
+
+
+def _look_up_often() -> None:
+    """Shorten the end of a SparkContext, which waits for a thread that looks up each half second."""
+    from pyspark.accumulators import AccumulatorTCPServer
+
+    AccumulatorTCPServer.serve_forever = partialmethod(  # type: ignore[method-assign, assignment]
+        AccumulatorTCPServer.serve_forever, poll_interval=_POLL_S
+    )
+
+
+class _Later(ModuleType):
+    """Stands for a module until somebody uses more of it than `known`."""
+
+    def __init__(self, name: str, **known: object) -> None:
+        super().__init__(name)
+        self.__dict__.update(known)
+
+    def __getattr__(self, attribute: str) -> Any:  # noqa: ANN401 - whatever the module has
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        for name in (_PACKAGE, _UTILS):
+            if isinstance(sys.modules.get(name), _Later):
+                del sys.modules[name]
+        return getattr(importlib.import_module(self.__name__), attribute)
+
+
+def _put_testing_off() -> None:
+    """Import PySpark's testing package when somebody uses it. PySpark asks it whether NumPy is installed, at the first
+    call to Java with an argument, and it imports pandas, unittest and more: most of a second, where there is pandas.
+    """
+    package = importlib.util.find_spec("pyspark")
+    if package is None or package.submodule_search_locations is None or _PACKAGE in sys.modules:
+        return
+    folders = [f"{folder}/testing" for folder in package.submodule_search_locations]
+    utils = _Later(_UTILS, have_numpy=importlib.util.find_spec("numpy") is not None)
+    sys.modules.update({_PACKAGE: _Later(_PACKAGE, __path__=folders, utils=utils), _UTILS: utils})

@@ -1,0 +1,64 @@
+"""The Spark settings of a job: the image's defaults, the machine's, the job's own, and those that must not change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from handler.spark.installation import spark_file
+from handler.spark.machine import heap_mb
+from handler.spark.properties import read_properties
+from handler.spark_settings.catalogs import file_io
+from handler.spark_settings.own_disk import OWN_DISK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from handler.sandbox.sandbox import Sandbox
+    from handler.secrets import Secrets
+    from handler.settings import HandlerSettings
+    from handler.spark.machine import Machine
+
+__all__ = ["merged_conf"]
+
+
+def merged_conf(
+    own: Mapping[str, str], sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets
+) -> dict[str, str]:
+    """Merge the settings: the image's defaults, the machine's, the job's `own`, those that must not change."""
+    defaults = read_properties(spark_file(settings, "spark-defaults.conf"))
+    cores = int(own.get("spark.driver.cores", machine.cores))
+    conf = {
+        **defaults,
+        "spark.sql.shuffle.partitions": str(2 * cores),
+        "spark.default.parallelism": str(cores),
+        "spark.sql.warehouse.dir": str(sandbox.work / "warehouse"),
+        **OWN_DISK,
+        **own,
+        **secrets.spark_settings,
+        "spark.master": f"local[{cores}]",
+        "spark.driver.memory": f"{heap_mb(own, machine)}m",
+        # Hadoop's defaults name the same folders, but from where Java starts.
+        "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
+        "spark.hadoop.fs.s3a.buffer.dir": str(sandbox.tmp / "s3a"),
+        "spark.hadoop.io.seqfile.local.dir": str(sandbox.tmp / "io"),
+        "spark.hadoop.mapreduce.cluster.local.dir": str(sandbox.tmp / "mapred"),
+        **_store(settings),
+    }
+    conf |= file_io(conf)
+    extensions = (defaults.get("spark.sql.extensions", ""), own.get("spark.sql.extensions", ""))
+    conf["spark.sql.extensions"] = ",".join(dict.fromkeys(part for part in ",".join(extensions).split(",") if part))
+    return conf
+
+
+def _store(settings: HandlerSettings) -> dict[str, str]:
+    """Point S3A to where boto3 goes."""
+    region = {"spark.hadoop.fs.s3a.endpoint.region": settings.region} if settings.region else {}
+    if settings.s3_endpoint is None:
+        return region
+    return {
+        "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
+        **region,
+        "spark.hadoop.fs.s3a.endpoint": settings.s3_endpoint,
+        "spark.hadoop.fs.s3a.path.style.access": "true",
+        "spark.hadoop.fs.s3a.connection.ssl.enabled": str(settings.s3_endpoint.startswith("https://")).lower(),
+    }

@@ -1,0 +1,90 @@
+"""The function's machine: its cores, and how its memory is divided between Java's heap and all the rest."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from handler.input_errors import InputError, described
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["Machine", "heap_mb", "this_machine"]
+
+_MB_PER_CORE: Final = 1769  # https://docs.aws.amazon.com/lambda/latest/dg/configuration-memory.html
+_CORES_MAX: Final = 6
+_HEAP_MIN_MB: Final = 512
+_RESERVE_MIN_MB: Final = 512
+_RESERVE_SHARE: Final = 0.35
+_HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_UNITS: Final = {"k": 1 / 1024, "m": 1, "g": 1024, "t": 1024 * 1024}
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The function's machine: memory as configured, and the cores that this process may use."""
+
+    memory_mb: int
+    cores_present: int
+    has_huge_pages: bool = False
+    """Whether a process may ask for them; without any, Java would warn in the job's log."""
+
+    @property
+    def cores(self) -> int:
+        """Lambda gives one core per 1,769 MB, up to six."""
+        return max(1, min(math.ceil(self.memory_mb / _MB_PER_CORE), _CORES_MAX, self.cores_present))
+
+    @property
+    def reserve_mb(self) -> int:
+        """Memory that is not heap.
+
+        Beside the heap live the rest of the Java machine (metaspace, code, threads, buffers of S3A: about 250 MB), the
+        Python driver and this handler (about 100 MB each), and the Python workers of UDFs, which grow with the cores
+        and so with the memory: hence a share, and a floor.
+        """
+        return max(_RESERVE_MIN_MB, int(self.memory_mb * _RESERVE_SHARE))
+
+    @property
+    def heap_mb(self) -> int:
+        """`-Xmx`; below 512 MB Spark does not start."""
+        return self.memory_mb - self.reserve_mb
+
+
+def this_machine(memory_mb: int) -> Machine:
+    """Describe the machine that this process runs on."""
+    return Machine(memory_mb, len(os.sched_getaffinity(0)), has_huge_pages=_may_ask_for_huge_pages())
+
+
+def _may_ask_for_huge_pages() -> bool:
+    try:
+        return "[madvise]" in _HUGE_PAGES.read_text(encoding="ascii")
+    except OSError:
+        return False
+
+
+def heap_mb(given: Mapping[str, str], machine: Machine) -> int:
+    """Return the heap that the settings ask for, or that the machine gives; `InputError` if it does not fit."""
+    asked = given.get("spark.driver.memory")
+    if asked is None:
+        if machine.heap_mb < _HEAP_MIN_MB:
+            raise InputError(
+                "memory size",
+                f"{machine.memory_mb} MB leave {machine.heap_mb} MB for Spark, which needs {_HEAP_MIN_MB} MB; give the"
+                f" function at least {_HEAP_MIN_MB + _RESERVE_MIN_MB} MB",
+            )
+        return machine.heap_mb
+    number, unit = re.fullmatch(r"([0-9]+)([a-z])b?", asked.lower(), re.ASCII).groups()  # type: ignore[union-attr]  # checked by confs
+    heap_mb = int(int(number) * _UNITS[unit])
+    most_mb = machine.memory_mb - _RESERVE_MIN_MB
+    if not _HEAP_MIN_MB <= heap_mb <= most_mb:
+        raise InputError(
+            "conf.spark.driver.memory",
+            f"{described(asked)} does not fit: between {_HEAP_MIN_MB}m and {most_mb}m of the function's"
+            f" {machine.memory_mb} MB",
+        )
+    return heap_mb

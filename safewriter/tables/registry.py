@@ -19,7 +19,7 @@ __all__ = ["FORMATS", "check_for_scripts", "format_of"]
 FORMATS = {
     "delta": "safewriter.tables.delta.format",
     "iceberg": "safewriter.tables.iceberg.format",
-    "snapshot": "safewriter.tables.snapshot.format",
+    "snapshot": "safewriter.snapshots.settle.format",
 }
 """The module of each format by its name; the module's `FORMAT` is the format."""
 _OF_LIBRARIES: Final = {"snapshot": "safewriter.snapshots"}

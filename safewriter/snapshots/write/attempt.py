@@ -19,7 +19,7 @@ from safewriter.coordination.current import turn_of_this_thread
 from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import PublishConflictError
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.publish import Publisher
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterato
 @contextmanager
 def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
     from safewriter.block.block import Block
-    from safewriter.tables.snapshot.session import SnapshotSession
+    from safewriter.snapshots.write.session import SnapshotSession
     from safewriter.writer import SafeWriter
 
     guarded = Block.of(

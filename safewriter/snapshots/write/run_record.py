@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.config import WriteConfig
-    from safewriter.snapshots.keep.leftovers import BuildId
+    from safewriter.snapshots.settle.leftovers import BuildId
 
 __all__ = ["RunRecord"]
 

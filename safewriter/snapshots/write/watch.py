@@ -10,7 +10,7 @@ from safewriter.snapshots.write.run_record import RunRecord
 if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.config import WriteConfig
-    from safewriter.snapshots.keep.leftovers import BuildId
+    from safewriter.snapshots.settle.leftovers import BuildId
     from safewriter.snapshots.write.job import Written
 
 __all__ = ["Watch"]

@@ -11,18 +11,18 @@ from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
-from safewriter.snapshots.keep.leftovers import BuildId
 from safewriter.snapshots.keep.removal import marks_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
+from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.run_record import RunRecord
 from tests.support.snapshots import PREFIX, as_slatedb, build
-from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+from tests.unit.safewriter.snapshots.conftest import ROWS
 from tests.unit.safewriter.snapshots.keep.test_rollback import key_of
 from tests.unit.safewriter.snapshots.keep.test_run_records import record
 
 if TYPE_CHECKING:
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 
 def clean(world: World, *, last: int = 1, dry_run: bool = False, **keeping: Any) -> Cleanup:

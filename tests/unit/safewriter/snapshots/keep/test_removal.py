@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.snapshots.format.current import Current
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 
 @pytest.mark.parametrize("moment", ["mark", "look", "delete", "unmark"])

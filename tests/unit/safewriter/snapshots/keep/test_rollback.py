@@ -18,12 +18,12 @@ from safewriter.snapshots.keep.removal import marks_of
 from safewriter.snapshots.keep.rollback import Rollback, Target, rollback
 from safewriter.snapshots.read.source import url_of
 from tests.support.snapshots import as_slatedb, build
-from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+from tests.unit.safewriter.snapshots.conftest import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 OLD = dict.fromkeys(range(20), b"old")
 

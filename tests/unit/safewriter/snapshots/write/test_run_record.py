@@ -9,7 +9,7 @@ import pytest
 
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.config import WriteConfig
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.run_record import RunRecord
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.support.waiting import until

@@ -14,10 +14,10 @@ from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.snapshots.errors import PublishCurrentError
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.settle.table import DECIDED_MS, name_of, names_of
 from safewriter.snapshots.write.publish import Base, Publisher
 from safewriter.tables.session import TableState
-from safewriter.tables.snapshot.table import DECIDED_MS, name_of, names_of
 from safewriter.tables.spark import SparkScope
 
 if TYPE_CHECKING:

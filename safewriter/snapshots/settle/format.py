@@ -23,12 +23,12 @@ class _Snapshot:
         return canonical_table(table)
 
     def session(self, spark: SparkSession, table: str) -> Session:
-        from safewriter.tables.snapshot.session import SnapshotSession
+        from safewriter.snapshots.write.session import SnapshotSession
 
         return SnapshotSession(spark, table)
 
     def table(self, document: Checkpoint, settling: Settling) -> Table:
-        from safewriter.tables.snapshot.table import SnapshotTable
+        from safewriter.snapshots.settle.table import SnapshotTable
 
         store = settling.table_store(document.table)
         return SnapshotTable(store, settling.clock, settling.may_go_on, settling.rehearsal)

@@ -10,10 +10,10 @@ from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.settle.table import DECIDED_MS, name_of
 from safewriter.snapshots.write.publish import Publisher
-from safewriter.tables.snapshot.session import SnapshotSession
-from safewriter.tables.snapshot.table import DECIDED_MS, name_of
-from tests.unit.safewriter.tables.snapshot.bench import WHOLE_MS, Bench
+from safewriter.snapshots.write.session import SnapshotSession
+from tests.unit.safewriter.snapshots.bench import WHOLE_MS, Bench
 
 if TYPE_CHECKING:
     from safewriter.record.checkpoints import HeldCheckpoint
@@ -38,7 +38,7 @@ def made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> SnapshotSession:
     """A session before its block. Its groups of jobs are those in `bench.groups`."""
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.__init__", lambda self, *_: setattr(self, "table", "t"))
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.begin_group", lambda _, name: bench.groups.append(name))
-    monkeypatch.setattr("safewriter.tables.snapshot.session.open_store", lambda _: bench.lake)
+    monkeypatch.setattr("safewriter.snapshots.write.session.open_store", lambda _: bench.lake)
     spark: Any = None
     session = SnapshotSession(spark, "s3://lake/kv")
     session.publisher = Publisher(bench.lake, sleep=lambda _: None)
@@ -142,7 +142,7 @@ def test_no_build_publishes_after_six_days(
     session.stage(bench.build(held))
 
     def late(*_: object, **__: object) -> str:
-        monkeypatch.setattr("safewriter.tables.snapshot.session.epoch_ms", lambda: epoch_ms() + DECIDED_MS)
+        monkeypatch.setattr("safewriter.snapshots.write.session.epoch_ms", lambda: epoch_ms() + DECIDED_MS)
         return "s3://lake/m"
 
     monkeypatch.setattr(Publisher, "write_manifest", late)

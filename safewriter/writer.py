@@ -20,7 +20,6 @@ from safewriter.block.watchdog import Watchdog
 from safewriter.errors import UsageError
 from safewriter.record import journal
 from safewriter.record.liveness import LEASE_MS
-from safewriter.tables.registry import check_for_scripts
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -30,7 +29,6 @@ if TYPE_CHECKING:
     from safewriter.coordination.borrowed import BorrowedTurn
     from safewriter.coordination.turn import Turn
     from safewriter.record.document import Checkpoint
-    from safewriter.tables.session import Session
 
 __all__ = ["SafeWriter"]
 
@@ -86,7 +84,6 @@ class SafeWriter:
         turn: Turn | BorrowedTurn | None = None,
     ) -> None:
         try:
-            check_for_scripts(format)
             block = Block.of(
                 spark,
                 table,
@@ -104,7 +101,7 @@ class SafeWriter:
 
     @classmethod
     def around(cls, spark: SparkSession, block: Block) -> Self:
-        """Return the writer of a block that a library has made."""
+        """Return the writer of a block that a library has made: scripts have no way to a block of their own."""
         writer = cls.__new__(cls)
         writer._guard(spark, block)  # noqa: SLF001 - its own class
         return writer
@@ -131,11 +128,6 @@ class SafeWriter:
         if not self._entered:
             raise UsageError("no block is open yet: write SafeWriter.table inside `with SafeWriter(...) as sw:`")
         return self._block.session.table
-
-    @property
-    def session(self) -> Session:
-        """The format's side of the block, by which a library writes that has no statement for it."""
-        return self._block.session
 
     @property
     def checkpoint(self) -> Checkpoint | None:

@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Final
 from safewriter.identity import canonical_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from safewriter.objects.location import Location
     from safewriter.record.document import Checkpoint
     from safewriter.tables.format import Format, Settling
-    from safewriter.tables.session import Session
     from safewriter.tables.table import Table
 
 __all__ = ["FORMAT"]
@@ -21,11 +18,6 @@ __all__ = ["FORMAT"]
 class _Snapshot:
     def parse(self, table: str) -> Location:
         return canonical_table(table)
-
-    def session(self, spark: SparkSession, table: str) -> Session:
-        from safewriter.snapshots.write.session import SnapshotSession
-
-        return SnapshotSession(spark, table)
 
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         from safewriter.snapshots.settle.table import SnapshotTable

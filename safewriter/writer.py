@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
 from safewriter.block.heartbeat import Heartbeat
-from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered, tell_not_made
+from safewriter.block.opening import claim, open_gate, open_skipping, record_in_turn, tell_not_entered, tell_not_made
 from safewriter.block.registry import Registry
 from safewriter.block.tidy import tidy
 from safewriter.block.watchdog import Watchdog
@@ -170,7 +170,7 @@ class SafeWriter:
         if self.already_committed:
             open_skipping(self._block)
             return
-        note_in_turn(self._block, claimed)
+        record_in_turn(self._block, claimed)
         open_gate(self._block, claimed)
         if (turn := self._block.turn) is not None:
             self._turn_watch = Watchdog(lambda: int(min(turn.left_s, _TURN_STEP_S) * 1000), self._ending.at_lost_turn)

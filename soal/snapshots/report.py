@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
-from safewriter.snapshots.keep.survey import Kind
+from safewriter.snapshots.keep.survey import LeftoverKind
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.keep.cleanup import Cleanup
-    from safewriter.snapshots.keep.history import Entry
+    from safewriter.snapshots.keep.history import HistoryEntry
     from safewriter.snapshots.read.verification import Verification
 
 __all__ = [
@@ -117,7 +117,7 @@ class ManifestFound(_Part):
     is_current: bool
 
     @classmethod
-    def of(cls, entry: Entry) -> Self:
+    def of(cls, entry: HistoryEntry) -> Self:
         """Take it from the history."""
         return cls(
             manifest_ref=entry.manifest_ref,
@@ -207,7 +207,7 @@ class VerifyReport(_Report):
 class RemovalFound(_Part):
     """Something that no kept snapshot needs."""
 
-    kind: Kind = Field(description="mark: what a clean-up that died has left")
+    kind: LeftoverKind = Field(description="mark: what a clean-up that died has left")
     key: str = Field(description="relative to the prefix")
     bytes: int
     since: datetime = Field(description="when it was written, or the upload begun")

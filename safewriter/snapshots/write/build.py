@@ -12,7 +12,7 @@ from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest, S
 from safewriter.snapshots.write.attempt import begin
 from safewriter.snapshots.write.choose_routing import routing_of_build
 from safewriter.snapshots.write.input_check import check_input
-from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.job import BuildJob
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.options import cached, overridden
 from safewriter.snapshots.write.paths import Paths
@@ -128,7 +128,7 @@ def build(
         with Watch(open_store(config.location), config, names) as watch:
             routing, rows_read = routing_of_build(df, config, key_col)
             watch.sharded(routing.num_dbs, _ms(time.monotonic() - began))
-            job = Job(
+            job = BuildJob(
                 Paths(config.s3_prefix, names.shard_prefix, names.run_id, output.db_path_template, names.build),
                 RowFormat(routing, config.key_encoding, value_spec, key_col),
                 config.duplicates,

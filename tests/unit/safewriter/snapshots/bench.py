@@ -89,7 +89,7 @@ class Bench:
             Schedule(Deadline(self.now_ms + WHOLE_MS, self.now_ms, self.clock), 1),
             self.clock,
         )
-        claimer.mark()
+        claimer.announce()
         return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).held
 
     def build(self, held: HeldCheckpoint) -> Manifest:

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
-from safewriter.block.heartbeat import Heartbeat
 from safewriter.block.opening import claim, open_gate, open_skipping, record_in_turn, tell_not_entered, tell_not_made
-from safewriter.block.registry import Registry
 from safewriter.block.tidy import tidy
-from safewriter.block.watchdog import Watchdog
-from safewriter.errors import UsageError
+from safewriter.block.watchdog import Heartbeat, Watchdog
+from safewriter.errors import BlockOpenError, UsageError
 from safewriter.record import journal
 from safewriter.record.liveness import LEASE_MS
 
@@ -28,15 +28,42 @@ if TYPE_CHECKING:
 
     from safewriter.coordination.borrowed import BorrowedTurn
     from safewriter.coordination.turn import Turn
+    from safewriter.identity import Write
     from safewriter.record.document import Checkpoint
 
-__all__ = ["SafeWriter"]
+__all__ = ["OpenBlocks", "SafeWriter"]
 
 _log = logging.getLogger(__name__)
 _LEASE_EVERY_S: Final = LEASE_MS / 3000
 _TURN_STEP_S: Final = 1.0
 
-_registry: Final = Registry()
+
+class OpenBlocks:
+    """The open blocks of this process: at most one on each Spark session, and one of each name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._names: set[str] = set()
+
+    def open(self, session: object, write: Write) -> None:
+        """Register a block; raises `BlockOpenError` or `StepError`."""
+        with self._lock:
+            if session in self._sessions:
+                raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
+            if write.key in self._names:
+                raise write.step_error
+            self._sessions.add(session)
+            self._names.add(write.key)
+
+    def close(self, session: object, write: Write) -> None:
+        """Remove a block."""
+        with self._lock:
+            self._sessions.discard(session)
+            self._names.discard(write.key)
+
+
+_registry: Final = OpenBlocks()
 
 
 class SafeWriter:

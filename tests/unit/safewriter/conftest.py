@@ -8,7 +8,7 @@ import pytest
 
 from safewriter import writer
 from safewriter.block.block import Block
-from safewriter.block.registry import Registry
+from safewriter.writer import OpenBlocks
 from tests.unit.safewriter.block_parts import Ending, Heartbeat, Session, Thread, Watchdog
 
 
@@ -59,5 +59,5 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(
         "safewriter.record.journal.append", lambda where, what, nonce, **_: done.append(f"{what} {where} {nonce}")
     )
-    monkeypatch.setattr(writer, "_registry", Registry())
+    monkeypatch.setattr(writer, "_registry", OpenBlocks())
     return made

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from tests.unit.safewriter.snapshots.conftest import World
 
 
-@pytest.mark.parametrize("moment", ["notice", "look", "delete", "unmark"])
+@pytest.mark.parametrize("moment", ["notice", "look", "delete", "withdraw"])
 def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
     world: World, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Whichever step of removing the manifest comes just before the pointer moves."""
     old, new = world.publish("old"), world.publish("new")
     key = key_of(old)
-    done = {"notice": 1, "look": 2, "delete": 3, "unmark": 4}[moment]
+    done = {"notice": 1, "look": 2, "delete": 3, "withdraw": 4}[moment]
     folder = world.folder
     steps: list[Callable[[], object]] = [
         lambda: folder.put(notices_of(key) + "1", b""),
@@ -48,7 +48,7 @@ def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
     world.read()
 
 
-def test_the_marks_are_looked_for_before_the_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_notices_are_looked_for_before_the_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clean-up removes both, the notice last: after the first look, whichever that is."""
     old, _ = world.publish("old"), world.publish("new")
     condemn(world, old)
@@ -121,7 +121,7 @@ def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch:
         back(world, manifest_ref=old)
 
 
-def test_a_manifest_is_marked_before_the_pointer_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_is_announced_before_the_pointer_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """And until it is gone: that is what a rollback looks for."""
     old, _ = world.publish("old"), world.publish("new")
     steps = []
@@ -139,7 +139,7 @@ def test_a_manifest_is_marked_before_the_pointer_is_read(world: World, monkeypat
     assert steps == [("put", notice), ("get", "_CURRENT"), ("delete", "manifest"), ("delete", notice)]
 
 
-def test_a_clean_up_leaves_the_mark_of_another_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clean_up_leaves_the_notice_of_another_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """That one has read the pointer before the rollback, and deletes the manifest after it; the rollback is undone."""
     old, new = world.publish("old"), world.publish("new")
     later: list[str] = []

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.json_schema import models_json_schema
 
-from safewriter.snapshots.keep.survey import LeftoverKind
+from safewriter.snapshots.keep.survey import Kind
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.manifest import Manifest
@@ -207,7 +207,7 @@ class VerifyReport(_Report):
 class RemovalFound(_Part):
     """Something that no kept snapshot needs."""
 
-    kind: LeftoverKind = Field(description="mark: what a clean-up that died has left")
+    kind: Kind = Field(description="mark: what a clean-up that died has left")
     key: str = Field(description="relative to the prefix")
     bytes: int
     since: datetime = Field(description="when it was written, or the upload begun")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.keep.removal import remove_manifest
-from safewriter.snapshots.keep.survey import Keeping, Leftover, LeftoverKind, PrefixSurvey, survey
+from safewriter.snapshots.keep.survey import Keeping, Kind, Leftover, PrefixSurvey, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,9 +63,9 @@ def cleanup(
     found = survey(source, keeping, seen)
     if dry_run:
         return Cleanup(found, tuple(map(Removal, found.leftovers)), dry_run)
-    manifests = [one for one in found.leftovers if one.kind is LeftoverKind.MANIFEST]
+    manifests = [one for one in found.leftovers if one.kind is Kind.MANIFEST]
     removals = [_tried(partial(_manifest_removed, source.store), one) for one in manifests]
-    others = [one for one in found.leftovers if one.kind is not LeftoverKind.MANIFEST]
+    others = [one for one in found.leftovers if one.kind is not Kind.MANIFEST]
     if others:
         stay = frozenset(one.leftover.key for one in removals if not one.removed)
         again = survey(source, keeping, seen, prefixes=found.prefixes, stay=stay)
@@ -77,7 +77,7 @@ def cleanup(
     return Cleanup(found, tuple(removals), dry_run)
 
 
-def _identity(one: Leftover) -> tuple[LeftoverKind, str]:
+def _identity(one: Leftover) -> tuple[Kind, str]:
     return one.kind, one.key
 
 

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from safewriter.snapshots.keep.history import HistoryEntry
     from safewriter.snapshots.read.source import Source
 
-__all__ = ["Keeping", "Leftover", "LeftoverKind", "PrefixSurvey", "survey"]
+__all__ = ["Keeping", "Kind", "Leftover", "PrefixSurvey", "survey"]
 
 _ATTEMPT: Final = re.compile(r"(?P<folder>.+?/run_id=(?P<run>[^/]+)/.+?/attempt=(?P<attempt>[^/]+))/")
 _BUILD: Final = re.compile(r"\d+-([^-]+)-.+")
 
 
-class LeftoverKind(StrEnum):
+class Kind(StrEnum):
     """What a leftover is."""
 
     MANIFEST = "manifest"
@@ -60,7 +60,7 @@ class Keeping:
 class Leftover:
     """An object that may go, and why. `upload`: the unfinished upload, if it is one."""
 
-    kind: LeftoverKind
+    kind: Kind
     key: str
     bytes: int
     since: datetime
@@ -146,7 +146,7 @@ def _run_of(key: str) -> str:
 def _manifest(entry: HistoryEntry, source: Source, last: int) -> Leftover:
     why = f"it is not among the last {last}" if entry.is_published else "it was never current"
     size = next((one.size for one in source.store.list(entry.key) if one.key == entry.key), 0)
-    return Leftover(LeftoverKind.MANIFEST, entry.key, size, entry.written_at, why)
+    return Leftover(Kind.MANIFEST, entry.key, size, entry.written_at, why)
 
 
 def _prefixes(source: Source, leftovers: list[Leftover]) -> set[str]:
@@ -165,7 +165,7 @@ def _notices(source: Source, kept: list[HistoryEntry], old: datetime) -> Iterato
     for listed in source.store.list(MANIFESTS):
         if listed.key.startswith(notices) and listed.last_modified < old:
             yield Leftover(
-                LeftoverKind.NOTICE, listed.key, listed.size, listed.last_modified, "the clean-up that set it is dead"
+                Kind.NOTICE, listed.key, listed.size, listed.last_modified, "the clean-up that set it is dead"
             )
 
 
@@ -197,7 +197,7 @@ def _shards(
                 build.left.append(listed)
     why = "no kept snapshot refers to it"
     leftovers = [
-        Leftover(LeftoverKind.SHARD, one.key, one.size, one.last_modified, why)
+        Leftover(Kind.SHARD, one.key, one.size, one.last_modified, why)
         for build in builds.values()
         if build.newest < old
         for one in build.left
@@ -210,4 +210,4 @@ def _uploads(source: Source, prefixes: frozenset[str], living: frozenset[str], o
         for upload in source.store.uploads(f"{prefix}/run_id="):
             since = upload.initiated
             if since is not None and since < old and _run_of(upload.key) not in living:
-                yield Leftover(LeftoverKind.UPLOAD, upload.key, 0, since, "it was never finished", upload)
+                yield Leftover(Kind.UPLOAD, upload.key, 0, since, "it was never finished", upload)

@@ -13,7 +13,7 @@ from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
 from safewriter.snapshots.keep.removal import notices_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
-from safewriter.snapshots.keep.survey import Keeping, LeftoverKind, survey
+from safewriter.snapshots.keep.survey import Keeping, Kind, survey
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.run_record import BuildRecord
 from tests.support.snapshots import PREFIX, as_slatedb, build
@@ -33,7 +33,7 @@ def shards(world: World, run: str) -> list[str]:
     return world.keys(f"shards/run_id={run}/")
 
 
-def removed(found: Cleanup, kind: LeftoverKind) -> set[str]:
+def removed(found: Cleanup, kind: Kind) -> set[str]:
     return {one.leftover.key for one in found.removals if one.removed and one.leftover.kind is kind}
 
 
@@ -50,7 +50,7 @@ def test_snapshots_that_are_not_kept_go(world: World) -> None:
     world.passes(days=2)
     assert not clean(world, last=3).removals
     found = clean(world, last=2)
-    assert (removed(found, LeftoverKind.MANIFEST), removed(found, LeftoverKind.SHARD)) == (
+    assert (removed(found, Kind.MANIFEST), removed(found, Kind.SHARD)) == (
         {key_of(refs[0])},
         gone["first"],
     )
@@ -58,7 +58,7 @@ def test_snapshots_that_are_not_kept_go(world: World) -> None:
         "it is not among the last 2",
         "no kept snapshot refers to it",
     }
-    assert removed(clean(world), LeftoverKind.SHARD) == gone["second"]
+    assert removed(clean(world), Kind.SHARD) == gone["second"]
     assert world.keys("manifests/") == [key_of(refs[2])]
     assert world.read() == ROWS
     assert not clean(world).removals
@@ -70,9 +70,7 @@ def test_the_current_snapshot_stays_however_old_it_is(world: World) -> None:
     rollback(world.source, Target(manifest_ref=old), publisher=world.publisher)
     world.passes(days=2)
     found = clean(world)
-    assert {one.leftover.key for one in found.removals if one.leftover.kind is LeftoverKind.MANIFEST} == {
-        key_of(second)
-    }
+    assert {one.leftover.key for one in found.removals if one.leftover.kind is Kind.MANIFEST} == {key_of(second)}
     assert not shards(world, "second")
     assert shards(world, "third")
     assert world.read() == ROWS
@@ -101,8 +99,8 @@ def test_what_is_young_stays(world: World) -> None:
     assert found.survey.young == 0
     world.passes(hours=15)
     found = clean(world, last=2, age=timedelta(hours=24))
-    assert removed(found, LeftoverKind.MANIFEST) == {key_of(lost)}
-    assert {one.leftover.why for one in found.removals if one.leftover.kind is LeftoverKind.MANIFEST} == {
+    assert removed(found, Kind.MANIFEST) == {key_of(lost)}
+    assert {one.leftover.why for one in found.removals if one.leftover.kind is Kind.MANIFEST} == {
         "it was never current"
     }
     assert not shards(world, "slow")
@@ -119,7 +117,7 @@ def test_shards_without_a_manifest_go_when_their_build_is_old(world: World) -> N
     assert not found.removals
     assert found.survey.young == len(shards(world, "dead"))
     world.passes(hours=5)
-    assert len(removed(clean(world), LeftoverKind.SHARD)) > 1
+    assert len(removed(clean(world), Kind.SHARD)) > 1
     assert not shards(world, "dead")
 
 
@@ -132,8 +130,8 @@ def test_losing_attempts_of_the_current_build_go(world: World) -> None:
     world.passes(days=2)
     world.folder.put("shards/run_id=r/db=00001/attempt=00-other-young/shard.db", b"")
     found = clean(world)
-    assert len(removed(found, LeftoverKind.SHARD)) == 3
-    assert all("loser" in key for key in removed(found, LeftoverKind.SHARD))
+    assert len(removed(found, Kind.SHARD)) == 3
+    assert all("loser" in key for key in removed(found, Kind.SHARD))
     assert world.read() == ROWS
 
 
@@ -151,7 +149,7 @@ def test_a_build_that_lives_keeps_everything(world: World) -> None:
     assert not [one for one in found.removals if "run_id=alive" in one.leftover.key]
     assert list(world.bucket.uploads("")) == [upload]
     renew(world, "alive", status="failed")
-    assert removed(clean(world), LeftoverKind.UPLOAD) == {"shards/run_id=alive/db=00001/attempt=00-b-t/shard.db"}
+    assert removed(clean(world), Kind.UPLOAD) == {"shards/run_id=alive/db=00001/attempt=00-b-t/shard.db"}
     assert not shards(world, "alive")
     assert list(world.bucket.uploads("")) == []
 
@@ -188,7 +186,7 @@ def test_an_old_upload_of_no_shard_goes(world: World) -> None:
     world.publish("current")
     world.bucket.begin_upload(Upload("kv/shards/run_id=r/notes", "id"))
     world.passes(days=2)
-    assert removed(clean(world), LeftoverKind.UPLOAD) == {"shards/run_id=r/notes"}
+    assert removed(clean(world), Kind.UPLOAD) == {"shards/run_id=r/notes"}
 
 
 def test_a_young_build_protects_no_other_run(world: World) -> None:
@@ -197,7 +195,7 @@ def test_a_young_build_protects_no_other_run(world: World) -> None:
     world.folder.put("shards/run_id=old/db=1/attempt=00/shard.db", b"")
     world.passes(days=2)
     world.folder.put("shards/run_id=young/db=1/attempt=00/shard.db", b"")
-    assert removed(clean(world), LeftoverKind.SHARD) == {"shards/run_id=old/db=1/attempt=00/shard.db"}
+    assert removed(clean(world), Kind.SHARD) == {"shards/run_id=old/db=1/attempt=00/shard.db"}
 
 
 def test_a_current_manifest_that_lies_elsewhere_keeps_its_shards(world: World) -> None:
@@ -207,7 +205,7 @@ def test_a_current_manifest_that_lies_elsewhere_keeps_its_shards(world: World) -
     world.publish("new")
     rollback(world.source, Target(manifest_ref="s3://memory/kv/copies/manifest"), publisher=world.publisher)
     world.passes(days=2)
-    assert removed(clean(world), LeftoverKind.MANIFEST) == {key_of(old)}
+    assert removed(clean(world), Kind.MANIFEST) == {key_of(old)}
     assert world.read() == ROWS
 
 
@@ -216,7 +214,7 @@ def test_before_the_first_publication_dead_builds_go(world: World) -> None:
     world.folder.put(CURRENT, Current.absent(world.now).changed(fenced={"sw-1-1-a": 1}).encode())
     build(world.folder, ROWS, "dead", created=world.now)
     world.passes(days=2)
-    assert removed(clean(world), LeftoverKind.SHARD)
+    assert removed(clean(world), Kind.SHARD)
     assert not shards(world, "dead")
 
 
@@ -248,7 +246,7 @@ def test_shards_of_other_prefixes_are_found(world: World) -> None:
     world.folder.put("parts/run_id=dead/db=1/attempt=00-b-t/shard.db", b"")
     world.folder.put("runs/x_run_id=dead_0123/run.yaml", record(status="failed"))
     world.passes(days=2)
-    assert removed(clean(world), LeftoverKind.SHARD) == {"parts/run_id=dead/db=1/attempt=00-b-t/shard.db"}
+    assert removed(clean(world), Kind.SHARD) == {"parts/run_id=dead/db=1/attempt=00-b-t/shard.db"}
 
 
 def test_snapshots_may_have_prefixes_of_their_own(world: World) -> None:
@@ -283,7 +281,7 @@ def test_a_manifest_that_goes_may_be_damaged(world: World) -> None:
     world.folder.put(key_of(ref), b"something else")
     world.publish("second")
     world.passes(days=2)
-    assert removed(clean(world), LeftoverKind.MANIFEST) == {key_of(ref)}
+    assert removed(clean(world), Kind.MANIFEST) == {key_of(ref)}
     assert not shards(world, "first")
 
 
@@ -363,7 +361,7 @@ def test_the_mark_of_a_clean_up_that_died_goes(world: World) -> None:
     world.folder.put(notice, b"")
     assert not clean(world, last=2).removals
     world.passes(days=2)
-    assert removed(clean(world, last=2), LeftoverKind.NOTICE) == {notice}
+    assert removed(clean(world, last=2), Kind.NOTICE) == {notice}
     rollback(world.source, Target(manifest_ref=ref), publisher=world.publisher)
 
 
@@ -385,6 +383,6 @@ def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
         world.passes(hours=1)
     named = [key for key in world.keys("shards/run_id=new/") if "-lost" not in key]
     world.passes(days=10)
-    assert removed(clean(world), LeftoverKind.SHARD)
+    assert removed(clean(world), Kind.SHARD)
     assert world.keys("shards/") == named
     assert len(named) == 2 * len(world.source.manifest(world.source.current_ref()).shards)

@@ -23,7 +23,6 @@ from safewriter.errors import FingerprintError, TooLateError, UsageError
 from safewriter.record import journal
 from safewriter.record.document import Status
 from safewriter.stable_text import stable_text
-from safewriter.tables.registry import check_for_scripts
 from safewriter.writer import SafeWriter
 
 if TYPE_CHECKING:
@@ -83,7 +82,6 @@ def parts(
     both before a part is begun. Raises `TooLateError` where the next part would probably meet the deadline, by the time
     that the last ones took: the run is INCOMPLETE then, and its next attempt goes on there.
     """
-    check_for_scripts(format)
     values, texts = _named(of, name)
 
     def block(step: str) -> Block:

@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import logging
 import os
+import threading
+import weakref
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final, Literal, Self
+from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from safewriter.block.block import Block
 from safewriter.block.ending import Ending
-from safewriter.block.heartbeat import Heartbeat
-from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered, tell_not_made
-from safewriter.block.registry import Registry
+from safewriter.block.opening import claim, open_gate, open_skipping, record_in_turn, tell_not_entered, tell_not_made
 from safewriter.block.tidy import tidy
-from safewriter.block.watchdog import Watchdog
-from safewriter.errors import UsageError
+from safewriter.block.watchdog import Heartbeat, Watchdog
+from safewriter.errors import BlockOpenError, UsageError
 from safewriter.record import journal
 from safewriter.record.liveness import LEASE_MS
-from safewriter.tables.registry import check_for_scripts
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -29,16 +28,42 @@ if TYPE_CHECKING:
 
     from safewriter.coordination.borrowed import BorrowedTurn
     from safewriter.coordination.turn import Turn
+    from safewriter.identity import Write
     from safewriter.record.document import Checkpoint
-    from safewriter.tables.session import Session
 
-__all__ = ["SafeWriter"]
+__all__ = ["OpenBlocks", "SafeWriter"]
 
 _log = logging.getLogger(__name__)
 _LEASE_EVERY_S: Final = LEASE_MS / 3000
 _TURN_STEP_S: Final = 1.0
 
-_registry: Final = Registry()
+
+class OpenBlocks:
+    """The open blocks of this process: at most one on each Spark session, and one of each name."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._sessions: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._names: set[str] = set()
+
+    def open(self, session: object, write: Write) -> None:
+        """Register a block; raises `BlockOpenError` or `StepError`."""
+        with self._lock:
+            if session in self._sessions:
+                raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
+            if write.key in self._names:
+                raise write.step_error
+            self._sessions.add(session)
+            self._names.add(write.key)
+
+    def close(self, session: object, write: Write) -> None:
+        """Remove a block."""
+        with self._lock:
+            self._sessions.discard(session)
+            self._names.discard(write.key)
+
+
+_registry: Final = OpenBlocks()
 
 
 class SafeWriter:
@@ -86,7 +111,6 @@ class SafeWriter:
         turn: Turn | BorrowedTurn | None = None,
     ) -> None:
         try:
-            check_for_scripts(format)
             block = Block.of(
                 spark,
                 table,
@@ -104,7 +128,7 @@ class SafeWriter:
 
     @classmethod
     def around(cls, spark: SparkSession, block: Block) -> Self:
-        """Return the writer of a block that a library has made."""
+        """Return the writer of a block that a library has made: scripts have no way to a block of their own."""
         writer = cls.__new__(cls)
         writer._guard(spark, block)  # noqa: SLF001 - its own class
         return writer
@@ -131,11 +155,6 @@ class SafeWriter:
         if not self._entered:
             raise UsageError("no block is open yet: write SafeWriter.table inside `with SafeWriter(...) as sw:`")
         return self._block.session.table
-
-    @property
-    def session(self) -> Session:
-        """The format's side of the block, by which a library writes that has no statement for it."""
-        return self._block.session
 
     @property
     def checkpoint(self) -> Checkpoint | None:
@@ -178,7 +197,7 @@ class SafeWriter:
         if self.already_committed:
             open_skipping(self._block)
             return
-        note_in_turn(self._block, claimed)
+        record_in_turn(self._block, claimed)
         open_gate(self._block, claimed)
         if (turn := self._block.turn) is not None:
             self._turn_watch = Watchdog(lambda: int(min(turn.left_s, _TURN_STEP_S) * 1000), self._ending.at_lost_turn)

@@ -15,7 +15,7 @@ from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.recovery import Recovery
-from safewriter.tables.registry import format_of
+from safewriter.tables.registry import format_for_scripts, format_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable
@@ -57,26 +57,31 @@ class Block:
         *,
         format: str,  # noqa: A002 - the word of Spark's own API
         step: str | None,
-        commit_point: str,
-        checkpoint_bucket: str | None,
-        warn_before_ms: int | None,
-        turn: Turn | BorrowedTurn | None,
+        commit_point: str = CommitPoint.WRITE,
+        checkpoint_bucket: str | None = None,
+        warn_before_ms: int | None = None,
+        turn: Turn | BorrowedTurn | None = None,
         covers: str | None = None,
+        open_session: Callable[[SparkSession, str], Session] | None = None,
     ) -> Self:
-        """Build a block, which changes nothing yet; raises `SettingError`, `UnsupportedError` or `UsageError`."""
+        """Build a block, which changes nothing yet; raises `SettingError`, `UnsupportedError` or `UsageError`.
+
+        `open_session` is that of a library which writes the format, and publishes by `Session.publish`. Without it the
+        block is a script's, and the format must be one that statements of Spark write.
+        """
         from safewriter.objects.s3 import open_store, table_store
 
         if step is not None and not isinstance(step, str):
             raise UsageError(f"step={step!r} is no text; give the step a name that is the same on a retry")
         if step is not None and len(step) > _STEP_MAX:
             raise UsageError(f"a step of {len(step)} characters is too long; name it by at most {_STEP_MAX}")
-        table_format = format_of(format)
-        named = table_format.parse(table.rstrip("/"))
+        open_session = open_session or format_for_scripts(format).session
+        table = table.rstrip("/")
+        named = format_of(format).parse(table)
         settings = Settings.from_environment(
             os.environ, checkpoint_bucket=checkpoint_bucket, warn_before_ms=warn_before_ms
         )
-        table = table.rstrip("/")
-        session = table_format.session(spark, table)
+        session = open_session(spark, table)
         batch = session.micro_batch()
         write = replace(_write(batch, named, format, step), covers=covers)
         deadline = Deadline.from_environment(os.environ)

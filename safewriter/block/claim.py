@@ -68,7 +68,7 @@ class Claimer:
     clock: Clock = epoch_ms
     sleep: Callable[[float], None] = time.sleep
 
-    def mark(self) -> None:
+    def announce(self) -> None:
         """Step 1: announce the attempt."""
         self._check_time()
         self.checkpoints.mark(

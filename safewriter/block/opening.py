@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.turn import Turn
     from safewriter.tables.session import TableState
 
-__all__ = ["claim", "note_in_turn", "open_gate", "open_skipping", "tell_not_entered", "tell_not_made"]
+__all__ = ["claim", "open_gate", "open_skipping", "record_in_turn", "tell_not_entered", "tell_not_made"]
 
 _TOLD_MAX: Final = 4000
 """Characters of an error that the journal holds: a line has a limit, and a plan of Spark's may be longer."""
@@ -80,10 +80,10 @@ def _claim(block: Block) -> Claim:
         block.schedule,
     )
     with ThreadPoolExecutor(1) as pool:
-        marking = pool.submit(claimer.mark)
+        announcing = pool.submit(claimer.announce)
         before = block.session.state()
         named = block.session.named_since(block.write.key)
-        marking.result()
+        announcing.result()
     _check_undoable(block, before)
     return claimer.claim(before, named)
 
@@ -120,7 +120,7 @@ def _named(error: BaseException) -> dict[str, str]:
 
 
 def _told(text: str) -> str:
-    """Cut a text with a mark, by which the handler knows that half of a secret may stand before it."""
+    """Cut a text, and end it with an ellipsis, by which the handler knows that half of a secret may stand before it."""
     return text if len(text) <= _TOLD_MAX else f"{text[:_TOLD_MAX]}…"
 
 
@@ -150,7 +150,7 @@ def _check_undoable(block: Block, before: TableState) -> None:
         )
 
 
-def note_in_turn(block: Block, claimed: Claim) -> None:
+def record_in_turn(block: Block, claimed: Claim) -> None:
     """Note the claimed write in the record of the turn's lock, so that whoever takes the lock over settles it first.
 
     The write can commit only afterwards, and the note fails once another job has the turn. Raises `TurnLostError`.

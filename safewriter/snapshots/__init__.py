@@ -23,8 +23,7 @@ if TYPE_CHECKING:
         cel_sharding,
         cel_sharding_by_columns,
     )
-    from safewriter.snapshots.write.build import BuildResult, write_sharded
-    from safewriter.snapshots.write.single import write_single_db
+    from safewriter.snapshots.write.build import BuildResult, write_sharded, write_single_db
     from safewriter.snapshots.write.slatedb import SlateDbFactory
     from safewriter.snapshots.write.values import binary_col, callable_encoder, json_cols
 
@@ -76,8 +75,7 @@ _HOMES: Final = {
         "cel_sharding",
         "cel_sharding_by_columns",
     ),
-    "write.build": ("BuildResult", "write_sharded"),
-    "write.single": ("write_single_db",),
+    "write.build": ("BuildResult", "write_sharded", "write_single_db"),
     "write.slatedb": ("SlateDbFactory",),
     "write.values": ("binary_col", "callable_encoder", "json_cols"),
 }

@@ -1,4 +1,4 @@
-"""The interface of a table format: it names tables, guards a session's block, and settles a write."""
+"""The interfaces of a table format: it names tables, settles a write, and guards the block of a script."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from safewriter.tables.session import Session
     from safewriter.tables.table import Table
 
-__all__ = ["Format", "Settling"]
+__all__ = ["Format", "ScriptFormat", "Settling"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +42,14 @@ class Format(Protocol):
         """Return the table's one name; documents hold its text. `UnsupportedError` if the table cannot be guarded."""
         ...
 
-    def session(self, spark: SparkSession, table: str) -> Session:
-        """Return the format's side of a Spark session for one block."""
-        ...
-
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         """Return the table that a document is about."""
+        ...
+
+
+class ScriptFormat(Format, Protocol):
+    """A format that statements of Spark write, so that a script may open a block of it."""
+
+    def session(self, spark: SparkSession, table: str) -> Session:
+        """Return the format's side of a Spark session for one block."""
         ...

@@ -12,44 +12,40 @@ from typing import TYPE_CHECKING, Final
 from safewriter.errors import UnsupportedError
 
 if TYPE_CHECKING:
-    from safewriter.tables.format import Format
+    from safewriter.tables.format import Format, ScriptFormat
 
-__all__ = ["FORMATS", "check_for_scripts", "format_of"]
+__all__ = ["FORMATS", "format_for_scripts", "format_of"]
 
 FORMATS = {
     "delta": "safewriter.tables.delta.format",
     "iceberg": "safewriter.tables.iceberg.format",
-    "snapshot": "safewriter.tables.snapshot.format",
+    "snapshot": "safewriter.snapshots.settle.format",
 }
 """The module of each format by its name; the module's `FORMAT` is the format."""
-_OF_LIBRARIES: Final = {"snapshot": "safewriter.snapshots"}
-"""Formats that no statement of Spark writes: a library does, and opens the block itself. A script's own block of such a
-format would guard nothing.
+_LIBRARIES: Final = {"snapshot": "safewriter.snapshots"}
+"""Formats that no statement of Spark writes: a library does. It opens the block itself, and gives `Block.of` its own
+`Session`. A script's block of such a format would guard nothing.
 """
-
-
-def check_for_scripts(name: str) -> None:
-    """Raise `UnsupportedError` unless a script's block guards its statements on tables of this format."""
-    if name in _OF_LIBRARIES:
-        raise UnsupportedError(
-            f"format {name!r} is not one of a block, which would guard nothing: {_OF_LIBRARIES[name]} writes it, and"
-            f" guards what it writes; for a table use {_choice()}"
-        )
-    if name not in FORMATS:
-        raise _unknown(name)
 
 
 def format_of(name: str) -> Format:
     """Return a format by its name; `UnsupportedError` if there is none of that name."""
     if name not in FORMATS:
-        raise _unknown(name)
+        raise UnsupportedError(f"format {name!r} is not guarded; use {_choice()}")
     found: Format = import_module(FORMATS[name]).FORMAT
     return found
 
 
-def _unknown(name: str) -> UnsupportedError:
-    return UnsupportedError(f"format {name!r} is not guarded; use {_choice()}")
+def format_for_scripts(name: str) -> ScriptFormat:
+    """Return a format by its name; `UnsupportedError` also if a script's block would guard nothing."""
+    if name in _LIBRARIES:
+        raise UnsupportedError(
+            f"format {name!r} is not one of a block, which would guard nothing: {_LIBRARIES[name]} writes it, and"
+            f" guards what it writes; for a table use {_choice()}"
+        )
+    found: ScriptFormat = format_of(name)  # type: ignore[assignment]  # each format that no library writes is one
+    return found
 
 
 def _choice() -> str:
-    return " or ".join(repr(name) for name in FORMATS if name not in _OF_LIBRARIES)
+    return " or ".join(repr(name) for name in FORMATS if name not in _LIBRARIES)

@@ -16,7 +16,7 @@ from safewriter.snapshots.keep.survey import Kind
 if TYPE_CHECKING:
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.keep.cleanup import Cleanup
-    from safewriter.snapshots.keep.history import Entry
+    from safewriter.snapshots.keep.history import HistoryEntry
     from safewriter.snapshots.read.verification import Verification
 
 __all__ = [
@@ -117,7 +117,7 @@ class ManifestFound(_Part):
     is_current: bool
 
     @classmethod
-    def of(cls, entry: Entry) -> Self:
+    def of(cls, entry: HistoryEntry) -> Self:
         """Take it from the history."""
         return cls(
             manifest_ref=entry.manifest_ref,

@@ -10,7 +10,7 @@ import pytest
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.catalogs import open_pointer
-from safewriter.tables.iceberg.metadata import Fence
+from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.iceberg_writer import IDS, add, open_catalog
@@ -57,4 +57,4 @@ def _fence(s3: EmbeddedS3, role: str, where: dict[str, str]) -> None:
     pointer = open_pointer(_NAME, where, table_store)
     held = pointer.read()
     assert held is not None
-    assert pointer.commit(held, Fence(f"sw-{role}", held.metadata["current-snapshot-id"], 1))
+    assert pointer.commit(held, FenceTag(f"sw-{role}", held.metadata["current-snapshot-id"], 1))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from safewriter.tables.registry import FORMATS
 from tests.unit.test_architecture import OURS, ROOT, write
 
 if TYPE_CHECKING:
@@ -60,6 +61,22 @@ def circle(*packages: str, root: Path = ROOT) -> list[str]:
 def test_there_is_no_circle_of_imports() -> None:
     """Also none that only type checkers see: what is read first is read without what is read later."""
     assert circle(*sorted(OURS)) == []
+
+
+def test_the_guard_does_not_know_the_library_that_builds_on_it() -> None:
+    """A build opens a block and brings its `Session`; the registry names the one module that settlers need. Imports
+    inside functions count. What settles a build needs none of what writes it.
+    """
+    library = "safewriter.snapshots."
+    guard = [one for one in modules_of("safewriter") if not one.startswith(library)]
+    assert {one: found for one in guard if (found := names_below(library, modules_imported_by(one)))} == {}
+    named = {text for text in FORMATS.values() if text.startswith(library)}
+    assert named == {"safewriter.snapshots.settle.format"}
+    assert names_below(f"{library}write.", *map(reached_from, named)) == set()
+
+
+def names_below(prefix: str, *modules: set[str]) -> set[str]:
+    return {one for found in modules for one in found if one.startswith(prefix)}
 
 
 @pytest.mark.parametrize("inner", ["from scripts import a", "import scripts.a", "if TYPE_CHECKING:\n import scripts.a"])

@@ -31,13 +31,21 @@ class KeyEncoding(StrEnum):
         return _LIMITS.get(self.value)
 
 
+_PACK: Final = {KeyEncoding.U64BE: struct.Struct(">Q").pack, KeyEncoding.U32BE: struct.Struct(">I").pack}
+
+
 def encode(key: Key, encoding: KeyEncoding) -> bytes:
     """Return the bytes by which a shard stores a key. Raises `KeyRangeError` for a key that it cannot hold."""
-    limit = encoding.limit
-    if limit is not None:
-        if not isinstance(key, int) or isinstance(key, bool) or not 0 <= key < limit:
-            raise KeyRangeError(f"{key!r} is no integer from 0 to {limit - 1}, which the encoding {encoding} asks for")
-        return struct.pack(">Q" if encoding is KeyEncoding.U64BE else ">I", key)
+    pack = _PACK.get(encoding)
+    if pack is not None:
+        try:
+            if isinstance(key, int) and not isinstance(key, bool):
+                return pack(key)
+        except struct.error:
+            pass
+        raise KeyRangeError(
+            f"{key!r} is no integer from 0 to {_LIMITS[encoding.value] - 1}, which the encoding {encoding} asks for"
+        )
     if isinstance(key, str):
         return key.encode()
     if isinstance(key, bytes):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.keep.removal import remove_manifest
-from safewriter.snapshots.keep.survey import Keeping, Kind, Leftover, Survey, survey
+from safewriter.snapshots.keep.survey import Keeping, Kind, Leftover, PrefixSurvey, survey
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,7 @@ class Removal:
 class Cleanup:
     """What was found, and what became of it."""
 
-    survey: Survey
+    survey: PrefixSurvey
     removals: tuple[Removal, ...]
     dry_run: bool
 

@@ -12,14 +12,14 @@ if TYPE_CHECKING:
     from safewriter.snapshots.format.current import Current
     from safewriter.snapshots.read.source import Source
 
-__all__ = ["MANIFESTS", "Entry", "entries", "history"]
+__all__ = ["MANIFESTS", "HistoryEntry", "entries", "history"]
 
 MANIFESTS: Final = "manifests/"
 _KEY: Final = re.compile(r"manifests/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)_run_id=([^/]+)/manifest")
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """A manifest. `published_at`: when it was made current last; None if nobody knows, or it never was.
 
     `is_published` is false of a manifest that has never been current for sure: another build was faster, for example.
@@ -35,7 +35,7 @@ class Entry:
     is_current: bool
 
 
-def history(source: Source) -> tuple[Entry, ...]:
+def history(source: Source) -> tuple[HistoryEntry, ...]:
     """Return the manifests that were published, those of the newest builds first.
 
     Raises `ReaderStateError` without a pointer, `ManifestParseError` if it is damaged, `StoreError`.
@@ -43,7 +43,7 @@ def history(source: Source) -> tuple[Entry, ...]:
     return tuple(entry for entry in entries(source.store, source.current()[1]) if entry.is_published)
 
 
-def entries(store: ObjectStore, current: Current) -> list[Entry]:
+def entries(store: ObjectStore, current: Current) -> list[HistoryEntry]:
     """Return all manifests, those of the newest builds first.
 
     The pointer remembers its last publications. A manifest that was made since the earliest of them, and is none of
@@ -72,7 +72,7 @@ def _entry(
     current: Current,
     times: dict[str, datetime],
     earliest: datetime | None,
-) -> Entry | None:
+) -> HistoryEntry | None:
     match = _KEY.fullmatch(listed.key)
     if match is None:
         return None
@@ -83,7 +83,7 @@ def _entry(
     ref = store.uri(listed.key)
     is_current = ref == current.manifest_ref
     was_published = ref in times or (not current.has_all and (earliest is None or created < earliest))
-    return Entry(
+    return HistoryEntry(
         ref,
         listed.key,
         match[2],

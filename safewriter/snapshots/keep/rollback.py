@@ -15,7 +15,7 @@ from safewriter.snapshots.errors import (
     ShardDamagedError,
 )
 from safewriter.snapshots.format.places import canonical_url
-from safewriter.snapshots.keep.history import Entry, entries
+from safewriter.snapshots.keep.history import HistoryEntry, entries
 from safewriter.snapshots.keep.removal import is_kept
 from safewriter.snapshots.routing.routing import routing_of
 from safewriter.snapshots.write.publish import Publisher
@@ -112,7 +112,7 @@ def _named(source: Source, current: Current, target: Target) -> str:
     return _before(source, [entry for entry in found if entry.is_published], target.back or 0)
 
 
-def _before(source: Source, published: list[Entry], back: int) -> str:
+def _before(source: Source, published: list[HistoryEntry], back: int) -> str:
     at = next((number for number, entry in enumerate(published) if entry.is_current), None)
     if at is None:
         raise ReaderStateError(f"the current manifest is not below {source.store.uri('')}; name another one by its URL")

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore, StoredObject
 
-__all__ = ["Runs", "recorded_runs"]
+__all__ = ["RecordedRuns", "recorded_runs"]
 
 _KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class Runs:
+class RecordedRuns:
     """The run ids of builds that live, or may, and the prefixes that builds write their shards to. `unreadable`: the
     keys of records that nobody understands.
     """
@@ -31,7 +31,7 @@ class Runs:
     unreadable: tuple[str, ...] = ()
 
 
-def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> Runs:
+def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> RecordedRuns:
     """Read all records. A run is dead if its record says that it has ended, or was not renewed within its lease.
 
     The store's clock counts as well as the writer's: whichever lets a run live longer. A run whose record nobody
@@ -55,7 +55,7 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> Runs:
             lives = True
         if lives:
             living.add(match[1])
-    return Runs(frozenset(living), frozenset(prefixes), tuple(unreadable))
+    return RecordedRuns(frozenset(living), frozenset(prefixes), tuple(unreadable))
 
 
 def _lives(record: dict[str, Any], found: StoredObject, now: datetime) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
 from safewriter.snapshots.keep.history import MANIFESTS, entries
-from safewriter.snapshots.keep.removal import marks_of
+from safewriter.snapshots.keep.removal import notices_of
 from safewriter.snapshots.keep.run_records import recorded_runs
 
 if TYPE_CHECKING:
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ListedObject, Upload
     from safewriter.snapshots.format.manifest import Manifest
-    from safewriter.snapshots.keep.history import Entry
+    from safewriter.snapshots.keep.history import HistoryEntry
     from safewriter.snapshots.read.source import Source
 
-__all__ = ["Keeping", "Kind", "Leftover", "Survey", "survey"]
+__all__ = ["Keeping", "Kind", "Leftover", "PrefixSurvey", "survey"]
 
 _ATTEMPT: Final = re.compile(r"(?P<folder>.+?/run_id=(?P<run>[^/]+)/.+?/attempt=(?P<attempt>[^/]+))/")
 _BUILD: Final = re.compile(r"\d+-([^-]+)-.+")
@@ -33,7 +33,7 @@ class Kind(StrEnum):
     MANIFEST = "manifest"
     SHARD = "shard"
     UPLOAD = "upload"
-    MARK = "mark"
+    NOTICE = "mark"
     """A clean-up that died has left it beside a manifest that is kept."""
 
 
@@ -69,7 +69,7 @@ class Leftover:
 
 
 @dataclass(frozen=True, slots=True)
-class Survey:
+class PrefixSurvey:
     """What may go, manifests first. `kept`: the manifests that stay; `living`: the runs that go on; `young`: how many
     objects nothing refers to, but are too young; `prefixes`: where shards were looked for; `unreadable`: the records of
     runs that count as living because nobody understands them.
@@ -99,7 +99,7 @@ def survey(
     *,
     prefixes: frozenset[str] = frozenset({"shards"}),
     stay: frozenset[str] = frozenset(),
-) -> Survey:
+) -> PrefixSurvey:
     """Look at everything below a prefix. `seen` gets the number of objects that were looked at.
 
     `prefixes`: where shards are looked for, beside the places that manifests and records name. `stay`: the keys of
@@ -123,12 +123,12 @@ def survey(
     refs = {entry.manifest_ref for entry in kept} | ({current.manifest_ref} if current.manifest_ref else set())
     manifests = [source.manifest(ref) for ref in sorted(refs)]
     prefixes |= runs.shard_prefixes | {manifest.shard_prefix for manifest in manifests} | _prefixes(source, leftovers)
-    leftovers += _marks(source, kept, old)
+    leftovers += _notices(source, kept, old)
     shards, young = _shards(source, prefixes, _references(source, manifests), runs.living, old, seen)
     leftovers += shards
     leftovers += _uploads(source, prefixes, runs.living, old)
     at = pointer.server_date
-    return Survey(at, tuple(leftovers), tuple(sorted(refs)), runs.living, young, prefixes, runs.unreadable)
+    return PrefixSurvey(at, tuple(leftovers), tuple(sorted(refs)), runs.living, young, prefixes, runs.unreadable)
 
 
 def _references(source: Source, manifests: list[Manifest]) -> frozenset[str]:
@@ -143,7 +143,7 @@ def _run_of(key: str) -> str:
     return "" if match is None else match["run"]
 
 
-def _manifest(entry: Entry, source: Source, last: int) -> Leftover:
+def _manifest(entry: HistoryEntry, source: Source, last: int) -> Leftover:
     why = f"it is not among the last {last}" if entry.is_published else "it was never current"
     size = next((one.size for one in source.store.list(entry.key) if one.key == entry.key), 0)
     return Leftover(Kind.MANIFEST, entry.key, size, entry.written_at, why)
@@ -160,11 +160,13 @@ def _prefixes(source: Source, leftovers: list[Leftover]) -> set[str]:
     return found
 
 
-def _marks(source: Source, kept: list[Entry], old: datetime) -> Iterator[Leftover]:
-    marks = tuple(marks_of(entry.key) for entry in kept)
+def _notices(source: Source, kept: list[HistoryEntry], old: datetime) -> Iterator[Leftover]:
+    notices = tuple(notices_of(entry.key) for entry in kept)
     for listed in source.store.list(MANIFESTS):
-        if listed.key.startswith(marks) and listed.last_modified < old:
-            yield Leftover(Kind.MARK, listed.key, listed.size, listed.last_modified, "the clean-up that set it is dead")
+        if listed.key.startswith(notices) and listed.last_modified < old:
+            yield Leftover(
+                Kind.NOTICE, listed.key, listed.size, listed.last_modified, "the clean-up that set it is dead"
+            )
 
 
 def _shards(

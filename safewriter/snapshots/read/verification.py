@@ -32,13 +32,13 @@ if TYPE_CHECKING:
     from safewriter.snapshots.read.source import Source
     from safewriter.snapshots.routing.routing import Routing
 
-__all__ = ["Fault", "Verification", "verify"]
+__all__ = ["ShardFault", "Verification", "verify"]
 
 _INTEGERS: Final = (KeyEncoding.U64BE, KeyEncoding.U32BE)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class ShardFault:
     """Something that is not as the manifest says."""
 
     db_id: int
@@ -57,7 +57,7 @@ class Verification:
     rows: int
     keys: int | None
     unread: int
-    faults: tuple[Fault, ...]
+    faults: tuple[ShardFault, ...]
 
     @property
     def is_sound(self) -> bool:
@@ -79,13 +79,13 @@ def verify(
         routing = routing_of(manifest.sharding, manifest.num_dbs)
     except ValueError as error:
         raise ManifestParseError(f"{ref} is no manifest that this code can read: {error}") from error
-    faults: list[Fault] = []
+    faults: list[ShardFault] = []
     rows = keys = unread = 0
     with tempfile.TemporaryDirectory(prefix="soal-verify-") as folder:
         path = Path(folder) / "shard.db"
         for number, shard in enumerate(manifest.shards, start=1):
             check = _Check(manifest, shard, routing, keys_max)
-            faults += [Fault(shard.db_id, shard.db_url, what) for what in check.faults(source, path)]
+            faults += [ShardFault(shard.db_id, shard.db_url, what) for what in check.faults(source, path)]
             rows, keys, unread = rows + check.rows, keys + check.keys, unread + check.is_unread
             done(number)
     is_by_key = not routing.columns

@@ -6,6 +6,7 @@ functions import it.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING, Final
 
 import xxhash
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["FLIP", "HASH_ALGORITHM", "PRIME", "digest", "digests", "digests_of_integers", "remainders"]
 
 HASH_ALGORITHM: Final = "xxh3_64"
-_MIN, _MAX = -(2**63), 2**63 - 1
+_INT64: Final = struct.Struct("<q")
 _SECRET: Final = bytes.fromhex("b8fe6c3923a44bbe7c01812cf721ad1cded46de9839097db")
 FLIP: Final = int.from_bytes(_SECRET[8:16], "little") ^ int.from_bytes(_SECRET[16:24], "little")
 PRIME: Final = 0x9FB21C651E98DF25
@@ -33,9 +34,12 @@ PRIME: Final = 0x9FB21C651E98DF25
 def digest(key: Key) -> int:
     """Return the xxh3_64 of a key: of an integer's 8 bytes (signed, little-endian), a text's UTF-8, bytes as is."""
     if isinstance(key, int):
-        if not _MIN <= key <= _MAX:
-            raise KeyRangeError(f"{key} does not fit into 64 bits with a sign, over which integer keys are hashed")
-        return xxhash.xxh3_64_intdigest(key.to_bytes(8, "little", signed=True))
+        try:
+            return xxhash.xxh3_64_intdigest(_INT64.pack(key))
+        except struct.error:
+            raise KeyRangeError(
+                f"{key} does not fit into 64 bits with a sign, over which integer keys are hashed"
+            ) from None
     if isinstance(key, (str, bytes)):
         return xxhash.xxh3_64_intdigest(key.encode() if isinstance(key, str) else key)
     raise KeyRangeError(f"{key!r} is no key: an integer, a text or bytes is")

@@ -15,12 +15,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
+from safewriter.block.block import Block
 from safewriter.coordination.current import turn_of_this_thread
 from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import PublishConflictError
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.publish import Publisher
+from safewriter.snapshots.write.session import SnapshotSession
+from safewriter.tables.spark import SparkScope
+from safewriter.writer import SafeWriter
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -59,27 +63,10 @@ def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterato
 
 @contextmanager
 def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
-    from safewriter.block.block import Block
-    from safewriter.tables.snapshot.session import SnapshotSession
-    from safewriter.writer import SafeWriter
-
-    guarded = Block.of(
-        spark,
-        config.s3_prefix,
-        format="snapshot",
-        step=step,
-        commit_point="write",
-        checkpoint_bucket=None,
-        warn_before_ms=None,
-        turn=None,
-    )
-    block = SafeWriter.around(spark, guarded)
-    session = block.session
-    if not isinstance(session, SnapshotSession):
-        raise AssertionError  # noqa: TRY004 - for the type checker: the format makes it
     turn = turn_of_this_thread()
-    session.named(_named(config), None if turn is None else turn.token)
-    with block:
+    session = SnapshotSession(spark, config.s3_prefix, _named(config), None if turn is None else turn.token)
+    guarded = Block.of(spark, config.s3_prefix, format="snapshot", step=step, open_session=lambda *_: session)
+    with SafeWriter.around(spark, guarded) as block:
         if block.already_committed and block.checkpoint is not None:
             names = BuildId.read(block.checkpoint.attempt.properties)
             yield BuildAttempt(names, lambda _: "", session.publisher.store.uri(names.manifest_key))
@@ -96,8 +83,6 @@ def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iter
 
 @contextmanager
 def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:  # noqa: ARG001 - as above
-    from safewriter.tables.spark import SparkScope
-
     publisher = Publisher(open_store(config.location))
     names = _named(config)
     turn = turn_of_this_thread()

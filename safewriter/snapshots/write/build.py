@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from safewriter.objects.location import Location
-from safewriter.snapshots.errors import ManifestParseError
+from safewriter.objects.s3 import custom_endpoint, open_store
+from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest, Shard
 from safewriter.snapshots.write.attempt import begin
 from safewriter.snapshots.write.choose_routing import routing_of_build
 from safewriter.snapshots.write.input_check import check_input
-from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.job import BuildJob
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.options import cached, overridden
 from safewriter.snapshots.write.paths import Paths
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.config import RetryConfig, WriteConfig
     from safewriter.snapshots.write.values import ValueSpec
 
-__all__ = ["BuildResult", "BuildStats", "write_sharded"]
+__all__ = ["BuildResult", "BuildStats", "write_sharded", "write_single_db"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +104,57 @@ def write_sharded(
         overridden(df.sparkSession, spark_conf_overrides),
         cached(df, cache_input=cache_input, storage_level=storage_level) as rows,
     ):
-        return build(rows, config, key_col=key_col, value_spec=value_spec, step=step, limits=limits)
+        return _build(rows, config, key_col=key_col, value_spec=value_spec, step=step, limits=limits)
 
 
-def build(
+def write_single_db(
+    df: DataFrame,
+    config: WriteConfig,
+    *,
+    key_col: str,
+    value_spec: ValueSpec,
+    sort_keys: bool = True,  # noqa: ARG001 - has no effect, as the docstring says
+    num_partitions: int | None = None,  # noqa: ARG001 - has no effect, as the docstring says
+    prefetch_partitions: bool = True,  # noqa: ARG001 - has no effect, as the docstring says
+    cache_input: bool = True,
+    storage_level: StorageLevel | None = None,
+    spark_conf_overrides: Mapping[str, str] | None = None,
+    max_writes_per_second: float | None = None,
+    max_write_bytes_per_second: float | None = None,
+    step: str | None = None,
+) -> BuildResult:
+    """Write a snapshot of one shard and make it current, as `write_sharded` does; parameters and errors as there.
+
+    The shard is written as those of `write_sharded` are: in one task, sorted by Spark, which keeps on disk what does
+    not fit into memory. So the checks are the same, and the driver holds no rows.
+
+    With `config.shard_retry` the shard is written again after a `ShardWriteError`, each time to another place. Retries
+    read the input again, so it is cached by default.
+
+    Parameters
+    ----------
+    sort_keys, num_partitions, prefetch_partitions
+        Have no effect: the shard is always sorted by its keys, and no rows come to the driver.
+    """
+    if config.num_dbs != 1:
+        raise ConfigValidationError(f"write_single_db writes one shard; give num_dbs=1, not {config.num_dbs}")
+    limits = RateLimits(max_writes_per_second, max_write_bytes_per_second)
+    with (
+        overridden(df.sparkSession, spark_conf_overrides),
+        cached(df, cache_input=cache_input, storage_level=storage_level) as rows,
+    ):
+        return _build(
+            rows,
+            config,
+            key_col=key_col,
+            value_spec=value_spec,
+            step=step,
+            limits=limits,
+            retry=config.shard_retry,
+        )
+
+
+def _build(
     df: DataFrame,
     config: WriteConfig,
     *,
@@ -117,8 +165,6 @@ def build(
     retry: RetryConfig | None = None,
 ) -> BuildResult:
     """Build and publish, as all writers of this package do."""
-    from safewriter.objects.s3 import custom_endpoint, open_store
-
     check_input(df, config, key_col, value_spec)
     with begin(df.sparkSession, config, step) as attempt:
         if attempt.earlier is not None:
@@ -128,7 +174,7 @@ def build(
         with Watch(open_store(config.location), config, names) as watch:
             routing, rows_read = routing_of_build(df, config, key_col)
             watch.sharded(routing.num_dbs, _ms(time.monotonic() - began))
-            job = Job(
+            job = BuildJob(
                 Paths(config.s3_prefix, names.shard_prefix, names.run_id, output.db_path_template, names.build),
                 RowFormat(routing, config.key_encoding, value_spec, key_col),
                 config.duplicates,
@@ -169,8 +215,6 @@ def _ms(seconds: float) -> int:
 
 def _earlier(ref: str) -> BuildResult:
     """Return what an earlier attempt has published."""
-    from safewriter.objects.s3 import open_store
-
     where = Location.parse(ref)
     found = open_store(Location(where.bucket, "")).get(where.key, max_bytes=MANIFEST_MAX_BYTES)
     if found is None:

@@ -17,7 +17,7 @@ from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import KeyRangeError
 
 if TYPE_CHECKING:
-    from safewriter.snapshots.write.rows import RowFormat, Run
+    from safewriter.snapshots.write.rows import RowFormat, RowRun
 
 __all__ = ["Distinct"]
 
@@ -32,7 +32,7 @@ class Distinct:
     _rank: pa.Scalar | None = None
     """That of the row that stayed for `_key`. It stays Arrow's: Python has no year 10000."""
 
-    def of(self, run: Run) -> Run:
+    def of(self, run: RowRun) -> RowRun:
         """Return the rows that stay. Raises `KeyRangeError`."""
         repeated = [0, *run.repeated] if run.keys[0] == self._key else run.repeated
         if repeated and self.policy is Duplicates.ERROR:
@@ -48,7 +48,7 @@ class Distinct:
         self._check_ranks(run, stays)
         return replace(run, keys=list(compress(run.keys, stays)), values=list(compress(run.values, stays)), repeated=[])
 
-    def _check_ranks(self, run: Run, stays: list[bool]) -> None:
+    def _check_ranks(self, run: RowRun, stays: list[bool]) -> None:
         if run.ranks is None:
             return
         for at, rank in enumerate(run.ranks):

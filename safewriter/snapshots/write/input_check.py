@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.write.columns import existing
-from safewriter.snapshots.write.travel import check_travels
+from safewriter.snapshots.write.values import check_travels
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

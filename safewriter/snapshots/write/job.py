@@ -11,7 +11,7 @@ from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, VALUE, existi
 from safewriter.snapshots.write.limits import RateLimits
 from safewriter.snapshots.write.options import overridden
 from safewriter.snapshots.write.placement import placed
-from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
+from safewriter.snapshots.write.task_errors import errors_for_driver, errors_of_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.sinks import AdapterFactory
     from safewriter.snapshots.write.task import ShardTask
 
-__all__ = ["Job", "Written"]
+__all__ = ["BuildJob", "Written"]
 
 _SAME_ROWS: Final = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
@@ -47,7 +47,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class BuildJob:
     """What each task has to know. It travels to the executors. `first_attempt`: how many jobs were tried before."""
 
     paths: Paths
@@ -102,7 +102,7 @@ class Job:
 
     def _write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Write the shards of one partition, on an executor."""
-        with marked_errors():
+        with errors_for_driver():
             yield from self._task().run(batches)
 
     def _task(self) -> ShardTask:

@@ -17,7 +17,7 @@ from safewriter.snapshots.errors import ConfigValidationError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from safewriter.snapshots.write.rows import Run
+    from safewriter.snapshots.write.rows import RowRun
 
 __all__ = ["Limiter", "RateLimits"]
 
@@ -76,7 +76,7 @@ class Limiter:
     _sleep: Callable[[float], object]
     waited_s: float = 0.0
 
-    def allowed(self, run: Run) -> Iterator[tuple[list[bytes], list[bytes]]]:
+    def allowed(self, run: RowRun) -> Iterator[tuple[list[bytes], list[bytes]]]:
         """Yield keys and values of the run in pieces, each when it may be written."""
         if self._rows is None and self._bytes is None:
             yield run.keys, run.values

@@ -9,7 +9,7 @@ import pyarrow as pa
 from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.routing.spark_hash import with_shard
 from safewriter.snapshots.write.columns import KEY, RANK, ROUTING, SHARD
-from safewriter.snapshots.write.task_errors import marked_errors
+from safewriter.snapshots.write.task_errors import errors_for_driver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -69,7 +69,7 @@ def _asked(rows: DataFrame, routing: Routing) -> DataFrame:
 
 def _shard_function(routing: Routing) -> Callable[..., pa.Array]:
     def shard_of(keys: pa.Array, *columns: pa.Array) -> pa.Array:
-        with marked_errors():
+        with errors_for_driver():
             return pa.array(routing.shards(keys, columns), pa.int32())
 
     # Spark reads the annotations, and needs the types.

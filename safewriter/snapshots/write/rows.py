@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from safewriter.snapshots.routing.routing import Routing
     from safewriter.snapshots.write.values import ValueSpec
 
-__all__ = ["RowFormat", "Run"]
+__all__ = ["RowFormat", "RowRun"]
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class RowRun:
     """Neighbouring rows of one shard, sorted by their keys.
 
     `repeated`: where a row has the key of the row before it. `ranks`: what tells which of them stays.
@@ -47,7 +47,7 @@ class RowFormat:
     values: ValueSpec
     key_col: str
 
-    def runs(self, batch: pa.RecordBatch) -> Iterator[Run]:
+    def runs(self, batch: pa.RecordBatch) -> Iterator[RowRun]:
         """Yield the runs of a batch that is sorted by shard.
 
         Raises `ShardAssignmentError` for a row in a wrong one, `KeyRangeError`, `ValueEncodingError`.
@@ -71,7 +71,7 @@ class RowFormat:
         bounds = [0, *(np.flatnonzero(np.diff(assigned)) + 1).tolist(), len(assigned)]
         for first, last in itertools.pairwise(bounds):
             if first < last:
-                yield Run(
+                yield RowRun(
                     int(assigned[first]),
                     stored[first:last],
                     values[first:last],

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.config import WriteConfig
-    from safewriter.snapshots.keep.leftovers import BuildId
+    from safewriter.snapshots.settle.leftovers import BuildId
 
-__all__ = ["RunRecord"]
+__all__ = ["BuildRecord"]
 
 _log = logging.getLogger(__name__)
 _LEASE: Final = timedelta(minutes=10)
@@ -26,7 +26,7 @@ _BEAT_S: Final = 60.0
 _TRIES: Final = 3
 
 
-class RunRecord:
+class BuildRecord:
     """The record of one run, for the length of a `with`. It never fails the run: errors are logged.
 
     A late heartbeat never overwrites the end, since each write names the version that it replaces. `ref` is where the

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.write.upload import Uploader
 
-__all__ = ["AdapterFactory", "AdapterSink", "DbAdapter", "Sink", "SqliteSink", "Stored"]
+__all__ = ["AdapterFactory", "AdapterSink", "DbAdapter", "Sink", "SqliteSink", "StoredShard"]
 
 
 class DbAdapter(Protocol):
@@ -59,7 +59,7 @@ class AdapterFactory(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredShard:
     """A shard that is whole, and where it belongs. `sha256`: None if it is no single file."""
 
     rows: int
@@ -74,7 +74,7 @@ class Sink(Protocol):
         """Take rows, sorted by their keys."""
         ...
 
-    def finish(self) -> Stored:
+    def finish(self) -> StoredShard:
         """Bring the shard to where it belongs."""
         ...
 
@@ -95,14 +95,14 @@ class SqliteSink:
     def add(self, keys: list[bytes], values: list[bytes]) -> None:
         self._file.add(keys, values)
 
-    def finish(self) -> Stored:
+    def finish(self) -> StoredShard:
         rows = self._file.stored_rows()
         self._file.__exit__(None)
         path = self._file.path
         digest, size = sha256_of(path), path.stat().st_size
         self._uploader.upload(path, f"{self._url}/{FILE_NAME}")
         shutil.rmtree(self._folder)
-        return Stored(rows, size, digest)
+        return StoredShard(rows, size, digest)
 
     def abandon(self, error: BaseException) -> None:  # noqa: ARG002 - of the protocol
         self._file.close()
@@ -121,13 +121,13 @@ class AdapterSink:
         self._adapter.write_batch(zip(keys, values, strict=True))
         self._rows += len(keys)
 
-    def finish(self) -> Stored:
+    def finish(self) -> StoredShard:
         self._adapter.flush()
         self._adapter.seal()
         size = self._adapter.db_bytes()
         self._adapter.__exit__(None, None, None)
         shutil.rmtree(self._folder)
-        return Stored(self._rows, size, None)
+        return StoredShard(self._rows, size, None)
 
     def abandon(self, error: BaseException) -> None:
         with suppress(Exception):

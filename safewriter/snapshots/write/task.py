@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.config import Duplicates
     from safewriter.snapshots.write.limits import Limiter
     from safewriter.snapshots.write.paths import Paths
-    from safewriter.snapshots.write.rows import RowFormat, Run
+    from safewriter.snapshots.write.rows import RowFormat, RowRun
     from safewriter.snapshots.write.sinks import AdapterFactory, Sink
     from safewriter.snapshots.write.upload import Uploader
 
@@ -117,7 +117,7 @@ class ShardTask:
                     self._open.sink.abandon(error)
                 raise
 
-    def _add(self, run: Run) -> None:
+    def _add(self, run: RowRun) -> None:
         shard = self._open
         if shard is None:
             attempt = self.paths.attempt(self.task.attempt, uuid.uuid4().hex[:16])

@@ -1,6 +1,6 @@
 """Errors of tasks: Spark brings their text to the driver, and this brings back the error.
 
-An error that a task means for the driver gets a line of its own in the traceback, as a note.
+An error that a task means for the driver gets a line of its own in the traceback, by Python's `add_note`.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from safewriter.snapshots.errors import MissingPackageError, SnapshotError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["errors_of_tasks", "marked_errors"]
+__all__ = ["errors_for_driver", "errors_of_tasks"]
 
 _MISSING: Final = re.compile(r"ModuleNotFoundError: No module named '([\w.]+)'")
 _LINE: Final = re.compile(r"^soal-task-error: (\{.*\})$", re.MULTILINE)
 
 
 @contextmanager
-def marked_errors() -> Iterator[None]:
-    """Mark errors of snapshots that leave a task."""
+def errors_for_driver() -> Iterator[None]:
+    """Put errors of snapshots that leave a task into their own text, for `errors_of_tasks`."""
     try:
         yield
     except SnapshotError as error:

@@ -30,7 +30,7 @@ _PART: Final = 16 << 20
 _PARTS_MAX: Final = 10_000
 _ANSWER_S: Final = 60.0
 """S3 puts the parts of a large file together before it answers."""
-_MARK: Final = "soal-upload"
+_UPLOAD_FIELD: Final = "soal-upload"
 # The first try of a request may have done its work, and only its answer was lost: then the object is there, and the
 # upload of its parts is over.
 _DONE_BEFORE: Final = ("PreconditionFailed", "412", "NoSuchUpload")
@@ -52,24 +52,24 @@ class Uploader:
     def upload(self, path: Path, url: str) -> None:
         """Upload a file. Raises `StoreError` if it is not there whole."""
         where = Location.parse(url)
-        # The mark tells our object from another one. Its ETag would not: that of an encrypted object is no digest.
-        mark = uuid.uuid4().hex
+        # The token tells our object from another one. Its ETag would not: that of an encrypted object is no digest.
+        token = uuid.uuid4().hex
         if path.stat().st_size <= self._part_bytes:
-            self._create(where, mark, partial(self._put, path, where, mark))
+            self._create(where, token, partial(self._put, path, where, token))
         else:
-            self._in_parts(path, where, mark)
+            self._in_parts(path, where, token)
 
-    def _put(self, path: Path, where: Location, mark: str) -> None:
+    def _put(self, path: Path, where: Location, token: str) -> None:
         with path.open("rb") as file:
             self._client.put_object(
-                Bucket=where.bucket, Key=where.key, Body=file, IfNoneMatch="*", Metadata={_MARK: mark}
+                Bucket=where.bucket, Key=where.key, Body=file, IfNoneMatch="*", Metadata={_UPLOAD_FIELD: token}
             )
 
-    def _in_parts(self, path: Path, where: Location, mark: str) -> None:
+    def _in_parts(self, path: Path, where: Location, token: str) -> None:
         client, bucket, key = self._client, where.bucket, where.key
         size = max(self._part_bytes, -(-path.stat().st_size // _PARTS_MAX))
         upload = self._tried(
-            where, lambda: client.create_multipart_upload(Bucket=bucket, Key=key, Metadata={_MARK: mark})
+            where, lambda: client.create_multipart_upload(Bucket=bucket, Key=key, Metadata={_UPLOAD_FIELD: token})
         )["UploadId"]
         try:
             parts: list[CompletedPartTypeDef] = []
@@ -82,7 +82,7 @@ class Uploader:
                     parts.append({"ETag": self._tried(where, part)["ETag"], "PartNumber": number})
             self._create(
                 where,
-                mark,
+                token,
                 lambda: client.complete_multipart_upload(
                     Bucket=bucket, Key=key, UploadId=upload, MultipartUpload={"Parts": parts}, IfNoneMatch="*"
                 ),
@@ -92,21 +92,21 @@ class Uploader:
                 client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
             raise
 
-    def _create(self, where: Location, mark: str, request: Callable[[], object]) -> None:
+    def _create(self, where: Location, token: str, request: Callable[[], object]) -> None:
         """Do the request that makes the object; one that finds the object made by its earlier try is done."""
 
         def once() -> None:
             try:
                 request()
             except ClientError as error:
-                if code_of(error) not in _DONE_BEFORE or self._mark(where) != mark:
+                if code_of(error) not in _DONE_BEFORE or self._token_of(where) != token:
                     raise
 
         self._tried(where, once)
 
-    def _mark(self, where: Location) -> str | None:
+    def _token_of(self, where: Location) -> str | None:
         try:
-            return self._client.head_object(Bucket=where.bucket, Key=where.key)["Metadata"].get(_MARK)
+            return self._client.head_object(Bucket=where.bucket, Key=where.key)["Metadata"].get(_UPLOAD_FIELD)
         except ClientError as error:
             if code_of(error) == "404":
                 return None

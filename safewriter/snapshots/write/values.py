@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from safewriter.snapshots.errors import ConfigValidationError
-from safewriter.snapshots.write.travel import check_travels, name_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.types import DataType
 
-__all__ = ["Unencodable", "ValueSpec", "binary_col", "callable_encoder", "json_cols"]
+__all__ = ["Unencodable", "ValueSpec", "binary_col", "callable_encoder", "check_travels", "json_cols"]
 
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
@@ -107,10 +106,10 @@ class _Callable:
             try:
                 value = self.function(row)
             except Exception as error:
-                raise Unencodable(number, f"{name_of(self.function)} failed: {error!r}") from error
+                raise Unencodable(number, f"{_name_of(self.function)} failed: {error!r}") from error
             if not isinstance(value, bytes | str):
                 raise Unencodable(
-                    number, f"{name_of(self.function)} made {type(value).__name__}, and not bytes or text"
+                    number, f"{_name_of(self.function)} made {type(value).__name__}, and not bytes or text"
                 )
             found.append(value.encode() if isinstance(value, str) else value)
         return found
@@ -186,3 +185,20 @@ def _no_json(kind: DataType) -> str | None:
     if isinstance(kind, plain) and not isinstance(kind, types.DecimalType):
         return None
     return f"the type {kind.simpleString()}"
+
+
+def check_travels(role: str, value: object) -> None:
+    """Raise `ConfigValidationError` if the value cannot be pickled; `role`: what it is for."""
+    from pyspark import cloudpickle
+
+    try:
+        cloudpickle.dumps(value)
+    except Exception as error:
+        raise ConfigValidationError(
+            f"{role}: {_name_of(value)} cannot travel to the executors: {error}. It must be picklable"
+        ) from error
+
+
+def _name_of(value: object) -> str:
+    """Return the name of a function, for messages."""
+    return getattr(value, "__qualname__", None) or repr(value)

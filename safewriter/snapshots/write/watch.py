@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from safewriter.snapshots.metrics import MetricEvent, Metrics
-from safewriter.snapshots.write.run_record import RunRecord
+from safewriter.snapshots.write.run_record import BuildRecord
 
 if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.snapshots.config import WriteConfig
-    from safewriter.snapshots.keep.leftovers import BuildId
+    from safewriter.snapshots.settle.leftovers import BuildId
     from safewriter.snapshots.write.job import Written
 
 __all__ = ["Watch"]
@@ -21,7 +21,7 @@ class Watch:
 
     def __init__(self, store: ObjectStore, config: WriteConfig, names: BuildId) -> None:
         self.metrics = Metrics(config.metrics_collector)
-        self.record = RunRecord(store, names, config)
+        self.record = BuildRecord(store, names, config)
         self._rows = 0
 
     def __enter__(self) -> Self:

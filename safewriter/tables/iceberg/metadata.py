@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TEXT_MAX_BYTES",
-    "Fence",
+    "FenceTag",
     "Held",
     "check_space",
     "data_folder",
@@ -43,7 +43,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Fence:
+class FenceTag:
     """The tag that a settler adds."""
 
     name: str

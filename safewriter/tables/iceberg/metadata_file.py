@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, Fence, Held, check_space, properties, references
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, Held, check_space, properties, references
 from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class FilePointer(Pointer):
         file = _parsed(location, body.decode(), is_gzip=is_gzip)
         return Held(file.metadata, file, location)
 
-    def _commit(self, held: Held, fence: Fence) -> bool:
+    def _commit(self, held: Held, fence: FenceTag) -> bool:
         file: _File = held.version
         location, body = file.next_location(), file.fenced(fence).encode()
         store, key = self._store(location)
@@ -93,7 +93,7 @@ class _File:
         ending = f"{'.gz' if self.is_gzip else ''}.metadata.json"
         return f"{folder}/{int(version[1]) + 1 if version else 0:05d}-{uuid.uuid4()}{ending}"
 
-    def fenced(self, fence: Fence) -> str:
+    def fenced(self, fence: FenceTag) -> str:
         """Return the text of the next metadata file, with the fence."""
         before_ms = self.metadata["last-updated-ms"]
         log = [*(self.metadata.get("metadata-log") or ()), {"timestamp-ms": before_ms, "metadata-file": self.location}]

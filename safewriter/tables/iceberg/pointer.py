@@ -16,7 +16,7 @@ from safewriter.objects.store import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.tables.iceberg.metadata import Fence, Held
+    from safewriter.tables.iceberg.metadata import FenceTag, Held
     from safewriter.tables.iceberg.name import TableName
 
 __all__ = ["Pointer"]
@@ -35,7 +35,7 @@ class Pointer(ABC):
         """Return the table as it is now; None if there is none."""
         return self._asked("read", self._read)
 
-    def commit(self, held: Held, fence: Fence) -> bool:
+    def commit(self, held: Held, fence: FenceTag) -> bool:
         """Add the fence; return False if the catalog refused it, since another commit was first.
 
         After a `StoreError` nobody knows whether the catalog added it: read again.
@@ -46,7 +46,7 @@ class Pointer(ABC):
     def _read(self) -> Held | None: ...
 
     @abstractmethod
-    def _commit(self, held: Held, fence: Fence) -> bool: ...
+    def _commit(self, held: Held, fence: FenceTag) -> bool: ...
 
     def _asked(self, what: str, request: Callable[[], _T]) -> _T:
         try:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, Fence, Held, check_space, head_of
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, Held, check_space, head_of
 from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class RestPointer(Pointer):
         found = self._table(answer)
         return Held(dict(found["metadata"]), None, found.get("metadata-location"))
 
-    def _commit(self, held: Held, fence: Fence) -> bool:
+    def _commit(self, held: Held, fence: FenceTag) -> bool:
         requirements = [
             {"type": "assert-table-uuid", "uuid": held.metadata.get("table-uuid")},
             {"type": "assert-ref-snapshot-id", "ref": fence.name, "snapshot-id": None},
@@ -64,7 +64,7 @@ class RestPointer(Pointer):
 
     def _table(self, answer: Response) -> dict[str, Any]:
         if not answer.ok:
-            # With a mark where it is cut, by which the handler knows that half of a secret may stand before it.
+            # With an ellipsis where it is cut, by which the handler knows that half of a secret may stand before it.
             said = answer.text if len(answer.text) <= _SHOWN_MAX else f"{answer.text[:_SHOWN_MAX]}…"
             raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {said}")
         body = b""

@@ -18,7 +18,7 @@ from safewriter.identity import attempts_in
 from safewriter.objects.store import StoreError, batches
 from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.iceberg.manifests import names_any
-from safewriter.tables.iceberg.metadata import Fence, data_folder, head_of, properties, references
+from safewriter.tables.iceberg.metadata import FenceTag, data_folder, head_of, properties, references
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
@@ -118,7 +118,7 @@ class IcebergTable(Table):
             self.pointer.commit(held, fence)  # then read again: a publication may have been first
         raise StoreError(f"{self.name}: {name} could not be fenced off in time")
 
-    def _fence(self, held: Held, name: str) -> Fence:
+    def _fence(self, held: Held, name: str) -> FenceTag:
         """Return a tag that expires by itself, on the snapshot that the target shows, or main, or else on the last one.
 
         Iceberg counts the age of a tag from its snapshot.
@@ -128,7 +128,7 @@ class IcebergTable(Table):
         snapshot_id = next((one for one in (*heads, *reversed(snapshots)) if one in snapshots), None)
         if snapshot_id is None:
             raise RetentionGapError(f"{self.name} has no snapshot on which {name} could be fenced off")
-        return Fence(name, snapshot_id, max(0, self.clock() - snapshots[snapshot_id]) + _KEPT_MS)
+        return FenceTag(name, snapshot_id, max(0, self.clock() - snapshots[snapshot_id]) + _KEPT_MS)
 
     def _read(self, table_id: str | None) -> Held:
         held = self.pointer.read()

@@ -91,7 +91,7 @@ import sys
 
 from pyspark.sql import SparkSession
 from safewriter.snapshots import WriteConfig, binary_col, write_sharded
-from safewriter.tables.snapshot.session import SnapshotSession
+from safewriter.snapshots.write.session import SnapshotSession
 
 spark = SparkSession.builder.getOrCreate()
 rows = spark.range(10).selectExpr("id", "'v' AS v")

@@ -10,7 +10,7 @@ import pytest
 from safewriter import SafeWriter
 from safewriter.objects.s3 import table_store
 from safewriter.tables.iceberg.catalogs import open_pointer
-from safewriter.tables.iceberg.metadata import Fence
+from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
 from soal.orphans.iceberg import IcebergReport, look
 from tests.support.hygiene import wait_for_hygiene
@@ -52,7 +52,7 @@ def test_the_statements_that_are_shown_are_spark_s(
     held = pointer.read()
     assert held is not None
     fence = f"sw-{'0' * 12}-1-{'0' * 16}"
-    assert pointer.commit(held, Fence(fence, held.metadata["current-snapshot-id"], 1))
+    assert pointer.commit(held, FenceTag(fence, held.metadata["current-snapshot-id"], 1))
 
     def looked() -> IcebergReport:
         return look(lake.client, name, timedelta(minutes=-1), lambda _: None)  # also what is of this very second

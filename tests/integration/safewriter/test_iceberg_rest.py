@@ -13,7 +13,7 @@ from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.catalogs import open_pointer
-from safewriter.tables.iceberg.metadata import Fence
+from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator import EmbeddedS3, Match, Rule
 from scripts.emulator.network_faults import LoseReply
@@ -136,7 +136,7 @@ def test_a_snapshot_that_is_not_there_leaves_it_open(table: RestTable) -> None:
     held = table.pointer().read()
     assert held is not None
     with pytest.raises(StoreError, match=r"answers 400: .*unknown snapshot"):
-        table.pointer().commit(held, Fence(FENCE, 5, WEEK_MS))
+        table.pointer().commit(held, FenceTag(FENCE, 5, WEEK_MS))
 
 
 @pytest.mark.parametrize("status", [None, pytest.param(502, marks=pytest.mark.matrix), 503])

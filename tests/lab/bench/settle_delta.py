@@ -151,7 +151,7 @@ class _Bench:
         attempt = Attempt.draw()
         recovery = Recovery(self.checkpoints, table_store, clock=epoch_ms)
         claimer = Claimer(self.checkpoints, recovery, write, attempt, point, None)
-        claimer.mark()
+        claimer.announce()
         claimer.claim(TableState(self.head, "id", (), {}))
         name = f"{attempt.file_prefix(write.key, 1)}part-00000-c000.snappy.parquet"
         self.lake.put(name, b"rows")

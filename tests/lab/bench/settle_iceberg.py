@@ -161,7 +161,7 @@ class _Bench:
     def _die(self, name: TableName) -> str:
         write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), name, "iceberg", None)
         claimer = Claimer(self.checkpoints, self._recovery(), write, Attempt.draw(), CommitPoint.WRITE, None)
-        claimer.mark()
+        claimer.announce()
         metadata = self.load(name).metadata
         head = metadata.refs["main"].snapshot_id
         claimer.claim(TableState(head, str(metadata.table_uuid), (), {}, catalog=self.where))

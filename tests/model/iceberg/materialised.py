@@ -18,7 +18,7 @@ from scripts.emulator.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from safewriter.record.document import CommitPoint
-    from safewriter.tables.iceberg.metadata import Fence
+    from safewriter.tables.iceberg.metadata import FenceTag
     from tests.model.iceberg.table import Snapshot
     from tests.model.state import Claim, Doc, Settling, State
 
@@ -40,7 +40,7 @@ class OnePointer:
     def read(self) -> Held | None:
         return None if self.metadata is None else Held(self.metadata, None)
 
-    def commit(self, held: Held, fence: Fence) -> bool:
+    def commit(self, held: Held, fence: FenceTag) -> bool:
         if fence.name in held.metadata["refs"]:
             return False
         refs = {**held.metadata["refs"], fence.name: fence.tag}

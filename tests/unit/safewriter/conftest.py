@@ -8,7 +8,7 @@ import pytest
 
 from safewriter import writer
 from safewriter.block.block import Block
-from safewriter.block.registry import Registry
+from safewriter.writer import OpenBlocks
 from tests.unit.safewriter.block_parts import Ending, Heartbeat, Session, Thread, Watchdog
 
 
@@ -47,7 +47,7 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 
     monkeypatch.setattr(Block, "of", of)
     monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=False))
-    monkeypatch.setattr(writer, "note_in_turn", lambda block, _: None if block.turn is None else done.append("noted"))
+    monkeypatch.setattr(writer, "record_in_turn", lambda block, _: None if block.turn is None else done.append("noted"))
     monkeypatch.setattr(writer, "open_gate", lambda *_: done.append("opened"))
     monkeypatch.setattr(writer, "tell_not_entered", lambda _, error: done.append(f"not entered: {error}"))
     monkeypatch.setattr(writer, "open_skipping", lambda _: done.append("opened to be skipped"))
@@ -59,5 +59,5 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     monkeypatch.setattr(
         "safewriter.record.journal.append", lambda where, what, nonce, **_: done.append(f"{what} {where} {nonce}")
     )
-    monkeypatch.setattr(writer, "_registry", Registry())
+    monkeypatch.setattr(writer, "_registry", OpenBlocks())
     return made

@@ -81,7 +81,7 @@ class Job:
         """Steps 1 to 4."""
         claimer = self.claimer
         before = self.state()
-        claimer.mark()
+        claimer.announce()
         claim = claimer.claim(before)
         self.held = claim.held
         return claim

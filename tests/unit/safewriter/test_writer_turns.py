@@ -38,7 +38,7 @@ def test_a_write_that_cannot_be_noted_is_settled(block: SimpleNamespace, monkeyp
     def refuse(*_: object) -> None:
         raise TurnLostError("another job has it")
 
-    monkeypatch.setattr(writer, "note_in_turn", refuse)
+    monkeypatch.setattr(writer, "record_in_turn", refuse)
     block.turn = SimpleNamespace(left_s=9.0)
     with pytest.raises(TurnLostError), guarded():
         pytest.fail("the block has begun")

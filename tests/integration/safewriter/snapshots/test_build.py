@@ -16,7 +16,7 @@ from safewriter.snapshots import WriteConfig, binary_col, write_sharded
 from safewriter.snapshots.errors import ConfigValidationError, PublishConflictError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read.reader import SnapshotReader
-from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.job import BuildJob
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.spark import SparkScope
 
@@ -126,15 +126,15 @@ def test_the_slower_of_two_builds_is_told_so(
         monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
     build(small(spark, "first"))
     kept = prefix.data()
-    run = Job.run
+    run = BuildJob.run
 
-    def slower(job: Job, df: DataFrame, rows_read: int | None = None) -> Written:
+    def slower(job: BuildJob, df: DataFrame, rows_read: int | None = None) -> Written:
         written = run(job, df, rows_read)
-        monkeypatch.setattr(Job, "run", run)
+        monkeypatch.setattr(BuildJob, "run", run)
         build(small(spark.newSession(), "faster"))
         return written
 
-    monkeypatch.setattr(Job, "run", slower)
+    monkeypatch.setattr(BuildJob, "run", slower)
     with SnapshotReader(prefix.uri) as reader:
         with pytest.raises(PublishConflictError):
             build(small(spark, "slower"))

@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from safewriter.errors import DeadlineError
-from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.job import BuildJob
 from tests.support.deadlines import FarDeadline, tasks_run
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.waiting import until
@@ -61,15 +61,15 @@ def test_a_deadline_behind_the_shards_leaves_the_old_snapshot(
 ) -> None:
     """It comes before the manifest is written: all shards of the build are removed."""
     far = FarDeadline.of(monkeypatch)
-    run = Job.run
+    run = BuildJob.run
 
-    def meets_it(job: Job, df: DataFrame, rows_read: int | None = None) -> Written:
+    def meets_it(job: BuildJob, df: DataFrame, rows_read: int | None = None) -> Written:
         written = run(job, df, rows_read)
         far.come()
         assert until(lambda: prefix.document().status == "rolled_back")
         return written
 
-    monkeypatch.setattr(Job, "run", meets_it)
+    monkeypatch.setattr(BuildJob, "run", meets_it)
     with pytest.raises(DeadlineError, match="rolled_back"):
         build(spark.range(100).selectExpr("id", "'new' AS v"))
     wait_for_hygiene()

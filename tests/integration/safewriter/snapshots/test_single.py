@@ -14,7 +14,7 @@ from safewriter.snapshots.config import RetryConfig, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError, ShardWriteError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.sharding import ShardingSpec
-from safewriter.snapshots.write.single import write_single_db
+from safewriter.snapshots.write.build import write_single_db
 from safewriter.snapshots.write.values import binary_col
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ def test_a_first_claim_is_two_requests_the_marker_before_the_document() -> None:
     claimer = job.claimer
     network.sent.clear()
 
-    claimer.mark()
+    claimer.announce()
     claim = claimer.claim(before)
 
     assert [(sent.verb, sent.key) for sent in network.sent] == [
@@ -71,7 +71,7 @@ def test_a_write_that_the_table_holds_is_found_by_one_request() -> None:
     network = Network()
     job = world.job(network)
     before = job.state()
-    job.claimer.mark()
+    job.claimer.announce()
     network.sent.clear()
 
     claim = job.claimer.claim(before, version)

@@ -29,7 +29,7 @@ def test_too_late_for_a_marker_is_too_late(left_ms: int) -> None:
     job = world.job()
 
     with pytest.raises(TooLateError, match="too late to begin"):
-        dataclasses.replace(job.claimer, schedule=ending(world, left_ms)).mark()
+        dataclasses.replace(job.claimer, schedule=ending(world, left_ms)).announce()
 
     assert world.bucket.contents() == {}
 
@@ -39,7 +39,7 @@ def test_one_millisecond_before_the_lead_there_is_time() -> None:
     world = World()
     claimer = dataclasses.replace(world.job().claimer, schedule=ending(world, LEAD_MS + 1))
 
-    claimer.mark()
+    claimer.announce()
     assert claimer.claim(world.job().state()).held.document.epoch == 1
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from safewriter.block.claim import Claimer
-from safewriter.block.opening import claim, note_in_turn, open_gate, open_skipping, tell_not_entered, tell_not_made
+from safewriter.block.opening import claim, open_gate, open_skipping, record_in_turn, tell_not_entered, tell_not_made
 from safewriter.coordination.record import OpenWrite
 from safewriter.deadline import Deadline
 from safewriter.errors import (
@@ -288,21 +288,21 @@ def test_a_claimed_write_is_noted_in_its_turn(store: MemoryObjectStore) -> None:
     """By all that another process needs to settle it."""
     turn = Turn()
     block, claimed = claimed_in(store, turn)
-    note_in_turn(block, claimed)
+    record_in_turn(block, claimed)
     assert turn.asked == [OpenWrite("s3://checkpoints/", block.write.key, 3)]
-    note_in_turn(*claimed_in(store, None))
+    record_in_turn(*claimed_in(store, None))
 
 
 def test_a_note_that_the_lock_refuses_ends_the_block(store: MemoryObjectStore) -> None:
     """Another job has the turn: no gate may open."""
     with pytest.raises(TurnLostError):
-        note_in_turn(*claimed_in(store, Turn(error=TurnLostError("lost"))))
+        record_in_turn(*claimed_in(store, Turn(error=TurnLostError("lost"))))
 
 
 def test_a_note_without_an_answer_is_a_reason_to_try_again(store: MemoryObjectStore) -> None:
     """Nothing was written, since the gate has not opened."""
     with pytest.raises(TryAgainError, match="nothing was written: no answer"):
-        note_in_turn(*claimed_in(store, Turn(error=StoreError("no answer"))))
+        record_in_turn(*claimed_in(store, Turn(error=StoreError("no answer"))))
 
 
 @pytest.mark.parametrize(("batch", "asked"), [(None, ["skip"]), (MicroBatch("query", "3", "run"), ["state", "skip"])])

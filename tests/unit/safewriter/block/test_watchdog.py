@@ -6,8 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from safewriter.block.heartbeat import Heartbeat
-from safewriter.block.watchdog import Watchdog
+from safewriter.block.watchdog import Heartbeat, Watchdog
 
 BOUND_S = 10.0
 
@@ -105,3 +104,32 @@ def test_no_thread_of_a_block_keeps_a_process_alive(name: str) -> None:
 
     assert thread.daemon
     thread.join(BOUND_S)
+
+
+def test_a_heart_beats_until_it_is_stopped() -> None:
+    """A beat that fails is followed by the next one."""
+    beats = threading.Semaphore(0)
+
+    def beat() -> None:
+        beats.release()
+        raise OSError
+
+    heart = Heartbeat(0.001, beat)
+    heart.start()
+
+    assert all(beats.acquire(timeout=BOUND_S) for _ in range(3))
+    heart.stop()
+    heart._thread.join(BOUND_S)
+    assert not heart._thread.is_alive()
+
+
+def test_a_heart_that_is_stopped_at_once_does_not_beat() -> None:
+    """The first beat comes after the first pause."""
+    beats: list[int] = []
+    heart = Heartbeat(3600, lambda: beats.append(1))
+    heart.start()
+
+    heart.stop()
+
+    heart._thread.join(BOUND_S)
+    assert beats == []

@@ -81,7 +81,7 @@ def test_each_attempt_has_its_own_marker() -> None:
     world = World()
     one, two = world.job(), world.job()
     for job in (one, two):
-        job.claimer.mark()
+        job.claimer.announce()
     world.checkpoints.renew_lease(world.key, one.attempt.nonce)
 
     assert world.marked() == (one.attempt.nonce, two.attempt.nonce)
@@ -140,7 +140,7 @@ def test_a_marker_says_how_the_catalog_is_reached() -> None:
     world = World()
     job = world.job()
     job.checkpoints = job.checkpoints.announcing(found)
-    job.claimer.mark()
+    job.claimer.announce()
     (mark,) = world.checkpoints.marked()
     announced = world.checkpoints.announced(mark)
     assert announced is not None

@@ -43,7 +43,7 @@ def test_a_tombstone_is_finished() -> None:
     """That of a write which was never claimed, and that of a creation which can never land."""
     world = World(existing=False)
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     (mark,) = world.checkpoints.marked()
     announced = world.checkpoints.announced(mark)
     assert announced is not None

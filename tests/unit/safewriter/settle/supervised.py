@@ -74,9 +74,18 @@ class Child:
         return report
 
 
-def child(path: Path, monkeypatch: pytest.MonkeyPatch, world: World | None = None) -> tuple[Child, Job]:
-    """Start a child that has opened a block and claimed it."""
-    found = Child(path, monkeypatch, world or World())
-    job = found.world.job().begin()
-    found.opened(job)
-    return found, job
+class Children:
+    """Starts children, whose journal lies at one path."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._path, self._monkeypatch = path, monkeypatch
+
+    def new(self, world: World | None = None, network: Network | None = None) -> Child:
+        return Child(self._path, self._monkeypatch, world or World(), network)
+
+    def claimed(self, world: World | None = None) -> tuple[Child, Job]:
+        """Start one that has opened a block and claimed it."""
+        found = self.new(world)
+        job = found.world.job().begin()
+        found.opened(job)
+        return found, job

@@ -87,7 +87,7 @@ def test_a_log_that_does_not_reach_back_decides_nothing() -> None:
 def test_a_log_without_a_version_is_not_an_empty_one() -> None:
     """Its checkpoints say that there was something; a table that was never created holds nothing."""
     world = World(existing=False)
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
     world.lake.put("_delta_log/_last_checkpoint", b"{}")
     assert close(world).action is Action.FAILED
@@ -103,7 +103,7 @@ def test_only_what_the_table_has_gained_since_is_read() -> None:
     for _ in range(50):
         world.append_foreign()
     world.sleep(DAYS)
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.append_foreign()
     world.grace_passes()
     network = Network()
@@ -131,7 +131,7 @@ def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
     """Its attempt has ended by itself meanwhile, so that no document is made for it."""
     world = World()
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     world.grace_passes()
 
     def overtake(_: int) -> None:
@@ -147,7 +147,7 @@ def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
     """Of a format that is not known here, or in a catalog that the marker does not name."""
     world = World()
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     (mark,) = world.checkpoints.markers_of(world.key)
     announced = world.checkpoints.announced(mark)
     assert announced is not None
@@ -167,7 +167,7 @@ def test_a_write_is_looked_for_since_its_oldest_marker() -> None:
     world.sleep(3600)
     world.append_foreign()
     world.sleep(1)
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     vanish(world)
     world.grace_passes()
 
@@ -185,7 +185,7 @@ def test_a_clock_that_is_wrong_hides_no_commit(ahead_s: int) -> None:
     world.append_foreign()
     world.sleep(3600)
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     (mark,) = world.checkpoints.markers_of(world.key)
     found = world.checkpoints.announced(mark)
     assert found is not None
@@ -203,7 +203,7 @@ def test_a_clock_that_is_wrong_hides_no_commit(ahead_s: int) -> None:
 def test_a_write_that_is_claimed_while_it_is_looked_at_is_alive(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its document was there first."""
     world = World()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
     monkeypatch.setattr(Checkpoints, "create", lambda *_: None)
 

@@ -69,7 +69,7 @@ def test_all_markers_of_a_write_that_is_closed_go() -> None:
     """None of its attempts can come back, so none has more to say."""
     world = World()
     for _ in range(2):
-        world.job().claimer.mark()
+        world.job().claimer.announce()
     world.grace_passes()
 
     found = close(world)
@@ -87,7 +87,7 @@ def test_what_was_fenced_is_closed_with_its_epoch() -> None:
     world.grace_passes()
     assert world.settle().status is Status.ROLLED_BACK
     world.bucket.delete(f"checkpoints/{world.key}.json")
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
 
     found = close(world)
@@ -106,7 +106,7 @@ def test_the_look_begins_with_the_oldest_attempt() -> None:
     world.sleep(2 * DAYS)
     for _ in range(30):
         world.append_foreign()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
     assert len(world.marked()) == 2
 
@@ -122,7 +122,7 @@ def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> Non
     world.job().begin().land()
     world.bucket.delete(f"checkpoints/{world.key}.json")
     other = dataclasses.replace(world.job().claimer, commit_point=CommitPoint.SUCCESS)
-    other.mark()
+    other.announce()
     world.grace_passes()
 
     found = close(world)

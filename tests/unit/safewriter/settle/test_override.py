@@ -120,7 +120,7 @@ def test_a_write_that_has_a_marker_and_no_document_is_decided_by_hand(verdict: S
 def test_a_document_that_is_made_meanwhile_wins() -> None:
     """A retry has claimed the write after all."""
     world = World()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
     put = world.bucket.put
 
@@ -148,7 +148,7 @@ def test_an_attempt_with_a_sign_of_life_may_still_claim() -> None:
     """Its time is over, and its lease is not yet."""
     world = World()
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     world.grace_passes()
     world.checkpoints.renew_lease(world.key, job.attempt.nonce)
     world.now_ms += LEASE_MS

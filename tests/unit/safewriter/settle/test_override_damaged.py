@@ -140,7 +140,7 @@ def test_a_damaged_marker_changes_nothing_where_the_document_can_be_read() -> No
 def test_beside_a_marker_that_can_be_read_a_damaged_one_counts_as_alive_for_a_day() -> None:
     """Until when its attempt may write nobody knows."""
     world = World()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.bucket.put(f"open/{world.key}/damaged", BODY)
     world.sleep(DAY_S)
     with pytest.raises(UsageError, match="attempt damaged of"):

@@ -12,7 +12,7 @@ from safewriter.settle.recovery import Cause, Evidence
 from safewriter.settle.supervisor import WriteReport
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
-from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
+from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, Children
 from tests.unit.safewriter.surroundings import TABLE
 from tests.unit.safewriter.world import World
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from tests.unit.safewriter.job import Job
 
 
-def test_a_child_without_writes_has_no_reports(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_child_without_writes_has_no_reports(children: Children, path: Path) -> None:
     """No journal, or one without a block, is no request to any store."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
 
     assert found.supervision().settle(budget_ms=BUDGET_MS) == ()
     journal.append(path, "python_started")
@@ -32,9 +32,9 @@ def test_a_child_without_writes_has_no_reports(path: Path, monkeypatch: pytest.M
     assert found.network.sent == []
 
 
-def test_a_commit_that_landed_before_the_kill_is_reported_whole(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_commit_that_landed_before_the_kill_is_reported_whole(children: Children) -> None:
     """Version, rows and bytes come from the table."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     job.land()
 
@@ -56,9 +56,9 @@ def test_a_commit_that_landed_before_the_kill_is_reported_whole(path: Path, monk
     check(found.world)
 
 
-def test_with_commit_point_success_a_kill_undoes(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_commit_point_success_a_kill_undoes(children: Children) -> None:
     """What was not declared done is taken back."""
-    found, job = child(path, monkeypatch, World(CommitPoint.SUCCESS))
+    found, job = children.claimed(World(CommitPoint.SUCCESS))
     found.passed(job)
     job.land()
 
@@ -68,10 +68,10 @@ def test_with_commit_point_success_a_kill_undoes(path: Path, monkeypatch: pytest
     check(found.world)
 
 
-def test_a_refused_undo_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refused_undo_is_reported(children: Children) -> None:
     """The rows are there, and the report says why they stay."""
     world = World(CommitPoint.SUCCESS, properties={"delta.appendOnly": "true"})
-    found, job = child(path, monkeypatch, world)
+    found, job = children.claimed(world)
     found.passed(job)
     job.land()
 
@@ -81,11 +81,9 @@ def test_a_refused_undo_is_reported(path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize("passed", [True, False])
-def test_only_a_commit_that_may_have_been_sent_needs_a_fence(
-    path: Path, monkeypatch: pytest.MonkeyPatch, passed: object
-) -> None:
+def test_only_a_commit_that_may_have_been_sent_needs_a_fence(children: Children, passed: object) -> None:
     """The gate writes its line before it sends; without the line the table is left as it is."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     if passed:
         found.passed(job)
 
@@ -96,18 +94,18 @@ def test_only_a_commit_that_may_have_been_sent_needs_a_fence(
     check(found.world)
 
 
-def test_the_line_of_another_attempt_is_no_line_of_ours(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_of_another_attempt_is_no_line_of_ours(children: Children, path: Path) -> None:
     """Each attempt has sent, or has not sent, its own commit."""
-    found, _ = child(path, monkeypatch)
+    found, _ = children.claimed()
     journal.append(path, "commit_passed", nonce="another")
 
     assert found.settle().status == "rolled_back"
     assert found.world.log.head == 1
 
 
-def test_an_attempt_that_never_claimed_is_rolled_back(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_attempt_that_never_claimed_is_rolled_back(children: Children) -> None:
     """It died between its journal line and its document."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
     found.opened(found.world.job())
 
     report = found.settle()
@@ -116,11 +114,11 @@ def test_an_attempt_that_never_claimed_is_rolled_back(path: Path, monkeypatch: p
     assert found.network.mutations == 0
 
 
-def test_a_write_that_another_attempt_owns_is_not_touched(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_write_that_another_attempt_owns_is_not_touched(children: Children) -> None:
     """A duplicate delivery lives; our child never got the write."""
     world = World()
     owner = world.job().begin()
-    found = Child(path, monkeypatch, world)
+    found = children.new(world)
     found.opened(world.job())
     before = world.bucket.contents(), world.lake.contents()
 
@@ -133,21 +131,19 @@ def test_a_write_that_another_attempt_owns_is_not_touched(path: Path, monkeypatc
     assert (world.bucket.contents(), world.lake.contents()) == before
 
 
-def test_a_write_that_another_attempt_has_settled_is_reported_as_it_is(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_write_that_another_attempt_has_settled_is_reported_as_it_is(children: Children) -> None:
     """The document says committed, whoever did it."""
     world = World()
     assert world.job().run()
-    found = Child(path, monkeypatch, world)
+    found = children.new(world)
     found.opened(world.job())
 
     assert found.settle().status == "committed"
 
 
-def test_every_attempt_of_the_child_is_dead(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_attempt_of_the_child_is_dead(children: Children) -> None:
     """A block that was tried twice is reported once, and settled also if the first try owns it."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     job.land()
     found.closed(job)
@@ -158,9 +154,9 @@ def test_every_attempt_of_the_child_is_dead(path: Path, monkeypatch: pytest.Monk
     assert (report.status, report.version) == ("committed", 2)
 
 
-def test_blocks_that_are_settled_are_read(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_blocks_that_are_settled_are_read(children: Children) -> None:
     """A terminal document is one GET."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     job.land()
     assert job.success()
 
@@ -168,9 +164,9 @@ def test_blocks_that_are_settled_are_read(path: Path, monkeypatch: pytest.Monkey
     assert [sent.verb for sent in found.network.sent] == ["get"]
 
 
-def test_each_write_has_a_report_in_the_order_of_opening(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_write_has_a_report_in_the_order_of_opening(children: Children) -> None:
     """One write that cannot be settled does not hide the others."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.opened(job, writeKey="sw-other", nonce="other", step="second")
     found.world.bucket.put("checkpoints/sw-other.json", b"damaged")
 
@@ -179,9 +175,9 @@ def test_each_write_has_a_report_in_the_order_of_opening(path: Path, monkeypatch
     assert (first.status, second.status, second.step) == ("rolled_back", "unknown", "second")
 
 
-def test_the_audit_log_is_as_the_settings_say(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_audit_log_is_as_the_settings_say(children: Children) -> None:
     """Off is off for the supervisor too."""
-    found, _ = child(path, monkeypatch)
+    found, _ = children.claimed()
 
     found.supervision(audit_log=False).settle(budget_ms=BUDGET_MS)
 
@@ -194,11 +190,9 @@ def refused(child: Child, job: Job, event: str = "refused") -> None:
 
 
 @pytest.mark.parametrize("settled", [True, False])
-def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(
-    path: Path, monkeypatch: pytest.MonkeyPatch, *, settled: bool
-) -> None:
+def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(children: Children, *, settled: bool) -> None:
     """The commit stands, and rows of its block are missing: the report says so, and the document tells each retry."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     job.land()
     if settled:  # the block has ended with success() before, and a statement has outlived it
@@ -218,9 +212,7 @@ def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(
     check(found.world)
 
 
-def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(children: Children) -> None:
     """A sweep changes the document between the supervisor's read and its write; the retry must still hear of it."""
     world = World()
     touched: list[int] = []
@@ -233,7 +225,7 @@ def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(
 
     job = world.job().begin().land()
     world.settle(Cause.SUCCESS)
-    found = Child(path, monkeypatch, world, Network(before=sweep))
+    found = children.new(world, Network(before=sweep))
     found.opened(job)
     found.passed(job)
     refused(found, job)
@@ -248,7 +240,7 @@ def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(
     )
 
 
-def test_a_refusal_that_no_document_tells_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_that_no_document_tells_is_unknown(children: Children) -> None:
     """A retry would skip the write without a word."""
     world = World()
     job = world.job().begin().land()
@@ -259,7 +251,7 @@ def test_a_refusal_that_no_document_tells_is_unknown(path: Path, monkeypatch: py
         if number == 2:
             world.bucket.delete(f"checkpoints/{world.key}.json")
 
-    found = Child(path, monkeypatch, world, Network(before=expire))
+    found = children.new(world, Network(before=expire))
     found.opened(job)
     found.passed(job)
     refused(found, job)
@@ -270,7 +262,7 @@ def test_a_refusal_that_no_document_tells_is_unknown(path: Path, monkeypatch: py
     assert (report.reason or "").startswith(f"{where} does not say that its write is not whole: a statement")
 
 
-def test_a_document_that_a_retry_has_claimed_meanwhile_is_its_own(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_a_retry_has_claimed_meanwhile_is_its_own(children: Children) -> None:
     """It would write the rows beside the block once more, and nothing tells it so: nobody knows how that ends."""
     world = World()
     job = world.job().begin()
@@ -281,7 +273,7 @@ def test_a_document_that_a_retry_has_claimed_meanwhile_is_its_own(path: Path, mo
         if number == 2:
             claimed.append(world.job().claim().held.document.owner)
 
-    found = Child(path, monkeypatch, world, Network(before=claim))
+    found = children.new(world, Network(before=claim))
     found.opened(job)
     refused(found, job, "stray")
 
@@ -291,11 +283,9 @@ def test_a_document_that_a_retry_has_claimed_meanwhile_is_its_own(path: Path, mo
 
 
 @pytest.mark.parametrize("is_announced", [True, False])
-def test_the_rows_of_a_block_that_was_not_entered_are_missing(
-    path: Path, monkeypatch: pytest.MonkeyPatch, *, is_announced: bool
-) -> None:
+def test_the_rows_of_a_block_that_was_not_entered_are_missing(children: Children, *, is_announced: bool) -> None:
     """An earlier block of its name is committed, and the script has swallowed the error of the second."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     job.land()
     second = found.world.job()
@@ -312,9 +302,9 @@ def test_the_rows_of_a_block_that_was_not_entered_are_missing(
     assert found.world.document.incomplete is None, "the write itself is whole, and a retry may skip it"
 
 
-def test_a_block_that_is_entered_at_the_second_try_lacks_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_block_that_is_entered_at_the_second_try_lacks_nothing(children: Children) -> None:
     """The script has waited and tried again."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
     found.not_entered(found.world.job(), "BlockOpenError", "another block is open")
     again = found.world.job().begin()
     found.opened(again)
@@ -326,9 +316,9 @@ def test_a_block_that_is_entered_at_the_second_try_lacks_nothing(path: Path, mon
     assert (report.status, report.incomplete) == ("committed", None)
 
 
-def test_a_refusal_of_a_write_that_is_rolled_back_hides_nothing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_refusal_of_a_write_that_is_rolled_back_hides_nothing(children: Children) -> None:
     """The retry writes all rows again."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     refused(found, job)
 
     report = found.settle()
@@ -336,11 +326,9 @@ def test_a_refusal_of_a_write_that_is_rolled_back_hides_nothing(path: Path, monk
     assert (report.status, report.incomplete) == ("rolled_back", None)
 
 
-def test_rows_beside_a_block_are_reported_whatever_became_of_the_block(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rows_beside_a_block_are_reported_whatever_became_of_the_block(children: Children) -> None:
     """They are in the table, and a retry would bring them in once more."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     refused(found, job, "stray")
 
     report = found.settle()
@@ -348,11 +336,9 @@ def test_rows_beside_a_block_are_reported_whatever_became_of_the_block(
     assert (report.status, report.incomplete) == ("rolled_back", "thread: another thread's")
 
 
-def test_a_refusal_of_an_earlier_block_of_the_write_is_healed_by_a_later_one(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_refusal_of_an_earlier_block_of_the_write_is_healed_by_a_later_one(children: Children) -> None:
     """The script has tried again, and the rows of that block are all there."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     refused(found, job)
     found.world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True))
     again = found.world.job().begin()
@@ -367,12 +353,12 @@ def test_a_refusal_of_an_earlier_block_of_the_write_is_healed_by_a_later_one(
 
 @pytest.mark.parametrize("sent", [True, False])
 def test_only_the_epoch_that_the_dead_attempt_owns_is_settled(
-    path: Path, monkeypatch: pytest.MonkeyPatch, *, sent: bool
+    children: Children, monkeypatch: pytest.MonkeyPatch, *, sent: bool
 ) -> None:
     """Between the supervisor's two readings another settler and a retry were faster: that retry lives, and goes on. To
     settle it by what is known of the dead one would let its commit land behind a verdict, and the next retry's again.
     """
-    found, dead = child(path, monkeypatch, World(CommitPoint.SUCCESS))
+    found, dead = children.claimed(World(CommitPoint.SUCCESS))
     world = found.world
     if sent:
         found.passed(dead)

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.record import journal
 from tests.unit.safewriter.invariants import check
-from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
+from tests.unit.safewriter.settle.supervised import BUDGET_MS, Children
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -16,11 +16,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_a_commit_is_known_although_the_job_has_deleted_its_journal(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_commit_is_known_although_the_job_has_deleted_its_journal(children: Children, path: Path) -> None:
     """The document on S3 is the truth, and its name was read before."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     job.land()
     supervision = found.supervision()
@@ -44,10 +42,10 @@ def _replace(path: Path) -> None:
 
 @pytest.mark.parametrize("damage", [_truncate, _replace])
 def test_a_journal_that_was_emptied_or_replaced_does_not_hide_a_commit(
-    path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], None]
+    children: Children, path: Path, damage: Callable[[Path], None]
 ) -> None:
     """What was read before is settled, with a fence, since the line of a commit may be lost; and there may be more."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     supervision = found.supervision()
     supervision.renew_leases()
     damage(path)
@@ -60,9 +58,9 @@ def test_a_journal_that_was_emptied_or_replaced_does_not_hide_a_commit(
     check(found.world)
 
 
-def test_a_line_of_a_stranger_names_no_write(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_of_a_stranger_names_no_write(children: Children, path: Path) -> None:
     """Whatever its fields are, the guard's own are settled."""
-    found, _ = child(path, monkeypatch)
+    found, _ = children.claimed()
     journal.append(path, "write_opened", nonce=["a"], writeKey={})
     journal.append(path, "commit_passed", nonce=["a"])
     journal.append(path, "write_closed", nonce=["a"])
@@ -71,11 +69,9 @@ def test_a_line_of_a_stranger_names_no_write(path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("torn", [b'{"event":"to', b"\x00\x00\n"])
-def test_a_damaged_journal_is_not_believed_to_be_silent(
-    path: Path, monkeypatch: pytest.MonkeyPatch, torn: bytes
-) -> None:
+def test_a_damaged_journal_is_not_believed_to_be_silent(children: Children, path: Path, torn: bytes) -> None:
     """A line of the gate may be lost in it: the table is fenced."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     with path.open("ab") as file:
         file.write(torn)
     found.passed(job)
@@ -88,10 +84,10 @@ def test_a_damaged_journal_is_not_believed_to_be_silent(
     check(found.world)
 
 
-def test_a_torn_line_may_have_been_a_commit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_torn_line_may_have_been_a_commit(children: Children, path: Path) -> None:
     """A write without a document is unknown then, never rolled back."""
     world = World()
-    one = Child(path, monkeypatch, world)
+    one = children.new(world)
     one.opened(world.job())
     with path.open("ab") as file:
         file.write(b"torn\n")
@@ -99,11 +95,9 @@ def test_a_torn_line_may_have_been_a_commit(path: Path, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("more", [{"table": 5}, {"step": 5}])
-def test_a_line_of_other_types_names_no_write(
-    path: Path, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
-) -> None:
+def test_a_line_of_other_types_names_no_write(children: Children, more: dict[str, Any]) -> None:
     """The guard has not written it."""
     world = World()
-    one = Child(path, monkeypatch, world)
+    one = children.new(world)
     one.opened(world.job(), **more)
     assert one.supervision().settle(budget_ms=BUDGET_MS) == ()

@@ -8,18 +8,17 @@ from safewriter.record import journal
 from safewriter.record.journal import Journal
 from safewriter.settle.supervisor import OpenWrites
 from tests.unit.safewriter.failing import Fault, Network
-from tests.unit.safewriter.settle.supervised import Child
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+    from tests.unit.safewriter.settle.supervised import Children
 
 
-def test_leases_are_renewed_for_open_blocks_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_are_renewed_for_open_blocks_only(children: Children) -> None:
     """A block that has ended is nobody's to wait for."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
     first, second = found.world.job(), found.world.job()
     found.opened(first)
     found.closed(first)
@@ -31,9 +30,9 @@ def test_leases_are_renewed_for_open_blocks_only(path: Path, monkeypatch: pytest
     assert leases == [f"leases/{found.world.key}/{second.attempt.nonce}"]
 
 
-def test_a_lease_that_cannot_be_renewed_disturbs_nobody(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lease_that_cannot_be_renewed_disturbs_nobody(children: Children) -> None:
     """The next one is tried all the same, and nothing is raised."""
-    found = Child(path, monkeypatch, World(), Network(Fault.REFUSE, 1))
+    found = children.new(World(), Network(Fault.REFUSE, 1))
     first, second = found.world.job(), found.world.job()
     found.opened(first)
     found.opened(second)
@@ -46,9 +45,9 @@ def test_a_lease_that_cannot_be_renewed_disturbs_nobody(path: Path, monkeypatch:
     ]
 
 
-def test_leases_without_a_journal_are_no_work(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_leases_without_a_journal_are_no_work(children: Children) -> None:
     """The child has not begun yet."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
 
     found.supervision().renew_leases()
 

@@ -9,7 +9,7 @@ import pytest
 from safewriter.record import journal
 from safewriter.settle.supervisor import OpenWrites
 from tests.unit.safewriter.failing import Network
-from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, child
+from tests.unit.safewriter.settle.supervised import BUDGET_MS, Children
 from tests.unit.safewriter.surroundings import TABLE
 from tests.unit.safewriter.world import World
 
@@ -21,29 +21,27 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("name", ["writeKey", "nonce", "table", "format", "checkpoint"])
 @pytest.mark.parametrize("value", [None, 7, ["text"]])
-def test_a_line_without_one_of_its_texts_names_no_write(
-    path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: object
-) -> None:
+def test_a_line_without_one_of_its_texts_names_no_write(children: Children, name: str, value: object) -> None:
     """The guard writes all of them; the line is of somebody else, and is no reason to fail."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
     found.opened(found.world.job(), **{name: value})
 
     assert found.supervision().settle(budget_ms=BUDGET_MS) == ()
     assert OpenWrites(found.journal).now() == ()
 
 
-def test_only_the_line_of_an_opened_block_opens_one(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_line_of_an_opened_block_opens_one(children: Children, path: Path) -> None:
     """Other events may name the same write."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
     fields = {"writeKey": "sw-1", "nonce": "n", "table": TABLE, "format": "delta", "step": None, "checkpoint": "c"}
     journal.append(path, "write_skipped", **fields)
 
     assert OpenWrites(found.journal).now() == ()
 
 
-def test_what_was_read_is_not_read_again(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_was_read_is_not_read_again(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long job is looked at every few seconds."""
-    found, _ = child(path, monkeypatch)
+    found, _ = children.claimed()
     asked: list[int] = []
     entries = found.journal.entries
 
@@ -59,9 +57,7 @@ def test_what_was_read_is_not_read_again(path: Path, monkeypatch: pytest.MonkeyP
     assert asked == [0, len(entries())]
 
 
-def test_a_document_that_goes_away_meanwhile_is_reported_as_unknown(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_goes_away_meanwhile_is_reported_as_unknown(children: Children) -> None:
     """Somebody has removed it between two requests: its absence says nothing of the table."""
     world = World()
     reads = 0
@@ -74,7 +70,7 @@ def test_a_document_that_goes_away_meanwhile_is_reported_as_unknown(
                 world.bucket.delete(f"checkpoints/{world.key}.json")
 
     network = Network(before=remove)
-    found = Child(path, monkeypatch, world, network)
+    found = children.new(world, network)
     found.opened(world.job().begin())
 
     report = found.settle()

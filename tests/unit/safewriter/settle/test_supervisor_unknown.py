@@ -11,16 +11,17 @@ from safewriter.record import journal
 from safewriter.record.document import Status
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Fault, Network
-from tests.unit.safewriter.settle.supervised import Child, child
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from tests.unit.safewriter.settle.supervised import Children
 
-def test_a_document_that_is_gone_is_not_taken_for_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+
+def test_a_document_that_is_gone_is_not_taken_for_none(children: Children) -> None:
     """Where a commit was sent there was a document."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     job.land()
     found.world.bucket.delete(f"checkpoints/{found.world.key}.json")
@@ -31,12 +32,10 @@ def test_a_document_that_is_gone_is_not_taken_for_none(path: Path, monkeypatch: 
     assert "is gone" in (report.reason or "")
 
 
-def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_commit(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_commit(children: Children) -> None:
     """The child's second try at the write has sent none; its first may have landed."""
     world = World()
-    found, first = child(path, monkeypatch, world)
+    found, first = children.claimed(world)
     found.passed(first)
     first.land()
     found.opened(world.job())
@@ -47,7 +46,7 @@ def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_co
     assert "is gone" in (report.reason or "")
 
 
-def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_document_that_goes_while_it_is_settled_is_unknown(children: Children) -> None:
     """It was there a moment ago, and open."""
     world = World()
 
@@ -56,7 +55,7 @@ def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeyp
             world.bucket.delete(f"checkpoints/{world.key}.json")
 
     network = Network(before=expire)
-    found = Child(path, monkeypatch, world, network)
+    found = children.new(world, network)
     job = world.job().begin()
     found.opened(job)
     found.passed(job)
@@ -68,9 +67,9 @@ def test_a_document_that_goes_while_it_is_settled_is_unknown(path: Path, monkeyp
     )
 
 
-def test_a_skipped_write_whose_document_is_gone_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_skipped_write_whose_document_is_gone_is_unknown(children: Children, path: Path) -> None:
     """Its block has sent nothing, and an earlier attempt has committed it."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
     job = found.world.job()
     found.opened(job)
     journal.append(path, "write_skipped", nonce=job.attempt.nonce)
@@ -90,11 +89,9 @@ def test_a_skipped_write_whose_document_is_gone_is_unknown(path: Path, monkeypat
         ("StepError", "rolled_back", "the block was not entered (StepError: the table holds it)"),
     ],
 )
-def test_a_block_that_was_not_entered_leaves_a_verdict(
-    path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, status: str, reason: str
-) -> None:
+def test_a_block_that_was_not_entered_leaves_a_verdict(children: Children, kind: str, status: str, reason: str) -> None:
     """Its error may have said that the table holds the write, and that nobody knows whether it should."""
-    found = Child(path, monkeypatch, World())
+    found = children.new()
     job = found.world.job()
     found.opened(job)
     found.not_entered(job, kind, "the table holds it")
@@ -105,9 +102,9 @@ def test_a_block_that_was_not_entered_leaves_a_verdict(
 
 
 @pytest.mark.parametrize("body", [b"damaged", b'{"schema_version": 2}'])
-def test_an_unreadable_document_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes) -> None:
+def test_an_unreadable_document_is_unknown(children: Children, body: bytes) -> None:
     """It is left as it is, and the reason says what is wrong."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     found.world.bucket.put(f"checkpoints/{found.world.key}.json", body)
 
@@ -118,10 +115,10 @@ def test_an_unreadable_document_is_unknown(path: Path, monkeypatch: pytest.Monke
     assert found.world.bucket.contents()[f"checkpoints/{found.world.key}.json"] == body
 
 
-def test_a_store_that_fails_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_store_that_fails_is_unknown(children: Children) -> None:
     """No answer is no verdict."""
     world = World()
-    found = Child(path, monkeypatch, world, Network(Fault.REFUSE, 1, and_all_after=True))
+    found = children.new(world, Network(Fault.REFUSE, 1, and_all_after=True))
     job = world.job().begin()
     found.opened(job)
     found.passed(job)
@@ -130,10 +127,10 @@ def test_a_store_that_fails_is_unknown(path: Path, monkeypatch: pytest.MonkeyPat
     assert world.document.status is Status.IN_PROGRESS
 
 
-def test_a_log_that_cannot_tell_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_cannot_tell_is_unknown(children: Children, path: Path) -> None:
     """A gap or a damaged version pages somebody, and never ends the supervisor."""
     for harm in ("gap", "damage"):
-        found, job = child(path, monkeypatch)
+        found, job = children.claimed()
         found.passed(job)
         found.world.append_foreign()
         found.world.append_foreign()
@@ -146,9 +143,9 @@ def test_a_log_that_cannot_tell_is_unknown(path: Path, monkeypatch: pytest.Monke
         path.unlink()
 
 
-def test_without_a_budget_nothing_is_guessed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_budget_nothing_is_guessed(children: Children) -> None:
     """Out of time is unknown, and the document stays open."""
-    found, job = child(path, monkeypatch)
+    found, job = children.claimed()
     found.passed(job)
     job.land()
 
@@ -159,9 +156,9 @@ def test_without_a_budget_nothing_is_guessed(path: Path, monkeypatch: pytest.Mon
     assert found.network.mutations == 0
 
 
-def test_a_denied_read_is_unknown(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_denied_read_is_unknown(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
     """An error while reading is not the absence of a document."""
-    found, _ = child(path, monkeypatch)
+    found, _ = children.claimed()
 
     def denied(_: str, **_of_a_size: int | None) -> None:
         raise StoreError("GET: denied", denied=True)

@@ -123,7 +123,7 @@ def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
     """Each sweep has time for a third of two thousand; the oldest and the newest are in the first."""
     world = World(existing=False)
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     marker = json.loads(world.bucket.contents()[f"open/{world.key}/{job.attempt.nonce}"])
     keys = []
     for number in range(2_000):

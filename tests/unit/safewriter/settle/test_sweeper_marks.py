@@ -29,7 +29,7 @@ def test_a_write_is_found_again_after_its_announcement_was_lost() -> None:
     """A marker that goes away between the listing and the look leaves nothing to do."""
     world = World()
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     gone = world.bucket.contents()[f"open/{world.key}/{job.attempt.nonce}"]
     assert gone
     world.sleep(2 * DAY_S)
@@ -54,7 +54,7 @@ def test_what_is_cleaned_and_what_never_claimed_go_with_one_look() -> None:
     world = World()
     world.job().begin()
     world.settle()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
 
     assert look(world).action is Action.CLEANED

@@ -18,7 +18,7 @@ def test_an_attempt_that_died_before_its_claim_is_closed_and_cannot_claim_any_mo
     world = World()
     frozen = world.job()
     before = frozen.state()
-    frozen.claimer.mark()
+    frozen.claimer.announce()
 
     assert look(world).action is Action.ALIVE
     world.grace_passes()
@@ -37,7 +37,7 @@ def test_an_attempt_that_died_before_its_claim_is_closed_and_cannot_claim_any_mo
 def test_a_clean_up_after_a_write_that_was_closed_before_its_claim_reads_what_came_since_its_own() -> None:
     """The attempt that never claimed has written nothing, so nobody looks back to the table's first version for it."""
     world = World()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
     assert look(world).action is Action.SETTLED
     world.append_foreign()
@@ -55,7 +55,7 @@ def test_a_clean_up_after_a_write_that_was_closed_before_its_claim_reads_what_ca
 def test_an_attempt_without_a_deadline_is_waited_for_for_a_day() -> None:
     """A claim takes seconds, so an attempt that has not claimed after a day never will."""
     world = World()
-    world.job(deadline_ms=None).claimer.mark()
+    world.job(deadline_ms=None).claimer.announce()
     world.sleep(23 * 3600)
     assert look(world).action is Action.ALIVE
     world.sleep(2 * 3600)
@@ -66,7 +66,7 @@ def test_a_claim_that_comes_between_is_left_alone() -> None:
     """The tombstone loses, and the marker stays."""
     world = World()
     first = world.job()
-    first.claimer.mark()
+    first.claimer.announce()
     world.grace_passes()
     late = world.job()
 
@@ -87,7 +87,7 @@ def test_a_marker_that_a_settled_write_does_not_know_goes_when_its_time_is_over(
     world.grace_passes()
     sweep(world)
     second = world.job()
-    second.claimer.mark()
+    second.claimer.announce()
     stored = world.checkpoints.read(world.key)
     assert stored is not None
     assert look(world).action is Action.ALIVE
@@ -102,7 +102,7 @@ def test_a_marker_that_an_open_write_does_not_know_goes_without_a_change_of_the_
     """Its owner needs the document as it has read it."""
     world = World()
     stranger = world.job(deadline_ms=1_000 + 30_000)
-    stranger.claimer.mark()
+    stranger.claimer.announce()
     world.sleep(120)
     owner = world.job().begin()
     assert set(world.marked()) == {stranger.attempt.nonce, owner.attempt.nonce}

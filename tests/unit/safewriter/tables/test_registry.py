@@ -11,7 +11,7 @@ from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.format import Settling
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.registry import FORMATS, check_for_scripts, format_of
+from safewriter.tables.registry import FORMATS, format_for_scripts, format_of
 from safewriter.tables.table import Intent
 from tests.unit.safewriter.tables import toy
 from tests.unit.safewriter.world import World
@@ -36,12 +36,12 @@ def test_a_format_that_is_not_guarded_is_refused(format: str) -> None:  # noqa: 
 
 def test_a_script_s_block_is_of_a_format_that_statements_write() -> None:
     """Nothing passes the gate of a snapshot but the library's own build, so a block of a script would guard nothing."""
-    check_for_scripts("delta")
-    check_for_scripts("iceberg")
+    format_for_scripts("delta")
+    format_for_scripts("iceberg")
     with pytest.raises(UnsupportedError, match=r"safewriter.snapshots writes it.* use 'delta' or 'iceberg'$"):
-        check_for_scripts("snapshot")
+        format_for_scripts("snapshot")
     with pytest.raises(UnsupportedError, match=r"format 'hudi' is not guarded; use 'delta' or 'iceberg'$"):
-        check_for_scripts("hudi")
+        format_for_scripts("hudi")
     for opened in (
         lambda: SafeWriter(None, "s3a://lake/x", format="snapshot"),  # type: ignore[arg-type]
         lambda: next(parts(None, "s3a://lake/x", [1], format="snapshot")),  # type: ignore[arg-type]

@@ -85,7 +85,7 @@ def test_an_open_write_of_another_table_protects_nothing_here() -> None:
 def test_an_attempt_that_has_not_claimed_yet_is_open() -> None:
     """Its marker says which table it is about."""
     world = World()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     assert [one.run_key for one in attempts(world).open_writes] == ["run"]
     change(world, "open/", str(LOCATION).encode(), OTHER_TABLE)
     assert attempts(world).open_writes == ()
@@ -97,7 +97,7 @@ def test_a_write_that_cannot_be_read_may_be_of_this_table(start: str) -> None:
     world = World()
     job = world.job()
     if start == "open/":
-        job.claimer.mark()
+        job.claimer.announce()
     else:
         job.begin()
     change(world, start, b'"schema_version": 1', b'"schema_version": 99')

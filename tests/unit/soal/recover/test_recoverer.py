@@ -118,7 +118,7 @@ def test_time_that_runs_out_leaves_it_open() -> None:
 def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
     """Its attempt has left a marker only; the table is asked first, and a dry run changes nothing."""
     world = World()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     assert marked(world.bucket) == (world.key,)
     found = recover(world)
     assert (found.run_key, found.before, found.status, found.action) == ("run", "announced", "announced", "alive")
@@ -165,7 +165,7 @@ def test_what_cannot_be_read_is_told_and_left(damaged: str) -> None:
     """The next write has its turn; a person can decide this one."""
     world = World()
     job = world.job()
-    job.claimer.mark()
+    job.claimer.announce()
     names = {"document": f"checkpoints/{world.key}.json", "marker": f"open/{world.key}/{job.attempt.nonce}"}
     world.bucket.put(names[damaged], b"no JSON")
     world.grace_passes()
@@ -201,7 +201,7 @@ def test_a_marker_that_has_no_more_to_say_goes() -> None:
     assert world.job().run()
     world.grace_passes()
     recover(world)
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     assert (recover(world).action, len(marked(world.bucket))) == ("alive", 1)
     world.grace_passes()
     assert recover(world, dry_run=True).action == "none"
@@ -212,7 +212,7 @@ def test_a_marker_that_has_no_more_to_say_goes() -> None:
 def test_a_claim_that_comes_first_is_told_with_its_run() -> None:
     """The write had no document when it was looked at."""
     world = World()
-    world.job().claimer.mark()
+    world.job().claimer.announce()
     world.grace_passes()
     world.bucket.create = refused  # type: ignore[method-assign]
 

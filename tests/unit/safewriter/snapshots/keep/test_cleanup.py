@@ -11,18 +11,18 @@ from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
-from safewriter.snapshots.keep.leftovers import BuildId
-from safewriter.snapshots.keep.removal import marks_of, remove_manifest
+from safewriter.snapshots.keep.removal import notices_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
-from safewriter.snapshots.write.run_record import RunRecord
+from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.write.run_record import BuildRecord
 from tests.support.snapshots import PREFIX, as_slatedb, build
-from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+from tests.unit.safewriter.snapshots.conftest import ROWS
 from tests.unit.safewriter.snapshots.keep.test_rollback import key_of
 from tests.unit.safewriter.snapshots.keep.test_run_records import record
 
 if TYPE_CHECKING:
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 
 def clean(world: World, *, last: int = 1, dry_run: bool = False, **keeping: Any) -> Cleanup:
@@ -50,7 +50,10 @@ def test_snapshots_that_are_not_kept_go(world: World) -> None:
     world.passes(days=2)
     assert not clean(world, last=3).removals
     found = clean(world, last=2)
-    assert (removed(found, Kind.MANIFEST), removed(found, Kind.SHARD)) == ({key_of(refs[0])}, gone["first"])
+    assert (removed(found, Kind.MANIFEST), removed(found, Kind.SHARD)) == (
+        {key_of(refs[0])},
+        gone["first"],
+    )
     assert {one.leftover.why for one in found.removals} == {
         "it is not among the last 2",
         "no kept snapshot refers to it",
@@ -157,7 +160,7 @@ def test_a_record_as_builds_write_it_protects_its_run(world: World) -> None:
     build(world.folder, ROWS, "alive", created=world.now)
     world.passes(days=2)
     names = BuildId.draw("alive", "shards", "runs", world.now)
-    with RunRecord(world.folder, names, WriteConfig(num_dbs=8, s3_prefix=PREFIX), now=lambda: world.now):
+    with BuildRecord(world.folder, names, WriteConfig(num_dbs=8, s3_prefix=PREFIX), now=lambda: world.now):
         assert clean(world).survey.living == {"alive"}
         world.passes(minutes=11)
         assert not clean(world, dry_run=True).survey.living
@@ -354,11 +357,11 @@ def test_the_mark_of_a_clean_up_that_died_goes(world: World) -> None:
     """When it is old; the snapshot can be gone back to again."""
     ref = world.publish("old")
     world.publish("new")
-    mark = f"{marks_of(key_of(ref))}1"
-    world.folder.put(mark, b"")
+    notice = f"{notices_of(key_of(ref))}1"
+    world.folder.put(notice, b"")
     assert not clean(world, last=2).removals
     world.passes(days=2)
-    assert removed(clean(world, last=2), Kind.MARK) == {mark}
+    assert removed(clean(world, last=2), Kind.NOTICE) == {notice}
     rollback(world.source, Target(manifest_ref=ref), publisher=world.publisher)
 
 

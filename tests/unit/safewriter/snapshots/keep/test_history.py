@@ -10,10 +10,10 @@ from safewriter.snapshots.errors import PublishConflictError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.keep.history import entries, history
 from tests.support.snapshots import build
-from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+from tests.unit.safewriter.snapshots.conftest import ROWS
 
 if TYPE_CHECKING:
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 
 def test_the_newest_build_is_the_first(world: World) -> None:

@@ -6,30 +6,30 @@ import pytest
 
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import PublishConflictError, PublishCurrentError
-from safewriter.snapshots.keep.removal import marks_of, remove_manifest
+from safewriter.snapshots.keep.removal import notices_of, remove_manifest
 from tests.unit.safewriter.snapshots.keep.test_rollback import back, condemn, key_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.snapshots.format.current import Current
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 
-@pytest.mark.parametrize("moment", ["mark", "look", "delete", "unmark"])
+@pytest.mark.parametrize("moment", ["notice", "look", "delete", "withdraw"])
 def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
     world: World, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     """Whichever step of removing the manifest comes just before the pointer moves."""
     old, new = world.publish("old"), world.publish("new")
     key = key_of(old)
-    done = {"mark": 1, "look": 2, "delete": 3, "unmark": 4}[moment]
+    done = {"notice": 1, "look": 2, "delete": 3, "withdraw": 4}[moment]
     folder = world.folder
     steps: list[Callable[[], object]] = [
-        lambda: folder.put(marks_of(key) + "1", b""),
+        lambda: folder.put(notices_of(key) + "1", b""),
         world.current,
         lambda: folder.delete(key),
-        lambda: folder.delete(marks_of(key) + "1"),
+        lambda: folder.delete(notices_of(key) + "1"),
     ]
     point = type(world.publisher).point
 
@@ -48,8 +48,8 @@ def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
     world.read()
 
 
-def test_the_marks_are_looked_for_before_the_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clean-up removes both, the mark last: after the first look, whichever that is."""
+def test_the_notices_are_looked_for_before_the_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clean-up removes both, the notice last: after the first look, whichever that is."""
     old, _ = world.publish("old"), world.publish("new")
     condemn(world, old)
     before = world.folder.get("_CURRENT").body
@@ -121,7 +121,7 @@ def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch:
         back(world, manifest_ref=old)
 
 
-def test_a_manifest_is_marked_before_the_pointer_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_is_announced_before_the_pointer_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """And until it is gone: that is what a rollback looks for."""
     old, _ = world.publish("old"), world.publish("new")
     steps = []
@@ -134,12 +134,12 @@ def test_a_manifest_is_marked_before_the_pointer_is_read(world: World, monkeypat
 
         monkeypatch.setattr(world.bucket, name, noted)
     remove_manifest(world.folder, key_of(old))
-    mark = steps[0][1]
-    assert mark.startswith("manifest.removing-")
-    assert steps == [("put", mark), ("get", "_CURRENT"), ("delete", "manifest"), ("delete", mark)]
+    notice = steps[0][1]
+    assert notice.startswith("manifest.removing-")
+    assert steps == [("put", notice), ("get", "_CURRENT"), ("delete", "manifest"), ("delete", notice)]
 
 
-def test_a_clean_up_leaves_the_mark_of_another_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_clean_up_leaves_the_notice_of_another_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     """That one has read the pointer before the rollback, and deletes the manifest after it; the rollback is undone."""
     old, new = world.publish("old"), world.publish("new")
     later: list[str] = []
@@ -215,7 +215,7 @@ def test_a_store_that_is_silent_while_a_rollback_is_undone_is_told(
 
 
 def test_a_manifest_that_is_current_by_now_is_not_removed(world: World) -> None:
-    """Nor where there is no pointer; no mark stays."""
+    """Nor where there is no pointer; no notice stays."""
     old, new = world.publish("old"), world.publish("new")
     assert not remove_manifest(world.folder, key_of(new))
     assert remove_manifest(world.folder, key_of(old))

@@ -14,16 +14,16 @@ from safewriter.snapshots.errors import (
 )
 from safewriter.snapshots.format.current import Current
 from safewriter.snapshots.keep.history import history
-from safewriter.snapshots.keep.removal import marks_of
+from safewriter.snapshots.keep.removal import notices_of
 from safewriter.snapshots.keep.rollback import Rollback, Target, rollback
 from safewriter.snapshots.read.source import url_of
 from tests.support.snapshots import as_slatedb, build
-from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+from tests.unit.safewriter.snapshots.conftest import ROWS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 OLD = dict.fromkeys(range(20), b"old")
 
@@ -96,7 +96,7 @@ def shorten_shard(world: World, ref: str) -> None:
 
 
 def condemn(world: World, ref: str) -> None:
-    world.folder.put(marks_of(key_of(ref)) + "1", b"")
+    world.folder.put(notices_of(key_of(ref)) + "1", b"")
 
 
 @pytest.mark.parametrize(

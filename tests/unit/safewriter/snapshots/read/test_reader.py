@@ -14,11 +14,10 @@ import pytest
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import KeyRangeError, ManifestParseError, ReaderStateError
 from safewriter.snapshots.format.current import CURRENT
-from safewriter.snapshots.format.encoding import KeyEncoding, encode
+from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.read import snapshot
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.routing.hashing import digest
-from safewriter.snapshots.routing.routing import HashRouting
 from safewriter.snapshots.write.publish import Publisher
 from tests.support.snapshots import PREFIX, Bucket, Folder, build, publish
 from tests.support.waiting import until
@@ -89,13 +88,6 @@ def test_keys_of_each_encoding_are_found(
     publish(folder, rows, "r", created=T0, encoding=encoding)
     with reader(bucket) as one:
         assert one.multi_get(rows) == rows
-
-
-@pytest.mark.parametrize("key", [0, 1, 42, 255, 2**31, 2**32, 2**62, 2**63 - 1])
-def test_the_short_way_of_integers_is_the_rule(key: int) -> None:
-    """It gives the shard and the bytes that the rule and the encoding give."""
-    place = snapshot._place(HashRouting(64), KeyEncoding.U64BE)
-    assert place(key, None) == (digest(key) % 64, encode(key, KeyEncoding.U64BE))
 
 
 @pytest.mark.parametrize("key", [-1, 2**63, 2**64, True, "1", b"12345678", None, 1.0])

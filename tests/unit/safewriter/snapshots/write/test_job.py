@@ -8,12 +8,12 @@ from safewriter.snapshots.config import Duplicates
 from safewriter.snapshots.errors import ShardCoverageError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.routing.routing import HashRouting
-from safewriter.snapshots.write.job import Job
+from safewriter.snapshots.write.job import BuildJob
 from safewriter.snapshots.write.paths import Paths
 from safewriter.snapshots.write.rows import RowFormat
 from safewriter.snapshots.write.values import binary_col
 
-JOB = Job(
+JOB = BuildJob(
     Paths("s3://lake/kv", "shards", "r", "db={db_id:05d}", "b"),
     RowFormat(HashRouting(4), KeyEncoding.U64BE, binary_col("v"), "id"),
     Duplicates.ANY,

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.write.limits import Limiter, RateLimits
-from safewriter.snapshots.write.rows import Run
+from safewriter.snapshots.write.rows import RowRun
 
 
 @dataclass
@@ -27,9 +27,9 @@ class Clock:
         return RateLimits(rows, size).limiter(lambda: self.now_s, self.sleep)
 
 
-def run(rows: int, size: int = 10) -> Run:
+def run(rows: int, size: int = 10) -> RowRun:
     """Rows of `size` bytes each, key and value together."""
-    return Run(0, [b"k" * 4] * rows, [b"v" * (size - 4)] * rows, [], None)
+    return RowRun(0, [b"k" * 4] * rows, [b"v" * (size - 4)] * rows, [], None)
 
 
 def written(clock: Clock, limiter: Limiter, rows: int, size: int = 10) -> list[tuple[float, int]]:

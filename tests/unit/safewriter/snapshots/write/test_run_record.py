@@ -9,8 +9,8 @@ import pytest
 
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.config import WriteConfig
-from safewriter.snapshots.keep.leftovers import BuildId
-from safewriter.snapshots.write.run_record import RunRecord
+from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.write.run_record import BuildRecord
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.support.waiting import until
 
@@ -78,9 +78,9 @@ def no_thread_stays() -> Iterator[None]:
     assert [thread.name for thread in threading.enumerate() if thread.name == "soal-run-record"] == []
 
 
-def record_of(store: Store, clock: Clock, beat_s: float = 3600) -> RunRecord:
+def record_of(store: Store, clock: Clock, beat_s: float = 3600) -> BuildRecord:
     config = WriteConfig(num_dbs=1, s3_prefix="s3://lake/p")
-    return RunRecord(store, BuildId.draw("r", "shards", "runs", clock.now), config, now=clock, beat_s=beat_s)
+    return BuildRecord(store, BuildId.draw("r", "shards", "runs", clock.now), config, now=clock, beat_s=beat_s)
 
 
 def test_a_run_is_recorded_while_it_runs_and_when_it_ends(store: Store, clock: Clock) -> None:

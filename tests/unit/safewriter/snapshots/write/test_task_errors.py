@@ -5,11 +5,11 @@ import traceback
 import pytest
 
 from safewriter.snapshots.errors import KeyRangeError, MissingPackageError, ShardAssignmentError, ShardWriteError
-from safewriter.snapshots.write.task_errors import errors_of_tasks, marked_errors
+from safewriter.snapshots.write.task_errors import errors_for_driver, errors_of_tasks
 
 
 def raising(error: Exception) -> None:
-    with marked_errors():
+    with errors_for_driver():
         raise error
 
 

@@ -72,7 +72,7 @@ def claimed(disk: Disk) -> None:
     table = disk.table()
     job = disk.world.job()
     claimer = job.claimer
-    claimer.mark()
+    claimer.announce()
     job.held = claimer.claim(TableState(table.version(), str(table.metadata().id), (), {})).held
 
 

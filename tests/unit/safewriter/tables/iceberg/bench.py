@@ -143,7 +143,7 @@ class Bench:
             self.clock,
             self.sleep,
         )
-        claimer.mark()
+        claimer.announce()
         table = self.load()
         before = TableState(self.refs()["main"], str(table.metadata.table_uuid), (), {}, catalog=self.properties)
         claim = claimer.claim(before)

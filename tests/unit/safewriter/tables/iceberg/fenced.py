@@ -14,7 +14,7 @@ from pyiceberg.transforms import BucketTransform
 
 from safewriter.objects.location import Location
 from safewriter.tables.iceberg.catalogs import open_pointer
-from safewriter.tables.iceberg.metadata import Fence
+from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator.iceberg_writer import BODY, IDS, add, open_catalog
 from scripts.emulator.memory_store import MemoryObjectStore
@@ -44,12 +44,12 @@ def make(catalog: Any, name: TableName, version: int = 2, **more: str) -> None:
     catalog.create_table(name.identifier, IDS, sort_order=order, properties=properties)
 
 
-def fence_on(metadata: TableMetadata, name: str = FENCE) -> Fence:
+def fence_on(metadata: TableMetadata, name: str = FENCE) -> FenceTag:
     """Return a fence on what main shows."""
-    return Fence(name, metadata.refs[MAIN_BRANCH].snapshot_id, WEEK_MS)
+    return FenceTag(name, metadata.refs[MAIN_BRANCH].snapshot_id, WEEK_MS)
 
 
-def fenced(table: Table, fence: Fence) -> TableMetadata:
+def fenced(table: Table, fence: FenceTag) -> TableMetadata:
     """Return what pyiceberg's own commit of the same tag makes of a table's metadata."""
     tag = SetSnapshotRefUpdate(
         ref_name=fence.name,
@@ -97,7 +97,7 @@ class CatalogTable(ABC):
         table: Table = self.catalog.load_table(self.name.identifier)
         return table
 
-    def fence(self) -> Fence:
+    def fence(self) -> FenceTag:
         return fence_on(self.load().metadata)
 
 

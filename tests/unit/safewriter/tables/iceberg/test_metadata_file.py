@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, Fence
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag
 from safewriter.tables.iceberg.metadata_file import FilePointer, _unzipped
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator.memory_store import MemoryObjectStore
@@ -20,7 +20,7 @@ from scripts.emulator.memory_store import MemoryObjectStore
 NOW_MS = 1_800_000_000_000
 PLACE = "s3a://lake/w/t/metadata"
 OLD = f"{PLACE}/00007-8f2b.metadata.json"
-FENCE = Fence("sw-1", 2**62 + 1, 5)
+FENCE = FenceTag("sw-1", 2**62 + 1, 5)
 TAG = '"sw-1":{"snapshot-id":4611686018427387905,"type":"tag","max-ref-age-ms":5}'
 ENTRY = f'{{"timestamp-ms":1700000000000,"metadata-file":"{OLD}"}}'
 

@@ -14,7 +14,7 @@ from pyiceberg.table import CommitTableRequest
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg import rest
 from safewriter.tables.iceberg.catalogs import open_pointer
-from safewriter.tables.iceberg.metadata import Fence, Held
+from safewriter.tables.iceberg.metadata import FenceTag, Held
 from safewriter.tables.iceberg.name import TableName
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 MAIN = {"main": {"snapshot-id": 2**60 + 1, "type": "branch"}}
 METADATA = {"table-uuid": UUID, "format-version": 9, "of-tomorrow": [2**60 + 1], "refs": MAIN}
-FENCE = Fence("sw-1", 2**60 + 1, 1000)
+FENCE = FenceTag("sw-1", 2**60 + 1, 1000)
 MADE = {"metadata": {**METADATA, "refs": {**MAIN, "sw-1": FENCE.tag}}}
 HELD = Held(METADATA, None)
 

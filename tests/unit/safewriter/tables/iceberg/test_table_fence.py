@@ -19,7 +19,7 @@ from tests.unit.safewriter.tables.iceberg.bench import DAY_MS
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.tables.iceberg.metadata import Fence
+    from safewriter.tables.iceberg.metadata import FenceTag
     from tests.unit.safewriter.tables.iceberg.bench import Bench
 
 
@@ -73,7 +73,7 @@ def _first(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None
     """Let something happen once, right before a fence is committed."""
     commit, events = SqlPointer.commit, iter([event])
 
-    def late(pointer: SqlPointer, held: Held, fence: Fence) -> bool:
+    def late(pointer: SqlPointer, held: Held, fence: FenceTag) -> bool:
         for one in events:
             one()
         return commit(pointer, held, fence)
@@ -84,9 +84,9 @@ def _first(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None
 def test_a_table_that_moves_at_every_look_is_left_open(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fifty looks are enough for one settler."""
     bench.claim()
-    tries: list[Fence] = []
+    tries: list[FenceTag] = []
 
-    def late(_: SqlPointer, __: Held, fence: Fence) -> bool:
+    def late(_: SqlPointer, __: Held, fence: FenceTag) -> bool:
         tries.append(fence)
         return False
 
@@ -119,7 +119,7 @@ def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: B
             table = {"table-uuid": held.document.attempt.table_id, "snapshots": snapshots, "current-snapshot-id": -1}
             return Held({**table, "refs": self.refs}, None)
 
-        def _commit(self, _: Held, fence: Fence) -> bool:
+        def _commit(self, _: Held, fence: FenceTag) -> bool:
             self.refs[fence.name] = fence.tag
             return True
 

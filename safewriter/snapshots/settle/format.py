@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING, Final
 from safewriter.identity import canonical_table
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from safewriter.objects.location import Location
     from safewriter.record.document import Checkpoint
     from safewriter.tables.format import Format, Settling
-    from safewriter.tables.session import Session
     from safewriter.tables.table import Table
 
 __all__ = ["FORMAT"]
@@ -22,13 +19,8 @@ class _Snapshot:
     def parse(self, table: str) -> Location:
         return canonical_table(table)
 
-    def session(self, spark: SparkSession, table: str) -> Session:
-        from safewriter.tables.snapshot.session import SnapshotSession
-
-        return SnapshotSession(spark, table)
-
     def table(self, document: Checkpoint, settling: Settling) -> Table:
-        from safewriter.tables.snapshot.table import SnapshotTable
+        from safewriter.snapshots.settle.table import SnapshotTable
 
         store = settling.table_store(document.table)
         return SnapshotTable(store, settling.clock, settling.may_go_on, settling.rehearsal)

@@ -16,10 +16,10 @@ from safewriter.record.liveness import GRACE_MS
 from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.snapshots.format.current import CURRENT, Current
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.settle.table import SnapshotTable, name_of
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.session import TableState
-from safewriter.tables.snapshot.table import SnapshotTable, name_of
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 
@@ -89,7 +89,7 @@ class Bench:
             Schedule(Deadline(self.now_ms + WHOLE_MS, self.now_ms, self.clock), 1),
             self.clock,
         )
-        claimer.mark()
+        claimer.announce()
         return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).held
 
     def build(self, held: HeldCheckpoint) -> Manifest:

@@ -19,7 +19,7 @@ from safewriter.record.document import Status
 from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:

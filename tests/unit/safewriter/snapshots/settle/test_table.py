@@ -15,12 +15,12 @@ from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Sweep, Sweeper
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.settle.table import name_of
+from safewriter.snapshots.write.session import PublicationState
 from safewriter.tables.registry import format_of
-from safewriter.tables.snapshot.session import PublicationState
-from safewriter.tables.snapshot.table import name_of
 from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
-from tests.unit.safewriter.tables.snapshot.bench import DAY_MS, WHOLE_MS, Bench
+from tests.unit.safewriter.snapshots.bench import DAY_MS, WHOLE_MS, Bench
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -356,7 +356,7 @@ def test_a_bug_in_a_clean_up_changes_no_verdict(bench: Bench, monkeypatch: pytes
     def broken(*_: object) -> int:
         raise RuntimeError("bug")
 
-    monkeypatch.setattr("safewriter.tables.snapshot.table.SnapshotTable.remove_leftovers", broken)
+    monkeypatch.setattr("safewriter.snapshots.settle.table.SnapshotTable.remove_leftovers", broken)
     bench.publish(bench.claim())
     assert bench.settle().status is Status.COMMITTED
     bench.now_ms += WHOLE_MS + GRACE_MS + 1

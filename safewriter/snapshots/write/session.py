@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from safewriter.deadline import epoch_ms
@@ -14,10 +12,9 @@ from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.snapshots.errors import PublishCurrentError
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.table import DECIDED_MS, name_of, names_of
 from safewriter.snapshots.write.publish import Base, Publisher
 from safewriter.tables.session import TableState
-from safewriter.tables.snapshot.table import DECIDED_MS, name_of, names_of
 from safewriter.tables.spark import SparkScope
 
 if TYPE_CHECKING:
@@ -25,6 +22,7 @@ if TYPE_CHECKING:
 
     from safewriter.errors import SafeWriterError
     from safewriter.snapshots.format.manifest import Manifest
+    from safewriter.snapshots.settle.leftovers import BuildId
     from safewriter.tables.session import Opening, Seen
 
 __all__ = ["PublicationState", "SnapshotSession"]
@@ -46,13 +44,12 @@ class PublicationState:
 
 
 class SnapshotSession(SparkScope):
-    """One guarded build below one prefix."""
+    """One guarded build below one prefix. `token`: that of the turn that it is in."""
 
-    def __init__(self, spark: SparkSession, table: str) -> None:
+    def __init__(self, spark: SparkSession, table: str, names: BuildId, token: int | None) -> None:
         super().__init__(spark, table)
         self.publisher = Publisher(open_store(canonical_table(table)))
-        self.names = BuildId.draw(uuid.uuid4().hex, "shards", "runs", datetime.now(UTC))
-        self._token: int | None = None
+        self.names, self._token = names, token
         self._base = Base(None, None)
         self._staged: Manifest | None = None
         self._name = ""
@@ -61,10 +58,6 @@ class SnapshotSession(SparkScope):
         self._begun = False
         self._sent = False
         self._answered = True
-
-    def named(self, names: BuildId, token: int | None) -> None:
-        """Name the build before its block is entered; `token`: that of the turn that it is in."""
-        self.names, self._token = names, token
 
     def verify(self) -> None:
         """Do nothing: a build needs nothing of the session."""

@@ -10,10 +10,11 @@ from safewriter.errors import NotCommittedError
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT
+from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.settle.table import DECIDED_MS, name_of
 from safewriter.snapshots.write.publish import Publisher
-from safewriter.tables.snapshot.session import SnapshotSession
-from safewriter.tables.snapshot.table import DECIDED_MS, name_of
-from tests.unit.safewriter.tables.snapshot.bench import WHOLE_MS, Bench
+from safewriter.snapshots.write.session import SnapshotSession
+from tests.unit.safewriter.snapshots.bench import WHOLE_MS, Bench
 
 if TYPE_CHECKING:
     from safewriter.record.checkpoints import HeldCheckpoint
@@ -34,13 +35,13 @@ def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return found
 
 
-def made(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> SnapshotSession:
+def made(bench: Bench, monkeypatch: pytest.MonkeyPatch, token: int | None = None) -> SnapshotSession:
     """A session before its block. Its groups of jobs are those in `bench.groups`."""
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.__init__", lambda self, *_: setattr(self, "table", "t"))
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.begin_group", lambda _, name: bench.groups.append(name))
-    monkeypatch.setattr("safewriter.tables.snapshot.session.open_store", lambda _: bench.lake)
+    monkeypatch.setattr("safewriter.snapshots.write.session.open_store", lambda _: bench.lake)
     spark: Any = None
-    session = SnapshotSession(spark, "s3://lake/kv")
+    session = SnapshotSession(spark, "s3://lake/kv", BuildId.draw("run", "shards", "runs", bench.now()), token)
     session.publisher = Publisher(bench.lake, sleep=lambda _: None)
     return session
 
@@ -142,7 +143,7 @@ def test_no_build_publishes_after_six_days(
     session.stage(bench.build(held))
 
     def late(*_: object, **__: object) -> str:
-        monkeypatch.setattr("safewriter.tables.snapshot.session.epoch_ms", lambda: epoch_ms() + DECIDED_MS)
+        monkeypatch.setattr("safewriter.snapshots.write.session.epoch_ms", lambda: epoch_ms() + DECIDED_MS)
         return "s3://lake/m"
 
     monkeypatch.setattr(Publisher, "write_manifest", late)
@@ -189,8 +190,7 @@ def test_a_build_replaces_what_is_current_when_it_begins(
 def test_the_token_of_its_turn_is_there_before_a_build_begins(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """So an earlier holder publishes nothing after that; nor does this one after a later one has begun."""
     bench.publisher.base(6)
-    session = made(bench, monkeypatch)
-    session.named(session.names, 7)
+    session = made(bench, monkeypatch, token=7)
     session.state()
     assert bench.current.fencing_token == 7
     bench.publisher.base(8)
@@ -203,8 +203,7 @@ def test_a_build_whose_turn_was_taken_publishes_nothing(
 ) -> None:
     """It is told which turn came after its own."""
     held = bench.claim()
-    session = made(bench, monkeypatch)
-    session.named(session.names, 7)
+    session = made(bench, monkeypatch, token=7)
     begin(session, held)
     session.stage(bench.build(held))
     bench.publisher.base(8)

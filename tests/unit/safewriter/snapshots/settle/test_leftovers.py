@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects.store import StoreError, Upload
-from safewriter.snapshots.keep.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.support.snapshots import as_slatedb, build
-from tests.unit.safewriter.snapshots.keep.conftest import ROWS
+from tests.unit.safewriter.snapshots.conftest import ROWS
 
 if TYPE_CHECKING:
-    from tests.unit.safewriter.snapshots.keep.conftest import World
+    from tests.unit.safewriter.snapshots.conftest import World
 
 NAMES = BuildId("r.1", "b" * 16, "shards", "runs", datetime(2026, 1, 1, tzinfo=UTC).isoformat())
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from soal.console.document import document_of
 from soal.console.view import View
 
 if TYPE_CHECKING:
@@ -25,4 +25,4 @@ def size_view(size: Size) -> View:
     table.add_row("above the base", f"{size.above_base_bytes / 1e6:,.1f}", style="bold")
     for part in size.parts:
         table.add_row(part.name, f"{part.bytes / 1e6:,.1f}")
-    return View({**asdict(size), "above_base_bytes": size.above_base_bytes}, (table,))
+    return View({**document_of(size), "aboveBaseBytes": size.above_base_bytes}, (table,))

@@ -1,7 +1,7 @@
 """The class-data archives of the working tree, `.soal/spark.jsa` and that of the variant full: tests and local runs
 start twice as fast with them.
 
-Nothing needs it: if it cannot be made, set-up says so and continues.
+Nothing needs it: if it cannot be made, set-up says so and continues, and the next set-up tries again.
 """
 
 from __future__ import annotations
@@ -37,16 +37,17 @@ def ensure_archive(place: Place, java: Java, variant: Variant = SLIM) -> Found:
     stamp = place.stamp("archive" if variant == SLIM else f"archive-{variant}")
     archive = archive_of(home_of(place.home, variant))
     inputs = inputs_of(place, java, variant)
-    if stamp.matches(f"{inputs} {_mark(archive)}"):
-        return Found("class-data archive" if archive.is_file() else "no class-data archive")
+    if archive.is_file() and stamp.matches(f"{inputs} {_mark(archive)}"):
+        return Found("class-data archive")
     stamp.clear()
     why = "its Java has no archive of its own to build on" if not _has_base(java) else _train(place, java, variant)
     if why is not None:
         archive.unlink(missing_ok=True)
         say(f"no class-data archive, so Spark starts slowly: {why}")
+        return Found("no class-data archive")
     # From now on the class path holds the copies of signed jars that the training makes.
     stamp.write(f"{inputs_of(place, java, variant)} {_mark(archive)}")
-    return Found("class-data archive trained" if why is None else "no class-data archive", changed=True)
+    return Found("class-data archive trained", changed=True)
 
 
 def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
@@ -66,10 +67,7 @@ def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
 
 def _mark(archive: Path) -> str:
     """Return size and time stamp: to read the quarter of a gigabyte would take too long."""
-    try:
-        stat = archive.stat()
-    except FileNotFoundError:
-        return "none"
+    stat = archive.stat()
     return f"{stat.st_size} {stat.st_mtime_ns}"
 
 

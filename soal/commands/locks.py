@@ -199,7 +199,7 @@ def probe(
             conditions.check(service.backend)
         except UnsupportedError as error:
             problem = str(error)
-    document = {"backend": service.where, "keeps_locks": problem is None, "problem": problem}
+    document = {"backend": service.where, "keepsLocks": problem is None, "problem": problem}
     out.show(View(document, (f"{service.where} can keep a lock" if problem is None else problem,)))
     if problem is not None:
         raise typer.Exit(EXIT_FAILED)

@@ -5,15 +5,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
 from safewriter.coordination.order import obstacle
 from safewriter.coordination.record import End
 from safewriter.coordination.transitions import goes_first
-from soal.orphans.report import schema_text
+from soal.console.document import Part, schema_text
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Stored
@@ -24,11 +24,7 @@ __all__ = ["HolderFound", "JobFound", "LockReport", "TurnFound", "WaiterFound", 
 _COMPLETE = (End.COMPLETED, End.NOTHING)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class WriteFound(_Part):
+class WriteFound(Part):
     """A guarded write that a holder has opened."""
 
     checkpoints: str
@@ -41,7 +37,7 @@ class WriteFound(_Part):
         return cls(checkpoints=write.checkpoints, write_key=write.write_key, epoch=write.epoch)
 
 
-class HolderFound(_Part):
+class HolderFound(Part):
     """The job that has its turn now."""
 
     job: str
@@ -54,7 +50,7 @@ class HolderFound(_Part):
     writes: tuple[WriteFound, ...] = Field(description="the guarded writes of its turn, ended or not")
 
 
-class WaiterFound(_Part):
+class WaiterFound(Part):
     """A job in the queue."""
 
     job: str
@@ -63,7 +59,7 @@ class WaiterFound(_Part):
     why: str
 
 
-class JobFound(_Part):
+class JobFound(Part):
     """How far a job is, and the order that it asked for last."""
 
     job: str
@@ -78,7 +74,7 @@ class JobFound(_Part):
     obstacle: str | None = Field(description="why the order does not let it run now; null if it may")
 
 
-class TurnFound(_Part):
+class TurnFound(Part):
     """A turn that has ended. The times are clocks of whoever wrote them."""
 
     job: str
@@ -101,7 +97,7 @@ class TurnFound(_Part):
         )
 
 
-class LockReport(_Part):
+class LockReport(Part):
     """All that the record of one lock says."""
 
     schema_version: Literal[1] = 1
@@ -114,10 +110,6 @@ class LockReport(_Part):
         description="writes of holders that lost the lock; the next holder settles them before its turn begins"
     )
     turns: tuple[TurnFound, ...] = Field(description="the last ones, the newest first")
-
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json")
 
     @classmethod
     def of(cls, stored: Stored, turns_max: int) -> Self:

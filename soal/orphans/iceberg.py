@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.utils.config import Config
@@ -18,9 +18,10 @@ from pyiceberg.utils.config import Config
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.name import TableName
+from soal.console.document import Part, schema_text
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.orphans.iceberg_io import OBJECT_IO, ObjectFileIO
-from soal.orphans.report import Tally, schema_text
+from soal.orphans.report import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -39,11 +40,7 @@ _LEAST: Final = timedelta(days=1)
 """`remove_orphan_files` refuses to delete files that are younger."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class IcebergOrphan(_Part):
+class IcebergOrphan(Part):
     """A file below the table's location that no snapshot names and that is older than `older_than_s`."""
 
     path: str
@@ -51,7 +48,7 @@ class IcebergOrphan(_Part):
     last_modified: datetime
 
 
-class Fence(_Part):
+class Fence(Part):
     """A tag that a settler has set so that a dead attempt can no longer publish its write."""
 
     name: str = Field(description="the attempt's name")
@@ -60,7 +57,7 @@ class Fence(_Part):
     expires: datetime = Field(description="after this time nothing needs the tag, and expire_snapshots removes it")
 
 
-class IcebergReport(_Part):
+class IcebergReport(Part):
     """S3 dates the files and tells `now`; the clock of the settler dates the fences."""
 
     schema_version: Literal[1] = 1
@@ -73,10 +70,6 @@ class IcebergReport(_Part):
     young: Tally = Field(description="files that it does not name, younger than older_than_s")
     fences: tuple[Fence, ...]
     statements: tuple[str, ...] = Field(description="Spark SQL that removes the orphans and the expired fences")
-
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json")
 
 
 def look(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from soal.console.document import document_of
 from soal.console.view import View, columns, styled
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __all__ = ["recovered_view"]
 def recovered_view(recovered: Sequence[Recovered]) -> View:
     """Show one row for each write, below it the changes of a dry run."""
     rows = _table(recovered) if recovered else "no write to recover"
-    return View([asdict(one) for one in recovered], (rows, *_changes(recovered)))
+    return View(document_of(recovered), (rows, *_changes(recovered)))
 
 
 def _table(recovered: Sequence[Recovered]) -> Table:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from collections import OrderedDict
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.text import Text
 
 from safewriter.parsing import parsed
+from soal.console.document import document_of
 from soal.console.view import View
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def line_view(line: LogLine) -> View:
     """Show a line with its time and level, and whether it is the job's own."""
     level = f" {line.level:<5} " if line.level else " "
     source = (f"{line.source}: ", "dim") if line.source else ""
-    return View(asdict(line), (Text.assemble((line.time, "dim"), level, source, line.text),))
+    return View(document_of(line), (Text.assemble((line.time, "dim"), level, source, line.text),))
 
 
 def _line(event: dict[str, Any]) -> LogLine:

@@ -87,10 +87,12 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The newest runs first. `unread`: documents of another version. `is_whole`: every write of them was read."""
+    """The newest runs first. `unread`: the URIs of documents that are damaged or of another version. `is_whole`: every
+    write of the runs was read.
+    """
 
     runs: tuple[RunView, ...]
-    unread: int
+    unread: tuple[str, ...]
     is_whole: bool
 
 
@@ -110,7 +112,7 @@ class Ledger:
         writes, unread = self._read(looked_at, self.read_document)
         found = self._grouped(records, writes)
         runs = found[:limit] if limit else found
-        return Listing(tuple(runs), unread + lost, is_whole=len(looked_at) == len(documents))
+        return Listing(tuple(runs), (*unread, *lost), is_whole=len(looked_at) == len(documents))
 
     def run(self, run_key: str) -> RunView | None:
         """Return one run with all its writes; None if nothing is known of it. Reads every document."""
@@ -160,20 +162,22 @@ class Ledger:
         runs += [_of_writes(run_key, writes) for run_key, writes in by_run.items()]
         return sorted(runs, key=lambda run: (run.started_ms, run.run_key), reverse=True)
 
-    @staticmethod
-    def _read(listed: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]) -> tuple[list[_T], int]:
-        """Read side by side; return the objects that could be read, and the number of those of another version."""
+    def _read(
+        self, listed: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]
+    ) -> tuple[list[_T], list[str]]:
+        """Read side by side; return the objects that could be read, and the URIs of the others."""
+        unread = []
 
-        def one(entry: ListedObject) -> _T | Exception | None:
+        def one(entry: ListedObject) -> _T | None:
             try:
                 return read(entry)
-            except (UnreadableCheckpointError, UnreadableRecordError) as error:
-                return error
+            except (UnreadableCheckpointError, UnreadableRecordError):
+                unread.append(self.store.uri(entry.key))
+                return None
 
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            answers = list(pool.map(one, listed))
-        good = [answer for answer in answers if answer is not None and not isinstance(answer, Exception)]
-        return good, sum(isinstance(answer, Exception) for answer in answers)
+            good = [answer for answer in pool.map(one, listed) if answer is not None]
+        return good, sorted(unread)
 
 
 def _newest(listed: Iterable[ListedObject], limit: int) -> list[ListedObject]:

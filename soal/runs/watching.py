@@ -87,7 +87,7 @@ class Watcher:
             try:
                 event = read(entry)
             except (UnreadableCheckpointError, UnreadableRecordError):
-                continue  # another version's; `runs list` counts them
+                continue  # another version's; `runs list` names them
             if event is not None and self._seen.get(entry.key) != (event.state, event.attempt):
                 self._seen[entry.key] = (event.state, event.attempt)
                 yield event

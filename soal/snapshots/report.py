@@ -4,14 +4,13 @@ this file, one definition each; `python -m soal.snapshots.report` prints it.
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import models_json_schema
+from pydantic import Field
 
 from safewriter.snapshots.keep.survey import Kind
+from soal.console.document import Part, schema_text
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.manifest import Manifest
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from safewriter.snapshots.read.verification import Verification
 
 __all__ = [
+    "REPORTS",
     "BuildReport",
     "CleanupReport",
     "FaultFound",
@@ -31,24 +31,15 @@ __all__ = [
     "SnapshotReport",
     "ValueReport",
     "VerifyReport",
-    "schema_text",
 ]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json")
-
-
-class _Report(_Part):
+class _Report(Part):
     schema_version: Literal[1] = 1
     prefix: str = Field(description="where the snapshots lie")
 
 
-class ShardFound(_Part):
+class ShardFound(Part):
     """A shard that has rows."""
 
     db_id: int
@@ -107,7 +98,7 @@ class SnapshotReport(_Report):
         )
 
 
-class ManifestFound(_Part):
+class ManifestFound(Part):
     """A snapshot that was published."""
 
     manifest_ref: str
@@ -168,7 +159,7 @@ class RollbackReport(_Report):
     dry_run: bool
 
 
-class FaultFound(_Part):
+class FaultFound(Part):
     """A difference between a shard and the manifest."""
 
     db_id: int
@@ -204,7 +195,7 @@ class VerifyReport(_Report):
         )
 
 
-class RemovalFound(_Part):
+class RemovalFound(Part):
     """Something that no kept snapshot needs."""
 
     kind: Kind = Field(description="mark: what a clean-up that died has left")
@@ -257,7 +248,7 @@ class CleanupReport(_Report):
         )
 
 
-_REPORTS: Final = (
+REPORTS: Final = (
     BuildReport,
     SnapshotReport,
     ValueReport,
@@ -268,11 +259,5 @@ _REPORTS: Final = (
 )
 
 
-def schema_text() -> str:
-    """Return the JSON schema of all documents, as it is published."""
-    _, schema = models_json_schema([(report, "serialization") for report in _REPORTS])
-    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
-
-
 if __name__ == "__main__":
-    print(schema_text(), end="")
+    print(schema_text(*REPORTS), end="")

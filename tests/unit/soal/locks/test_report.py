@@ -13,8 +13,8 @@ import soal.locks.report
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge
 from safewriter.coordination.record import Job, Record, Waiter
+from soal.console.document import schema_text
 from soal.locks.report import LockReport, why_it_waits
-from soal.orphans.report import schema_text
 from tests.unit.soal.locks.examples import STORED
 
 FIRST, SECOND = Waiter("A", "a", 1, 0, 0.5), Waiter("B", "b", 2, 0, 0.5)

@@ -1,8 +1,9 @@
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from soal.console.document import document_of
 from soal.console.output import Output
 from soal.recover.recoverer import Recovered
 from soal.recover.views import recovered_view
@@ -36,7 +37,7 @@ def test_a_person_reads_verdicts_and_the_changes_of_a_dry_run(capsys: pytest.Cap
 
 def test_a_program_reads_a_list(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty one where there is nothing to do, of which a person reads a sentence."""
-    assert recovered_view([ONE]).document == [asdict(ONE)]
+    assert recovered_view([ONE]).document == document_of([ONE])
     assert recovered_view([]).document == []
     Output(as_json=False).show(recovered_view([]))
     assert capsys.readouterr().out == "no write to recover\n"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import App
 
-from infra.config_error import ConfigError
 from infra.context import read_context
+from infra.contradictions import ConfigError
 from infra.quotas import beyond_quotas
 from infra.stack import SoalStack
 

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from infra.config import Config
-from infra.config_error import ConfigError
-from infra.contradictions import contradictions
+from infra.contradictions import ConfigError, contradictions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.config_error import ConfigError
+from infra.contradictions import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

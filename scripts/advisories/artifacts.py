@@ -13,8 +13,7 @@ from urllib.parse import quote
 
 from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import is_of, kept
-from scripts.provision.checksums import read_sums
-from scripts.provision.jars import LISTS
+from scripts.provision.jars import LISTS, read_sums
 from soal.tree import MISSING
 
 if TYPE_CHECKING:

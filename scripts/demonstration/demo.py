@@ -20,8 +20,7 @@ from rich.text import Text
 from handler.spark.archive import archive_of
 from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
-from scripts.demonstration.claims import Claims
-from scripts.demonstration.stage import Demo, opened
+from scripts.demonstration.stage import Claims, Demo, opened
 from scripts.emulator import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem

@@ -11,7 +11,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
-from soal.orphans.iceberg_io import OBJECT_IO
+from soal.orphans.iceberg import OBJECT_IO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

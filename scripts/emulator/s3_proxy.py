@@ -11,8 +11,8 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from handler.settings import read_settings
 from handler.spark.command import find_java
-from scripts.emulator.forwarding import forward
 from scripts.emulator.spark import JARS
+from scripts.emulator.wire import forward
 from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:

@@ -105,12 +105,10 @@ def invoke(
     Exit codes: 0 success, 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
     from scripts.image.build import tag_of
-    from scripts.local.function import Function, assignments, function_variables
-    from scripts.local.variant import home_of_variant
+    from scripts.local.function import Function, assignments, function_variables, home_of_variant
     from soal.console.progress import JobProgress
     from soal.invocation.event import read_event, with_token
-    from soal.invocation.report import conclude
-    from soal.invocation.until_done import until_done
+    from soal.invocation.report import conclude, until_done
     from soal.remote.execution import Execution
     from soal.target import checkpoint_bucket, target
 

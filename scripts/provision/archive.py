@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 from handler.spark.archive import archive_of
 from handler.spark.classpath import archived_jars
 from handler.spark.missing_dependencies import SLIM
-from scripts.provision.command import run
 from scripts.provision.place import fingerprint
-from scripts.provision.report import Found, SetupError, say
+from scripts.provision.steps import Found, SetupError, run, say
 from soal.home import home_of, pyspark_of, site_of
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING, Final
 
-from scripts.provision.checksums import read_sums, sha256_of
-from scripts.provision.report import Found, SetupError
+from scripts.provision.jars import read_sums, sha256_of
+from scripts.provision.steps import Found, SetupError
 from scripts.provision.wheel import downloaded_wheel, extract
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ import zipfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from scripts.provision.command import run
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,8 +11,7 @@ from pyiceberg.table.snapshots import ancestors_of
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from scripts.tables.delta import TableView
-from soal.orphans.iceberg import referred
-from soal.orphans.iceberg_io import OBJECT_IO, ObjectFileIO
+from soal.orphans.iceberg import OBJECT_IO, ObjectFileIO, referred
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

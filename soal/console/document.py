@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -17,6 +17,11 @@ class Part(BaseModel):
     """A document with a published schema, or a part of one."""
 
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    @classmethod
+    def of(cls, found: object) -> Self:
+        """Take every field from the attribute of its name."""
+        return cls.model_validate(found, from_attributes=True)
 
     def document(self) -> dict[str, Any]:
         """Return the document as JSON values."""

@@ -10,7 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from soal.console.document import Part, schema_text
-from soal.orphans.kinds import Kind
+from soal.orphans.protection import Kind
 
 __all__ = ["OpenWriteFound", "Orphan", "OrphanReport", "OrphanUpload", "Tally"]
 

@@ -56,23 +56,23 @@ class WriteView:
     checkpoint: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """One run. Fields of a handler's record are None without one; `attempt` is the last one's number."""
 
     run_key: str
-    run_id: str | None
-    name: str | None
-    entry_point: str | None
-    state: str | None
-    attempt: int | None
-    request_id: str | None
+    run_id: str | None = None
+    name: str | None = None
+    entry_point: str | None = None
+    state: str | None = None
+    attempt: int | None = None
+    request_id: str | None = None
     started_ms: int
-    ended_ms: int | None
-    deadline_ms: int | None
+    ended_ms: int | None = None
+    deadline_ms: int | None = None
     life: str | None
     why: str | None
-    result_uri: str | None
+    result_uri: str | None = None
     writes: tuple[WriteView, ...]
     execution: str | None = None
     """The ARN of the durable execution that makes its attempts."""
@@ -212,18 +212,9 @@ def _of_writes(run_key: str, writes: list[WriteView]) -> RunView:
     first = next((write for write in open_ones if write.life == "alive"), open_ones[0] if open_ones else None)
     return RunView(
         run_key=run_key,
-        run_id=None,
-        name=None,
-        entry_point=None,
-        state=None,
-        attempt=None,
-        request_id=None,
         started_ms=max(write.started_ms for write in writes),
-        ended_ms=None,
-        deadline_ms=None,
         life=None if first is None else first.life,
         why=None if first is None else first.why,
-        result_uri=None,
         writes=_in_order(writes),
     )
 

@@ -15,7 +15,6 @@ from soal.console.document import Part, schema_text
 if TYPE_CHECKING:
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.keep.cleanup import Cleanup
-    from safewriter.snapshots.keep.history import Entry
     from safewriter.snapshots.read.verification import Verification
 
 __all__ = [
@@ -68,7 +67,7 @@ class SnapshotReport(_Report):
     shards: tuple[ShardFound, ...]
 
     @classmethod
-    def of(cls, prefix: str, ref: str, manifest: Manifest, *, is_current: bool) -> Self:
+    def of_manifest(cls, prefix: str, ref: str, manifest: Manifest, *, is_current: bool) -> Self:
         """Describe a manifest."""
         return cls(
             prefix=prefix,
@@ -106,17 +105,6 @@ class ManifestFound(Part):
     created_at: datetime = Field(description="when its build began")
     published_at: datetime | None = Field(description="when it was made current last; null if nobody knows")
     is_current: bool
-
-    @classmethod
-    def of(cls, entry: Entry) -> Self:
-        """Take it from the history."""
-        return cls(
-            manifest_ref=entry.manifest_ref,
-            run_id=entry.run_id,
-            created_at=entry.created_at,
-            published_at=entry.published_at,
-            is_current=entry.is_current,
-        )
 
 
 class HistoryReport(_Report):
@@ -181,7 +169,7 @@ class VerifyReport(_Report):
     faults: tuple[FaultFound, ...]
 
     @classmethod
-    def of(cls, prefix: str, found: Verification) -> Self:
+    def of_prefix(cls, prefix: str, found: Verification) -> Self:
         """Describe what was found."""
         return cls(
             prefix=prefix,
@@ -191,7 +179,7 @@ class VerifyReport(_Report):
             rows=found.rows,
             keys=found.keys,
             unread=found.unread,
-            faults=tuple(FaultFound(db_id=one.db_id, db_url=one.db_url, what=one.what) for one in found.faults),
+            faults=tuple(map(FaultFound.of, found.faults)),
         )
 
 
@@ -222,7 +210,7 @@ class CleanupReport(_Report):
     removals: tuple[RemovalFound, ...]
 
     @classmethod
-    def of(cls, prefix: str, found: Cleanup) -> Self:
+    def of_prefix(cls, prefix: str, found: Cleanup) -> Self:
         """Describe what was done."""
         return cls(
             prefix=prefix,

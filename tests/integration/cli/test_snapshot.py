@@ -22,7 +22,7 @@ from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.write.publish import Publisher
 from scripts.emulator import Match, Refuse, Rule
 from soal.console.problem import Problem
-from soal.snapshots.session import frame_of
+from soal.snapshots.build_command import frame_of
 from tests.support.command_line import app
 from tests.support.snapshots import as_slatedb, build, publish
 from tests.support.waiting import until
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.format.current import Current
     from scripts.emulator import EmbeddedS3
-    from soal.snapshots.session import Format
+    from soal.snapshots.build_command import Format
     from tests.integration.cli.conftest import Soal
 
 BUCKET = "soal-snapshots"

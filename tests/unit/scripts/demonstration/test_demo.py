@@ -8,8 +8,7 @@ import pytest
 
 from handler.spark.archive import archive_of
 from scripts.demonstration import acts, demo
-from scripts.demonstration.claims import Claims
-from scripts.demonstration.stage import Demo, Format
+from scripts.demonstration.stage import Claims, Demo, Format
 from soal.console.screen import Screen
 from soal.home import Home
 

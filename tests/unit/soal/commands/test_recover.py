@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from soal.commands import recover as command
-from soal.recover.recoverer import Recoverer
+from soal.recovery import Recoverer
 from tests.support.command_line import app
 from tests.unit.safewriter.world import World
 

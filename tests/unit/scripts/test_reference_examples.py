@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.reference import examples
+from scripts import reference
 from tests.lab.results import append
 from tests.unit.lab.examples.test_record import record
 
@@ -21,8 +21,8 @@ def test_each_example_has_a_row_with_its_end_on_each_variant(tmp_path: Path, mon
         ("c.py", {"state": "FAILED", "says": "ValueError: x"}, {}),
     ):
         append(path, record(example=name, variant="slim", **slim), record(example=name, **full))
-    monkeypatch.setattr(examples, "KEPT", path)
-    said, _, *table = examples.examples().splitlines()
+    monkeypatch.setattr(reference, "KEPT", path)
+    said, _, *table = reference.examples().splitlines()
     assert said == "Of 3 examples 0 run on slim and 2 on full."
     assert table[2:] == [
         "| `a.py` | the image has no NumPy | runs |",

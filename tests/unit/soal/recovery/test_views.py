@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 
 from soal.console.document import document_of
 from soal.console.output import Output
-from soal.recover.recoverer import Recovered
-from soal.recover.views import recovered_view
+from soal.recovery import Recovered, recovered_view
 
 if TYPE_CHECKING:
     import pytest

@@ -5,7 +5,7 @@ import pytest
 from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause
-from soal.recover.recoverer import Recovered, Recoverer, marked
+from soal.recovery import Recovered, Recoverer, marked
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.world import World

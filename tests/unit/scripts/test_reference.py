@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from scripts.reference.model import described
-from scripts.reference.pages import filled
+from scripts.reference import described, filled
 
 
 class Told(BaseModel):

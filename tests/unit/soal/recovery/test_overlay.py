@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 
 from safewriter.objects import Upload
 from scripts.emulator.memory_store import MemoryObjectStore
-from soal.recover import overlay
-from soal.recover.overlay import Overlay
+from soal import recovery
+from soal.recovery import Overlay
 
 
 def test_nothing_reaches_the_store_below() -> None:
@@ -34,6 +34,6 @@ def test_nothing_reaches_the_store_below() -> None:
 def test_of_very_many_changes_the_last_are_counted() -> None:
     """A dry run over a large table stays small."""
     over = Overlay(MemoryObjectStore(), lambda: datetime.now(UTC))
-    for number in range(overlay._SHOWN_MAX + 3):
+    for number in range(recovery._SHOWN_MAX + 3):
         over.delete(str(number))
-    assert (len(over.changes), over.changes_more) == (overlay._SHOWN_MAX, 3)
+    assert (len(over.changes), over.changes_more) == (recovery._SHOWN_MAX, 3)

@@ -1,12 +1,7 @@
-"""Settings that are each valid, but contradict each other.
+"""Settings that are each valid, but contradict each other, and the one error of the stack's settings.
 
-The one error of the stack's settings.
-
-Settings that are each valid, but together lose events or exceed Lambda's limits.
-
-Places that two settings name, so that a job would have a right there that one of them denies.
-
-Settings with which the function would be deployed, and would then refuse each event: the handler's own check.
+Together they may lose events, exceed Lambda's limits, give a job a right in a place where another setting denies it, or
+make a function that refuses each event: the handler's own check says so.
 """
 
 from __future__ import annotations

@@ -1,9 +1,6 @@
-"""References to things outside of the stack: a bucket or a part of it, an image in a registry.
+"""Checks of single settings: buckets or parts of them, images, names and references of secrets, schedules.
 
-Checks of names and references of secrets, and of values that must not be in clear. Secrets never come here.
-
-Schedules as EventBridge takes them: `rate(…)` and `cron(…)`.
-
+A value that must not be in clear is refused; secrets never come here. EventBridge takes `rate(…)` and `cron(…)`:
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html
 """
 

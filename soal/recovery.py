@@ -1,8 +1,6 @@
-"""The store of `--dry-run`: it records the writes of a settling, and makes none.
+"""Settle open writes by hand, by the same code as guard, supervisor and retry.
 
-Settle open writes by hand, by the same code as guard, supervisor and retry.
-
-Settled writes, as `soal recover` shows them.
+With `--dry-run` an `Overlay` stands for each store: it records the writes of a settling, and makes none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The stage of the demonstrations: an S3, a function, a table, and the claims.
-
-The demonstration's claims, each checked before it is printed.
-"""
+"""The stage of the demonstrations: an S3, a function, a table, and the claims, each checked before it is printed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""Findings about this machine: the files of set-up, memory and disk, ports, and the S3 that jobs here would use.
+"""Findings about this machine: the files of set-up, programs, memory and disk, ports, and the S3 of jobs here.
 
-Findings about the programs that jobs here start: the doctor starts each once, harmlessly, since an existing file
-may still not run.
+The doctor starts each program once, harmlessly, since an existing file may still not run.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""The servers that can stand behind the wire.
-
-A store of its own for each emulated S3.
+"""The servers that can stand behind the wire: moto, with a store of its own for each emulated S3.
 
 moto keeps all buckets of a process in one module variable, so two servers in one process would silently share them.
 Here that variable becomes a switch: during a request it stands for the store of the server that got the request.
 
-The start times of multipart uploads: moto says 2010 for every one, so a clean-up by age would abort all.
+moto says 2010 for the start of every multipart upload, so a clean-up by age would abort all; `Beginnings` knows them.
 """
 
 from __future__ import annotations

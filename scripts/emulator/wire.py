@@ -6,8 +6,6 @@ list a bucket gets 403 for a missing key, unless it may list just that key.
 
 Requests to another server on this machine, a catalog, may pass through it too, so that they are counted and hit in one
 order with those to S3.
-
-Hand a request on to another server of this machine.
 """
 
 from __future__ import annotations

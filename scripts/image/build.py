@@ -1,11 +1,8 @@
-"""The Dockerfile -> an image, by BuildKit.
-
-The base of the image: the Dockerfile's default, a named one, or one made here by debootstrap.
+"""The Dockerfile -> an image, by BuildKit, on the Dockerfile's default base, a named one, or one made by debootstrap.
 
 The last is for machines that reach Debian's packages but no registry of images. It stands for any small base with
-Python; what it cannot show is how AWS's own base differs.
-
-It stays because the image has been proven on no other base so far.
+Python; what it cannot show is how AWS's own base differs. It stays because the image has been proven on no other base
+so far.
 """
 
 from __future__ import annotations

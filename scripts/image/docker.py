@@ -1,6 +1,6 @@
 """Docker as the commands use it: a client that can build, and a daemon, found or started.
 
-Docker for a command: its errors become the user's `Problem`.
+Its errors become the user's `Problem`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The size of an image above its base: by layer, as Docker stores it, and by part, as it lies in /opt/soal.
-
-The size of the image as commands show it.
-"""
+"""The size of an image above its base: by layer, as Docker stores it, and by part, as it lies in /opt/soal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The function on this machine: the real handler under the real emulator, in an environment like Lambda's.
 
-The homes of the image's variants, checked before a function runs in one.
+The home of the image's variant is checked before a function runs in it.
 """
 
 from __future__ import annotations

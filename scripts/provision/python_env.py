@@ -1,8 +1,7 @@
-"""`.venv`: exactly what requirements/dev.txt lists, and this project in it, editable.
+"""The Python environments: `.venv`, and in the home of each variant (soal/home.py) the packages as the image has them.
 
-The homes of the image's variants (soal/home.py): packages and jars as the image has them.
-
-The packages are links to those that uv has unpacked for `.venv`; they cost neither time nor space.
+`.venv` holds exactly what requirements/dev.txt lists, and this project, editable. The packages of a variant are links
+to those that uv has unpacked for `.venv`; they cost neither time nor space. The jars of the variant full are links.
 """
 
 from __future__ import annotations

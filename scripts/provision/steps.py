@@ -1,10 +1,6 @@
-"""The messages and errors of set-up: what happened, where, what to do.
+"""The parts of each step of set-up: messages and errors, commands within a bound, two things at once, system packages.
 
-Run a command to its end, within a bound, and turn its failure into an error with a remedy.
-
-Two parts of set-up at once: most of them wait for a network, for one core or for a disk.
-
-System packages, where that is allowed: as root on Debian and its relatives.
+An error says what happened, where, and what to do.
 """
 
 from __future__ import annotations

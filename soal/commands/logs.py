@@ -1,7 +1,4 @@
-"""`soal logs`: the log of a deployed function in CloudWatch, of one run or of all.
-
-The log of a deployed function, read from CloudWatch line by line.
-"""
+"""`soal logs`: the log of a deployed function, of one run or of all, read from CloudWatch line by line."""
 
 from __future__ import annotations
 

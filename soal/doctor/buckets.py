@@ -1,6 +1,7 @@
-"""Findings about a deployed function's buckets: the life of documents, open writes, the script.
+"""Findings about buckets, and about the S3 endpoint that holds them.
 
-Findings about an S3 endpoint: the checkpoint bucket can be written, conditions count, the clocks agree.
+Of a deployed function's: the life of documents, open writes, the script. Of an endpoint: the checkpoint bucket can be
+written, conditions count, the clocks agree.
 """
 
 from __future__ import annotations

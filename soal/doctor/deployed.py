@@ -1,7 +1,4 @@
-"""The deployed function that the doctor examines, and the facts known so far.
-
-Findings about a deployed function's events: the destination of failed ones, and the queues that deliver events.
-"""
+"""The deployed function that the doctor examines, and findings about its events: destinations and queues."""
 
 from __future__ import annotations
 

@@ -1,13 +1,10 @@
-"""The S3 actions that handler, guard, Spark and sweeper need, each with the folders in which they need it.
-
-tests/unit/soal/doctor/test_required_actions.py compares this with the requests that they were seen to make.
-
-Findings about a function's role: IAM simulates whether it may make the function's requests.
+"""Findings about the roles of a deployed function and its sweeper: IAM simulates whether they may make their requests.
 
 The simulation knows the role's policies, its boundary and the organisation's; it does not look at policies of buckets
 and keys. https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
 
-The requests that are simulated for the roles of a deployed function and of its sweeper.
+JOB and SWEEPER list the S3 actions that handler, guard, Spark and sweeper need, each with the folders in which they
+need it. tests/unit/soal/doctor/test_required_actions.py compares this with the requests that they were seen to make.
 """
 
 from __future__ import annotations

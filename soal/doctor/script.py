@@ -1,10 +1,7 @@
 """Findings about a script that was written for another runtime: read, never run.
 
-A warning may be intended; a line that will fail is a failure.
-
-Lines of a script that were right elsewhere: settings, writes without a guard, variables and file systems.
-
-A setting that the handler ignores, and reports in the result, is a warning.
+A warning may be intended, as a setting that the handler ignores and reports in the result; a line that will fail is a
+failure. Here are the lines that were right elsewhere: settings, writes without a guard, variables and file systems.
 """
 
 from __future__ import annotations

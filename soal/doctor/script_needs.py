@@ -1,13 +1,8 @@
-"""What a script uses that a variant of the image does not have: modules, functions, formats, classes in texts.
+"""Modules, functions, formats and classes in texts that a script uses and a variant of the image does not have.
 
-`missing` is the list of what the variant does not have (image/spark/missing.toml).
-
-The Python modules that a job can import, besides Python's own: what the image's packages have at their top.
-
-It is a table, so that a script can be examined where no image and no local function has been made. Its test compares it
-with the packages of the local function, slim and full.
-
-The data sources that a script names: in calls of Spark's readers and writers, and in SQL.
+`missing` is the list of what the variant does not have (image/spark/missing.toml). The modules that it has are a table,
+so that a script can be examined where no image and no local function has been made. Its test compares it with the
+packages of the local function, slim and full.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""A script's syntax tree: the nodes that Python would run, and the names and texts in them.
+"""A script's syntax tree: the nodes that Python would run, the names and texts in them, and findings about its lines.
 
 Nothing here calls itself: a generated script may have chains of a thousand calls, which Python runs.
-
-What `soal doctor --script` says about one line of a script.
 """
 
 from __future__ import annotations

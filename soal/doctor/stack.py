@@ -1,10 +1,8 @@
-"""The CloudFormation stack that a function was deployed with, by the tag that CloudFormation puts on the function.
+"""The CloudFormation stack of a deployed function, and findings about its alarms, sweeper and topic.
 
-Findings about a stack's alarms: they exist, they notify the topic, and none rings.
-
-Findings about a stack's sweeper: the function exists, a rule invokes it, its role allows its requests.
-
-Findings about the alarms' topic: it exists, CloudWatch may publish to it, somebody has subscribed.
+CloudFormation's tag on the function names the stack. The alarms exist, notify the topic, and none rings; the sweeper's
+function exists, a rule invokes it, and its role allows its requests; CloudWatch may publish to the topic, and somebody
+has subscribed.
 """
 
 from __future__ import annotations

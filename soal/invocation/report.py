@@ -1,9 +1,8 @@
 """The outcome of an invocation: the job's result, or why there is none.
 
-Invoke a run that is longer than the function's timeout until it has ended.
-
-Another attempt under the same clientToken follows one that reached its deadline after it had committed a write, was
-killed, or says "try again later". It skips the committed writes.
+`until_done` invokes a run that is longer than the function's timeout until it has ended: another attempt under the same
+clientToken follows one that reached its deadline after it had committed a write, was killed, or says "try again later".
+It skips the committed writes.
 """
 
 from __future__ import annotations

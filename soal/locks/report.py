@@ -1,7 +1,6 @@
-"""The report on a lock: one document. Its schema is published as `report.schema.json` beside this file;
-`python -m soal.locks.report` prints it.
+"""The report on a lock: one document, and the way a person sees it.
 
-Locks, as `soal locks` shows them.
+Its schema is published as `report.schema.json` beside this file; `python -m soal.locks.report` prints it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The lock service that a command talks to, and its locks.
+"""The lock service that a command talks to, its locks, and the two decisions that only an operator takes.
 
-What only an operator decides: to end a holder's turn by force, to strike a write that nobody can settle.
+These end a holder's turn by force, and strike a write that nobody can settle.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 This module deletes nothing. The report holds the statements by which Iceberg's own procedures delete. The report's
 schema is published as `iceberg.schema.json` beside this file; `python -m soal.orphans.iceberg` prints it.
 
-Iceberg's metadata files on S3 for pyiceberg, read and written through the object store of everything else here.
-
-pyiceberg's own ways to S3 are pyarrow (170 MB) and s3fs; metadata files are small, and each is read as a whole.
+`ObjectFileIO` gives pyiceberg the metadata files through the object store of everything else here: pyiceberg's own ways
+to S3 are pyarrow (170 MB) and s3fs; metadata files are small, and each is read as a whole.
 """
 
 from __future__ import annotations

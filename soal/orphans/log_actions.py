@@ -1,8 +1,6 @@
-"""The files of a table that an action of its log refers to.
+"""The actions of a file of a Delta log, commit or checkpoint, JSON or Parquet, and the files that they refer to.
 
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
-
-The actions of a file of a Delta log, commit or checkpoint, JSON or Parquet: each as its kind and its fields.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The files that open writes still need: those that they may commit, or that their undo may restore.
+"""The kind of an object in a table's folder, and the files that open writes still need.
 
-The kind of an object in a table's folder, by its name alone.
+An open write needs the files that it may commit, or that its undo may restore.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The files that a table's retained versions and later commits refer to: read from its log, without Spark.
 
-The files of a Delta log that must be read so that no retained version is left out.
-
+No retained version may be left out: `LogFiles` chooses the files of the log that must be read for that.
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#checkpoints
 """
 

@@ -1,7 +1,4 @@
-"""Survey a table's folder: find the files that no retained version refers to.
-
-Delete the orphans, some at a time, and read the log again before each batch.
-"""
+"""Survey a table's folder for files that no retained version refers to, and delete them, some at a time."""
 
 from __future__ import annotations
 

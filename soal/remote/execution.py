@@ -1,7 +1,4 @@
-"""One execution of a durable function: started, and looked at until it has ended.
-
-Wait for a durable execution, as a command does.
-"""
+"""One execution of a durable function: started, and looked at until it has ended."""
 
 from __future__ import annotations
 

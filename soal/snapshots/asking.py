@@ -1,7 +1,4 @@
-"""The snapshots of a prefix, and what is wrong with them, for the commands.
-
-Keys and values of a snapshot on the command line, which knows only text.
-"""
+"""The snapshots of a prefix for the commands: what is wrong with them, and their keys and values as text."""
 
 from __future__ import annotations
 

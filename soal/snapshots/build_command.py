@@ -1,8 +1,6 @@
-"""`soal snapshot build`: a snapshot from files or a table, with Spark on this machine.
+"""`soal snapshot build`: a snapshot from files or a table, with Spark in this process.
 
-Keys, values and shards of a build, from the options of its command.
-
-A Spark session of this process for a build: the image's settings and jars, on the S3 of a command.
+The session has the image's settings and jars, on the S3 of the command.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ from infra.stack import SoalStack
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["main", "new_app"]
-
 
 def new_app(*, context: Mapping[str, object] | None = None, outdir: str | None = None) -> App:
     """Make an app; without `outdir` it writes to the folder that the `cdk` command line names.

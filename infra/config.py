@@ -28,8 +28,6 @@ from infra.places import (
     is_of_catalogs,
 )
 
-__all__ = ["Config"]
-
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 _LOG_RETENTION_DAYS: Final = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),

@@ -14,8 +14,6 @@ from infra.contradictions import ConfigError, contradictions
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["read_context"]
-
 _NOT_SUPPORTED: Final = {
     "lake_formation": "is not supported: Spark, the guard and the sweeper read and write S3 with their own roles, not"
     " with credentials of Lake Formation. Leave the data's location to IAM and name it in data; where Lake Formation"

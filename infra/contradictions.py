@@ -23,17 +23,6 @@ if TYPE_CHECKING:
     from infra.config import Config
     from infra.places import BucketPrefix
 
-__all__ = [
-    "VISIBILITY_IN_TIMEOUTS",
-    "ConfigError",
-    "contradictions",
-    "losses",
-    "overlaps",
-    "refusals",
-    "too_large",
-    "unknown_predecessors",
-]
-
 
 class ConfigError(ValueError):
     """A context value that cannot be used: the key, the value, and the remedy."""

@@ -19,17 +19,6 @@ from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "BucketPrefix",
-    "ImageUri",
-    "check_name",
-    "check_open",
-    "check_references",
-    "check_schedule",
-    "check_setting",
-    "is_of_catalogs",
-]
-
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 # Addresses, two dots in a row, and names whose ends S3 keeps for other kinds of places are none of a bucket's.
 _BUCKET: Final = re.compile(

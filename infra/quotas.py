@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["beyond_quotas"]
-
 _ATTACHED_MAX: Final = 10
 _CHARACTERS_MAX: Final = {"AWS::IAM::ManagedPolicy": 6144, "AWS::IAM::Policy": 10240, "AWS::EC2::VPCEndpoint": 20480}
 _REFERENCE: Final = "x" * 64

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["SoalStack"]
-
 
 class SoalStack(Stack):
     """Function, buckets, sweeper, alarms, dashboard; `config` decides all of it."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["Triggers"]
-
 
 class Triggers(Construct):
     """`queue` takes jobs as messages, if there is one."""

@@ -34,24 +34,6 @@ if TYPE_CHECKING:
 
     from handler.variables import Variable
 
-__all__ = [
-    "KEPT",
-    "PARTS",
-    "attribute_documents",
-    "commands",
-    "context_keys",
-    "definition",
-    "described",
-    "error_tree",
-    "errors",
-    "event_fields",
-    "event_settings",
-    "examples",
-    "filled",
-    "result_fields",
-    "variables",
-]
-
 _TYPES: Final = {
     "string": "text",
     "integer": "whole number",

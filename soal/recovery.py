@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.objects import ObjectStore, Upload
 
-__all__ = ["Overlay", "Recovered", "Recoverer", "marked", "recovered_view"]
-
 _SHOWN_MAX: Final = 200
 
 

@@ -19,8 +19,6 @@ from soal.tree import MISSING
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["Artifact", "Coordinates", "Inventory", "Names", "UnknownJarError", "artifacts", "described", "inventory"]
-
 _PROPERTIES: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.properties")
 _CLASSIFIER: Final = re.compile(r"(-tests|-shaded-protobuf)?\.jar")
 _NAMES: Final = "image/jars/artifacts.toml"

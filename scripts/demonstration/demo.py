@@ -28,8 +28,6 @@ from soal.console.screen import Screen
 from soal.home import Home
 from soal.local.names import BUCKETS, CHECKPOINTS
 
-__all__ = ["main"]
-
 
 def main() -> int:
     """Play the three acts; return 0 if every claim was true."""

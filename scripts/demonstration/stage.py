@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from soal.home import Home
     from soal.invocation.report import Report
 
-__all__ = ["Claim", "Claims", "Demo", "Format", "opened"]
-
 
 @dataclass(frozen=True, slots=True)
 class Claim:

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from soal.home import Home
     from soal.target import Target
 
-__all__ = ["examine", "examine_programs"]
-
 _SETUP: Final = "run scripts/setup"
 _IMPORTS: Final = "import awslambdaric, boto3, pyiceberg, pyspark"
 _TRAIN: Final = "remove it, and run scripts/setup, which makes it again"

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from scripts.emulator.exchange import Request
 
-__all__ = ["Backend", "Beginnings", "Moto", "Store"]
-
 _ORIGINAL: Final = moto.s3.models.s3_backends
 _current: contextvars.ContextVar[Any] = contextvars.ContextVar("s3_store", default=_ORIGINAL)
 _switching = threading.Lock()

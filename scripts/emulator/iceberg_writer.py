@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from pyiceberg.table import Table, Transaction
 
-__all__ = ["BODY", "IDS", "ROWS", "add", "open_catalog", "stage"]
-
 ROWS: Final = 10
 BODY: Final = b"parquet"
 """The content at the data file's path; nobody here reads it."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from scripts.emulator.exchange import Reply, Request
 
-__all__ = ["S3Proxy", "s3_proxy_jars"]
-
 _FOLDER: Final = JARS.with_name("s3proxy-jars")
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from scripts.emulator.backend import Backend
     from scripts.emulator.rules import Rule
 
-__all__ = ["OBSERVER", "Wire", "forward"]
-
 _TIMEOUT_S: Final = 60.0
 _OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH"})
 

@@ -18,8 +18,6 @@ from handler.spark.command import find_java
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ZooKeeper"]
-
 _START_TIMEOUT_S: Final = 60.0
 _TICK_MS: Final = 100
 _JARS: Final = (

@@ -29,22 +29,6 @@ if TYPE_CHECKING:
     from scripts.image.docker import Docker
     from scripts.provision.place import Place
 
-__all__ = [
-    "BUILDER",
-    "DEBOOTSTRAP",
-    "DOCKERFILE",
-    "MADE",
-    "TAG",
-    "Build",
-    "build",
-    "choose_base",
-    "default_base",
-    "derive",
-    "pin_base",
-    "pinned",
-    "tag_of",
-]
-
 DEBOOTSTRAP: Final = "debootstrap"
 """The value of `--base` for the base that is made here."""
 MADE: Final = "soal-base:debian12"

@@ -24,8 +24,6 @@ from soal.console.problem import EXIT_FAILED, Problem
 from soal.home import Home
 from soal.options import ImageVariant, Json
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="The function's image: built, proven, measured.")
 
 _TESTS: Final = ("tests/image", "--ignore=tests/image/derived")

@@ -30,8 +30,6 @@ from scripts.provision.steps import SetupError, apt_install, may_install
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["DaemonError", "Ground", "is_own", "main", "own_daemon"]
-
 _PREFIX: Final = "/run/soal-docker-"
 _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 60.0

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from soal.home import Home
 
-__all__ = ["Docker", "DockerError", "docker", "require", "with_docker"]
-
 _LOOK_TIMEOUT_S: Final = 30
 _TAIL: Final = 4000
 _BUILDKIT_INSIDE: Final = range(19, 23)

@@ -15,8 +15,6 @@ from soal.console.view import View
 if TYPE_CHECKING:
     from scripts.image.docker import Docker
 
-__all__ = ["LIMITS_MB", "Layer", "Part", "Size", "measure", "size_view", "variant_of"]
-
 LIMITS_MB: Final = {"slim": 660, "full": 1000}
 """The largest allowed size above the base, by variant."""
 _MB: Final = 1_000_000

@@ -19,8 +19,6 @@ from soal.console.problem import EXIT_FAILED, Problem
 from soal.home import Home
 from soal.options import AttemptsMax, Event, Json, UntilDone
 
-__all__ = ["app"]
-
 _POLL_S: Final = 0.5
 
 app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on this machine.")

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from soal.invocation.report import Report
     from soal.target import Target
 
-__all__ = ["Function", "assignments", "function_variables", "home_of_variant"]
-
 
 def home_of_variant(home: Home, variant: Variant) -> Home:
     """Return the home that a function of this variant has on this machine. Raises `Problem` if set-up has not made it,

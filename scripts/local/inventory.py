@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from soal.local.state import LocalS3
 
-__all__ = ["BucketContent", "content", "local_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class BucketContent:

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from scripts.provision.java import Java
     from scripts.provision.place import Place
 
-__all__ = ["ensure_archive", "inputs_of"]
-
 _TRAINING: Final[Mapping[Variant, tuple[str, ...]]] = {"slim": ("train.py",), "full": ("train.py", "train_full.py")}
 _TODO: Final = "nothing, if you can wait for Spark; else see above, then run scripts/setup again"
 

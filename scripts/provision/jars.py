@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from scripts.provision.java import Maven
     from scripts.provision.place import Place
 
-__all__ = [
-    "LISTS",
-    "LOG_STORE_JAR",
-    "OWN_JARS",
-    "Difference",
-    "admit",
-    "compare",
-    "ensure_jars",
-    "read_sums",
-    "sha256_of",
-    "write_sums",
-]
-
 _LINE: Final = re.compile(r"(?P<sum>[0-9a-f]{64})  (?P<name>[^/\s]+)")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from scripts.provision.place import Place
 
-__all__ = ["Java", "Maven", "ensure_java", "find_maven", "java_at"]
-
 _COPY: Final = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy"
 _TODO: Final = "check the network and Maven's settings, then run scripts/setup again"
 

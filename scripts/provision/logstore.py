@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from scripts.provision.java import Java, Maven
     from scripts.provision.place import Place
 
-__all__ = ["class_path", "compile_java", "ensure_logstore", "pack"]
-
 # The last ECJ that runs on Java 17.
 _ECJ: Final = "org.eclipse.jdt:ecj:3.42.0"
 _ECJ_JAR: Final = "ecj-3.42.0.jar"

@@ -29,19 +29,6 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Variant
     from scripts.provision.place import Place
 
-__all__ = [
-    "FULL",
-    "Packages",
-    "build_options",
-    "ensure_packages",
-    "ensure_spark",
-    "inputs_of",
-    "is_complete",
-    "is_usable",
-    "link_jars",
-    "mark_complete",
-]
-
 _IMPORTED: Final = (
     "pyspark",
     "py4j",

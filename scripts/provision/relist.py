@@ -21,8 +21,6 @@ from scripts.provision.wheel import downloaded_wheel
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["main", "shipped_twice"]
-
 _FOLDERS: Final = {**LISTS, "derived": "image/derived"}
 
 

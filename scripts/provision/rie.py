@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from scripts.provision.place import Place
 
-__all__ = ["binary_name", "ensure_rie", "extract_all"]
-
 _ARCHITECTURES: Final = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 _INSIDE_WHEEL: Final = "samcli/local/rapid/"
 

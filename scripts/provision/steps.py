@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["Found", "SetupError", "apt_install", "may_install", "run", "say", "side_by_side"]
-
 
 class SetupError(Exception):
     """Set-up cannot continue; the message says what happened and where, `todo` what the reader should do."""

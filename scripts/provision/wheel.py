@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from scripts.provision.place import Place
 
-__all__ = ["downloaded_wheel", "extract"]
-
 _EXACTLY: Final = ("--no-deps", "--only-binary", ":all:", "--require-hashes")
 
 

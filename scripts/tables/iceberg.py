@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
 
-__all__ = ["main_snapshots", "view"]
-
 
 def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
     """Read the table `catalog.namespace.table`; its version is the number of main's snapshots, -1 if there is no table.

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from safewriter.objects import Location
     from soal.doctor.finding import Finding
 
-__all__ = ["doctor"]
-
 
 def doctor(
     endpoint_url: Annotated[

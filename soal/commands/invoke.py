@@ -15,8 +15,6 @@ from soal.options import AttemptsMax, EndpointUrl, Event, FunctionName, Json, Un
 from soal.remote.execution import followed
 from soal.remote.function import RemoteFunction, sent_view
 
-__all__ = ["invoke"]
-
 
 def invoke(
     event: Event,

@@ -21,8 +21,6 @@ from soal.options import Bucket, EndpointUrl, Json, Local
 if TYPE_CHECKING:
     from safewriter.coordination.record import Holder, Record
 
-__all__ = ["app"]
-
 _TURNS: Final = 10
 
 app = typer.Typer(no_args_is_help=True, help="The locks of jobs that take turns.")

@@ -26,8 +26,6 @@ from soal.remote.aws import aws_client
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["LogLine", "LogReader", "line_view", "logs"]
-
 _LATE_MS: Final = 10_000
 """CloudWatch may show a line some seconds after younger ones, so each reading goes back a little."""
 _SEEN_MAX: Final = 50_000

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from safewriter.objects import Location
     from soal.target import Target
 
-__all__ = ["orphans"]
-
 
 def orphans(
     table: Annotated[

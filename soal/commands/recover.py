@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from soal.recovery import Recovered
     from soal.target import Target
 
-__all__ = ["recover"]
-
 
 class Verdict(StrEnum):
     """The verdicts that a person may set."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from handler.functions.failure_queue import Redriven
 
-__all__ = ["redrive", "redriven_view"]
-
 
 def redrive(
     queue_url: Annotated[str, typer.Option(help="The failure queue: output FailureQueueUrl of the stack.")],

@@ -20,8 +20,6 @@ from soal.target import asking, checkpoint_store, target
 if TYPE_CHECKING:
     from handler.runs.record import RunRecord
 
-__all__ = ["app"]
-
 _POLL_S: Final = 1.0
 _UNREAD_MAX: Final = 20
 _ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")

@@ -38,8 +38,6 @@ from soal.snapshots.views import (
 )
 from soal.target import asking
 
-__all__ = ["app"]
-
 app = typer.Typer(no_args_is_help=True, help="Snapshots: data frames as sharded key-value files.")
 app.command()(build)
 

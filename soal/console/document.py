@@ -10,8 +10,6 @@ from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
 from pydantic.json_schema import models_json_schema
 
-__all__ = ["Part", "document_of", "schema_text"]
-
 
 class Part(BaseModel):
     """A document with a published schema, or a part of one."""

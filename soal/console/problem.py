@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EXIT_DEADLINE", "EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "Problem"]
-
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2

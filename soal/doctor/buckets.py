@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from safewriter.objects import Location
 
-__all__ = ["examine_checkpoints", "examine_entry_point", "examine_store"]
-
 _OF_WRITES: Final = ("checkpoints", "notes")
 _RECORDS: Final = ("runs", "results")
 _KEPT: Final = ("open", "audit")

@@ -15,16 +15,6 @@ from soal.doctor.finding import Finding, finding
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
-__all__ = [
-    "DeployedFunction",
-    "command",
-    "examine_asynchronous",
-    "examine_queues",
-    "look",
-    "look_for",
-    "split_qualifier",
-]
-
 _T = TypeVar("_T")
 
 

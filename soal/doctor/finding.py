@@ -14,8 +14,6 @@ from soal.console.view import View, styled
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Finding", "finding", "findings_view"]
-
 
 @dataclass(frozen=True, slots=True)
 class Finding:

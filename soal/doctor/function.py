@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from handler.settings import HandlerSettings
     from safewriter.objects import Location
 
-__all__ = ["examine_function"]
-
 _TIMEOUT_MIN_S: Final = 60
 _MEMORY_MIN_MB: Final = 1024
 _MEMORY_GOOD_MB: Final = 1769

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from soal.doctor.deployed import DeployedFunction
     from soal.doctor.stack import Stack
 
-__all__ = ["JOB", "SWEEPER", "Kind", "Need", "RequestKind", "examine_rights", "examine_role", "requests_of"]
-
 Kind = Literal["checkpoints", "scripts", "data"]
 _LISTING: Final = "s3:ListBucket"
 _OF_BUCKETS: Final = (_LISTING, "s3:ListBucketMultipartUploads")

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Variant
     from soal.doctor.script_tree import Node
 
-__all__ = ["examine_script", "habits_of"]
-
 _METHODS: Final = {
     "master": "spark.master",
     "setMaster": "spark.master",

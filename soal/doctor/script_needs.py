@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Missing, Variant
     from soal.doctor.script_tree import Node
 
-__all__ = ["DATABASE", "FUNCTIONS", "IN_IMAGE", "METHODS", "modules_of", "named_formats", "needs_of"]
-
 IN_IMAGE: Final = frozenset(
     {"annotated_types", "aws_durable_execution_sdk_python", "aws_lambda_powertools", "awslambdaric", "boto3"}
     | {"botocore", "cachetools", "certifi", "charset_normalizer", "dateutil", "delta", "fb303", "idna"}

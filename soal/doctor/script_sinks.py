@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from soal.doctor.script_tree import Node
 
-__all__ = ["sinks_of"]
-
 _WRITERS: Final = frozenset({"write", "writeStream"})
 _BY_WRITER: Final = frozenset({"csv", "json", "orc", "parquet", "save", "start", "text", "xml"})
 """The methods that take a path, if their object is a writer."""

@@ -14,21 +14,6 @@ from soal.doctor.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = [
-    "UNKNOWN",
-    "Line",
-    "Node",
-    "calls",
-    "chain",
-    "fail",
-    "line_of",
-    "name_of",
-    "nodes_of",
-    "text_of",
-    "texts",
-    "warn",
-]
-
 UNKNOWN: Final = "\N{HORIZONTAL ELLIPSIS}"
 """Stands for a text that only the run would show."""
 _CATCH_IMPORTS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from soal.doctor.deployed import DeployedFunction
 
-__all__ = ["Stack", "examine_alarms", "examine_sweeper", "examine_topic", "stack_of"]
-
 _TAG: Final = "aws:cloudformation:stack-name"
 _ALARM: Final = "AWS::CloudWatch::Alarm"
 _OUTPUTS: Final = ("SweeperName", "AlarmTopicArn")

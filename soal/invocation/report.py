@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from soal.console.output import Output
     from soal.remote.answer import Answer
 
-__all__ = ["Report", "conclude", "report_of", "result_view", "until_done"]
-
 _TIMINGS: Final = (
     ("script", "script_download_ms"),
     ("Java", "jvm_start_ms"),

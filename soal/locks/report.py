@@ -27,18 +27,6 @@ if TYPE_CHECKING:
     from safewriter.coordination.backend import Stored
     from safewriter.coordination.record import PastTurn, Record, Waiter
 
-__all__ = [
-    "HolderFound",
-    "JobFound",
-    "LockReport",
-    "TurnFound",
-    "WaiterFound",
-    "WriteFound",
-    "lock_view",
-    "locks_view",
-    "turns_view",
-]
-
 _COMPLETE = (End.COMPLETED, End.NOTHING)
 
 

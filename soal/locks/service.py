@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from safewriter.objects import ObjectStore
     from soal.home import Home
 
-__all__ = ["LockService", "force", "forget"]
-
 
 class LockService:
     """A lock service, opened for one command. `where` names it for people; `store` opens a checkpoint bucket."""

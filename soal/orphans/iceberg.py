@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject
     from safewriter.objects.store import ObjectStore, StoredObject
 
-__all__ = ["OBJECT_IO", "Fence", "IcebergOrphan", "IcebergReport", "ObjectFileIO", "look", "referred"]
-
 
 class _Place:
     """One object, and the store that it lies in."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from arro3.core import Array
 
-__all__ = ["UnreadableLogError", "actions_of", "file_keys", "is_known", "protocol_obstacle"]
-
 _FILES: Final = frozenset({"add", "remove", "cdc"})
 _OTHERS: Final = frozenset(
     {"checkpointMetadata", "commitInfo", "domainMetadata", "metaData", "protocol", "sidecar", "txn"}

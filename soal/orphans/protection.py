@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from safewriter.record.checkpoints import ListedMarker
     from safewriter.record.document import Checkpoint
 
-__all__ = ["Attempts", "FilePrefix", "Kind", "OpenWrite", "kind_of", "prefix_of"]
-
 
 class Kind(StrEnum):
     """The kinds of files that tables' writers leave behind. Nothing else is ever deleted."""

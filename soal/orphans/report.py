@@ -12,8 +12,6 @@ from pydantic import Field
 from soal.console.document import Part, schema_text
 from soal.orphans.protection import Kind
 
-__all__ = ["OpenWriteFound", "Orphan", "OrphanReport", "OrphanUpload", "Tally"]
-
 
 class Tally(Part):
     """How many files, and how large they are together."""

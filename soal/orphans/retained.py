@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from safewriter.objects import ListedObject, Location, ObjectStore, StoredObject
 
-__all__ = ["LOG", "LogFiles", "LogMovedError", "Retained", "commits_of", "follow", "read_retained"]
-
 LOG: Final = "_delta_log/"
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _WHOLE: Final = re.compile(r"_delta_log/(\d{20})\.checkpoint(\.[0-9a-f-]{36})?\.(parquet|json)")

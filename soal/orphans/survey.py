@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject, Location, ObjectStore
     from soal.orphans.protection import Attempts
 
-__all__ = ["BATCH", "Survey", "delete"]
-
 _SEEN_EVERY: Final = 1000
 
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from soal.console.output import Output
     from soal.console.progress import JobProgress
 
-__all__ = ["Execution", "followed"]
-
 _POLL_S: Final = 2.0
 _EVENTS: Final = 10
 """The newest ones: an attempt and the pause behind it are five."""

@@ -22,8 +22,6 @@ from soal.remote.execution import Execution
 if TYPE_CHECKING:
     from soal.invocation.report import Report
 
-__all__ = ["RemoteFunction", "Sent", "sent_view"]
-
 _LONGEST_S: Final = 920
 """Lambda's longest timeout, and a little more."""
 _AGAIN: Final = ("TooManyRequestsException", "ServiceException", "ResourceConflictException", "EC2ThrottledException")

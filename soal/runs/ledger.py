@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject, ObjectStore
     from safewriter.record.liveness import Sighting
 
-__all__ = ["Ledger", "Listing", "RunView", "WriteView"]
-
 _T = TypeVar("_T")
 _PARALLEL: Final = 16
 _WRITES_PER_RUN: Final = 4

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from soal.runs.ledger import RunView, WriteView
     from soal.runs.watching import Event
 
-__all__ = ["event_view", "run_view", "runs_view"]
-
 _LINES_MAX = 12
 _LIVES = {"alive": "green", "dead": "bold red"}
 

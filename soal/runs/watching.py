@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject
     from soal.runs.ledger import Ledger
 
-__all__ = ["Event", "Watcher"]
-
 # S3 dates objects by the second: an object that changed twice within one must be read again.
 _OVERLAP: Final = timedelta(seconds=2)
 

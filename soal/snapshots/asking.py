@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from safewriter.snapshots.format.encoding import Key, KeyEncoding
     from safewriter.snapshots.format.manifest import Manifest
 
-__all__ = ["Form", "context_of", "key_of", "problems", "shown", "source_of"]
-
 _NEEDED: Final = ("cel_expr_python", "numpy", "pandas", "pyarrow", "xxhash")
 
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.values import ValueSpec
     from soal.target import Target
 
-__all__ = ["Format", "build", "frame_of", "pairs_of", "sharding_of", "spark_on", "value_spec_of"]
-
 
 def value_spec_of(value: str | None, json_columns: Sequence[str]) -> ValueSpec:
     """Return the values: a column, columns as JSON, or all but the key as JSON. Raises `ConfigValidationError`."""

@@ -17,21 +17,6 @@ if TYPE_CHECKING:
     from safewriter.snapshots.keep.cleanup import Cleanup
     from safewriter.snapshots.read.verification import Verification
 
-__all__ = [
-    "REPORTS",
-    "BuildReport",
-    "CleanupReport",
-    "FaultFound",
-    "HistoryReport",
-    "ManifestFound",
-    "RemovalFound",
-    "RollbackReport",
-    "ShardFound",
-    "SnapshotReport",
-    "ValueReport",
-    "VerifyReport",
-]
-
 
 class _Report(Part):
     schema_version: Literal[1] = 1

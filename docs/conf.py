@@ -10,7 +10,7 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scripts.reference.pages import filled
+from scripts.reference import filled
 
 project = "SoAL"
 author = "The SoAL authors"

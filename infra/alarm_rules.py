@@ -14,17 +14,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = [
-    "Rule",
-    "deployment_rule",
-    "execution_rules",
-    "job_rules",
-    "own_metric",
-    "queue_rules",
-    "redrive_rules",
-    "sweeper_rules",
-]
-
 _NAMESPACE: Final = "SoAL"
 _PERIOD: Final = Duration.minutes(5)
 _NEAR_TIMEOUT: Final = 0.97

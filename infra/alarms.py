@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from infra.alarm_rules import Rule
 
-__all__ = ["Alarms"]
-
 
 class Alarms(Construct):
     """All alarms, by their names, and `topic`, which is notified when one begins to ring and when it ends."""

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING
 
 from aws_cdk import App
 
-from infra.config_error import ConfigError
 from infra.context import read_context
+from infra.contradictions import ConfigError
 from infra.quotas import beyond_quotas
 from infra.stack import SoalStack
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["main", "new_app"]
 
 
 def new_app(*, context: Mapping[str, object] | None = None, outdir: str | None = None) -> App:

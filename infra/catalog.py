@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["job_statements", "sweeper_statements"]
-
 
 def job_statements(config: Config) -> list[iam.PolicyStatement]:
     """Return the statements for the job's role; none without databases."""

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_kms as kms
 
-__all__ = ["CheckpointBucket"]
-
 # A run renews its leases, and the holder of a lock its record, every few seconds: each renewal leaves an old version.
 # A lease that has expired means the same as none.
 _RENEWED_DAYS: Final = 1

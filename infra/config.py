@@ -18,11 +18,15 @@ from pydantic import (
 
 from handler.module_names import check_file
 from infra.names import Database, KeyArn, SecurityGroupId, SubnetId, VpcId, Zone
-from infra.places import BucketPrefix, ImageUri
-from infra.references import check_name, check_open, check_references, is_of_catalogs
-from infra.schedules import check_schedule
-
-__all__ = ["Config"]
+from infra.places import (
+    BucketPrefix,
+    ImageUri,
+    check_name,
+    check_open,
+    check_references,
+    check_schedule,
+    is_of_catalogs,
+)
 
 # https://docs.aws.amazon.com/AmazonCloudWatchLogs/latest/APIReference/API_PutRetentionPolicy.html
 _LOG_RETENTION_DAYS: Final = (
@@ -255,7 +259,7 @@ class Config(BaseModel):
     @field_validator("conf")
     @classmethod
     def _open_settings(cls, conf: dict[str, str]) -> dict[str, str]:
-        check_open(conf)  # the handler's own checks come later (infra/refusals.py)
+        check_open(conf)  # the handler's own checks come later (infra/contradictions.py)
         return conf
 
     @field_validator("secrets")

@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pydantic import ValidationError
 
 from infra.config import Config
-from infra.config_error import ConfigError
-from infra.contradictions import contradictions
+from infra.contradictions import ConfigError, contradictions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-__all__ = ["read_context"]
 
 _NOT_SUPPORTED: Final = {
     "lake_formation": "is not supported: Spark, the guard and the sweeper read and write S3 with their own roles, not"

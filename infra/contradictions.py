@@ -1,24 +1,157 @@
-"""Settings that are each valid, but contradict each other."""
+"""Settings that are each valid, but contradict each other, and the one error of the stack's settings.
+
+Together they may lose events, exceed Lambda's limits, give a job a right in a place where another setting denies it, or
+make a function that refuses each event: the handler's own check says so.
+"""
 
 from __future__ import annotations
 
 import math
+import re
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
+from handler.deployable import refusal
+from handler.variables import VARIABLES
 from infra.config import FAILURE_QUEUE_DAYS
-from infra.config_error import ConfigError
-from infra.losses import losses, too_large
-from infra.overlaps import overlaps
-from infra.refusals import refusals
+from infra.environment import BYTES_MAX, Made, job_environment, size_bytes, sweeper_environment
 from infra.secrets import regions_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from infra.config import Config
+    from infra.places import BucketPrefix
 
-__all__ = ["contradictions"]
+
+class ConfigError(ValueError):
+    """A context value that cannot be used: the key, the value, and the remedy."""
+
+    def __init__(self, key: str, found: object, remedy: str) -> None:
+        super().__init__(f"context {key}={found}: {remedy}")
+        self.key = key
+        self.remedy = remedy
+
+
+# SQS must not deliver a message again while its run may still be alive, waits for throttled invocations included.
+# https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
+VISIBILITY_IN_TIMEOUTS: Final = 6
+
+
+def losses(config: Config) -> Iterator[ConfigError]:
+    """Find ways in which an event could fail, or not begin, without a notice to anybody."""
+    if config.gradual_deployment is not None and config.errors == "return":
+        yield ConfigError(
+            "gradual_deployment", config.gradual_deployment, "with errors=return no failed run would take it back"
+        )
+    for key in ("queue", "schedule", "s3_trigger", "retry_attempts", "redrive_attempts", "continue_max", "durable"):
+        if config.errors == "return" and (found := getattr(config, key)):
+            yield ConfigError(
+                key,
+                found,
+                "with errors=return nothing counts as failed, so an event of which nobody reads the answer would"
+                " vanish; leave errors out, or this",
+            )
+    returns_after_s = VISIBILITY_IN_TIMEOUTS * config.timeout_s
+    if config.queue and config.queue_age_alarm_minutes * 60 <= returns_after_s:
+        yield ConfigError(
+            "queue_age_alarm_minutes",
+            config.queue_age_alarm_minutes,
+            f"would ring for the first message that fails: it returns after {returns_after_s // 60} minutes; give"
+            " it more than that",
+        )
+    at_once = config.reserved_concurrency
+    if config.queue and at_once is not None and at_once < config.queue_concurrency:
+        yield ConfigError(
+            "reserved_concurrency",
+            at_once,
+            f"is less than queue_concurrency={config.queue_concurrency}: messages that are throttled use up their"
+            " receives, and become failures that never were a run; give it at least as much",
+        )
+
+
+def too_large(config: Config) -> Iterator[ConfigError]:
+    """Find a function whose variables Lambda would refuse."""
+    made = Made.longest(config)
+    for environment in (job_environment(config, made), sweeper_environment(config, made)):
+        if (found := size_bytes(environment)) > BYTES_MAX:
+            largest = max(environment, key=lambda name: len(environment[name]))
+            yield ConfigError(
+                "environment",
+                f"{found} bytes",
+                f"a function has {BYTES_MAX} bytes for its variables, the stack's own and the JSON around them"
+                f" included; the largest is {largest}. Put what is long into an object that the script reads",
+            )
+
+
+def overlaps(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
+    """Yield the key, the value found there, and the remedy."""
+    for place in config.data:
+        there = f"jobs write there (data={place})"
+        if config.s3_trigger is not None and _overlap(config.s3_trigger, place):
+            remedy = f"{there}, and would start themselves; keep what they read apart from what they write"
+            yield "s3_trigger", config.s3_trigger, remedy
+        if config.scripts is not None and _overlap(config.scripts, place):
+            remedy = f"{there}, and one could replace the script of the next; keep scripts apart from data"
+            yield "scripts", config.scripts, remedy
+        for read in config.read_only_data:
+            # The reverse is intended: tables inside of a read-only place, data=lake/tables, read_only_data=lake.
+            if read.is_below(place):
+                yield "read_only_data", read, f"{there}; take it out of data"
+    yield from _own(config)
+
+
+def _own(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
+    """Refuse the stack's own buckets, by CloudFormation's names. Scripts may be in one that an old stack has left."""
+    checkpoints, scripts = (
+        re.compile(rf"{re.escape(config.stack_name.lower())}-{kind}bucket[0-9a-f]{{8}}-.+")
+        for kind in ("checkpoints", "scripts")
+    )
+    named = {
+        "data": config.data,
+        "read_only_data": config.read_only_data,
+        "s3_trigger": () if config.s3_trigger is None else (config.s3_trigger,),
+        "scripts": () if config.scripts is None else (config.scripts,),
+    }
+    for key, places in named.items():
+        for place in places:
+            if checkpoints.fullmatch(place.bucket) or (key != "scripts" and scripts.fullmatch(place.bucket)):
+                yield key, place, "is a bucket of the stack's own, in which the roles may do just what they need to"
+
+
+def _overlap(one: BucketPrefix, other: BucketPrefix) -> bool:
+    return one.is_below(other) or other.is_below(one)
+
+
+_KEYS: Final = {variable.name: variable.key for variable in VARIABLES if variable.key is not None}
+_OF_ONE_VALUE: Final = {"memory size": "memory_mb", "conf": "conf"}
+_PREDECESSOR: Final = "predecessor"
+
+
+def refusals(config: Config) -> Iterator[ConfigError]:
+    """Find what the handler would refuse; the error names the context key."""
+    # The names are those in the handler's messages, which speak of keys below SCRIPT_BUCKET.
+    made = Made(config.stack_name, "checkpoints", "scripts" if config.scripts is None else str(config.scripts))
+    has_triggers = config.schedule is not None or config.s3_trigger is not None
+    found = refusal(job_environment(config, made), memory_mb=config.memory_mb, has_triggers=has_triggers)
+    if found is None:
+        return
+    (path, problem) = found
+    variable, _, rest = path.partition(".")
+    key = _KEYS.get(variable) or _OF_ONE_VALUE.get(variable, "environment")
+    what = rest if key in ("conf", "turns") else variable if key == "environment" else getattr(config, key)
+    yield ConfigError(key, what or "…", problem)
+
+
+def unknown_predecessors(config: Config) -> list[str]:
+    """Return the jobs that wait for one of which the stack knows nothing: it may take its turns elsewhere."""
+    return [
+        f"{lock}.{job} waits for {before}"
+        for lock, jobs in config.turns.items()
+        for job, keys in jobs.items()
+        for key, before in keys.items()
+        if key.removeprefix("job.coordinator.") == _PREDECESSOR and before not in jobs
+    ]
 
 
 _ATTEMPTS_MAX: Final = 1500

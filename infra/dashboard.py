@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from infra.alarms import Alarms
 
-__all__ = ["dashboard"]
-
 _STATES = ("Success", "Failed", "TimedOut", "Incomplete", "Cancelled", "Unknown")
 _ENDS = ("Started", "Succeeded", "Failed", "TimedOut", "Stopped")
 

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_
     from constructs import Construct
 
-__all__ = ["CONSUME", "SEND", "deny_to_code"]
-
 SEND: Final = ("sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl")
 """What the CDK allows a role for a destination, or a dead-letter queue, of its function."""
 CONSUME: Final = (

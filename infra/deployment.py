@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from infra.config import Deployment
 
-__all__ = ["GradualDeployment"]
-
 
 class GradualDeployment(Construct):
     """CodeDeploy moves the alias by the way `how`, and back when `alarm` rings."""

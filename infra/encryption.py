@@ -11,8 +11,6 @@ from aws_cdk import aws_kms as kms
 if TYPE_CHECKING:
     from constructs import Construct
 
-__all__ = ["key_statements", "own_key"]
-
 
 def own_key(scope: Construct) -> kms.Key:
     """Make a key for buckets, queues, topic and logs; like the data that it encrypts, it outlives the stack."""

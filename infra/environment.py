@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["BYTES_MAX", "Made", "job_environment", "redrive_environment", "size_bytes", "sweeper_environment"]
-
 BYTES_MAX: Final = 4096
 """https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 _BUCKET_NAME_MAX: Final = 63

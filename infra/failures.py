@@ -13,8 +13,6 @@ from infra.config import FAILURE_QUEUE_DAYS
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-__all__ = ["FailureQueue", "ParkedQueue", "UndeliveredQueue", "private_queue", "without_key"]
-
 # The limit of SQS: a failure is an event, which may be as large, with its result.
 _MESSAGE_MAX_BYTES: Final = 1_048_576
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from infra.image import Image
     from infra.network import Network
 
-__all__ = ["JobFunction"]
-
 _ALIAS: Final = "live"
 # Lambda ends a chain of a function's invocations by itself after about 16 (recursive loop detection). For runs that may
 # continue so often, the handler sets the bound instead.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["FunctionRole", "invoke_every", "traced"]
-
 
 class FunctionRole(Construct):
     """`role` and `log_group`. Lambda's managed policies are not used: they allow the logs of the whole account."""

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from infra.config import Config
     from infra.places import ImageUri
 
-__all__ = ["Image"]
-
 _REPOSITORY: Final = Path(__file__).resolve().parent.parent
 _PLATFORMS: Final = {"x86_64": assets.Platform.LINUX_AMD64, "arm64": assets.Platform.LINUX_ARM64}
 _ARCHITECTURES: Final = {"x86_64": lambda_.Architecture.X86_64, "arm64": lambda_.Architecture.ARM_64}

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from infra.network import Network
 
-__all__ = ["deny_interfaces", "interface_statements"]
-
 _LOOK: Final = ("ec2:DescribeNetworkInterfaces", "ec2:DescribeSubnets")
 _CHANGE: Final = ("ec2:DeleteNetworkInterface", "ec2:AssignPrivateIpAddresses", "ec2:UnassignPrivateIpAddresses")
 _MAKE: Final = "ec2:CreateNetworkInterface"

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["Lake"]
-
 # Keys by which a settler decides, of tables and snapshots, below any folder. Those of snapshots are whole names
 # (safewriter/snapshots): a folder of a table may be called ml_runs.
 _DECISIVE: Final = (

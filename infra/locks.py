@@ -7,8 +7,6 @@ from aws_cdk import aws_dynamodb as dynamodb
 from aws_cdk import aws_iam as iam
 from constructs import Construct
 
-__all__ = ["LockTable"]
-
 
 class LockTable(Construct):
     """One item for each lock, under the key that `safewriter/coordination/backends/dynamodb.py` reads.

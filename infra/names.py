@@ -7,8 +7,6 @@ from typing import Annotated, Final
 
 from pydantic import AfterValidator
 
-__all__ = ["Database", "KeyArn", "SecurityGroupId", "SubnetId", "VpcId", "Zone"]
-
 _KEY_ARN: Final = re.compile(
     r"arn:aws(-[a-z-]+)?:kms:[a-z]{2}(-[a-z]+)+-[0-9]:[0-9]{12}:key/"
     r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"

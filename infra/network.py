@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["Network"]
-
 _CATALOG_URI: Final = re.compile(r"spark\.sql\.catalog\.[^.]+\.uri|PYICEBERG_CATALOG__.+__URI", re.IGNORECASE)
 
 

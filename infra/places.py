@@ -1,12 +1,23 @@
-"""References to things outside of the stack: a bucket or a part of it, an image in a registry."""
+"""Checks of single settings: buckets or parts of them, images, names and references of secrets, schedules.
+
+A value that must not be in clear is refused; secrets never come here. EventBridge takes `rate(…)` and `cron(…)`:
+https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Final, Self
+from typing import TYPE_CHECKING, Final, Self
 
-__all__ = ["BucketPrefix", "ImageUri"]
+from aws_cron_expression_validator.validator import AWSCronExpressionError, AWSCronExpressionValidator
+
+from handler.redaction.secret_names import is_secret
+from handler.spark_settings.fixed import why_fixed, why_not_secret
+from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
 # Addresses, two dots in a row, and names whose ends S3 keeps for other kinds of places are none of a bucket's.
@@ -77,3 +88,102 @@ class ImageUri:
     def is_pinned(self) -> bool:
         """Tell whether it names one image for ever; a tag can be moved, and Lambda would not notice."""
         return self.reference.startswith("sha256:")
+
+
+_PASSWORD_IN_URI: Final = re.compile(
+    r"//[^/@\s]*:[^/@\s]*@|[?&;,(]\s*[\w.-]*(?:password|passwd|pwd|pass)\s*=", re.IGNORECASE
+)
+
+
+def check_name(name: str) -> None:
+    """Raise `ValueError` for a name that no variable of the job can have."""
+    if not VARIABLE_NAME.fullmatch(name):
+        raise ValueError(
+            f"{name!r} is no name of a variable: Lambda takes a letter and then letters, digits and _, two at least"
+        )
+    if RESERVED.fullmatch(name):
+        raise ValueError(f"{name} belongs to Lambda, Spark or SoAL; give the job a name of its own")
+
+
+def check_setting(name: str, *, secret: bool = False) -> None:
+    """Raise `ValueError` for a name that is no Spark setting, or one that the handler refuses even to the owner."""
+    if not SPARK_SETTING.fullmatch(name):
+        raise ValueError(f"{name!r} is not the name of a Spark setting; it must begin with 'spark.'")
+    if (why := (why_not_secret if secret else why_fixed)(name)) is not None:
+        raise ValueError(f"{name} may not be set: {why}")
+
+
+def check_open(settings: Mapping[str, str]) -> None:
+    """Raise `ValueError` if variables or Spark settings hold a secret in clear, by the names that logs mask, too."""
+    for name, value in settings.items():
+        if is_secret(name, value) or _PASSWORD_IN_URI.search(value):
+            raise ValueError(
+                f"{name} carries a secret, which the template and the function would show; put it into"
+                f' Secrets Manager and write secrets={{"{name}": "ARN of the secret"}} (or ARN#key for one of its keys)'
+            )
+
+
+def check_references(secrets: Mapping[str, str]) -> None:
+    """Raise `ValueError` for a name that nothing can have, or a reference that a policy could not name exactly."""
+    for name, reference in secrets.items():
+        if SPARK_SETTING.fullmatch(name):
+            check_setting(name, secret=True)
+        else:
+            check_name(name)
+        if not REFERENCE.fullmatch(reference):
+            raise ValueError(
+                f"what is given for {name} is not the whole ARN of a secret with the six characters at its end, without"
+                " which a policy would allow other secrets too; aws secretsmanager describe-secret --secret-id NAME"
+                " --query ARN says it (and #key behind it takes one key of a secret that is a JSON object)"
+            )
+
+
+def is_of_catalogs(name: str) -> bool:
+    """Tell whether a job reaches catalogs by a variable."""
+    return name.upper().startswith(CATALOG_VARIABLES)
+
+
+_MAX_LENGTH: Final = 256
+_FORM: Final = re.compile(r"(rate|cron)\(([^()]*)\)")
+_RATE: Final = re.compile(r"([1-9][0-9]{0,8}) (minute|hour|day)(s?)")
+# The package takes these, and EventBridge's reference knows none of them.
+_UNDOCUMENTED: Final = re.compile(r"\*-|-\*|L-")
+
+
+def check_schedule(schedule: str) -> str:
+    """Return the expression as it is; `ValueError` says what is wrong, and what to write instead."""
+    form = _FORM.fullmatch(schedule)
+    if form is None or len(schedule) > _MAX_LENGTH:
+        raise ValueError("must be rate(…) or cron(…), as rate(1 day) or cron(0 3 * * ? *)")
+    kind, text = form.groups()
+    if kind == "rate":
+        _check_rate(text)
+    else:
+        _check_cron(text)
+    return schedule
+
+
+def _check_rate(text: str) -> None:
+    rate = _RATE.fullmatch(text)
+    if rate is None:
+        raise ValueError("a rate is a whole number from 1 and minutes, hours or days, as rate(2 days)")
+    number, unit, plural = rate.groups()
+    if (number == "1") == bool(plural):
+        raise ValueError(f"write rate({number} {unit}{'' if number == '1' else 's'})")
+
+
+def _check_cron(text: str) -> None:
+    problem = f"{text!r} has a range without an end." if _UNDOCUMENTED.search(text) else _refusal(text)
+    if problem is not None:
+        raise ValueError(
+            f"{problem} A cron expression has six fields: minutes, hours, day of the month, month, day of the week (one"
+            " of the two days is ?), year; as cron(0 3 * * ? *)"
+        )
+
+
+def _refusal(text: str) -> str | None:
+    try:
+        AWSCronExpressionValidator.validate(text)
+    except AWSCronExpressionError as error:
+        return str(error)
+    return None

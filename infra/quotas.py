@@ -9,14 +9,12 @@ import json
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from infra.config_error import ConfigError
+from infra.contradictions import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from infra.config import Config
-
-__all__ = ["beyond_quotas"]
 
 _ATTACHED_MAX: Final = 10
 _CHARACTERS_MAX: Final = {"AWS::IAM::ManagedPolicy": 6144, "AWS::IAM::Policy": 10240, "AWS::EC2::VPCEndpoint": 20480}

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from infra.environment import Made
     from infra.image import Image
 
-__all__ = ["Redrive"]
-
 _MEMORY_MB: Final = 512
 _TIMEOUT_S: Final = 300
 _ACTIONS: Final = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")

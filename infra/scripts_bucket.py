@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from infra.places import BucketPrefix
 
-__all__ = ["Scripts"]
-
 _UNLOGGED: Final = (
     "Only people put scripts here, and no role of the stack can. Old versions say what a script was, CloudTrail data"
     " events who has changed it"

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-__all__ = ["job_statements", "regions_of", "sweeper_statements"]
-
 
 def job_statements(config: Config) -> list[iam.PolicyStatement]:
     """Return the right of the job's role: to read exactly these secrets."""

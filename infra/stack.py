@@ -10,6 +10,7 @@ from infra import catalog, secrets
 from infra.alarm_rules import deployment_rule, execution_rules, job_rules, queue_rules, redrive_rules, sweeper_rules
 from infra.alarms import Alarms
 from infra.checkpoints import CheckpointBucket
+from infra.contradictions import unknown_predecessors
 from infra.dashboard import dashboard
 from infra.deployment import GradualDeployment
 from infra.encryption import key_statements, own_key
@@ -21,7 +22,6 @@ from infra.lake import Lake
 from infra.locks import LockTable
 from infra.network import Network
 from infra.redrive import Redrive
-from infra.refusals import unknown_predecessors
 from infra.scripts_bucket import Scripts
 from infra.sweeper import Sweeper
 from infra.triggers import Triggers
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from constructs import Construct
 
     from infra.config import Config
-
-__all__ = ["SoalStack"]
 
 
 class SoalStack(Stack):

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from infra.places import BucketPrefix
 
-__all__ = ["BucketPart", "in_parts", "private_bucket"]
-
 _RESOURCES_MAX: Final = 16
 """The longest names of databases and secrets have 255 characters, and a managed policy 6,144."""
 

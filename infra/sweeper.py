@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from infra.image import Image
     from infra.network import Network
 
-__all__ = ["Sweeper"]
-
 # Eight tables at once, each with as much of its log or metadata as a settler holds, take 1,200 MB; and this is a whole
 # processor.
 _MEMORY_MB: Final = 1769

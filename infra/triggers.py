@@ -11,17 +11,15 @@ from aws_cdk import aws_lambda_event_sources as sources
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
+from infra.contradictions import VISIBILITY_IN_TIMEOUTS
 from infra.denials import CONSUME, deny_to_code
 from infra.failures import private_queue, without_key
-from infra.losses import VISIBILITY_IN_TIMEOUTS
 
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
     from aws_cdk import aws_lambda as lambda_
 
     from infra.config import Config
-
-__all__ = ["Triggers"]
 
 
 class Triggers(Construct):

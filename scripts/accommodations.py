@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import TextIO
 
-__all__ = ["ROWS", "SEED", "Accommodation", "csv_bytes", "generate", "write_csv"]
-
 ROWS: Final = 22_248
 SEED: Final = 20_261_120
 

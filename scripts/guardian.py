@@ -17,8 +17,6 @@ from handler.process.tree import become_subreaper, end_all
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["main"]
-
 _END_TIMEOUT_S: Final = 10.0
 
 

@@ -7,8 +7,6 @@ from importlib.util import find_spec
 
 from soal.tree import FUNCTION
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Run the command line; without the extra `cli`, say so."""

@@ -13,8 +13,6 @@ import typer
 from soal.clone import from_clone
 from soal.console.ending import run
 
-__all__ = ["COMMANDS", "Command", "app_of", "main"]
-
 
 @dataclass(frozen=True, slots=True)
 class Command:

@@ -11,8 +11,6 @@ from soal.tree import FUNCTION
 if TYPE_CHECKING:
     from types import ModuleType
 
-__all__ = ["from_clone"]
-
 
 def from_clone(module: str, what: str) -> ModuleType:
     """Import a module below `scripts` for the command `what`. Raises `Problem` where the package is installed alone."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from handler.spark.missing_dependencies import Variant
 
-__all__ = ["Home", "home_of", "pyspark_of", "python_of", "site_of"]
-
 _ENVIRONMENT: Final = "python"
 
 

@@ -8,21 +8,6 @@ import typer
 
 from handler.spark.missing_dependencies import Variant
 
-__all__ = [
-    "AttemptsMax",
-    "Bucket",
-    "DryRun",
-    "EndpointUrl",
-    "Event",
-    "FunctionName",
-    "FunctionNameIfGiven",
-    "ImageVariant",
-    "Json",
-    "Local",
-    "RunKey",
-    "UntilDone",
-]
-
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON value on stdout.")]
 Local = Annotated[
     bool, typer.Option("--local", help="Use the S3 (and the Iceberg catalog) of `soal local up` instead of AWS.")

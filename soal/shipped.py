@@ -8,8 +8,6 @@ from typing import Final
 from handler.spark.properties import read_properties
 from soal.tree import SPARK_DEFAULTS
 
-__all__ = ["local_settings", "shipped_settings"]
-
 _PROVIDER: Final = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 
 

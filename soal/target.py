@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from safewriter.objects import Location
     from soal.home import Home
 
-__all__ = ["Target", "asking", "checkpoint_bucket", "checkpoint_store", "local_target", "no_bucket", "target"]
-
 _DEFAULT_REGION: Final = "us-east-1"
 _CONNECT_S: Final = 3
 _READ_S: Final = 10

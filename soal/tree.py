@@ -5,8 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-__all__ = ["FUNCTION", "MISSING", "SPARK_DEFAULTS"]
-
 _INSTALLED: Final = Path(__file__).with_name("function")
 FUNCTION: Final = _INSTALLED if _INSTALLED.is_dir() else Path(__file__).parents[1]
 """The folder of `handler`, which the commands ask how the function reads an event or a setting, and of `image`."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from scripts.advisories.artifacts import Coordinates
     from scripts.advisories.judge import Advisory, Verdicts
 
-__all__ = ["main"]
-
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _LIST: Final = "image/jars/advisories.toml"
 

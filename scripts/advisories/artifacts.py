@@ -13,14 +13,11 @@ from urllib.parse import quote
 
 from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import is_of, kept
-from scripts.provision.checksums import read_sums
-from scripts.provision.jars import LISTS
+from scripts.provision.jars import LISTS, read_sums
 from soal.tree import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-
-__all__ = ["Artifact", "Coordinates", "Inventory", "Names", "UnknownJarError", "artifacts", "described", "inventory"]
 
 _PROPERTIES: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.properties")
 _CLASSIFIER: Final = re.compile(r"(-tests|-shaded-protobuf)?\.jar")

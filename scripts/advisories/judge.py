@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
     from scripts.advisories.artifacts import Artifact, Coordinates
 
-__all__ = ["Advisory", "Assessment", "Exposure", "Known", "Verdicts", "judge", "read_known"]
-
 
 @dataclass(frozen=True, slots=True)
 class Advisory:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from scripts.advisories.artifacts import Coordinates
 
-__all__ = ["SERVICE", "Osv", "OsvError"]
-
 SERVICE: Final = "https://api.osv.dev"
 _TIMEOUT_S: Final = (10, 60)  # to connect, and between two packets of an answer
 _RETRIES: Final = 3

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from scripts.demonstration.stage import Demo
     from scripts.tables.delta import TableView
 
-__all__ = ["play"]
-
 _SLOW: Final = "accommodations_slow"
 _PAUSE_S: Final = 600
 _SPARE_S: Final = 3

@@ -17,18 +17,16 @@ from dataclasses import asdict
 import psutil
 from rich.text import Text
 
+from handler.spark.archive import archive_of
 from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
-from scripts.demonstration.claims import Claims
-from scripts.demonstration.stage import Demo, opened
+from scripts.demonstration.stage import Claims, Demo, opened
 from scripts.emulator import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from soal.console.screen import Screen
 from soal.home import Home
 from soal.local.names import BUCKETS, CHECKPOINTS
-
-__all__ = ["main"]
 
 
 def main() -> int:
@@ -59,6 +57,10 @@ def main() -> int:
 def _play(demo: Demo, *, durable: bool) -> None:
     put_sample(demo.s3.observer())
     demo.console.print(Text(f"S3 at {demo.s3.endpoint} (in this process); {ROWS:,} rows"), soft_wrap=True)
+    if not archive_of(demo.home.path).is_file():
+        demo.console.print(
+            "without a class-data archive, so Spark starts slowly; scripts/setup says why", style="yellow"
+        )
     (long_job if durable else acts).play(demo, ROWS)
 
 

@@ -9,8 +9,6 @@ from rich.rule import Rule
 if TYPE_CHECKING:
     from scripts.demonstration.stage import Demo
 
-__all__ = ["play"]
-
 _PAUSE_S: Final = 5
 _TIMEOUT_S: Final = 32
 _ATTEMPTS_MIN: Final = 3

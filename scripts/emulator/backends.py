@@ -12,8 +12,6 @@ from scripts.provision.__main__ import main as setup
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
-__all__ = ["BACKENDS", "opened_backend"]
-
 BACKENDS: Final = ("moto", "s3proxy")
 
 

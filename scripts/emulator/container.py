@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
     from scripts.image.docker import Docker
 
-__all__ = ["Confinement", "ContainerEmulator", "main"]
-
 _USER: Final = 4711
 _RIE: Final = "/soal-rie"
 _START_TIMEOUT_S: Final = 60.0

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-__all__ = ["DurableEmulator"]
-
 HANDLER: Final = "handler.functions.durable.lambda_handler"
 _MARKER: Final = "X-Dex-Handler-Invoke"
 """By it the service says that its Invoke is one of the handler, and no new execution."""

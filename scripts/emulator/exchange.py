@@ -14,8 +14,6 @@ from scripts.emulator.labels import MUTATING, dynamodb_operation, key_class, ope
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ConnectionDropped", "Exchange", "Reply", "Request"]
-
 _CONDITIONS: Final = ("If-Match", "If-None-Match")
 _CREDENTIAL: Final = re.compile(r"Credential=([^/,\s]+)/")
 _CODES: Final = {

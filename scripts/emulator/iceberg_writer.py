@@ -11,14 +11,12 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
-from soal.orphans.iceberg_io import OBJECT_IO
+from soal.orphans.iceberg import OBJECT_IO
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from pyiceberg.table import Table, Transaction
-
-__all__ = ["BODY", "IDS", "ROWS", "add", "open_catalog", "stage"]
 
 ROWS: Final = 10
 BODY: Final = b"parquet"

@@ -20,8 +20,6 @@ from werkzeug.test import run_wsgi_app
 
 from scripts.emulator.exchange import ConnectionDropped
 
-__all__ = ["KeepAliveServer"]
-
 _CONNECTION_HEADERS: Final = frozenset({"connection", "content-length", "transfer-encoding"})
 _NO_BODY: Final = frozenset({204, 304})
 

@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["MUTATING", "catalog_operation", "dynamodb_operation", "key_class", "operation"]
-
 MUTATING: Final = frozenset(
     {
         "AbortMultipartUpload",

@@ -13,8 +13,6 @@ from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObj
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["MemoryObjectStore"]
-
 _BLOCK = 65_536
 
 

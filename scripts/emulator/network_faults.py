@@ -11,8 +11,6 @@ from scripts.emulator.exchange import ConnectionDropped, Reply, Request
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Freeze", "Late", "LoseReply"]
-
 # Nothing waits for ever: a test that forgets to release what it holds ends all the same.
 _HOLD_LIMIT_S: Final = 120.0
 

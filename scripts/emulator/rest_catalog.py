@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from scripts.emulator.s3 import EmbeddedS3
 
-__all__ = ["REST_JARS", "RestCatalog"]
-
 REST_JARS: Final = tuple(sorted(JARS.with_name("rest-jars").glob("*.jar")))
 _BUCKET: Final = "rest-catalog"
 _HADOOP: Final = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "jcl-over-slf4j-*.jar", "httpc*-4.*.jar")

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 
     from soal.remote.answer import Answer
 
-__all__ = ["EmulatorError", "LambdaEmulator", "cpu_s"]
-
 _PATH: Final = "/2015-03-31/functions/function/invocations"
 _START_TRIES: Final = 3
 _START_TIMEOUT_S: Final = 30.0

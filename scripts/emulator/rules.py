@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from collections.abc import Set as AbstractSet
 
-__all__ = ["Delay", "Effect", "Kill", "Match", "Refuse", "Rule"]
-
 
 @dataclass(frozen=True, slots=True)
 class Match:

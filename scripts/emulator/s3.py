@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from scripts.emulator.exchange import Exchange
     from scripts.emulator.rules import Rule
 
-__all__ = ["EmbeddedS3"]
-
 
 class EmbeddedS3:
     """A context manager: `with EmbeddedS3(buckets=["lake"]) as s3: s3.client().list_buckets()`.

@@ -11,8 +11,8 @@ from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
 from handler.settings import read_settings
 from handler.spark.installation import find_java
-from scripts.emulator.forwarding import forward
 from scripts.emulator.spark import JARS
+from scripts.emulator.wire import forward
 from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
 
     from scripts.emulator.exchange import Reply, Request
-
-__all__ = ["S3Proxy", "s3_proxy_jars"]
 
 _FOLDER: Final = JARS.with_name("s3proxy-jars")
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-__all__ = ["JARS", "LOCAL_JARS", "ROOT", "build_session", "full_jars", "stock_class_path"]
-
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
 LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))

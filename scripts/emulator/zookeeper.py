@@ -17,8 +17,6 @@ from handler.spark.installation import find_java, find_pyspark
 if TYPE_CHECKING:
     from pathlib import Path
 
-__all__ = ["ZooKeeper"]
-
 _START_TIMEOUT_S: Final = 60.0
 _TICK_MS: Final = 100
 _JARS: Final = (

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
     from handler.settings import HandlerSettings
 
-__all__ = ["TRAINING", "TrainingError", "main", "train"]
-
 _FOLDER: Final = Path(__file__).resolve().parents[2] / "image" / "archive"
 TRAINING: Final[Mapping[Variant, Path]] = {"slim": _FOLDER / "train.py", "full": _FOLDER / "train_full.py"}
 _LAKE: Final = "training"

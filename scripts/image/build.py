@@ -1,25 +1,169 @@
-"""The Dockerfile -> an image, by BuildKit."""
+"""The Dockerfile -> an image, by BuildKit, on the Dockerfile's default base, a named one, or one made by debootstrap.
+
+The last is for machines that reach Debian's packages but no registry of images. It stands for any small base with
+Python; what it cannot show is how AWS's own base differs. It stays because the image has been proven on no other base
+so far.
+"""
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.missing_dependencies import SLIM
-from scripts.image.base import DOCKERFILE
+from scripts.image.daemon import DaemonError
+from scripts.image.docker import DockerError
+from scripts.provision.steps import apt_install, may_install, run
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from pathlib import Path
+    from collections.abc import Callable, Mapping
 
     from handler.spark.missing_dependencies import Variant
     from scripts.image.docker import Docker
+    from scripts.provision.place import Place
 
-__all__ = ["BUILDER", "TAG", "Build", "build", "derive", "tag_of"]
+DEBOOTSTRAP: Final = "debootstrap"
+"""The value of `--base` for the base that is made here."""
+MADE: Final = "soal-base:debian12"
+DOCKERFILE: Final = Path(__file__).resolve().parents[2] / "Dockerfile"
+_DEFAULT: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
+_SYSTEM: Final = "amzn 2023"
+"""What AWS's images for Python 3.12 and newer are made of."""
+_LOOK: Final = """
+import platform, sys
+system = platform.freedesktop_os_release()
+print(system.get("ID"), system.get("VERSION_ID"), "python:%d.%d" % sys.version_info[:2])
+"""
+_SUITE: Final = "bookworm"
+_PACKAGES: Final = "ca-certificates,python3"
+_NOT_NEEDED: Final = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
+_PULL_TIMEOUT_S: Final = 600
+_IMPORT_TIMEOUT_S: Final = 600
+_LOOK_TIMEOUT_S: Final = 60
+
+
+def default_base(dockerfile: Path = DOCKERFILE) -> str:
+    """Return the base that the Dockerfile names."""
+    match = _DEFAULT.search(dockerfile.read_text(encoding="utf-8"))
+    if match is None:
+        raise ValueError(f"{dockerfile} has no line 'ARG BASE=…'")
+    return match[1]
+
+
+def pin_base(docker: Docker) -> str:
+    """Pull the Dockerfile's base by its tag and write the digest behind it; return the new name.
+
+    The digest is that of the index, so it holds for x86_64 and arm64. Raises `DockerError` if it cannot be pulled.
+    """
+    tagged = default_base().partition("@")[0]
+    docker.read("pull", "--quiet", tagged, timeout_s=_PULL_TIMEOUT_S)
+    _examine(docker, tagged)
+    digests = json.loads(docker.read("image", "inspect", "--format", "{{json .RepoDigests}}", tagged))
+    text = pinned(DOCKERFILE.read_text(encoding="utf-8"), tagged, digests)
+    DOCKERFILE.write_text(text, encoding="utf-8")
+    return default_base()
+
+
+def pinned(text: str, tagged: str, digests: list[str]) -> str:
+    """Return a Dockerfile's text with the digest of `tagged` (`repository:tag`), taken from docker's list."""
+    repository = tagged.rpartition(":")[0]
+    found = [digest for name, _, digest in (one.partition("@") for one in digests) if name == repository]
+    if not found:
+        raise DockerError(f"docker knows no digest of {tagged}: {digests}")
+    return _DEFAULT.sub(f"ARG BASE={tagged}@{found[0]}", text, count=1)
+
+
+def choose_base(docker: Docker, wanted: str | None, place: Place, say: Callable[[str], None]) -> str:
+    """Return the name of a base that the daemon has or can pull.
+
+    `wanted` None is the Dockerfile's default, or debootstrap's if that cannot be pulled. Raises `DockerError` or
+    `SetupError` if there is none.
+    """
+    if wanted == DEBOOTSTRAP:
+        return _made(docker, place, say)
+    base = wanted or default_base()
+    if not docker.has(base):
+        try:
+            docker.read("pull", "--quiet", base, timeout_s=_PULL_TIMEOUT_S)
+        except DockerError as error:
+            if wanted is not None:
+                raise
+            say(f"the base {base} cannot be pulled ({_last_line(error)}); building on one made by debootstrap")
+            return _made(docker, place, say)
+    if wanted is None:
+        _examine(docker, base)
+    return base
+
+
+def _examine(docker: Docker, base: str) -> None:
+    """Refuse a default base that is not what its tag says: beside a digest, Docker does not look at the tag."""
+    way = ("run", "--rm", "--network", "none", "--entrypoint", "python3")
+    found = docker.read(*way, base, "-c", _LOOK, timeout_s=_LOOK_TIMEOUT_S).strip()
+    tagged = base.partition("@")[0].rpartition("/")[2]
+    if found != f"{_SYSTEM} {tagged}":
+        raise DockerError(
+            f"the base {base} is not what {DOCKERFILE.name} says: expected {_SYSTEM} {tagged}, found {found};"
+            " take the tag's present digest (soal image pin), or name another base (--base)"
+        )
+
+
+def _made(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
+    if docker.has(MADE):
+        return MADE
+    if shutil.which("debootstrap") is None and may_install():
+        apt_install("debootstrap")
+    if shutil.which("debootstrap") is None or not may_install():
+        raise DaemonError(
+            "a base can be made by debootstrap only as root on Debian or a relative of it",
+            todo="give --base an image with Python 3.11 or newer that can be pulled",
+        )
+    say(f"making the base {MADE}: Debian's {_SUITE} with Python (a minute, once)")
+    with place.scratch() as scratch:
+        tree = scratch / "root"
+        run(
+            ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, tree],
+            what="making a base by debootstrap",
+            todo="check the network and Debian's mirror, then try again",
+        )
+        for folder in _NOT_NEEDED:
+            shutil.rmtree(tree / folder, ignore_errors=True)
+            (tree / folder).mkdir(parents=True)
+        _import(docker, tree)
+    return MADE
+
+
+def _import(docker: Docker, tree: Path) -> None:
+    pack = subprocess.Popen(
+        ["tar", "--create", "--numeric-owner", "--directory", str(tree), "."], stdout=subprocess.PIPE
+    )
+    try:
+        done = subprocess.run(
+            [docker.program, "import", "-", MADE],
+            env=docker.environment,
+            stdin=pack.stdout,
+            capture_output=True,
+            text=True,
+            timeout=_IMPORT_TIMEOUT_S,
+            check=False,
+        )
+    finally:
+        if pack.stdout is not None:
+            pack.stdout.close()
+        failed = pack.wait(_IMPORT_TIMEOUT_S) != 0
+    if failed or done.returncode != 0:
+        raise DockerError(f"docker import of the base failed: {done.stderr.strip()}")
+
+
+def _last_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[-1][:300]
+
 
 TAG: Final = "soal"
 BUILDER: Final = "-builder"

@@ -12,21 +12,17 @@ from typing import Annotated, Final
 import typer
 
 from handler.spark.missing_dependencies import SLIM
-from scripts.image import base as bases
-from scripts.image.build import Build, tag_of
+from scripts.image.build import Build, choose_base, pin_base, tag_of
 from scripts.image.build import build as build_image
 from scripts.image.build import derive as derive_image
-from scripts.image.problems import require, with_docker
+from scripts.image.docker import require, with_docker
 from scripts.image.sbom import inventory
-from scripts.image.size import measure
-from scripts.image.size_view import size_view
+from scripts.image.size import measure, size_view
 from scripts.provision.place import ROOT, Place
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.home import Home
 from soal.options import ImageVariant, Json
-
-__all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="The function's image: built, proven, measured.")
 
@@ -53,7 +49,7 @@ def build(
     out = Output(as_json=False)
     name = tag or tag_of(variant)
     with with_docker(Home.of()) as found:
-        chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
+        chosen = choose_base(found, base, Place(ROOT), out.remark)
         build_image(found, Build(chosen, name, _certificates(ca), platform=platform, variant=variant))
     chosen_by = "" if variant == SLIM else f" --variant {variant}"
     out.remark(f"built {name} on {chosen}; prove it with: soal image test{chosen_by}")
@@ -74,7 +70,7 @@ def derive(
     if not (folder / "Dockerfile").is_file():
         raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
     with with_docker(Home.of()) as found:
-        chosen = bases.choose_base(found, base, Place(ROOT), out.remark)
+        chosen = choose_base(found, base, Place(ROOT), out.remark)
         image = Build(chosen, tag_of(variant), _certificates(ca), variant=variant)
         derive_image(found, image, folder, tag)
     out.remark(f"built {tag} on {image.tag}; try it with: soal local invoke --docker --image {tag}")
@@ -129,5 +125,5 @@ def sbom(tag: Tag = None, variant: ImageVariant = SLIM) -> None:
 def pin() -> None:
     """Write the present digest of the default base into the Dockerfile; review the change and commit it."""
     with with_docker(Home.of()) as found:
-        base = bases.pin_base(found)
+        base = pin_base(found)
     Output(as_json=False).remark(f"the Dockerfile builds on {base}")

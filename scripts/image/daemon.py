@@ -25,13 +25,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.process.tree import become_subreaper, end_all
-from scripts.provision.apt import apt_install, may_install
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError, apt_install, may_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-__all__ = ["DaemonError", "Ground", "is_own", "main", "own_daemon"]
 
 _PREFIX: Final = "/run/soal-docker-"
 _START_TIMEOUT_S: Final = 60.0

@@ -1,4 +1,7 @@
-"""Docker as the commands use it: a client that can build, and a daemon, found or started."""
+"""Docker as the commands use it: a client that can build, and a daemon, found or started.
+
+Its errors become the user's `Problem`.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scripts.image.daemon import DaemonError, is_own, own_daemon
+from scripts.provision.steps import SetupError
+from soal.console.problem import EXIT_FAILED, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["Docker", "DockerError", "docker"]
+    from soal.home import Home
 
 _LOOK_TIMEOUT_S: Final = 30
 _TAIL: Final = 4000
@@ -143,3 +148,23 @@ def _builder(environ: Mapping[str, str]) -> str:
 def _said(program: str, *arguments: str) -> str:
     done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_LOOK_TIMEOUT_S, check=False)
     return done.stdout if done.returncode == 0 else ""
+
+
+@contextlib.contextmanager
+def with_docker(home: Home) -> Iterator[Docker]:
+    """Yield a daemon, found or started; its errors become the user's `Problem`."""
+    try:
+        with docker(home.path) as found:
+            yield found
+    except DaemonError as error:
+        raise Problem(str(error), todo=error.todo, exit_code=EXIT_FAILED) from error
+    except SetupError as error:
+        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
+    except DockerError as error:
+        raise Problem(str(error), todo="see what docker says above", exit_code=EXIT_FAILED) from error
+
+
+def require(docker: Docker, image: str) -> None:
+    """Raise `Problem` if the daemon does not have an image."""
+    if not docker.has(image):
+        raise Problem(f"docker has no image {image}", todo="build it with: soal image build", exit_code=EXIT_FAILED)

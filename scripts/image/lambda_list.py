@@ -19,8 +19,6 @@ from scripts.image.lambdas import LIST
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["hosts_of", "main"]
-
 _MADE: Final = re.compile(r"(\S+)\$\$Lambda\$\d+/\S+ source: \1$")
 _HEAD: Final = """\
 # Classes whose lambda expressions the training of the class-data archive uses, and Java would make at each start.

@@ -19,8 +19,6 @@ from handler.spark.installation import find_java, pyspark_home
 if TYPE_CHECKING:
     from handler.settings import HandlerSettings
 
-__all__ = ["LIST", "LambdasError", "make_jar"]
-
 LIST: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "lambdas.txt"
 _TOOL: Final = "io.soal.archive.Lambdas"
 _TIMEOUT_S: Final = 300

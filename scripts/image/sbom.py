@@ -11,8 +11,6 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from scripts.image.docker import Docker
 
-__all__ = ["document", "inventory"]
-
 _SPECIFICATION: Final = "1.6"  # https://cyclonedx.org/docs/1.6/json/
 _TIMEOUT_S: Final = 300
 # Runs in the image, with nothing but Python.

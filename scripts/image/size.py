@@ -6,12 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from rich.table import Table
+
 from handler.spark.missing_dependencies import SLIM
+from soal.console.document import document_of
+from soal.console.view import View
 
 if TYPE_CHECKING:
     from scripts.image.docker import Docker
-
-__all__ = ["LIMITS_MB", "Layer", "Part", "Size", "measure", "variant_of"]
 
 LIMITS_MB: Final = {"slim": 660, "full": 1000}
 """The largest allowed size above the base, by variant."""
@@ -104,3 +106,16 @@ def above_base(history: str) -> tuple[Layer, ...]:
         for row in rows[: ours[-1] + 1 if ours else 0]
         if int(row["Size"])
     )
+
+
+def size_view(size: Size) -> View:
+    """Show the layers and parts in megabytes."""
+    table = Table(box=None, header_style="dim")
+    table.add_column("layer, part", overflow="ellipsis", no_wrap=True)
+    table.add_column("MB", justify="right")
+    for layer in reversed(size.layers):
+        table.add_row(layer.step, f"{layer.bytes / 1e6:,.1f}")
+    table.add_row("above the base", f"{size.above_base_bytes / 1e6:,.1f}", style="bold")
+    for part in size.parts:
+        table.add_row(part.name, f"{part.bytes / 1e6:,.1f}")
+    return View({**document_of(size), "aboveBaseBytes": size.above_base_bytes}, (table,))

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from handler.spark.missing_dependencies import Missing
 
-__all__ = ["REPLACED", "UNUSED", "Trimmed", "is_of", "kept", "main", "replaced", "superseded", "trim"]
-
 _IMAGE: Final = Path(__file__).resolve().parents[2] / "image"
 REPLACED: Final = _IMAGE / "jars" / "replaced.txt"
 # Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["copy_unsigned", "is_signed"]
-
 _SIGNATURE: Final = re.compile(r"META-INF/[^/]+\.(SF|DSA|RSA|EC)", re.IGNORECASE)
 _MANIFEST: Final = "META-INF/MANIFEST.MF"
 _SECTION: Final = re.compile(rb"\r?\n\r?\n")

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from soal.home import Home
     from soal.local.state import LocalS3
 
-__all__ = ["ensure_down", "ensure_up"]
-
 _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 10.0
 _LOG_TAIL_LINES: Final = 5

@@ -1,4 +1,7 @@
-"""`soal local …`: an S3 and a Lambda function on this machine."""
+"""`soal local …`: an S3 and a Lambda function on this machine.
+
+What a command alone needs is imported when it is called: the handler's own code, or a client of AWS.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +14,10 @@ import typer
 
 from handler.spark.missing_dependencies import SLIM, Variant
 from scripts.accommodations import ROWS, SEED, write_csv
-from scripts.image.build import tag_of
-from scripts.local.background import ensure_down, ensure_up
-from scripts.local.function import Function, assignments, function_variables
-from scripts.local.inventory import content, local_view
-from scripts.local.variant import home_of_variant
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
-from soal.console.progress import JobProgress
 from soal.home import Home
-from soal.invocation.event import read_event, with_token
-from soal.invocation.report import conclude
-from soal.invocation.until_done import until_done
-from soal.local.state import running
 from soal.options import AttemptsMax, Event, Json, UntilDone
-from soal.remote.execution import Execution
-from soal.target import checkpoint_bucket, local_target, target
-
-__all__ = ["app"]
 
 _POLL_S: Final = 0.5
 
@@ -44,6 +33,10 @@ def up(
     as_json: Json = False,
 ) -> None:
     """Start an S3 in the background, with sample jobs and data. Does nothing if it runs already."""
+    from scripts.local.background import ensure_up
+    from scripts.local.inventory import content, local_view
+    from soal.target import local_target
+
     out = Output(as_json=as_json)
     state, is_new = ensure_up(Home.of(), port=port, buckets=bucket or (), iceberg=iceberg)
     out.remark("started" if is_new else "runs already")
@@ -53,6 +46,9 @@ def up(
 @app.command()
 def down(*, as_json: Json = False) -> None:
     """End the S3 in the background, and its Iceberg catalog; this deletes their data."""
+    from scripts.local.background import ensure_down
+    from scripts.local.inventory import local_view
+
     out = Output(as_json=as_json)
     state = ensure_down(Home.of())
     out.remark("nothing was running" if state is None else f"ended {state.endpoint}")
@@ -63,6 +59,10 @@ def down(*, as_json: Json = False) -> None:
 @app.command()
 def status(*, as_json: Json = False) -> None:
     """Show the endpoint of the local S3 and the size of its buckets; exit code 1 if it does not run."""
+    from scripts.local.inventory import content, local_view
+    from soal.local.state import running
+    from soal.target import local_target
+
     out = Output(as_json=as_json)
     state = running(Home.of())
     out.show(local_view(state, () if state is None else content(local_target(state.endpoint).client())))
@@ -102,6 +102,14 @@ def invoke(
 
     Exit codes: 0 success, 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
+    from scripts.image.build import tag_of
+    from scripts.local.function import Function, assignments, function_variables, home_of_variant
+    from soal.console.progress import JobProgress
+    from soal.invocation.event import read_event, with_token
+    from soal.invocation.report import conclude, until_done
+    from soal.remote.execution import Execution
+    from soal.target import checkpoint_bucket, target
+
     out = Output(as_json=as_json)
     home = Home.of()
     delivered = read_event(event)

@@ -1,4 +1,7 @@
-"""The function on this machine: the real handler under the real emulator, in an environment like Lambda's."""
+"""The function on this machine: the real handler under the real emulator, in an environment like Lambda's.
+
+The home of the image's variant is checked before a function runs in it.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,11 @@ from typing import TYPE_CHECKING, Final
 from handler.spark.missing_dependencies import SLIM
 from handler.variables import VARIABLES
 from safewriter.parsing import parsed
-from scripts.image.problems import require, with_docker
+from scripts.image.docker import require, with_docker
+from scripts.provision.python_env import is_complete
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.doctor.variables import unknown_variables
+from soal.home import Home, home_of
 from soal.invocation.report import report_of
 from soal.local.names import spark_settings
 
@@ -25,11 +30,23 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Variant
     from scripts.emulator.durable import DurableEmulator
     from scripts.emulator.rie import LambdaEmulator
-    from soal.home import Home
     from soal.invocation.report import Report
     from soal.target import Target
 
-__all__ = ["Function", "assignments", "function_variables"]
+
+def home_of_variant(home: Home, variant: Variant) -> Home:
+    """Return the home that a function of this variant has on this machine. Raises `Problem` if set-up has not made it,
+    or not to its end, or if it has lost something since.
+    """
+    found = Home(home_of(home.path, variant))
+    if not found.python.is_file():
+        problem = f"{found.path} has no packages of the image's variant {variant}"
+    elif variant != SLIM and not is_complete(home.path):
+        problem = f"{found.path}, the image's variant {variant}, is half-made or out of date"
+    else:
+        return found
+    raise Problem(problem, todo=f"make it: scripts/setup --variant {variant}")
+
 
 # The caller's own settings of the guard; everything else is given by --env.
 _PASSED: Final = tuple(variable.name for variable in VARIABLES if variable.name.startswith("SW_"))

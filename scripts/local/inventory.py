@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from soal.console.document import document_of
 from soal.console.view import View, columns, number
 
 if TYPE_CHECKING:
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
     from soal.local.state import LocalS3
-
-__all__ = ["BucketContent", "content", "local_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +42,7 @@ def local_view(state: LocalS3 | None, contents: Sequence[BucketContent] = ()) ->
     lines = [Text.assemble("local S3: ", (state.endpoint, "bold"), f" (process {state.pid})")]
     if state.catalog is not None:
         lines.append(Text.assemble("Iceberg catalog `local`: ", (state.catalog, "bold")))
-    document = {"running": True, **state.model_dump(exclude_none=True), "buckets": [asdict(one) for one in contents]}
+    document = {"running": True, **state.model_dump(exclude_none=True), "buckets": document_of(contents)}
     return View(document, (*lines, table))
 
 

@@ -11,8 +11,6 @@ from soal.local.names import DATA, SCRIPTS, SOURCE_KEY
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["JOBS", "put_sample"]
-
 JOBS: Final = Path(__file__).parents[1] / "jobs"
 
 

@@ -19,8 +19,6 @@ from scripts.local.sample import put_sample
 from soal.local.names import BUCKETS, WAREHOUSE
 from soal.local.state import LocalS3
 
-__all__ = ["main"]
-
 
 def main() -> None:
     """Serve until SIGTERM; the state file is written when requests are answered, and removed at the end."""

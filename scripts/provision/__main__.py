@@ -15,22 +15,18 @@ from handler.spark.archive import archive_of
 from handler.spark.missing_dependencies import SLIM, Variant
 from scripts.provision.archive import ensure_archive
 from scripts.provision.jars import LISTS, ensure_jars
-from scripts.provision.java import ensure_java
+from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.logstore import ensure_logstore
-from scripts.provision.maven import find_maven
 from scripts.provision.place import ROOT, Place
-from scripts.provision.python_env import ensure_spark
-from scripts.provision.report import Found, SetupError, say
+from scripts.provision.python_env import FULL, ensure_packages, ensure_spark, link_jars, mark_complete
 from scripts.provision.rie import ensure_rie
-from scripts.provision.side_by_side import side_by_side
-from scripts.provision.variant import FULL, ensure_packages, link_jars, mark_complete
+from scripts.provision.steps import Found, SetupError, say, side_by_side
 from soal.home import home_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from scripts.provision.java import Java
-    from scripts.provision.maven import Maven
+    from scripts.provision.java import Java, Maven
     from scripts.provision.python_env import Packages
 
 _WAIT_S: Final = 900

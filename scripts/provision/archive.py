@@ -1,7 +1,7 @@
 """The class-data archives of the working tree, `.soal/spark.jsa` and that of the variant full: tests and local runs
 start twice as fast with them.
 
-Nothing needs it: if it cannot be made, set-up says so and continues.
+Nothing needs it: if it cannot be made, set-up says so and continues, and the next set-up tries again.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 from handler.spark.archive import archive_of
 from handler.spark.classpath import archived_jars
 from handler.spark.missing_dependencies import SLIM
-from scripts.provision.command import run
 from scripts.provision.place import fingerprint
-from scripts.provision.report import Found, SetupError, say
+from scripts.provision.steps import Found, SetupError, run, say
 from soal.home import home_of, pyspark_of, site_of
 
 if TYPE_CHECKING:
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from scripts.provision.java import Java
     from scripts.provision.place import Place
 
-__all__ = ["ensure_archive", "inputs_of"]
-
 _TRAINING: Final[Mapping[Variant, tuple[str, ...]]] = {"slim": ("train.py",), "full": ("train.py", "train_full.py")}
 _TODO: Final = "nothing, if you can wait for Spark; else see above, then run scripts/setup again"
 
@@ -37,16 +34,17 @@ def ensure_archive(place: Place, java: Java, variant: Variant = SLIM) -> Found:
     stamp = place.stamp("archive" if variant == SLIM else f"archive-{variant}")
     archive = archive_of(home_of(place.home, variant))
     inputs = inputs_of(place, java, variant)
-    if stamp.matches(f"{inputs} {_mark(archive)}"):
-        return Found("class-data archive" if archive.is_file() else "no class-data archive")
+    if archive.is_file() and stamp.matches(f"{inputs} {_mark(archive)}"):
+        return Found("class-data archive")
     stamp.clear()
     why = "its Java has no archive of its own to build on" if not _has_base(java) else _train(place, java, variant)
     if why is not None:
         archive.unlink(missing_ok=True)
         say(f"no class-data archive, so Spark starts slowly: {why}")
+        return Found("no class-data archive")
     # From now on the class path holds the copies of signed jars that the training makes.
     stamp.write(f"{inputs_of(place, java, variant)} {_mark(archive)}")
-    return Found("class-data archive trained" if why is None else "no class-data archive", changed=True)
+    return Found("class-data archive trained", changed=True)
 
 
 def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
@@ -66,10 +64,7 @@ def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
 
 def _mark(archive: Path) -> str:
     """Return size and time stamp: to read the quarter of a gigabyte would take too long."""
-    try:
-        stat = archive.stat()
-    except FileNotFoundError:
-        return "none"
+    stat = archive.stat()
     return f"{stat.st_size} {stat.st_mtime_ns}"
 
 

@@ -11,21 +11,16 @@ import zipfile
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.classpath import LITERAL
-from scripts.provision.checksums import sha256_of
-from scripts.provision.command import run
-from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS, admit
+from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS, admit, sha256_of
 from scripts.provision.place import fingerprint
-from scripts.provision.report import Found, SetupError
+from scripts.provision.steps import Found, SetupError, run
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from scripts.provision.java import Java
-    from scripts.provision.maven import Maven
+    from scripts.provision.java import Java, Maven
     from scripts.provision.place import Place
-
-__all__ = ["class_path", "compile_java", "ensure_logstore", "pack"]
 
 # The last ECJ that runs on Java 17.
 _ECJ: Final = "org.eclipse.jdt:ecj:3.42.0"

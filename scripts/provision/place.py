@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["ROOT", "Place", "Stamp", "fingerprint"]
-
 ROOT: Final = Path(__file__).resolve().parents[2]
 """This clone of the repository."""
 

@@ -11,19 +11,15 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from scripts.image.trim import is_of, replaced
-from scripts.provision.checksums import read_sums, write_sums
-from scripts.provision.jars import LISTS
-from scripts.provision.java import ensure_java
-from scripts.provision.maven import find_maven
+from scripts.provision.jars import LISTS, read_sums, write_sums
+from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.place import ROOT, Place
-from scripts.provision.report import SetupError, say
 from scripts.provision.rie import extract_all
+from scripts.provision.steps import SetupError, say
 from scripts.provision.wheel import downloaded_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-__all__ = ["main", "shipped_twice"]
 
 _FOLDERS: Final = {**LISTS, "derived": "image/derived"}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import platform
 from typing import TYPE_CHECKING, Final
 
-from scripts.provision.checksums import read_sums, sha256_of
-from scripts.provision.report import Found, SetupError
+from scripts.provision.jars import read_sums, sha256_of
+from scripts.provision.steps import Found, SetupError
 from scripts.provision.wheel import downloaded_wheel, extract
 
 if TYPE_CHECKING:
@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from scripts.provision.place import Place
-
-__all__ = ["binary_name", "ensure_rie", "extract_all"]
 
 _ARCHITECTURES: Final = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "arm64", "arm64": "arm64"}
 _INSIDE_WHEEL: Final = "samcli/local/rapid/"

@@ -6,16 +6,13 @@ import zipfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from scripts.provision.command import run
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from scripts.provision.place import Place
-
-__all__ = ["downloaded_wheel", "extract"]
 
 _EXACTLY: Final = ("--no-deps", "--only-binary", ":all:", "--require-hashes")
 

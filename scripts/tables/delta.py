@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-__all__ = ["TableView", "named_in", "options", "view"]
-
 
 @dataclass(frozen=True, slots=True)
 class TableView:

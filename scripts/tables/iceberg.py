@@ -11,8 +11,7 @@ from pyiceberg.table.snapshots import ancestors_of
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from scripts.tables.delta import TableView
-from soal.orphans.iceberg import referred
-from soal.orphans.iceberg_io import OBJECT_IO, ObjectFileIO
+from soal.orphans.iceberg import OBJECT_IO, ObjectFileIO, referred
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,8 +19,6 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from pyiceberg.table import Table
     from pyiceberg.table.snapshots import Snapshot
-
-__all__ = ["main_snapshots", "view"]
 
 
 def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:

@@ -1,4 +1,7 @@
-"""`soal doctor`: this machine, a script, or a deployed function."""
+"""`soal doctor`: this machine, a script, or a deployed function.
+
+What one of them alone needs is imported when it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -9,22 +12,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from handler.spark.missing_dependencies import SLIM, Variant
-from safewriter.objects import Location
 from soal.clone import from_clone
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.doctor.finding import findings_view
 from soal.home import Home
-from soal.local.state import running
 from soal.options import Json
-from soal.target import checkpoint_bucket, target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from safewriter.objects import Location
     from soal.doctor.finding import Finding
-
-__all__ = ["doctor"]
 
 
 def doctor(
@@ -66,6 +65,8 @@ def doctor(
 
 
 def _location(table: str) -> Location:
+    from safewriter.objects import Location
+
     try:
         return Location.parse(table)
     except ValueError as error:
@@ -73,6 +74,9 @@ def _location(table: str) -> Location:
 
 
 def _machine(endpoint_url: str | None) -> Iterator[Finding]:
+    from soal.local.state import running
+    from soal.target import checkpoint_bucket, target
+
     machine = from_clone("scripts.doctor.machine", "soal doctor without --function or --script")
     home = Home.of()
     asked = endpoint_url is not None or running(home) is not None

@@ -31,8 +31,6 @@ from soal.shipped import shipped_settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["graduate", "job_run"]
-
 _NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
 """The image's own settings that the guard needs; the others are for a single small machine."""
 _OWN: Final = ("SOAL_CONF", "SOAL_CONF_ALLOW")

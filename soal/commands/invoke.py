@@ -10,13 +10,10 @@ from soal.console.output import Output
 from soal.console.problem import Problem
 from soal.console.progress import JobProgress
 from soal.invocation.event import read_event, run_key_of, with_token
-from soal.invocation.executions import followed
-from soal.invocation.report import conclude
-from soal.invocation.until_done import until_done
+from soal.invocation.report import conclude, until_done
 from soal.options import AttemptsMax, EndpointUrl, Event, FunctionName, Json, UntilDone
+from soal.remote.execution import followed
 from soal.remote.function import RemoteFunction, sent_view
-
-__all__ = ["invoke"]
 
 
 def invoke(

@@ -13,17 +13,13 @@ from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.view import View
 from soal.home import Home
-from soal.locks.forcing import force
-from soal.locks.forcing import forget as strike
-from soal.locks.report import LockReport
-from soal.locks.service import LockService
-from soal.locks.views import lock_view, locks_view, turns_view
+from soal.locks.report import LockReport, lock_view, locks_view, turns_view
+from soal.locks.service import LockService, force
+from soal.locks.service import forget as strike
 from soal.options import Bucket, EndpointUrl, Json, Local
 
 if TYPE_CHECKING:
     from safewriter.coordination.record import Holder, Record
-
-__all__ = ["app"]
 
 _TURNS: Final = 10
 
@@ -59,7 +55,7 @@ def show_all(
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
         for name in service.names():
             try:
-                reports.append(LockReport.of(service.read(name), _TURNS))
+                reports.append(LockReport.of_lock(service.read(name), _TURNS))
             except Problem as problem:
                 problems.append(str(problem))
     out.show(locks_view(reports))
@@ -90,7 +86,7 @@ def show(
         if for_s and first.record.holder is not None:
             sleep(for_s)
             stored = service.read(lock)
-    out.show(lock_view(LockReport.of(stored, _TURNS)))
+    out.show(lock_view(LockReport.of_lock(stored, _TURNS)))
     if for_s and first.record.holder is not None:
         out.remark(_seen(first.record.holder, stored.record, for_s))
 
@@ -109,7 +105,7 @@ def history(
     """List the turns that have ended, the newest first; a record keeps the last 100."""
     out = Output(as_json=as_json)
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
-        out.show(turns_view(LockReport.of(service.read(lock), limit)))
+        out.show(turns_view(LockReport.of_lock(service.read(lock), limit)))
 
 
 @app.command()
@@ -149,7 +145,7 @@ def release(
         if not yes:
             _ask(out, f"End {told}?")
         forced = force(service, stored)
-    out.show(lock_view(LockReport.of(forced, _TURNS)))
+    out.show(lock_view(LockReport.of_lock(forced, _TURNS)))
     out.remark(f"ended {told}; the next holder settles {len(forced.record.unsettled)} writes first")
 
 
@@ -176,7 +172,7 @@ def forget(
         if not yes:
             _ask(out, f"Strike write {write} from the record of {lock}, without a verdict?")
         left = strike(service, stored, write)
-    out.show(lock_view(LockReport.of(left, _TURNS)))
+    out.show(lock_view(LockReport.of_lock(left, _TURNS)))
 
 
 @app.command()
@@ -199,7 +195,7 @@ def probe(
             conditions.check(service.backend)
         except UnsupportedError as error:
             problem = str(error)
-    document = {"backend": service.where, "keeps_locks": problem is None, "problem": problem}
+    document = {"backend": service.where, "keepsLocks": problem is None, "problem": problem}
     out.show(View(document, (f"{service.where} can keep a lock" if problem is None else problem,)))
     if problem is not None:
         raise typer.Exit(EXIT_FAILED)

@@ -1,21 +1,103 @@
-"""`soal logs`: the log of a deployed function in CloudWatch, of one run or of all."""
+"""`soal logs`: the log of a deployed function, of one run or of all, read from CloudWatch line by line."""
 
 from __future__ import annotations
 
+import json
 import time
-from typing import Annotated, Final
+from collections import OrderedDict
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 from botocore.exceptions import BotoCoreError, ClientError
+from rich.text import Text
 
 from safewriter.deadline import epoch_ms
+from safewriter.parsing import parsed
+from soal.console.document import document_of
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.view import View
 from soal.options import EndpointUrl, FunctionNameIfGiven, Json
 from soal.remote.aws import aws_client
-from soal.remote.logs import LogReader, line_view
 
-__all__ = ["logs"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LATE_MS: Final = 10_000
+"""CloudWatch may show a line some seconds after younger ones, so each reading goes back a little."""
+_SEEN_MAX: Final = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogLine:
+    """One line. `level` is empty for lines that are not the function's own, such as Lambda's REPORT; `source` is job
+    for the job's own output.
+    """
+
+    at_ms: int
+    level: str
+    source: str
+    text: str
+    stream: str
+
+    @property
+    def time(self) -> str:
+        """The time of day in UTC."""
+        return datetime.fromtimestamp(self.at_ms / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+@dataclass(slots=True)
+class LogReader:
+    """Reads one log group from a moment on; every line once. `words`: only lines that hold this text."""
+
+    client: Any
+    group: str
+    from_ms: int
+    words: str | None = None
+    _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
+
+    def look(self) -> Iterator[LogLine]:
+        """Return the new lines since the last call, in the order of CloudWatch."""
+        newest = self.from_ms
+        pages = self.client.get_paginator("filter_log_events").paginate(
+            logGroupName=self.group,
+            startTime=self.from_ms,
+            **({} if self.words is None else {"filterPattern": json.dumps(self.words)}),
+        )
+        for page in pages:
+            for event in page["events"]:
+                if event["eventId"] in self._seen:
+                    continue
+                self._seen[event["eventId"]] = None
+                if len(self._seen) > _SEEN_MAX:
+                    self._seen.popitem(last=False)
+                newest = max(newest, event["timestamp"])
+                yield _line(event)
+        self.from_ms = max(self.from_ms, newest - _LATE_MS)
+
+
+def line_view(line: LogLine) -> View:
+    """Show a line with its time and level, and whether it is the job's own."""
+    level = f" {line.level:<5} " if line.level else " "
+    source = (f"{line.source}: ", "dim") if line.source else ""
+    return View(document_of(line), (Text.assemble((line.time, "dim"), level, source, line.text),))
+
+
+def _line(event: dict[str, Any]) -> LogLine:
+    message = event["message"].rstrip("\n")
+    level, text, source = "", message, ""
+    with suppress(ValueError):
+        found = parsed(message)
+        if isinstance(found, dict):
+            source = str(found.get("source", ""))
+            # A metric of the job's is a line of its own, whatever else it says.
+            if {"level", "message"} <= found.keys() and "_aws" not in found:
+                level, text = str(found["level"]), str(found["message"])
+    return LogLine(event["timestamp"], level, source, text, event["logStreamName"])
+
 
 _POLL_S: Final = 2.0
 

@@ -15,11 +15,10 @@ from soal.console.progress import Counting
 from soal.home import Home
 from soal.options import Bucket, EndpointUrl, Json, Local
 from soal.orphans.age import parse_age
-from soal.orphans.deleting import delete
+from soal.orphans.log_actions import UnreadableLogError
 from soal.orphans.protection import Attempts
-from soal.orphans.references import UnreadableLogError
 from soal.orphans.retained import LogMovedError
-from soal.orphans.survey import Survey
+from soal.orphans.survey import Survey, delete
 from soal.orphans.views import iceberg_view, orphans_view
 from soal.target import asking, checkpoint_bucket, checkpoint_store, no_bucket, target
 
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
     from safewriter.objects import Location
     from soal.target import Target
-
-__all__ = ["orphans"]
 
 
 def orphans(

@@ -19,16 +19,13 @@ from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.home import Home
 from soal.options import Bucket, DryRun, EndpointUrl, Json, Local
-from soal.recover.recoverer import Recoverer, marked
-from soal.recover.views import recovered_view
+from soal.recovery import Recoverer, marked, recovered_view
 from soal.runs.ledger import Ledger
 from soal.target import asking, checkpoint_store, target
 
 if TYPE_CHECKING:
-    from soal.recover.recoverer import Recovered
+    from soal.recovery import Recovered
     from soal.target import Target
-
-__all__ = ["recover"]
 
 
 class Verdict(StrEnum):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -10,6 +9,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
 from handler.functions.failure_queue import NotTakenError, redrive_queue
+from soal.console.document import document_of
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.view import View, columns, number, styled
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from handler.functions.failure_queue import Redriven
-
-__all__ = ["redrive", "redriven_view"]
 
 
 def redrive(
@@ -85,4 +83,4 @@ def redriven_view(redriven: Sequence[Redriven]) -> View:
     for one in redriven:
         reason = Text(one.reason or "")
         table.add_row(one.message_id, styled(one.what), number(one.attempt), one.request_id or "", reason)
-    return View([asdict(one) for one in redriven], (table if redriven else "no message",))
+    return View(document_of(redriven), (table if redriven else "no message",))

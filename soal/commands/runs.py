@@ -20,9 +20,8 @@ from soal.target import asking, checkpoint_store, target
 if TYPE_CHECKING:
     from handler.runs.record import RunRecord
 
-__all__ = ["app"]
-
 _POLL_S: Final = 1.0
+_UNREAD_MAX: Final = 20
 _ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
 """No attempt follows one that has ended so."""
 
@@ -56,8 +55,10 @@ def show_all(
         listing = ledger.runs(limit)
     wanted = _lower(state)
     out.show(runs_view([run for run in listing.runs if run.has(wanted)]))
-    if listing.unread:
-        out.remark(f"{listing.unread} documents are of a version that this soal does not know; they are left out")
+    for uri in listing.unread[:_UNREAD_MAX]:
+        out.remark(f"{uri} is damaged, or of a version that this soal does not know; it is left out")
+    if (more := len(listing.unread) - _UNREAD_MAX) > 0:
+        out.remark(f"{more} more documents are left out for the same reason")
     if not listing.is_whole:
         out.remark("older writes are not shown; --limit 0 shows all")
 

@@ -17,9 +17,8 @@ from soal.console.problem import EXIT_FAILED
 from soal.console.progress import Counting
 from soal.options import DryRun, EndpointUrl, Json, Local
 from soal.orphans.age import parse_age
-from soal.snapshots.asking import problems, source_of
+from soal.snapshots.asking import Form, context_of, key_of, problems, shown, source_of
 from soal.snapshots.build_command import build
-from soal.snapshots.keys import Form, context_of, key_of, shown
 from soal.snapshots.report import (
     CleanupReport,
     HistoryReport,
@@ -38,8 +37,6 @@ from soal.snapshots.views import (
     verify_view,
 )
 from soal.target import asking
-
-__all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, help="Snapshots: data frames as sharded key-value files.")
 app.command()(build)
@@ -68,7 +65,9 @@ def info(
     with problems(), asking():
         current = source.current_ref()
         manifest = source.manifest(ref or current)
-    out.show(snapshot_view(SnapshotReport.of(prefix, ref or current, manifest, is_current=ref in (None, current))))
+    out.show(
+        snapshot_view(SnapshotReport.of_manifest(prefix, ref or current, manifest, is_current=ref in (None, current)))
+    )
 
 
 @app.command()
@@ -186,7 +185,7 @@ def verify(
     source = source_of(prefix, endpoint_url, local=local)
     with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
         found = look(source, ref or source.current_ref(), keys_max=keys_max, done=counting.seen)
-    out.show(verify_view(VerifyReport.of(prefix, found)))
+    out.show(verify_view(VerifyReport.of_prefix(prefix, found)))
     if not found.is_sound:
         raise typer.Exit(EXIT_FAILED)
 
@@ -219,7 +218,7 @@ def cleanup(
     with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
         keeping = Keeping(last=keep_last, age=age, run_registry_prefix=run_registry_prefix)
         found = clean(source, keeping, dry_run=dry_run, seen=counting.seen)
-    out.show(cleanup_view(CleanupReport.of(prefix, found)))
+    out.show(cleanup_view(CleanupReport.of_prefix(prefix, found)))
     if found.has_failed:
         raise typer.Exit(EXIT_FAILED)
     if dry_run:

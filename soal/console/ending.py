@@ -12,8 +12,6 @@ from soal.console.visible import VisibleFormatter, crash
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["run"]
-
 
 def run(command_line: Callable[[], object]) -> None:
     """Call it, and end the process if it raises: with a problem's own exit code, else as failed."""

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from soal.console.problem import Problem
     from soal.console.view import View
 
-__all__ = ["Output"]
-
 _PIPE_WIDTH: Final = 160
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["EXIT_DEADLINE", "EXIT_FAILED", "EXIT_OK", "EXIT_TRY_AGAIN", "EXIT_USAGE", "Problem"]
-
 # Those of `safewriter.errors`, which takes longer to import than the command line: a test compares the two.
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1

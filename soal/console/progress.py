@@ -13,8 +13,6 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["Counting", "JobProgress", "log_text"]
-
 
 class _Spinner:
     """A context manager; `last` is the form of the last column."""

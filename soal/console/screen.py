@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
     from rich.segment import Segment
 
-__all__ = ["Screen"]
-
 _NEXT_LINE: Final = "\n    "
 _CHANGED: Final = re.compile(f"\r\n|\n(?!    )|[{CONTROLS}]")
 """A text may come by twice: as the cell of a table, and by itself."""

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-__all__ = ["View", "columns", "moment", "number", "styled"]
-
 _STYLES: Final = {
     "SUCCESS": "green",
     "committed": "green",

@@ -13,8 +13,6 @@ import sys
 import traceback
 from typing import Final
 
-__all__ = ["CONTROLS", "VisibleFormatter", "crash", "json_visible", "visible"]
-
 # C0 but for tab and newline, DEL and C1, marks of direction, ends of lines, characters without a width, by which two
 # names would look equal, and halves of surrogate pairs, which no stream takes.
 CONTROLS: Final = (

@@ -1,20 +1,19 @@
-"""The deployed function that the doctor examines, and the facts known so far."""
+"""The deployed function that the doctor examines, and findings about its events: destinations and queues."""
 
 from __future__ import annotations
 
+import json
 import shlex
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
-from soal.doctor.finding import Finding
+from soal.doctor.finding import Finding, finding
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
-
-__all__ = ["DeployedFunction", "command", "look", "look_for", "split_qualifier"]
 
 _T = TypeVar("_T")
 
@@ -95,3 +94,103 @@ def look_for(
         detail = f"unknown: an answer is none that AWS documents ({error!r})"
         yield Finding(name, odd, detail, "try again; if AWS_ENDPOINT_URL… or --endpoint-url is set, look there")
     return None
+
+
+_EVENT_AGE_DEFAULT_S: Final = 21_600
+_RETRIES_DEFAULT: Final = 2
+_VISIBILITY_IN_TIMEOUTS: Final = 6
+_QUEUE_DEFAULT_S: Final = 345_600
+_RECEIVES_MAX: Final = 5
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+_RIGHT: Final = "the function's role needs sqs:SendMessage there"
+
+
+def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
+    """Examine the handling of failed asynchronous events; records how long they are retried, and their destination."""
+    name, qualifier = split_qualifier(function.name)
+    addressed = {"FunctionName": name, **({} if qualifier is None else {"Qualifier": qualifier})}
+    config: Mapping[str, Any] | None = None
+    try:
+        config = function.client("lambda").get_function_event_invoke_config(**addressed)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+    found = {} if config is None else config
+    retries = found.get("MaximumRetryAttempts", _RETRIES_DEFAULT)
+    age_s = found.get("MaximumEventAgeInSeconds", _EVENT_AGE_DEFAULT_S)
+    destination = found.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+    if function.is_durable:  # which has no destinations
+        destination = function.configuration.get("DeadLetterConfig", {}).get("TargetArn")
+    function.replay_s = int(age_s)
+    function.destination = destination
+    if function.is_durable and destination is None:
+        remedy = f"{function.update('--dead-letter-config TargetArn=QUEUE_ARN')}; {_RIGHT}"
+        yield Finding("failures", "warn", "the event of a failed execution is lost: no queue is there for it", remedy)
+    elif destination is None:
+        # A put deletes all settings that it does not name.
+        operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
+        options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
+        wanted = json.dumps({"OnFailure": {"Destination": "QUEUE_ARN"}})
+        remedy = f"{command('lambda', operation, **options, destination_config=wanted)}; {_RIGHT}"
+        yield Finding("failures", "warn", "an asynchronous event that fails is lost: it has no destination", remedy)
+    else:
+        yield Finding("failures", "ok", f"go to {destination}")
+        if ":sqs:" in destination:
+            function.replay_s += _retention_s(function, destination)
+    if function.is_durable and retries > 0:
+        options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
+        operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
+        yield Finding(
+            "retries",
+            "warn",
+            f"{retries}: each is another execution, and another run if the event has no clientToken",
+            command("lambda", operation, **options, maximum_retry_attempts="0"),
+        )
+    else:
+        yield Finding("retries", "ok", f"{retries}, while an event is younger than {age_s} s")
+
+
+def examine_queues(function: DeployedFunction) -> Iterator[Finding]:
+    """Examine each queue or stream whose events Lambda gives to the function."""
+    mappings = function.client("lambda").list_event_source_mappings(FunctionName=function.name)["EventSourceMappings"]
+    for mapping in mappings:
+        arn = mapping["EventSourceArn"]
+        if mapping.get("BatchSize", 1) != 1:
+            detail = f"{arn}: {mapping['BatchSize']} events at once, and each is a run of its own"
+            remedy = command("lambda", "update-event-source-mapping", uuid=mapping["UUID"], batch_size="1")
+            yield Finding("batch size", "fail", detail, remedy)
+        if ":sqs:" in arn:
+            yield from _queue(function, arn)
+            function.replay_s = max(function.replay_s, 2 * _retention_s(function, arn))
+
+
+def _queue(function: DeployedFunction, arn: str) -> Iterator[Finding]:
+    url, attributes = _url(function, arn), _attributes(function, arn)
+    visible_s = int(attributes.get("VisibilityTimeout", 30))
+    wanted_s = _VISIBILITY_IN_TIMEOUTS * int(function.configuration["Timeout"])
+    remedy = command("sqs", "set-queue-attributes", queue_url=url, attributes=f"VisibilityTimeout={wanted_s}")
+    detail = f"{arn}: messages are delivered again after {visible_s} s" + (
+        "" if visible_s >= wanted_s else f", while their run may still work; {wanted_s} s is six timeouts"
+    )
+    yield finding("queue", detail, remedy, is_well=visible_s >= wanted_s)
+    if "RedrivePolicy" not in attributes:
+        policy = json.dumps({"deadLetterTargetArn": "OTHER_QUEUE_ARN", "maxReceiveCount": str(_RECEIVES_MAX)})
+        wanted = json.dumps({"RedrivePolicy": policy})
+        remedy = command("sqs", "set-queue-attributes", queue_url=url, attributes=wanted)
+        detail = f"{arn} has no dead-letter queue: a bad message is delivered until it expires"
+        yield Finding("dead letters", "warn", detail, remedy)
+
+
+def _retention_s(function: DeployedFunction, arn: str) -> int:
+    return int(_attributes(function, arn).get("MessageRetentionPeriod", _QUEUE_DEFAULT_S))
+
+
+def _attributes(function: DeployedFunction, arn: str) -> Mapping[str, str]:
+    url = _url(function, arn)
+    found = function.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+    return dict(found["Attributes"])
+
+
+def _url(function: DeployedFunction, arn: str) -> str:
+    account, name = arn.split(":")[4:6]
+    return str(function.client("sqs").get_queue_url(QueueName=name, QueueOwnerAWSAccountId=account)["QueueUrl"])

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from rich.table import Table
 from rich.text import Text
 
+from soal.console.document import document_of
 from soal.console.view import View, styled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-
-__all__ = ["Finding", "finding", "findings_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,4 +38,4 @@ def findings_view(findings: Sequence[Finding]) -> View:
         if one.remedy:
             detail.append(f"\nTo do: {one.remedy}", style="bold")
         table.add_row(styled(one.status), one.name, detail)
-    return View([asdict(one) for one in findings], (table,))
+    return View(document_of(findings), (table,))

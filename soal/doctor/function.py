@@ -10,15 +10,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 from handler.input_errors import InputError
 from handler.redaction.redact import Redactor
 from handler.settings import read_settings
-from soal.doctor.alarms import examine_alarms
-from soal.doctor.buckets import examine_checkpoints, examine_entry_point
-from soal.doctor.delivery import examine_asynchronous, examine_queues
-from soal.doctor.deployed import DeployedFunction, look, look_for, split_qualifier
+from soal.doctor.buckets import examine_checkpoints, examine_entry_point, examine_store
+from soal.doctor.deployed import DeployedFunction, examine_asynchronous, examine_queues, look, look_for, split_qualifier
 from soal.doctor.finding import Finding, finding
-from soal.doctor.roles import examine_rights
-from soal.doctor.stack import stack_of
-from soal.doctor.store import examine_store
-from soal.doctor.topic import examine_topic
+from soal.doctor.rights import examine_rights
+from soal.doctor.stack import examine_alarms, examine_topic, stack_of
 from soal.doctor.variables import examine_variables
 
 if TYPE_CHECKING:
@@ -26,8 +22,6 @@ if TYPE_CHECKING:
 
     from handler.settings import HandlerSettings
     from safewriter.objects import Location
-
-__all__ = ["examine_function"]
 
 _TIMEOUT_MIN_S: Final = 60
 _MEMORY_MIN_MB: Final = 1024

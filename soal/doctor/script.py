@@ -1,6 +1,7 @@
 """Findings about a script that was written for another runtime: read, never run.
 
-A warning may be intended; a line that will fail is a failure.
+A warning may be intended, as a setting that the handler ignores and reports in the result; a line that will fail is a
+failure. Here are the lines that were right elsewhere: settings, writes without a guard, variables and file systems.
 """
 
 from __future__ import annotations
@@ -8,15 +9,16 @@ from __future__ import annotations
 import ast
 import json
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from handler.driver.script_settings import why_left_out
 from handler.spark.missing_dependencies import SLIM, read_missing
 from soal.doctor.finding import Finding
-from soal.doctor.script_habits import habits_of
-from soal.doctor.script_line import Line, fail
 from soal.doctor.script_needs import needs_of
 from soal.doctor.script_sinks import sinks_of
-from soal.doctor.script_tree import nodes_of
+from soal.doctor.script_tree import UNKNOWN, Line, calls, chain, fail, line_of, name_of, nodes_of, text_of, warn
+from soal.shipped import shipped_settings
 from soal.tree import MISSING
 
 if TYPE_CHECKING:
@@ -24,8 +26,152 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from handler.spark.missing_dependencies import Variant
+    from soal.doctor.script_tree import Node
 
-__all__ = ["examine_script"]
+_METHODS: Final = {
+    "master": "spark.master",
+    "setMaster": "spark.master",
+    "remote": "spark.remote",
+}
+_WRITES: Final = frozenset({"save", "saveAsTable", "insertInto", "append", "overwrite", "overwritePartitions"})
+_SQL: Final = re.compile(r"(?is)\s*(insert|merge|update|delete|truncate|create\s.*\stable\s.*\sas\s)\b")
+_VARIABLE: Final = re.compile(r"\$\{[^}]+\}")
+_ELSEWHERE: Final = re.compile(r"(hdfs|s3n|dbfs|wasbs?|abfss?|gs):/")
+_GUARDED: Final = ("delta", "iceberg")
+_GUARD_IT: Final = (
+    "guard it: `with SafeWriter(spark, table, format='{}') as sw:` around it, `sw.success()` as its last line"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """`is_hadoop`: the script writes it into Hadoop's configuration, where no setting is left out."""
+
+    line: int
+    key: str
+    value: str
+    is_hadoop: bool = False
+
+
+def habits_of(nodes: Sequence[Node]) -> Iterator[Line]:
+    """Yield each line that does something else here, or that fails on every variant of the image."""
+    yield from _settings(nodes)
+    yield from _writes(nodes)
+    yield from _variables_of_sql(nodes)
+    yield from _surroundings(nodes)
+
+
+def _settings(nodes: Sequence[Node]) -> Iterator[Line]:
+    shipped = shipped_settings()
+    for setting in _all_settings(nodes):
+        why = why_left_out(setting.key, setting.value, shipped.get(setting.key))
+        if why is None:
+            continue
+        if setting.is_hadoop:
+            detail = f"writes {setting.key} into Hadoop's configuration, past every check"
+            yield fail(setting.line, detail, f"leave it out: {why}")
+        else:
+            yield warn(setting.line, f"sets {setting.key}, which is ignored here", f"leave it out: {why}")
+
+
+def _all_settings(nodes: Sequence[Node]) -> Iterator[_Setting]:
+    for call in calls(nodes):
+        name, line = name_of(call.func), line_of(call)
+        if name in _METHODS and call.args:
+            yield _Setting(line, _METHODS[name], text_of(call.args[0]))
+        elif name == "enableHiveSupport":
+            yield _Setting(line, "spark.sql.catalogImplementation", "hive")
+        elif name == "SparkContext" and call.args:
+            yield _Setting(line, "spark.master", text_of(call.args[0]))
+        elif name in ("config", "set", "setAll"):
+            yield from _pairs(call, line)
+
+
+def _pairs(call: ast.Call, line: int) -> Iterator[_Setting]:
+    is_hadoop = "hadoopConfiguration" in chain(call)
+    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    arguments = [*call.args, *(given[name] for name in ("key", "value") if name in given)]
+    pairs: list[tuple[ast.expr | None, ast.expr]] = []
+    if len(arguments) == 2:  # noqa: PLR2004 - a key and a value
+        pairs.append((arguments[0], arguments[1]))
+    if isinstance(mapping := given.get("map"), ast.Dict):
+        pairs.extend(zip(mapping.keys, mapping.values, strict=True))
+    if len(arguments) == 1 and isinstance(arguments[0], ast.List | ast.Tuple):
+        listed = [each.elts for each in arguments[0].elts if isinstance(each, ast.Tuple)]
+        pairs.extend((each[0], each[1]) for each in listed if len(each) == 2)  # noqa: PLR2004 - as above
+    for key, value in pairs:
+        if isinstance(key, ast.Constant) and str(key.value).startswith(("spark.", "fs.")):
+            yield _Setting(key.lineno if len(pairs) > 1 else line, str(key.value), text_of(value), is_hadoop)
+
+
+def _writes(nodes: Sequence[Node]) -> Iterator[Line]:
+    guarded: set[ast.AST] = set()
+    for block in (found.node for found in nodes):
+        if isinstance(block, ast.With | ast.AsyncWith) and any(_is_guard(item.context_expr) for item in block.items):
+            inner = [node for statement in block.body for node in ast.walk(statement)]
+            guarded.update(inner)
+            if not any(isinstance(node, ast.Call) and name_of(node.func) == "success" for node in inner):
+                yield fail(block.lineno, "a SafeWriter block without success(): it is rolled back", "call it last")
+    for call in calls(nodes):
+        if call not in guarded and (found := _write(call)) is not None:
+            what, table_format = found
+            detail = f"{what}, without a guard: a kill may lose it, a retry may double it"
+            yield warn(line_of(call), detail, _GUARD_IT.format(table_format))
+
+
+def _write(call: ast.Call) -> tuple[str, str] | None:
+    """Describe a call that is known to write into a table, and name the table's format; None for any other call."""
+    name = name_of(call.func)
+    if name not in _WRITES and name not in ("execute", "sql"):
+        return None
+    names = chain(call)
+    found = next((one for one in _GUARDED if one in _formats(call)), None)
+    if name in _WRITES and "write" in names and found is not None:
+        return f"appends to or overwrites {'a Delta' if found == 'delta' else 'an Iceberg'} table", found
+    if name in _WRITES and "writeTo" in names:
+        return "appends to or overwrites a table of a catalog", "iceberg"
+    if name == "execute" and "merge" in names:
+        return "merges into a table", "delta"
+    if name == "sql" and call.args and _SQL.match(text_of(call.args[0])):
+        return f"changes a table by {text_of(call.args[0]).split()[0].upper()}", UNKNOWN
+    return None
+
+
+def _variables_of_sql(nodes: Sequence[Node]) -> Iterator[Line]:
+    for call in calls(nodes):
+        if name_of(call.func) == "sql" and call.args and (found := _VARIABLE.search(text_of(call.args[0]))):
+            remedy = 'use a parameter (`:day`, args={"day": day}), or set spark.sql.variable.substitute'
+            yield warn(line_of(call), f"names {found[0]} in SQL, which stays as it is here", remedy)
+
+
+def _surroundings(nodes: Sequence[Node]) -> Iterator[Line]:
+    for node in (found.node for found in nodes):
+        if isinstance(node, ast.Subscript) and name_of(node.value) == "environ":
+            name = text_of(node.slice)
+            if name != UNKNOWN and not name.startswith("AWS_") and isinstance(node.ctx, ast.Load):
+                remedy = (
+                    f"set it for the function (context environment, or --env {name}=…); a key of an event never becomes"
+                    " a variable: read it from --event"
+                )
+                yield warn(node.lineno, f"needs the variable {name}", remedy)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and (at := _ELSEWHERE.match(node.value)):
+            yield fail(node.lineno, f"names a path of {at[1]}, for which there is no file system", "use s3a://")
+
+
+def _is_guard(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and name_of(node.func) == "SafeWriter"
+
+
+def _formats(call: ast.Call) -> set[str]:
+    """Return the formats that are named on the way to a call, or in it."""
+    found = {text_of(keyword.value).lower() for keyword in call.keywords if keyword.arg == "format"}
+    node: ast.expr = call.func
+    while isinstance(node, ast.Attribute | ast.Call):
+        if isinstance(node, ast.Call) and name_of(node.func) == "format" and node.args:
+            found.add(text_of(node.args[0]).lower())
+        node = node.value if isinstance(node, ast.Attribute) else node.func
+    return found
+
 
 _TOO_DEEP: Final = re.compile(r"too many (?:nested parentheses|levels of indentation)")
 """Python's words in a `SyntaxError`."""

@@ -10,16 +10,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from soal.doctor.script_line import Line, fail
-from soal.doctor.script_tree import UNKNOWN, calls, chain, line_of, name_of, text_of, texts
+from soal.doctor.script_tree import UNKNOWN, Line, calls, chain, fail, line_of, name_of, text_of, texts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from soal.doctor.script_tree import Node
-
-__all__ = ["sinks_of"]
 
 _WRITERS: Final = frozenset({"write", "writeStream"})
 _BY_WRITER: Final = frozenset({"csv", "json", "orc", "parquet", "save", "start", "text", "xml"})

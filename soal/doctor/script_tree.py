@@ -1,4 +1,4 @@
-"""A script's syntax tree: the nodes that Python would run, and the names and texts in them.
+"""A script's syntax tree: the nodes that Python would run, the names and texts in them, and findings about its lines.
 
 Nothing here calls itself: a generated script may have chains of a thousand calls, which Python runs.
 """
@@ -9,10 +9,10 @@ import ast
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from soal.doctor.finding import Finding
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
-
-__all__ = ["UNKNOWN", "Node", "calls", "chain", "line_of", "name_of", "nodes_of", "text_of", "texts"]
 
 UNKNOWN: Final = "\N{HORIZONTAL ELLIPSIS}"
 """Stands for a text that only the run would show."""
@@ -139,3 +139,26 @@ def _parts(node: ast.expr, seen: set[ast.AST]) -> Iterator[str]:
             if not isinstance(part, ast.Constant):
                 continue  # it may hold texts of its own
         seen.add(part)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """`variants`: if the image lacks what the line needs, the variants that have it."""
+
+    number: int
+    finding: Finding
+    variants: tuple[str, ...] = ()
+
+    def finding_in(self, name: str) -> Finding:
+        """Return the finding with the place in the file of this name."""
+        return Finding(f"{name}:{self.number}", self.finding.status, self.finding.detail, self.finding.remedy)
+
+
+def warn(number: int, detail: str, remedy: str, variants: Sequence[str] = ()) -> Line:
+    """Say what the image ignores, or what the script's author should know."""
+    return Line(number, Finding("", "warn", detail, remedy), tuple(variants))
+
+
+def fail(number: int, detail: str, remedy: str, variants: Sequence[str] = ()) -> Line:
+    """Say that the line will fail."""
+    return Line(number, Finding("", "fail", detail, remedy), tuple(variants))

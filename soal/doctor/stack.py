@@ -1,21 +1,26 @@
-"""The CloudFormation stack that a function was deployed with, by the tag that CloudFormation puts on the function."""
+"""The CloudFormation stack of a deployed function, and findings about its alarms, sweeper and topic.
+
+CloudFormation's tag on the function names the stack. The alarms exist, notify the topic, and none rings; the sweeper's
+function exists, a rule invokes it, and its role allows its requests; CloudWatch may publish to the topic, and somebody
+has subscribed.
+"""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from soal.doctor.deployed import command
-from soal.doctor.finding import Finding
+from soal.doctor.finding import Finding, finding
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
 
     from soal.doctor.deployed import DeployedFunction
-
-__all__ = ["Stack", "stack_of"]
 
 _TAG: Final = "aws:cloudformation:stack-name"
 _ALARM: Final = "AWS::CloudWatch::Alarm"
@@ -70,3 +75,189 @@ def _read(function: DeployedFunction, name: str) -> Stack:
         {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())},
         tuple(each["PhysicalResourceId"] for each in made if each["ResourceType"] == _ALARM),
     )
+
+
+_ALARMS_NAME: Final = "alarms"
+_NAMES_MAX: Final = 100
+"""https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html"""
+
+
+def examine_alarms(cloudwatch: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+    """Examine each alarm that the stack has made."""
+    topic = stack.outputs["AlarmTopicArn"]
+    found = [
+        alarm
+        for first in range(0, len(stack.alarms), _NAMES_MAX)
+        for alarm in cloudwatch.describe_alarms(
+            AlarmNames=list(stack.alarms[first : first + _NAMES_MAX]), MaxRecords=_NAMES_MAX
+        )["MetricAlarms"]
+    ]
+    missing = sorted(set(stack.alarms) - {alarm["AlarmName"] for alarm in found})
+    if missing or not stack.alarms:
+        detail = f"{', '.join(missing) or 'all'} of the stack {stack.name} do not exist"
+        yield Finding(_ALARMS_NAME, "fail", detail, stack.repair)
+    deaf = [alarm["AlarmName"] for alarm in found if topic not in alarm["AlarmActions"]]
+    if deaf:
+        yield Finding(_ALARMS_NAME, "fail", f"{', '.join(deaf)} do not notify {topic}", stack.repair)
+    silent = [alarm["AlarmName"] for alarm in found if not alarm["ActionsEnabled"]]
+    if silent:
+        remedy = " ".join((command("cloudwatch", "enable-alarm-actions"), "--alarm-names", *silent))
+        yield Finding(_ALARMS_NAME, "warn", f"{', '.join(silent)} notify nobody: their actions are disabled", remedy)
+    if not (missing or deaf or silent) and found:
+        yield Finding(_ALARMS_NAME, "ok", f"{len(found)} alarms notify {topic}")
+    for alarm in found:
+        if alarm["StateValue"] == "ALARM":
+            yield _ringing(alarm)
+
+
+def _ringing(alarm: Any) -> Finding:  # noqa: ANN401 - as the service describes it
+    detail = f"{alarm['AlarmName']} rings: {alarm.get('AlarmDescription') or alarm.get('StateReason', '')}"
+    shown = command("cloudwatch", "describe-alarm-history", alarm_name=alarm["AlarmName"])
+    return Finding("alarm", "warn", detail, f"docs/guides/runbook.md has a section for it; since when: {shown}")
+
+
+_WHY: Final = "writes of dead runs are not settled until their next attempt"
+
+
+def examine_sweeper(client: Callable[[str], Any], stack: Stack) -> Generator[Finding, None, Mapping[str, Any] | None]:
+    """Examine the sweeper's function and its rule; return the function's configuration, None if there is none."""
+    name = stack.outputs["SweeperName"]
+    try:
+        configuration = client("lambda").get_function_configuration(FunctionName=name)
+    except ClientError as error:
+        if error.response["Error"]["Code"] != "ResourceNotFoundException":
+            raise
+        yield Finding("sweeper", "fail", f"{name} does not exist: {_WHY}", stack.repair)
+        return None
+    state, update = (configuration.get(key) or "Active" for key in ("State", "LastUpdateStatus"))
+    is_well = state in ("Active", "Inactive") and update in ("Active", "Successful")
+    reason = configuration.get("StateReason") or configuration.get("LastUpdateStatusReason") or update
+    detail = f"{name}, {state}" + ("" if is_well else f": {reason}")
+    yield finding("sweeper", detail, command("lambda", "get-function", function_name=name), is_well=is_well)
+    yield from _rule(client("events"), configuration["FunctionArn"], stack)
+    return dict(configuration)
+
+
+def _rule(events: Any, arn: str, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+    names = events.list_rule_names_by_target(TargetArn=arn)["RuleNames"]
+    rules = [rule for rule in (events.describe_rule(Name=name) for name in names) if rule.get("ScheduleExpression")]
+    enabled = [rule for rule in rules if rule["State"].startswith("ENABLED")]
+    if enabled:
+        told = ", ".join(f"{rule['Name']}, {rule['ScheduleExpression']}" for rule in enabled)
+        yield Finding("sweeper's rule", "ok", told)
+    elif rules:
+        remedy = command("events", "enable-rule", name=rules[0]["Name"])
+        yield Finding("sweeper's rule", "fail", f"{rules[0]['Name']} is disabled: {_WHY}", remedy)
+    else:
+        detail = f"no rule with a schedule has {arn} as its target: {_WHY}"
+        yield Finding("sweeper's rule", "fail", detail, stack.repair)
+
+
+_SERVICE: Final = "cloudwatch.amazonaws.com"
+# CloudWatch cannot publish to a topic under the key that AWS manages, since its policy cannot be changed.
+# https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+_MANAGED_KEY: Final = "alias/aws/sns"
+_TOPIC_NAME: Final = "alarm topic"
+
+
+def examine_topic(sns: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+    """Examine the topic of the stack's alarms."""
+    arn = stack.outputs["AlarmTopicArn"]
+    try:
+        attributes = sns.get_topic_attributes(TopicArn=arn)["Attributes"]
+    except ClientError as error:
+        if error.response["Error"]["Code"] not in ("NotFound", "NotFoundException"):
+            raise
+        yield Finding(_TOPIC_NAME, "fail", f"{arn} does not exist: alarms reach nobody", stack.repair)
+        return
+    policy = json.loads(attributes.get("Policy", "{}"))
+    if not _lets_publish(policy, arn):
+        detail = f"{arn}: its policy does not let {_SERVICE} publish, so alarms reach nobody"
+        yield Finding(_TOPIC_NAME, "fail", detail, _let_publish(policy, arn))
+    elif str(attributes.get("KmsMasterKeyId", "")).endswith(_MANAGED_KEY):
+        remedy = command("sns", "set-topic-attributes", topic_arn=arn, attribute_name="KmsMasterKeyId")
+        detail = f"{arn} is encrypted by {_MANAGED_KEY}, with which CloudWatch cannot publish"
+        remedy = f"{remedy} --attribute-value KEY_ID; its key policy must let {_SERVICE} use it"
+        yield Finding(_TOPIC_NAME, "fail", detail, remedy)
+    else:
+        yield Finding(_TOPIC_NAME, "ok", f"{arn}; CloudWatch may publish")
+    yield _subscriptions(sns, arn)
+
+
+def _subscriptions(sns: Any, arn: str) -> Finding:  # noqa: ANN401 - a boto3 client
+    pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn)
+    found = [each for page in pages for each in page["Subscriptions"]]
+    confirmed = [each for each in found if each["SubscriptionArn"].startswith("arn:")]
+    if confirmed:
+        kinds = sorted({each["Protocol"] for each in confirmed})
+        return Finding("subscriptions", "ok", f"{len(confirmed)} confirmed ({', '.join(kinds)})")
+    pending = [each["Endpoint"] for each in found if each["SubscriptionArn"] == "PendingConfirmation"]
+    if pending:
+        detail = f"{', '.join(pending)} has not confirmed, so alarms reach nobody"
+        return Finding("subscriptions", "warn", detail, "open the link in the message that SNS has sent there")
+    remedy = command("sns", "subscribe", topic_arn=arn, protocol="email", notification_endpoint="OPS@EXAMPLE.ORG")
+    return Finding("subscriptions", "warn", "nobody has subscribed, so alarms reach nobody", remedy)
+
+
+def _let_publish(policy: Mapping[str, Any], arn: str) -> str:
+    """Return the command that adds a statement: the service replaces the whole policy."""
+    account = arn.split(":")[4]
+    statement = {
+        "Sid": "AlarmsPublish",
+        "Effect": "Allow",
+        "Principal": {"Service": _SERVICE},
+        "Action": "sns:Publish",
+        "Resource": arn,
+        "Condition": {"StringEquals": {"aws:SourceAccount": account}},
+    }
+    wanted = {"Version": "2012-10-17", **policy, "Statement": [*_listed(policy.get("Statement", [])), statement]}
+    return command(
+        "sns",
+        "set-topic-attributes",
+        topic_arn=arn,
+        attribute_name="Policy",
+        attribute_value=json.dumps(wanted),
+    )
+
+
+def _lets_publish(policy: Mapping[str, Any], arn: str) -> bool:
+    """Tell whether an alarm of the topic's account can be published. An unknown condition of a permission counts as not
+    met; an unknown condition of a denial counts as one about TLS or another account.
+    """
+    about = [each for each in _listed(policy.get("Statement", [])) if _is_about_alarms(each, arn)]
+    denied = any(each["Effect"] == "Deny" and not each.get("Condition") for each in about)
+    return not denied and any(each["Effect"] == "Allow" and _is_fulfilled(each, arn) for each in about)
+
+
+def _is_about_alarms(statement: Mapping[str, Any], arn: str) -> bool:
+    principal = statement.get("Principal", {})
+    named = ["*"] if principal == "*" else [*_listed(principal.get("Service", [])), *_listed(principal.get("AWS", []))]
+    return (
+        bool({_SERVICE, "*"} & set(named))
+        and any(fnmatchcase("sns:publish", str(action).lower()) for action in _listed(statement.get("Action", [])))
+        and any(fnmatchcase(arn, str(resource)) for resource in _listed(statement.get("Resource", [])))
+    )
+
+
+def _is_fulfilled(statement: Mapping[str, Any], arn: str) -> bool:
+    _, partition, _, region, account, _ = arn.split(":")
+    alarm = f"arn:{partition}:cloudwatch:{region}:{account}:alarm:any"
+    known = {"aws:sourceaccount": account, "aws:sourceowner": account, "aws:sourcearn": alarm}
+    known["aws:securetransport"] = "true"
+    return all(
+        key.lower() in known
+        and any(_is_like(known[key.lower()], str(each)) for each in _listed(expected))
+        and not operator.startswith(("StringNot", "ArnNot", "Null"))
+        for operator, keys in statement.get("Condition", {}).items()
+        for key, expected in keys.items()
+    )
+
+
+def _is_like(value: str, pattern: str) -> bool:
+    # An ARN that names an alarm is one of the stack's: these notify the topic.
+    name_free = pattern.partition(":alarm:")[0] + ":alarm:*" if ":alarm:" in pattern else pattern
+    return fnmatchcase(value.lower(), name_free.lower())
+
+
+def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - of a policy document
+    return list(value) if isinstance(value, list) else [value]

@@ -11,8 +11,6 @@ from soal.doctor.finding import Finding
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["examine_variables", "unknown_variables"]
-
 _OURS: Final = ("SOAL_", "SW_")
 
 

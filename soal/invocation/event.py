@@ -10,8 +10,6 @@ from typing import Any, Final
 from safewriter.parsing import parsed
 from soal.console.problem import Problem
 
-__all__ = ["read_event", "run_key_of", "with_token"]
-
 _INLINE: Final = ("{", "[", '"')
 _S3: Final = ("s3://", "s3a://")
 _JOB_FIELDS: Final = frozenset({"entryPoint", "script", "jobDriver"})

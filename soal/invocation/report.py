@@ -1,21 +1,27 @@
-"""The outcome of an invocation: the job's result, or why there is none."""
+"""The outcome of an invocation: the job's result, or why there is none.
+
+`until_done` invokes a run that is longer than the function's timeout until it has ended: another attempt under the same
+clientToken follows one that reached its deadline after it had committed a write, was killed, or says "try again later".
+It skips the committed writes.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from pydantic import ValidationError
 from rich.text import Text
 
 from handler.outcome.result import Result, exit_status
+from handler.outcome.state import State
 from safewriter.parsing import parsed
 from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, Problem
 from soal.console.view import View, columns, number, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from rich.console import RenderableType
     from rich.table import Table
@@ -23,8 +29,6 @@ if TYPE_CHECKING:
     from handler.outcome.result import AttemptResult
     from soal.console.output import Output
     from soal.remote.answer import Answer
-
-__all__ = ["Report", "conclude", "report_of", "result_view"]
 
 _TIMINGS: Final = (
     ("script", "script_download_ms"),
@@ -135,3 +139,30 @@ def _lines(result: Result) -> Iterator[RenderableType]:
         yield from (Text(f"  {line}", style="dim") for line in result.log_tail)
     if result.result_uri is not None:
         yield Text(f"kept at {result.result_uri}", style="dim")
+
+
+def until_done(
+    invoke: Callable[[Any], Report], event: object, *, attempts_max: int, remark: Callable[[str], None]
+) -> Report:
+    """Invoke until an attempt is the last one; return its report, or the one after `attempts_max`."""
+    report = invoke(event)
+    for attempt in range(1, attempts_max):
+        why = _goes_on(report)
+        if why is None:
+            return report
+        remark(f"attempt {attempt} {why}; continuing")
+        report = invoke(event)
+    return report
+
+
+def _goes_on(report: Report) -> str | None:
+    """Return why another attempt is useful; None if it is not."""
+    result = report.result
+    if result is None:
+        return "was killed before it could answer"
+    if result.state is State.INCOMPLETE:
+        done = sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
+        return f"reached its deadline after {done} new commits" if done else None
+    if result.state is State.FAILED and result.error is not None and result.error.retryable:
+        return f"asks for a retry ({result.error.type})"
+    return None

@@ -7,21 +7,6 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = [
-    "BUCKETS",
-    "CATALOG",
-    "CHECKPOINTS",
-    "CREDENTIALS",
-    "DATA",
-    "LAKE",
-    "REGION",
-    "SCRIPTS",
-    "SOURCE_KEY",
-    "WAREHOUSE",
-    "rest_properties",
-    "spark_settings",
-]
-
 REGION: Final = "us-east-1"
 CREDENTIALS: Final = {
     "AWS_ACCESS_KEY_ID": "AKIACLIENT",

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from soal.home import Home
 
-__all__ = ["LocalS3", "running"]
-
 _SAME_START_S: Final = 0.05
 
 

@@ -1,47 +1,44 @@
-"""The report on a lock: one document. Its schema is published as `report.schema.json` beside this file;
-`python -m soal.locks.report` prints it.
+"""The report on a lock: one document, and the way a person sees it.
+
+Its schema is published as `report.schema.json` beside this file; `python -m soal.locks.report` prints it.
 """
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
+from rich.text import Text
 
 from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
 from safewriter.coordination.order import obstacle
 from safewriter.coordination.record import End
 from safewriter.coordination.transitions import goes_first
-from soal.orphans.report import schema_text
+from soal.console.document import Part, schema_text
+from soal.console.view import View, columns, moment, number, styled
 
 if TYPE_CHECKING:
-    from safewriter.coordination.backend import Stored
-    from safewriter.coordination.record import OpenWrite, PastTurn, Record, Waiter
+    from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = ["HolderFound", "JobFound", "LockReport", "TurnFound", "WaiterFound", "WriteFound"]
+    from rich.console import RenderableType
+    from rich.table import Table
+
+    from safewriter.coordination.backend import Stored
+    from safewriter.coordination.record import PastTurn, Record, Waiter
 
 _COMPLETE = (End.COMPLETED, End.NOTHING)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class WriteFound(_Part):
+class WriteFound(Part):
     """A guarded write that a holder has opened."""
 
     checkpoints: str
     write_key: str
     epoch: int
 
-    @classmethod
-    def of(cls, write: OpenWrite) -> Self:
-        """Take it from the record."""
-        return cls(checkpoints=write.checkpoints, write_key=write.write_key, epoch=write.epoch)
 
-
-class HolderFound(_Part):
+class HolderFound(Part):
     """The job that has its turn now."""
 
     job: str
@@ -54,7 +51,7 @@ class HolderFound(_Part):
     writes: tuple[WriteFound, ...] = Field(description="the guarded writes of its turn, ended or not")
 
 
-class WaiterFound(_Part):
+class WaiterFound(Part):
     """A job in the queue."""
 
     job: str
@@ -63,7 +60,7 @@ class WaiterFound(_Part):
     why: str
 
 
-class JobFound(_Part):
+class JobFound(Part):
     """How far a job is, and the order that it asked for last."""
 
     job: str
@@ -78,7 +75,7 @@ class JobFound(_Part):
     obstacle: str | None = Field(description="why the order does not let it run now; null if it may")
 
 
-class TurnFound(_Part):
+class TurnFound(Part):
     """A turn that has ended. The times are clocks of whoever wrote them."""
 
     job: str
@@ -89,7 +86,7 @@ class TurnFound(_Part):
     end: End
 
     @classmethod
-    def of(cls, turn: PastTurn) -> Self:
+    def of_turn(cls, turn: PastTurn) -> Self:
         """Take it from the record."""
         return cls(
             job=turn.job,
@@ -101,7 +98,7 @@ class TurnFound(_Part):
         )
 
 
-class LockReport(_Part):
+class LockReport(Part):
     """All that the record of one lock says."""
 
     schema_version: Literal[1] = 1
@@ -115,12 +112,8 @@ class LockReport(_Part):
     )
     turns: tuple[TurnFound, ...] = Field(description="the last ones, the newest first")
 
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json")
-
     @classmethod
-    def of(cls, stored: Stored, turns_max: int) -> Self:
+    def of_lock(cls, stored: Stored, turns_max: int) -> Self:
         """Report what a record says, with so many of its past turns at most."""
         record = stored.record
         newest = record.history[::-1]
@@ -134,7 +127,7 @@ class LockReport(_Part):
             ),
             jobs=tuple(_job(record, name) for name in sorted(record.jobs)),
             unsettled=tuple(map(WriteFound.of, record.unsettled)),
-            turns=tuple(map(TurnFound.of, newest[:turns_max])),
+            turns=tuple(map(TurnFound.of_turn, newest[:turns_max])),
         )
 
 
@@ -193,6 +186,90 @@ def _job(record: Record, name: str) -> JobFound:
 
 def _moment(epoch_ms: int) -> datetime:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC)
+
+
+_STATES = {True: "its session lives", False: "its session has ended"}
+
+
+def locks_view(reports: Sequence[LockReport]) -> View:
+    """Show one row for each lock."""
+    table = columns("lock", "holder", "token", "since", "waiting", "unsettled", right=("token", "waiting", "unsettled"))
+    for one in reports:
+        holder, since = ("free", "") if one.holder is None else (one.holder.job, moment(one.holder.since))
+        table.add_row(one.lock, holder, str(one.token), since, number(len(one.waiters)), number(len(one.unsettled)))
+    return View([one.document() for one in reports], (table if reports else "no lock",))
+
+
+def lock_view(report: LockReport) -> View:
+    """Show one lock: holder, queue, jobs, writes, last turns."""
+    return View(report.document(), tuple(_lines(report)))
+
+
+def turns_view(report: LockReport) -> View:
+    """Show the turns that have ended."""
+    turns = report.document()["turns"]
+    return View(turns, (_turns(report.turns) if turns else f"{report.lock}: no turn has ended",))
+
+
+def _lines(report: LockReport) -> Iterator[RenderableType]:
+    yield Text(f"{report.lock}: {'free' if report.holder is None else _held(report.holder)}, token {report.token}")
+    if report.holder is not None:
+        yield Text(f"  {_renewals(report.holder)}")
+        yield from _writes("opened", report.holder.writes)
+    yield from _writes("unsettled", report.unsettled)
+    if report.waiters:
+        yield _queue(report.waiters)
+    if report.jobs:
+        yield _jobs_table(report.jobs)
+    if report.turns:
+        yield _turns(report.turns)
+
+
+def _held(holder: HolderFound) -> str:
+    run = f" (run {holder.run})" if holder.run else ""
+    return f"{holder.job}{run} holds it since {moment(holder.since)}"
+
+
+def _renewals(holder: HolderFound) -> str:
+    state = "" if holder.is_alive is None else f"; {_STATES[holder.is_alive]}"
+    return f"renewed {holder.renewals:,} times; lease {holder.lease_s:g} s{state}"
+
+
+def _writes(what: str, writes: Iterable[WriteFound]) -> Iterator[Text]:
+    for write in writes:
+        yield Text(f"  {what}: write {write.write_key}, epoch {write.epoch}, in {write.checkpoints}", "yellow")
+
+
+def _queue(waiters: Iterable[WaiterFound]) -> Table:
+    table = columns("waits", "ticket", "since", "why", right=("ticket",))
+    for one in waiters:
+        table.add_row(one.job, str(one.ticket), moment(one.since), Text(one.why))
+    return table
+
+
+def _jobs_table(jobs: Iterable[JobFound]) -> Table:
+    table = columns("job", "predecessor", "edge", "completed", "may run")
+    for one in jobs:
+        completed = "never" if not one.completion else f"#{one.completion}"
+        at = "" if one.completed_at is None else f" {moment(one.completed_at)}"
+        table.add_row(one.job, one.predecessor or "", _edge(one), completed + at, Text(one.obstacle or "yes"))
+    return table
+
+
+def _edge(job: JobFound) -> str:
+    if job.predecessor is None:
+        return ""
+    if job.mode == "strict":
+        return "strict"
+    return f"{job.edge} {job.lag}" if job.edge == "lagged" else str(job.edge)
+
+
+def _turns(turns: Iterable[TurnFound]) -> Table:
+    table = columns("turn", "job", "run", "since", "until", "end", right=("turn",))
+    for one in turns:
+        row = (str(one.token), one.job, one.run or "", moment(one.since), moment(one.until), styled(one.end))
+        table.add_row(*row)
+    return table
 
 
 if __name__ == "__main__":

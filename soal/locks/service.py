@@ -1,26 +1,34 @@
-"""The lock service that a command talks to, and its locks."""
+"""The lock service that a command talks to, its locks, and the two decisions that only an operator takes.
+
+These end a holder's turn by force, and strike a write that nobody can settle.
+"""
 
 from __future__ import annotations
 
 import os
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
+from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.backends.opening import open_backend, s3_backend
 from safewriter.coordination.probe import is_probed
+from safewriter.coordination.record import End
+from safewriter.coordination.transitions import end
+from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, UnreadableCheckpointError
 from safewriter.objects import Location
-from soal.console.problem import EXIT_FAILED, Problem
+from safewriter.record.checkpoints import Checkpoints
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.target import asking, checkpoint_store, target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from safewriter.coordination.backend import Backend, Stored
+    from safewriter.coordination.record import OpenWrite
     from safewriter.objects import ObjectStore
     from soal.home import Home
-
-__all__ = ["LockService"]
 
 
 class LockService:
@@ -88,3 +96,67 @@ def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> Lo
         return LockService(s3_backend(found.store(Location.parse(uri))), uri, found.store)
     except (SettingError, ValueError) as error:
         raise Problem(str(error), todo="correct --backend, or SW_LOCKS") from error
+
+
+_TRIES: Final = 50
+
+
+def force(service: LockService, seen: Stored) -> Stored:
+    """End the grant that was seen, whatever else changes in the record meanwhile; return the record without it.
+
+    All its writes become unsettled: the next holder settles each before its own turn. Raises `Problem` if the grant has
+    ended meanwhile.
+    """
+    if seen.record.holder is None:
+        raise ValueError(f"{seen.record.lock} is free")
+    stored = seen
+    for _ in range(_TRIES):
+        try:
+            return service.backend.write(end(stored.record, End.FORCED, epoch_ms()), stored)
+        except RecordChanged:
+            stored = service.read(seen.record.lock)
+            if not stored.record.is_held_by(seen.record.holder.nonce):
+                raise _changed(seen.record.lock, f"the turn of {seen.record.holder.job} has ended by itself") from None
+    raise _changed(seen.record.lock, "its record changes faster than it can be written")
+
+
+def forget(service: LockService, seen: Stored, write_key: str) -> Stored:
+    """Strike an unsettled write that has no document any more; return the record without it.
+
+    Raises `Problem` if the record does not name it, or if its document is there: then it can be settled.
+    """
+    found = [write for write in seen.record.unsettled if write.write_key == write_key]
+    if not found:
+        raise Problem(
+            f"{write_key} is no unsettled write of {seen.record.lock}",
+            todo=f"look for it with: soal locks show {seen.record.lock}",
+            exit_code=EXIT_FAILED,
+        )
+    for write in found:
+        _check_gone(write, Checkpoints(service.store(Location.parse(write.checkpoints))))
+    stored = seen
+    for _ in range(_TRIES):
+        left = tuple(write for write in stored.record.unsettled if write not in found)
+        try:
+            return service.backend.write(replace(stored.record, unsettled=left), stored)
+        except RecordChanged:
+            stored = service.read(seen.record.lock)
+    raise _changed(seen.record.lock, "its record changes faster than it can be written")
+
+
+def _check_gone(write: OpenWrite, checkpoints: Checkpoints) -> None:
+    stored = checkpoints.read(write.write_key)
+    if stored is not None and stored.document.epoch >= write.epoch:
+        raise Problem(
+            f"{checkpoints.uri(write.write_key)} is there, so the write can be settled; nothing was changed",
+            todo=f"the next holder settles it; or settle it now with: soal recover --write {write.write_key}",
+            exit_code=EXIT_FAILED,
+        )
+
+
+def _changed(lock: str, what: str) -> Problem:
+    return Problem(
+        f"{lock}: {what}; nothing was changed",
+        todo=f"look again with: soal locks show {lock}",
+        exit_code=EXIT_TRY_AGAIN,
+    )

@@ -8,8 +8,6 @@ from typing import Final
 
 from soal.console.problem import Problem
 
-__all__ = ["SAFE", "parse_age"]
-
 SAFE: Final = timedelta(hours=1)
 """Less than this, and a write that is on its way right now may lose its files."""
 

@@ -2,35 +2,134 @@
 
 This module deletes nothing. The report holds the statements by which Iceberg's own procedures delete. The report's
 schema is published as `iceberg.schema.json` beside this file; `python -m soal.orphans.iceberg` prints it.
+
+`ObjectFileIO` gives pyiceberg the metadata files through the object store of everything else here: pyiceberg's own ways
+to S3 are pyarrow (170 MB) and s3fs; metadata files are small, and each is read as a whole.
 """
 
 from __future__ import annotations
 
+import io
 import re
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.utils.config import Config
 
+from safewriter.objects import s3
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.name import TableName
+from soal.console.document import Part, schema_text
 from soal.console.problem import EXIT_FAILED, Problem
-from soal.orphans.iceberg_io import OBJECT_IO, ObjectFileIO
-from soal.orphans.report import Tally, schema_text
+from soal.orphans.report import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mypy_boto3_s3 import S3Client
     from pyiceberg.table import Table
+    from pyiceberg.typedef import Properties
 
     from safewriter.objects import ListedObject
+    from safewriter.objects.store import ObjectStore, StoredObject
 
-__all__ = ["Fence", "IcebergOrphan", "IcebergReport", "look", "referred"]
+
+class _Place:
+    """One object, and the store that it lies in."""
+
+    def __init__(self, location: str, table_store: Callable[[str], ObjectStore]) -> None:
+        where = Location.parse(location)
+        self.key = where.key
+        self.store = table_store(str(Location(where.bucket)))
+
+    def found(self) -> StoredObject | None:
+        return self.store.get(self.key)
+
+
+class _Input(InputFile):
+    def __init__(self, location: str, place: _Place) -> None:
+        super().__init__(location)
+        self._place = place
+
+    def __len__(self) -> int:
+        return len(self._body())
+
+    def _body(self) -> bytes:
+        found = self._place.found()
+        if found is None:
+            raise FileNotFoundError(f"{self.location} does not exist, or cannot be read")
+        return found.body
+
+    def exists(self) -> bool:
+        return self._place.found() is not None
+
+    def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's signature
+        return cast("InputStream", io.BytesIO(self._body()))
+
+
+class _Upload(io.BytesIO):
+    """A file that goes to S3 when it is closed, unless the writing has failed."""
+
+    def __init__(self, place: _Place) -> None:
+        super().__init__()
+        self._place = place
+
+    def __exit__(self, kind: object, *rest: object) -> None:
+        if kind is not None:
+            super().close()
+        else:
+            self.close()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._place.store.put(self._place.key, self.getvalue())
+            super().close()
+
+
+class _Output(OutputFile):
+    def __init__(self, location: str, place: _Place) -> None:
+        super().__init__(location)
+        self._place = place
+
+    def __len__(self) -> int:
+        return len(self.to_input_file())
+
+    def exists(self) -> bool:
+        return self.to_input_file().exists()
+
+    def to_input_file(self) -> InputFile:
+        return _Input(self.location, self._place)
+
+    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - every name is new
+        return cast("OutputStream", _Upload(self._place))
+
+
+class ObjectFileIO(FileIO):
+    """pyiceberg loads this class by the name in `py-io-impl`; `table_store` opens an object store by its URI."""
+
+    def __init__(self, properties: Properties, table_store: Callable[[str], ObjectStore] | None = None) -> None:
+        super().__init__(properties)
+        self._table_store = table_store or s3.table_store
+
+    def new_input(self, location: str) -> InputFile:
+        return _Input(location, _Place(location, self._table_store))
+
+    def new_output(self, location: str) -> OutputFile:
+        return _Output(location, _Place(location, self._table_store))
+
+    def delete(self, location: Any) -> None:  # noqa: ANN401 - a path or one of the above
+        place = _Place(location if isinstance(location, str) else location.location, self._table_store)
+        place.store.delete(place.key)
+
+
+OBJECT_IO: Final = {"py-io-impl": f"{ObjectFileIO.__module__}.{ObjectFileIO.__qualname__}"}
+"""The property by which a catalog of pyiceberg uses it."""
+
 
 _FENCE: Final = re.compile(r"sw-[0-9a-f]{12}-\d+-[0-9a-f]{16}")
 _KEPT: Final = timedelta(days=7)
@@ -39,11 +138,7 @@ _LEAST: Final = timedelta(days=1)
 """`remove_orphan_files` refuses to delete files that are younger."""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class IcebergOrphan(_Part):
+class IcebergOrphan(Part):
     """A file below the table's location that no snapshot names and that is older than `older_than_s`."""
 
     path: str
@@ -51,7 +146,7 @@ class IcebergOrphan(_Part):
     last_modified: datetime
 
 
-class Fence(_Part):
+class Fence(Part):
     """A tag that a settler has set so that a dead attempt can no longer publish its write."""
 
     name: str = Field(description="the attempt's name")
@@ -60,7 +155,7 @@ class Fence(_Part):
     expires: datetime = Field(description="after this time nothing needs the tag, and expire_snapshots removes it")
 
 
-class IcebergReport(_Part):
+class IcebergReport(Part):
     """S3 dates the files and tells `now`; the clock of the settler dates the fences."""
 
     schema_version: Literal[1] = 1
@@ -73,10 +168,6 @@ class IcebergReport(_Part):
     young: Tally = Field(description="files that it does not name, younger than older_than_s")
     fences: tuple[Fence, ...]
     statements: tuple[str, ...] = Field(description="Spark SQL that removes the orphans and the expired fences")
-
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json")
 
 
 def look(

@@ -4,29 +4,23 @@ this file; `python -m soal.orphans.report` prints it. An Iceberg table's report 
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from soal.orphans.kinds import Kind
-
-__all__ = ["OpenWriteFound", "Orphan", "OrphanReport", "OrphanUpload", "Tally", "schema_text"]
-
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+from soal.console.document import Part, schema_text
+from soal.orphans.protection import Kind
 
 
-class Tally(_Part):
+class Tally(Part):
     """How many files, and how large they are together."""
 
     files: int
     bytes: int
 
 
-class Orphan(_Part):
+class Orphan(Part):
     """A file that no retained version refers to, and that is older than the bound."""
 
     key: str = Field(description="relative to the table")
@@ -38,7 +32,7 @@ class Orphan(_Part):
     error: str | None = Field(default=None, description="why it could not be deleted")
 
 
-class OrphanUpload(_Part):
+class OrphanUpload(Part):
     """A multipart upload that was begun before the bound and never ended."""
 
     key: str = Field(description="relative to the table")
@@ -49,7 +43,7 @@ class OrphanUpload(_Part):
     error: str | None = Field(default=None, description="why it could not be aborted")
 
 
-class OpenWriteFound(_Part):
+class OpenWriteFound(Part):
     """A write of this table without a verdict, or one that may be of this table (`run_key` null)."""
 
     write_key: str
@@ -57,7 +51,7 @@ class OpenWriteFound(_Part):
     since: datetime = Field(description="nothing younger is deleted")
 
 
-class OrphanReport(_Part):
+class OrphanReport(Part):
     """All times are the store's own."""
 
     schema_version: Literal[1] = 1
@@ -74,23 +68,10 @@ class OrphanReport(_Part):
     young: Tally = Field(description="files that it does not refer to, younger than the bound")
     other: Tally = Field(description="what is no file of a table: hidden, of another table, or of another kind")
 
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json")
-
     @property
     def has_failed(self) -> bool:
         """Whether something could not be deleted or aborted."""
         return any(one.error is not None for one in self.orphans) or any(one.error is not None for one in self.uploads)
-
-
-def schema_text(report: type[BaseModel]) -> str:
-    """Return the JSON schema of a report, as it is published."""
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **report.model_json_schema(mode="serialization"),
-    }
-    return json.dumps(schema, indent=2) + "\n"
 
 
 if __name__ == "__main__":

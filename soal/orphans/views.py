@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from soal.orphans.iceberg import IcebergReport
     from soal.orphans.report import Orphan, OrphanReport, OrphanUpload
 
-__all__ = ["iceberg_view", "orphans_view"]
-
 _SHOWN_MAX: Final = 100
 
 

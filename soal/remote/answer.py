@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from safewriter.parsing import parsed
 
-__all__ = ["Answer", "FunctionError", "answer_of"]
-
 _TIMED_OUT: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT[\d:.]+Z [0-9a-f-]{36} |RequestId: [0-9a-f-]{36} (Error: )?)?"
     r"Task timed out after \d+(\.\d+)? seconds"

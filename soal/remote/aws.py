@@ -7,8 +7,6 @@ from typing import Any
 import boto3
 from botocore.config import Config
 
-__all__ = ["aws_client"]
-
 
 def aws_client(service: str, endpoint_url: str | None) -> Any:  # noqa: ANN401 - a boto3 client
     """Make a client; `endpoint_url` None: that of AWS, or of the caller's configuration."""

@@ -11,14 +11,15 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.outcome.state import State
 from safewriter.parsing import parsed
-from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
+from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.invocation.report import Report, report_of
 from soal.remote.answer import Answer, FunctionError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["Execution"]
+    from soal.console.output import Output
+    from soal.console.progress import JobProgress
 
 _POLL_S: Final = 2.0
 _EVENTS: Final = 10
@@ -99,3 +100,17 @@ def _told(event: Any) -> str:  # noqa: ANN401 - the service's answer
         return f"came to {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"
     except (KeyError, ValueError, TypeError):
         return "was lost"
+
+
+def followed(execution: Execution, run_key: str | None, out: Output, progress: JobProgress) -> Report:
+    """Show an execution's attempts until it has ended. Raises `Problem` if somebody stops that: it goes on."""
+    out.remark(f"started the execution {execution.arn}")
+    try:
+        return execution.report(progress.says)
+    except KeyboardInterrupt:
+        key = run_key or execution.arn.rpartition("/")[2]
+        raise Problem(
+            "nobody waits any more; the execution goes on",
+            todo=f"look again with: soal runs show {key}; end it with: soal runs cancel {key}",
+            exit_code=EXIT_TRY_AGAIN,
+        ) from None

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from soal.console.document import document_of
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.console.view import View
 from soal.invocation.event import run_key_of
@@ -20,8 +21,6 @@ from soal.remote.execution import Execution
 
 if TYPE_CHECKING:
     from soal.invocation.report import Report
-
-__all__ = ["RemoteFunction", "Sent", "sent_view"]
 
 _LONGEST_S: Final = 920
 """Lambda's longest timeout, and a little more."""
@@ -115,4 +114,4 @@ class RemoteFunction:
 
 def sent_view(sent: Sent) -> View:
     """Show that an event is queued."""
-    return View(asdict(sent), ("queued" if sent.request_id is None else f"queued, request {sent.request_id}",))
+    return View(document_of(sent), ("queued" if sent.request_id is None else f"queued, request {sent.request_id}",))

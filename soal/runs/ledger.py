@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject, ObjectStore
     from safewriter.record.liveness import Sighting
 
-__all__ = ["Ledger", "Listing", "RunView", "WriteView"]
-
 _T = TypeVar("_T")
 _PARALLEL: Final = 16
 _WRITES_PER_RUN: Final = 4
@@ -56,23 +54,23 @@ class WriteView:
     checkpoint: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
     """One run. Fields of a handler's record are None without one; `attempt` is the last one's number."""
 
     run_key: str
-    run_id: str | None
-    name: str | None
-    entry_point: str | None
-    state: str | None
-    attempt: int | None
-    request_id: str | None
+    run_id: str | None = None
+    name: str | None = None
+    entry_point: str | None = None
+    state: str | None = None
+    attempt: int | None = None
+    request_id: str | None = None
     started_ms: int
-    ended_ms: int | None
-    deadline_ms: int | None
+    ended_ms: int | None = None
+    deadline_ms: int | None = None
     life: str | None
     why: str | None
-    result_uri: str | None
+    result_uri: str | None = None
     writes: tuple[WriteView, ...]
     execution: str | None = None
     """The ARN of the durable execution that makes its attempts."""
@@ -87,10 +85,12 @@ class RunView:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The newest runs first. `unread`: documents of another version. `is_whole`: every write of them was read."""
+    """The newest runs first. `unread`: the URIs of documents that are damaged or of another version. `is_whole`: every
+    write of the runs was read.
+    """
 
     runs: tuple[RunView, ...]
-    unread: int
+    unread: tuple[str, ...]
     is_whole: bool
 
 
@@ -110,7 +110,7 @@ class Ledger:
         writes, unread = self._read(looked_at, self.read_document)
         found = self._grouped(records, writes)
         runs = found[:limit] if limit else found
-        return Listing(tuple(runs), unread + lost, is_whole=len(looked_at) == len(documents))
+        return Listing(tuple(runs), (*unread, *lost), is_whole=len(looked_at) == len(documents))
 
     def run(self, run_key: str) -> RunView | None:
         """Return one run with all its writes; None if nothing is known of it. Reads every document."""
@@ -160,20 +160,22 @@ class Ledger:
         runs += [_of_writes(run_key, writes) for run_key, writes in by_run.items()]
         return sorted(runs, key=lambda run: (run.started_ms, run.run_key), reverse=True)
 
-    @staticmethod
-    def _read(listed: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]) -> tuple[list[_T], int]:
-        """Read side by side; return the objects that could be read, and the number of those of another version."""
+    def _read(
+        self, listed: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]
+    ) -> tuple[list[_T], list[str]]:
+        """Read side by side; return the objects that could be read, and the URIs of the others."""
+        unread = []
 
-        def one(entry: ListedObject) -> _T | Exception | None:
+        def one(entry: ListedObject) -> _T | None:
             try:
                 return read(entry)
-            except (UnreadableCheckpointError, UnreadableRecordError) as error:
-                return error
+            except (UnreadableCheckpointError, UnreadableRecordError):
+                unread.append(self.store.uri(entry.key))
+                return None
 
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            answers = list(pool.map(one, listed))
-        good = [answer for answer in answers if answer is not None and not isinstance(answer, Exception)]
-        return good, sum(isinstance(answer, Exception) for answer in answers)
+            good = [answer for answer in pool.map(one, listed) if answer is not None]
+        return good, sorted(unread)
 
 
 def _newest(listed: Iterable[ListedObject], limit: int) -> list[ListedObject]:
@@ -208,18 +210,9 @@ def _of_writes(run_key: str, writes: list[WriteView]) -> RunView:
     first = next((write for write in open_ones if write.life == "alive"), open_ones[0] if open_ones else None)
     return RunView(
         run_key=run_key,
-        run_id=None,
-        name=None,
-        entry_point=None,
-        state=None,
-        attempt=None,
-        request_id=None,
         started_ms=max(write.started_ms for write in writes),
-        ended_ms=None,
-        deadline_ms=None,
         life=None if first is None else first.life,
         why=None if first is None else first.why,
-        result_uri=None,
         writes=_in_order(writes),
     )
 

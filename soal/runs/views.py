@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from soal.console.document import document_of
 from soal.console.view import View, columns, moment, number, styled
 
 if TYPE_CHECKING:
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from soal.runs.ledger import RunView, WriteView
     from soal.runs.watching import Event
 
-__all__ = ["event_view", "run_view", "runs_view"]
-
 _LINES_MAX = 12
 _LIVES = {"alive": "green", "dead": "bold red"}
 
 
 def runs_view(runs: Sequence[RunView]) -> View:
     """Show one row for each run."""
-    return View([asdict(run) for run in runs], (_runs(runs) if runs else "no run",))
+    return View(document_of(runs), (_runs(runs) if runs else "no run",))
 
 
 def run_view(run: RunView) -> View:
@@ -36,7 +34,7 @@ def run_view(run: RunView) -> View:
     execution = "" if run.execution is None else f"; durable execution {run.execution}"
     source = Text(f"script {run.entry_point}; result at {run.result_uri}{execution}", style="dim")
     reason = () if run.reason is None else (_beginning(run.reason),)
-    return View(asdict(run), (_runs((run,)), *reason, writes, *(() if run.entry_point is None else (source,))))
+    return View(document_of(run), (_runs((run,)), *reason, writes, *(() if run.entry_point is None else (source,))))
 
 
 def event_view(event: Event) -> View:
@@ -50,7 +48,7 @@ def event_view(event: Event) -> View:
         f"  {event.kind} {event.run_key}, attempt {event.attempt}{where}",
         f": {reason}" if reason else "",
     )
-    return View(asdict(event), (line,))
+    return View(document_of(event), (line,))
 
 
 def _beginning(reason: str) -> Text:

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject
     from soal.runs.ledger import Ledger
 
-__all__ = ["Event", "Watcher"]
-
 # S3 dates objects by the second: an object that changed twice within one must be read again.
 _OVERLAP: Final = timedelta(seconds=2)
 
@@ -87,7 +85,7 @@ class Watcher:
             try:
                 event = read(entry)
             except (UnreadableCheckpointError, UnreadableRecordError):
-                continue  # another version's; `runs list` counts them
+                continue  # another version's; `runs list` names them
             if event is not None and self._seen.get(entry.key) != (event.state, event.attempt):
                 self._seen[entry.key] = (event.state, event.attempt)
                 yield event

@@ -1,9 +1,11 @@
-"""The snapshots of a prefix, and what is wrong with them, for the commands."""
+"""The snapshots of a prefix for the commands: what is wrong with them, and their keys and values as text."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from safewriter.snapshots.errors import (
     ConfigValidationError,
@@ -17,9 +19,10 @@ from soal.home import Home
 from soal.target import target
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["problems", "source_of"]
+    from safewriter.snapshots.format.encoding import Key, KeyEncoding
+    from safewriter.snapshots.format.manifest import Manifest
 
 _NEEDED: Final = ("cel_expr_python", "numpy", "pandas", "pyarrow", "xxhash")
 
@@ -52,3 +55,64 @@ def problems() -> Iterator[None]:
         raise Problem(
             f"snapshots need the package {error.name}", todo="install it with: pip install 'soal[snapshots]'"
         ) from error
+
+
+Form = Literal["text", "hex", "base64"]
+_TRUTHS: Final = {"true": True, "false": False}
+_TYPES: Final[dict[str, Callable[[str], object]]] = {
+    "int": int,
+    "uint": int,
+    "double": float,
+    "bool": lambda text: _TRUTHS[text.lower()],
+    "bytes": str.encode,
+    "string": str,
+}
+
+
+def key_of(text: str, encoding: KeyEncoding, *, is_hex: bool) -> Key:
+    """Read a key, as the snapshot stores them. Raises `Problem`."""
+    if is_hex:
+        if encoding.limit is not None:
+            raise Problem("the keys of this snapshot are integers", todo="leave --hex-key out")
+        try:
+            return bytes.fromhex(text)
+        except ValueError as error:
+            raise Problem(
+                f"the key {text!r} is not hexadecimal: {error}", todo="give two digits for each byte"
+            ) from None
+    if encoding.limit is None:
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise Problem(
+            f"the key {text!r} is no integer, as those of this snapshot are", todo="give an integer"
+        ) from None
+
+
+def context_of(pairs: Iterable[str], manifest: Manifest) -> dict[str, object] | None:
+    """Read `NAME=VALUE` of the other columns that decide on a shard, with the types that the rule gives them."""
+    types: dict[str, str] = manifest.sharding.get("cel_columns") or {}
+    found: dict[str, object] = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign or name not in types:
+            columns = ", ".join(sorted(types)) or "none"
+            raise Problem(f"--context {pair}: not NAME=VALUE of a column that decides", todo=f"there are: {columns}")
+        try:
+            found[name] = _TYPES[types[name]](value)
+        except (KeyError, ValueError):
+            raise Problem(f"--context {pair}: {name} is of type {types[name]}", todo="correct the value") from None
+    return found or None
+
+
+def shown(value: bytes, form: Form) -> str:
+    """Return a value as text, hexadecimal digits, or base64. Raises `Problem` for bytes that are no text."""
+    if form == "hex":
+        return binascii.hexlify(value).decode()
+    if form == "base64":
+        return base64.b64encode(value).decode()
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        raise Problem("the value is no text", todo="give --as hex, or --as base64", exit_code=EXIT_FAILED) from None

@@ -1,26 +1,153 @@
-"""`soal snapshot build`: a snapshot from files or a table, with Spark on this machine."""
+"""`soal snapshot build`: a snapshot from files or a table, with Spark in this process.
+
+The session has the image's settings and jars, on the S3 of the command.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
+import boto3
 import typer
 
+from handler.spark.classpath import jars
+from safewriter.environment import variables_set
 from safewriter.snapshots.config import Duplicates, OutputOptions, WriteConfig
+from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
+from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.progress import Counting
-from soal.home import Home
+from soal.home import Home, pyspark_of
 from soal.options import EndpointUrl, Json, Local
+from soal.shipped import local_settings
 from soal.snapshots.asking import problems
-from soal.snapshots.building import pairs_of, sharding_of, value_spec_of
 from soal.snapshots.report import BuildReport
-from soal.snapshots.session import Format, frame_of, spark_on
 from soal.snapshots.views import build_view
 from soal.target import asking, target
 
-__all__ = ["build"]
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from safewriter.snapshots.write.values import ValueSpec
+    from soal.target import Target
+
+
+def value_spec_of(value: str | None, json_columns: Sequence[str]) -> ValueSpec:
+    """Return the values: a column, columns as JSON, or all but the key as JSON. Raises `ConfigValidationError`."""
+    from safewriter.snapshots.write.values import binary_col, json_cols  # their neighbours need Spark
+
+    if value is None:
+        return json_cols(json_columns or None)
+    if json_columns:
+        raise ConfigValidationError("--value and --json-column name two kinds of values; leave one of them out")
+    return binary_col(value)
+
+
+def sharding_of(
+    max_keys_per_shard: int | None, cel: str | None, cel_columns: Sequence[str], *, infer_routing_values: bool
+) -> ShardingSpec:
+    """Return the rule: by hash, or by an expression with `NAME=TYPE` of its columns. Raises `ConfigValidationError`."""
+    columns = pairs_of("--cel-column", "NAME=TYPE", cel_columns)
+    return ShardingSpec(
+        strategy=ShardingStrategy.HASH if cel is None else ShardingStrategy.CEL,
+        max_keys_per_shard=max_keys_per_shard,
+        cel_expr=cel,
+        cel_columns=columns,
+        infer_routing_values_from_data=infer_routing_values,
+    )
+
+
+def pairs_of(option: str, form: str, pairs: Sequence[str]) -> dict[str, str]:
+    """Return what an option's pairs say. Raises `ConfigValidationError`."""
+    found = {}
+    for pair in pairs:
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise ConfigValidationError(f"{option} {pair} is not {form}")
+        found[name] = value
+    return found
+
+
+Format = Literal["parquet", "csv", "delta", "json"]
+_DEFAULT_REGION: Final = "us-east-1"
+
+
+@contextmanager
+def spark_on(found: Target, home: Home) -> Iterator[SparkSession]:
+    """Start Spark with as many threads as this machine has. What the build itself asks of S3 goes the same way."""
+    spark_home = pyspark_of(home.path)
+    if spark_home is None:
+        raise Problem("PySpark is not installed", todo="install it with: scripts/setup")
+    # The tasks import packages that stand beside this Python.
+    with variables_set({**_aws(found), "PYSPARK_PYTHON": sys.executable}):
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master("local[*]").appName("soal snapshot build")
+        for key, value in _settings(found, ":".join(str(jar) for jar in jars(spark_home, home.path))).items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+        try:
+            yield spark
+        finally:
+            spark.stop()
+
+
+def frame_of(
+    spark: SparkSession, paths: list[str], form: Format, options: Mapping[str, str] | None = None
+) -> DataFrame:
+    """Read files; CSV with a header, and types as its values have them. `options`: those of Spark's reader."""
+    reader = spark.read.format(form)
+    if form == "csv":
+        reader = reader.options(header=True, inferSchema=True)
+    reader = reader.options(**(options or {}))
+    if form == "delta" and len(paths) > 1:
+        raise Problem("a Delta table is one path", todo="build from one table")
+    return reader.load(paths[0] if form == "delta" else paths)
+
+
+def _settings(found: Target, class_path: str) -> dict[str, str]:
+    settings = {
+        **local_settings(),
+        "spark.driver.extraClassPath": class_path,
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if found.endpoint is not None:
+        settings |= {
+            "spark.hadoop.fs.s3a.endpoint": found.endpoint,
+            "spark.hadoop.fs.s3a.endpoint.region": found.aws["AWS_REGION"],
+            "spark.hadoop.fs.s3a.path.style.access": "true",
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": str(found.endpoint.startswith("https")).lower(),
+        }
+    return settings
+
+
+def _aws(found: Target) -> dict[str, str]:
+    """Return the variables by which Java and the tasks reach S3: neither reads the caller's profile."""
+    if found.endpoint is not None:
+        return dict(found.aws)
+    found.client()  # raises Problem without credentials
+    session = boto3.session.Session()
+    credentials = session.get_credentials()
+    if credentials is None:
+        raise AssertionError  # for the type checker
+    frozen = credentials.get_frozen_credentials()
+    region = session.region_name or _DEFAULT_REGION
+    told = {
+        "AWS_ACCESS_KEY_ID": frozen.access_key,
+        "AWS_SECRET_ACCESS_KEY": frozen.secret_key,
+        "AWS_SESSION_TOKEN": frozen.token,
+        "AWS_REGION": region,
+        "AWS_DEFAULT_REGION": region,
+    }
+    return {name: value for name, value in told.items() if value}
 
 
 def build(

@@ -4,51 +4,26 @@ this file, one definition each; `python -m soal.snapshots.report` prints it.
 
 from __future__ import annotations
 
-import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.json_schema import models_json_schema
+from pydantic import Field
 
 from safewriter.snapshots.keep.survey import Kind
+from soal.console.document import Part, schema_text
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.keep.cleanup import Cleanup
-    from safewriter.snapshots.keep.history import HistoryEntry
     from safewriter.snapshots.read.verification import Verification
 
-__all__ = [
-    "BuildReport",
-    "CleanupReport",
-    "FaultFound",
-    "HistoryReport",
-    "ManifestFound",
-    "RemovalFound",
-    "RollbackReport",
-    "ShardFound",
-    "SnapshotReport",
-    "ValueReport",
-    "VerifyReport",
-    "schema_text",
-]
 
-
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json")
-
-
-class _Report(_Part):
+class _Report(Part):
     schema_version: Literal[1] = 1
     prefix: str = Field(description="where the snapshots lie")
 
 
-class ShardFound(_Part):
+class ShardFound(Part):
     """A shard that has rows."""
 
     db_id: int
@@ -77,7 +52,7 @@ class SnapshotReport(_Report):
     shards: tuple[ShardFound, ...]
 
     @classmethod
-    def of(cls, prefix: str, ref: str, manifest: Manifest, *, is_current: bool) -> Self:
+    def of_manifest(cls, prefix: str, ref: str, manifest: Manifest, *, is_current: bool) -> Self:
         """Describe a manifest."""
         return cls(
             prefix=prefix,
@@ -107,7 +82,7 @@ class SnapshotReport(_Report):
         )
 
 
-class ManifestFound(_Part):
+class ManifestFound(Part):
     """A snapshot that was published."""
 
     manifest_ref: str
@@ -115,17 +90,6 @@ class ManifestFound(_Part):
     created_at: datetime = Field(description="when its build began")
     published_at: datetime | None = Field(description="when it was made current last; null if nobody knows")
     is_current: bool
-
-    @classmethod
-    def of(cls, entry: HistoryEntry) -> Self:
-        """Take it from the history."""
-        return cls(
-            manifest_ref=entry.manifest_ref,
-            run_id=entry.run_id,
-            created_at=entry.created_at,
-            published_at=entry.published_at,
-            is_current=entry.is_current,
-        )
 
 
 class HistoryReport(_Report):
@@ -168,7 +132,7 @@ class RollbackReport(_Report):
     dry_run: bool
 
 
-class FaultFound(_Part):
+class FaultFound(Part):
     """A difference between a shard and the manifest."""
 
     db_id: int
@@ -190,7 +154,7 @@ class VerifyReport(_Report):
     faults: tuple[FaultFound, ...]
 
     @classmethod
-    def of(cls, prefix: str, found: Verification) -> Self:
+    def of_prefix(cls, prefix: str, found: Verification) -> Self:
         """Describe what was found."""
         return cls(
             prefix=prefix,
@@ -200,11 +164,11 @@ class VerifyReport(_Report):
             rows=found.rows,
             keys=found.keys,
             unread=found.unread,
-            faults=tuple(FaultFound(db_id=one.db_id, db_url=one.db_url, what=one.what) for one in found.faults),
+            faults=tuple(map(FaultFound.of, found.faults)),
         )
 
 
-class RemovalFound(_Part):
+class RemovalFound(Part):
     """Something that no kept snapshot needs."""
 
     kind: Kind = Field(description="mark: what a clean-up that died has left")
@@ -231,7 +195,7 @@ class CleanupReport(_Report):
     removals: tuple[RemovalFound, ...]
 
     @classmethod
-    def of(cls, prefix: str, found: Cleanup) -> Self:
+    def of_prefix(cls, prefix: str, found: Cleanup) -> Self:
         """Describe what was done."""
         return cls(
             prefix=prefix,
@@ -257,7 +221,7 @@ class CleanupReport(_Report):
         )
 
 
-_REPORTS: Final = (
+REPORTS: Final = (
     BuildReport,
     SnapshotReport,
     ValueReport,
@@ -268,11 +232,5 @@ _REPORTS: Final = (
 )
 
 
-def schema_text() -> str:
-    """Return the JSON schema of all documents, as it is published."""
-    _, schema = models_json_schema([(report, "serialization") for report in _REPORTS])
-    return json.dumps({"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}, indent=2) + "\n"
-
-
 if __name__ == "__main__":
-    print(schema_text(), end="")
+    print(schema_text(*REPORTS), end="")

@@ -23,16 +23,6 @@ if TYPE_CHECKING:
         VerifyReport,
     )
 
-__all__ = [
-    "build_view",
-    "cleanup_view",
-    "history_view",
-    "rollback_view",
-    "snapshot_view",
-    "value_view",
-    "verify_view",
-]
-
 _SHOWN_MAX: Final = 100
 
 

@@ -11,7 +11,7 @@ from safewriter.objects import ObjectStore, Upload
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.backends import opened_backend
 from scripts.emulator.memory_store import MemoryObjectStore
-from soal.recover.overlay import Overlay
+from soal.recovery import Overlay
 from tests.contract.bench import PRIVATE, Bench
 
 if TYPE_CHECKING:

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from safewriter.identity import canonical_table
-from soal.orphans.deleting import delete
 from soal.orphans.protection import Attempts
-from soal.orphans.survey import Survey
+from soal.orphans.survey import Survey, delete
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,8 +14,7 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.document import NO_CHANGE
 from scripts.tables.iceberg import main_snapshots
 from soal.local.names import REGION
-from soal.orphans.iceberg import referred
-from soal.orphans.iceberg_io import OBJECT_IO
+from soal.orphans.iceberg import OBJECT_IO, referred
 from tests.support.observed import LAKE, Observed
 from tests.support.postgres import USER
 

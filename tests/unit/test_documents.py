@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from handler.request.job import requested
 from handler.settings import read_settings
-from scripts.reference.pages import PARTS
+from scripts.reference import PARTS
 from tests.support.command_line import app
 
 ROOT = Path(__file__).parents[2]

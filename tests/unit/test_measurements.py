@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scripts.emulator.spark import ROOT
-from scripts.reference.examples import KEPT as EXAMPLES
+from scripts.reference import KEPT as EXAMPLES
 from tests.lab.bench.picture import picture
 from tests.lab.bench.plan import FULL
 from tests.lab.bench.record import latest, read

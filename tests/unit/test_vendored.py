@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from scripts.provision.checksums import Difference, compare, read_sums
+from scripts.provision.jars import Difference, compare, read_sums
 
 VENDORED: Final = Path(__file__).parents[1] / "vendored"
 FOLDERS: Final = sorted(path for path in VENDORED.iterdir() if path.is_dir())

@@ -35,6 +35,16 @@ def test_a_workflow_runs_what_anybody_can_run(path: Path) -> None:
         assert word == ".venv/bin/soal" or (ROOT / word).stat().st_mode & 0o100, command
 
 
+@pytest.mark.parametrize("name", ["bug", "question"])
+def test_an_issue_template_asks_something(name: str) -> None:
+    """GitHub needs a name, a description and fields with ids; what is asked must be answered."""
+    form = yaml.safe_load((ROOT / ".github" / "ISSUE_TEMPLATE" / f"{name}.yml").read_text(encoding="utf-8"))
+    assert form["name"]
+    assert form["description"]
+    assert all(field["id"] and field["attributes"]["label"] for field in form["body"])
+    assert form["body"][0]["validations"]["required"]
+
+
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
 def test_an_action_is_pinned_by_its_commit(path: Path) -> None:
     """And the workflow as a whole may do nothing: each job says what it needs."""

@@ -114,7 +114,7 @@ def test_release_asks_and_fences(bench: Bench) -> None:
     code, out, said = bench.soal("release", "TABLE", "--force", "--json", answer="y\n")
     report = json.loads(out)
     assert (code, report["holder"], report["turns"][0]["end"]) == (0, None, "forced")
-    assert [one["write_key"] for one in report["unsettled"]] == ["write-1"]
+    assert [one["writeKey"] for one in report["unsettled"]] == ["write-1"]
     assert "the next holder settles 1 writes first" in said
     with pytest.raises(TurnLostError, match="an operator ended it"):
         turn.open_write(WRITE)
@@ -137,7 +137,7 @@ def test_probe_tells_whether_a_server_can_keep_a_lock(bench: Bench, monkeypatch:
 
     monkeypatch.setattr("soal.locks.service.open_backend", lambda _: Heedless())
     code, out, _ = soal("probe", "--backend", "memory://heedless", "--json")
-    assert (code, json.loads(out)["keeps_locks"]) == (1, False)
+    assert (code, json.loads(out)["keepsLocks"]) == (1, False)
     assert "cannot keep a lock" in json.loads(out)["problem"]
 
 

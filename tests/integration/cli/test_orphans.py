@@ -119,7 +119,7 @@ def test_what_no_version_needs_is_found_and_deleted_and_nothing_else(bench: Benc
     everything = bench.files()
     report = bench.soal()
     assert {one["key"]: one["kind"] for one in report["orphans"]} == strange
-    assert (report["dry_run"], bench.files()) == (True, everything)
+    assert (report["dryRun"], bench.files()) == (True, everything)
 
     report = bench.soal("--delete")
     held = {one["key"] for one in report["orphans"] if one["held"]}

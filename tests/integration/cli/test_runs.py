@@ -77,17 +77,26 @@ def test_list_and_show(bench: Bench) -> None:
     bench.begin("nightly-2")
     code, out, _ = bench.soal("list", "--json")
     assert code == 0
-    assert {run["run_key"]: (run["state"], run["life"]) for run in json.loads(out)} == {
+    assert {run["runKey"]: (run["state"], run["life"]) for run in json.loads(out)} == {
         "nightly-1": ("SUCCESS", None),
         "nightly-2": ("RUNNING", "alive"),
     }
-    assert [run["run_key"] for run in json.loads(bench.soal("list", "--state", "success", "--json")[1])] == [
-        "nightly-1"
-    ]
+    assert [run["runKey"] for run in json.loads(bench.soal("list", "--state", "success", "--json")[1])] == ["nightly-1"]
     code, out, _ = bench.soal("show", "nightly-2")
     assert (code, "RUNNING" in out, "alive: a sign of life" in out) == (0, True, True)
     code, out, said = bench.soal("show", "nightly-3")
     assert (code, out, "nightly-3" in said) == (1, "", True)
+
+
+def test_a_damaged_document_is_named(bench: Bench) -> None:
+    """The others are listed; of many the first ones are named, and how many more there are."""
+    bench.begin("nightly")
+    for number in range(22):
+        bench.client.put_object(Bucket=BUCKET, Key=f"{bench.where.partition('/')[2]}/runs/{number:02}.json", Body=b"{")
+    code, out, said = bench.soal("list", "--limit", "0")
+    assert (code, "nightly" in out) == (0, True)
+    assert f"s3://{bench.where}/runs/00.json is damaged, or of a version that this soal does not know" in said
+    assert ("/runs/19.json" in said, "/runs/20.json" in said, "2 more documents" in said) == (True, False, True)
 
 
 def test_show_says_why_a_run_failed(bench: Bench) -> None:
@@ -106,7 +115,7 @@ def test_the_callers_aws_configuration_is_the_default(bench: Bench) -> None:
     """Without an option the S3 that the environment names is asked; --local asks another one, and not a second."""
     bench.begin("nightly-1")
     call = ["runs", "list", "--bucket", bench.where, "--json"]
-    assert [run["run_key"] for run in json.loads(CliRunner().invoke(app, call).stdout)] == ["nightly-1"]
+    assert [run["runKey"] for run in json.loads(CliRunner().invoke(app, call).stdout)] == ["nightly-1"]
     code, out, said = bench.soal("list", "--local")
     assert (code, out, said) == (2, "", "--local and --endpoint-url name two endpoints")
 
@@ -118,7 +127,7 @@ def test_watch(bench: Bench) -> None:
     code, out, _ = bench.soal("watch", "--past", "--for-s", "0", "--state", "failed", "--json")
     assert code == 0
     (line,) = out.splitlines()
-    assert (json.loads(line)["state"], json.loads(line)["run_key"]) == ("FAILED", "nightly-1")
+    assert (json.loads(line)["state"], json.loads(line)["runKey"]) == ("FAILED", "nightly-1")
     assert "FAILED" in bench.soal("watch", "--past", "--for-s", "0")[1]
     assert bench.soal("watch", "--past", "--for-s", "0", "--state", "rolled_back")[1] == ""
 

@@ -22,7 +22,7 @@ from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.write.publish import Publisher
 from scripts.emulator import Match, Refuse, Rule
 from soal.console.problem import Problem
-from soal.snapshots.session import frame_of
+from soal.snapshots.build_command import frame_of
 from tests.support.command_line import app
 from tests.support.snapshots import as_slatedb, build, publish
 from tests.support.waiting import until
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from safewriter.snapshots.format.current import Current
     from scripts.emulator import EmbeddedS3
-    from soal.snapshots.session import Format
+    from soal.snapshots.build_command import Format
     from tests.integration.cli.conftest import Soal
 
 BUCKET = "soal-snapshots"
@@ -115,8 +115,8 @@ def test_a_snapshot_is_described(bench: Bench) -> None:
     assert "50 rows" in out
     assert "in 8 of 8 shards; key id (u64be), sharded by hash" in out
     told = bench.told("SnapshotReport", "info", "--ref", first)
-    assert (told["run_id"], told["is_current"], told["rows"], len(told["shards"])) == ("first", False, 50, 8)
-    assert bench.told("SnapshotReport", "info")["manifest_ref"] == second
+    assert (told["runId"], told["isCurrent"], told["rows"], len(told["shards"])) == ("first", False, 50, 8)
+    assert bench.told("SnapshotReport", "info")["manifestRef"] == second
     assert "run first, built 2026-11-01T00:00:00+00:00, not current" in bench.soal("info", "--ref", first)[1]
     assert bench.soal("info", "--ref", f"{bench.prefix}/manifests/none/manifest")[0] == 1
 
@@ -149,7 +149,7 @@ def test_the_history_says_which_is_current(bench: Bench) -> None:
     """The newest build first; as many as were asked for."""
     first, second = bench.publish("first"), bench.publish("second", T1)
     told = bench.told("HistoryReport", "history")
-    assert [(one["manifest_ref"], one["is_current"]) for one in told["snapshots"]] == [(second, True), (first, False)]
+    assert [(one["manifestRef"], one["isCurrent"]) for one in told["snapshots"]] == [(second, True), (first, False)]
     code, out, err = bench.soal("history", "--limit", "1")
     assert (code, err) == (0, "1 older ones are not shown; --limit 0 shows all\n")
     assert "current" in out
@@ -161,9 +161,9 @@ def test_a_rollback_says_what_it_did(bench: Bench) -> None:
     """With --dry-run what it would; again it has nothing to do."""
     first, second = bench.publish("first", rows={1: b"old"}), bench.publish("second", T1)
     told = bench.told("RollbackReport", "rollback", "--back", "1", "--dry-run")
-    assert (told["before"], told["after"], told["changed"], told["dry_run"]) == (second, first, False, True)
+    assert (told["before"], told["after"], told["changed"], told["dryRun"]) == (second, first, False, True)
     assert "run first would be current" in bench.soal("rollback", "--run-id", "first", "--dry-run")[1]
-    assert bench.told("SnapshotReport", "info")["manifest_ref"] == second
+    assert bench.told("SnapshotReport", "info")["manifestRef"] == second
     code, out, _ = bench.soal("rollback", "--run-id", "first")
     assert (code, out.splitlines()[0]) == (0, f"{bench.prefix}: run first is current now")
     assert bench.soal("get", "1")[1] == "old\n"
@@ -195,7 +195,7 @@ def test_a_sound_snapshot_is_told_from_another_one(bench: Bench) -> None:
     """Exit code 1, and the shard that differs."""
     bench.publish("r")
     told = bench.told("VerifyReport", "verify")
-    assert (told["is_sound"], told["shards"], told["rows"], told["keys"]) == (True, 8, 50, 50)
+    assert (told["isSound"], told["shards"], told["rows"], told["keys"]) == (True, 8, 50, 50)
     assert bench.told("VerifyReport", "verify", "--keys", "1")["keys"] == 8
     assert "sound; looked at 8 shards, 50 rows; 50 keys" in bench.soal("verify")[1]
     key = next(listed.key for listed in bench.store.list("shards/"))
@@ -213,7 +213,7 @@ def test_shards_that_were_not_read_are_told(bench: Bench) -> None:
     manifest = as_slatedb(bench.store, build(bench.store, ROWS, "r", created=T0))
     publisher.publish(manifest, publisher.base())
     told = bench.told("VerifyReport", "verify")
-    assert (told["is_sound"], told["unread"], told["rows"]) == (True, 8, 0)
+    assert (told["isSound"], told["unread"], told["rows"]) == (True, 8, 0)
     assert "8 shards are in another database than SQLite, and were not read" in " ".join(
         bench.soal("verify")[1].split()
     )
@@ -248,7 +248,7 @@ def test_a_clean_up_says_what_it_removed(bench: Bench) -> None:
     assert code == 0
     assert "were removed" in out
     assert not list(bench.store.uploads("shards/"))
-    assert bench.told("VerifyReport", "verify")["is_sound"]
+    assert bench.told("VerifyReport", "verify")["isSound"]
     assert len(list(bench.store.list(""))) == 10
 
 
@@ -367,14 +367,14 @@ def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS
     )
     assert done.code == 0, done.err
     bench.validate("BuildReport", done.json)
-    assert (done.json["rows_read"], done.json["rows_written"], done.json["shards"]) == (100, 100, 3)
+    assert (done.json["rowsRead"], done.json["rowsWritten"], done.json["shards"]) == (100, 100, 3)
     assert bench.soal("get", "693")[1] == "value 99\n"
-    assert bench.told("VerifyReport", "verify")["is_sound"]
+    assert bench.told("VerifyReport", "verify")["isSound"]
 
     failed = soal("snapshot", "build", bench.prefix, "--from", f"{source}-none", *given, **variables)
     assert failed.code == 1
     assert "soal: nothing was published: [PATH_NOT_FOUND]" in failed.err
-    assert bench.told("SnapshotReport", "info")["run_id"] == "nightly"
+    assert bench.told("SnapshotReport", "info")["runId"] == "nightly"
 
 
 @pytest.mark.parametrize(

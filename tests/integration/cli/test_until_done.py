@@ -20,7 +20,7 @@ from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.local.function import Function
 from soal.home import Home
-from soal.invocation.until_done import until_done
+from soal.invocation.report import until_done
 from tests.support.ice import Catalog, Ice, warehouse
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 

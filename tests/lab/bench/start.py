@@ -23,7 +23,7 @@ from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import JARS, ROOT, stock_class_path
-from scripts.image.problems import require, with_docker
+from scripts.image.docker import require, with_docker
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.home import Home

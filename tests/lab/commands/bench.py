@@ -18,10 +18,9 @@ from rich.text import Text
 
 from handler.spark.missing_dependencies import SLIM, Variant
 from scripts.image.build import TAG, tag_of
-from scripts.image.problems import require, with_docker
-from scripts.image.size_view import size_view
-from scripts.local.function import Function, function_variables
-from scripts.local.variant import home_of_variant
+from scripts.image.docker import require, with_docker
+from scripts.image.size import size_view
+from scripts.local.function import Function, function_variables, home_of_variant
 from soal.console.output import Output
 from soal.console.problem import Problem
 from soal.console.view import View, columns

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from scripts.image.build import TAG
-from scripts.image.problems import require, with_docker
+from scripts.image.docker import require, with_docker
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.view import View, columns

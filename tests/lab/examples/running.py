@@ -8,8 +8,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.local.function import Function, function_variables
-from scripts.local.variant import home_of_variant
+from scripts.local.function import Function, function_variables, home_of_variant
 from soal.invocation.report import report_of
 from soal.local.names import CHECKPOINTS, DATA, SCRIPTS
 from soal.target import local_target

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from scripts.demonstration.claims import Claims
+from scripts.demonstration.stage import Claims
 from scripts.emulator.spark import ROOT
 from soal.console.problem import EXIT_FAILED, EXIT_OK
 from soal.console.screen import Screen

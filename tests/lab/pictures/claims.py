@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from scripts.demonstration.claims import Claim
+from scripts.demonstration.stage import Claim
 from tests.lab.pictures.facts import MOMENTS
 from tests.lab.pictures.steps import steps_of
 

@@ -16,7 +16,7 @@ from infra.config import Config
 from infra.environment import Made, job_environment, redrive_environment, sweeper_environment
 from safewriter.errors import SettingError
 from safewriter.settings import Settings
-from scripts.reference.variables import variables
+from scripts.reference import variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

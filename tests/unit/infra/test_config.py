@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from infra.config import Config
-from infra.config_error import ConfigError
 from infra.context import read_context
+from infra.contradictions import ConfigError, unknown_predecessors
 from infra.places import BucketPrefix
-from infra.refusals import unknown_predecessors
-from scripts.reference.context import keys
+from scripts.reference import context_keys
 from tests.support.cloud import IMAGE
 
 ROOT = Path(__file__).parents[3]
@@ -359,7 +358,7 @@ def test_places_that_no_job_confuses_go_together(context: dict[str, object]) -> 
 
 def test_the_page_of_context_keys_explains_every_key() -> None:
     """It is made from the model: a key without a docstring is an error, and each key has one entry."""
-    assert re.findall(r"^`(\w+)`$", keys(), re.MULTILINE) == list(Config.model_fields)
+    assert re.findall(r"^`(\w+)`$", context_keys(), re.MULTILINE) == list(Config.model_fields)
 
 
 def test_a_turn_behind_a_job_that_is_declared_elsewhere_is_no_error() -> None:

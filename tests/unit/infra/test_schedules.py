@@ -8,7 +8,7 @@ import pytest
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
 
-from infra.schedules import check_schedule
+from infra.places import check_schedule
 
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-cron-expressions.html, its examples and its text, and
 # https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-rate-expressions.html

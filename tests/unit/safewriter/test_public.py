@@ -7,7 +7,7 @@ import safewriter
 from safewriter import objects
 from safewriter.tables import delta
 from scripts.emulator.spark import ROOT
-from scripts.reference.python import error_tree
+from scripts.reference import error_tree
 
 
 def test_the_public_names_are_those_of_the_reference_page() -> None:

@@ -35,6 +35,15 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
     assert not loaded & {"boto3", "botocore", "handler", "moto", "psutil", "pydantic", "rich", "safewriter", "scripts"}
 
 
+@pytest.mark.parametrize("command", ["doctor", "image", "local"])
+def test_a_command_that_needs_no_aws_is_there_at_once(command: str) -> None:
+    """It imports neither clients of AWS nor the handler's and SafeWriter's own code before it is asked to work."""
+    program = f"import sys; from soal.app import app_of; app_of({command!r}); print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    loaded = set(done.stdout.split())
+    assert not loaded & {"boto3", "botocore", "handler.settings", "moto", "safewriter"}
+
+
 @pytest.mark.parametrize("command", [command.name for command in app.COMMANDS])
 def test_a_command_is_imported_when_it_is_called(command: str) -> None:
     """And answers as itself."""

@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from scripts.emulator.spark import ROOT
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError
 from tests.lab.bench.record import about
 from tests.lab.campaign.mutants.trees import compile_java, copied
 from tests.lab.campaign.mutants.trials import Trial, tried

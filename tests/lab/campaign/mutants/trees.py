@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from scripts.emulator.spark import ROOT
 from scripts.provision.jars import LOG_STORE_JAR
-from scripts.provision.java import ensure_java
+from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.logstore import ensure_logstore
-from scripts.provision.maven import find_maven
 from scripts.provision.place import Place
 
 if TYPE_CHECKING:

@@ -30,8 +30,7 @@ from safewriter.settle.sweeper import Sweeper
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
 from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.tables.delta import named_in
-from soal.orphans.iceberg import referred
-from soal.orphans.iceberg_io import OBJECT_IO
+from soal.orphans.iceberg import OBJECT_IO, referred
 from tests.lab.bench.catalog import CATALOG, file_of, of_file
 from tests.lab.campaign.job import AFTER, BEFORE
 from tests.lab.campaign.judging import Seen, violations_of

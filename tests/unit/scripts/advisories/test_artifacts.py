@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from scripts.advisories.artifacts import Artifact, Coordinates, Names, UnknownJarError, artifacts, described, inventory
-from scripts.provision.checksums import read_sums
-from scripts.provision.jars import LISTS
+from scripts.provision.jars import LISTS, read_sums
 
 ROOT = Path(__file__).parents[4]
 NONE = Names({}, {})

@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from scripts.demonstration.claims import Claims
+from scripts.demonstration.stage import Claims
 
 
 def test_one_false_claim_spoils_them_all() -> None:

@@ -11,8 +11,8 @@ import pytest
 from handler.settings import read_settings
 from handler.spark.archive import archive_of
 from handler.spark.installation import find_java
-from scripts.doctor.programs import examine_programs
-from scripts.provision.checksums import sha256_of
+from scripts.doctor.machine import examine_programs
+from scripts.provision.jars import sha256_of
 from soal.home import Home
 
 if TYPE_CHECKING:
@@ -161,8 +161,8 @@ def test_an_emulator_that_cannot_run_is_found(
     program.chmod(0o755)
     damage(program)
     sums = dict.fromkeys(("aws-lambda-rie-x86_64", "aws-lambda-rie-arm64"), sha256_of(program))
-    monkeypatch.setattr("scripts.doctor.programs.read_sums", lambda _path: sums)
+    monkeypatch.setattr("scripts.doctor.machine.read_sums", lambda _path: sums)
     if "answer" in detail:
-        monkeypatch.setattr("scripts.doctor.programs._TIMEOUT_S", 1)
+        monkeypatch.setattr("scripts.doctor.machine._TIMEOUT_S", 1)
     found = look(tmp_path, None)["Lambda emulator"]
     assert (found.status, detail in found.detail) == ("fail", True), found

@@ -3,7 +3,7 @@ from __future__ import annotations
 import moto.s3.models
 from moto.s3.models import FakeKey
 
-from scripts.emulator.stores import Store
+from scripts.emulator.backend import Store
 
 ACCOUNT = "123456789012"
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from scripts.image.base import choose_base, default_base, pinned
+from scripts.image.build import choose_base, default_base, pinned
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.place import Place
 

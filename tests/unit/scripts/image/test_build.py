@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from scripts.image.base import default_base
-from scripts.image.build import Build, tag_of
+from scripts.image.build import Build, default_base, tag_of
 
 
 def test_a_build_names_its_base_version_and_commit() -> None:

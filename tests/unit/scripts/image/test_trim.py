@@ -13,7 +13,7 @@ from univers.versions import MavenVersion
 from handler.spark.installation import find_pyspark
 from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import UNUSED, is_of, kept, replaced, superseded, trim
-from scripts.provision.checksums import read_sums
+from scripts.provision.jars import read_sums
 from soal.tree import MISSING
 
 if TYPE_CHECKING:

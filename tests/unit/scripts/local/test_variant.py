@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.local.variant import home_of_variant
+from scripts.local.function import home_of_variant
 from scripts.provision.place import Place
-from scripts.provision.variant import mark_complete
+from scripts.provision.python_env import mark_complete
 from soal.console.problem import Problem
 from soal.home import Home
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.provision.checksums import Difference, compare, read_sums, sha256_of, write_sums
-from scripts.provision.report import SetupError
+from scripts.provision.jars import Difference, compare, read_sums, sha256_of, write_sums
+from scripts.provision.steps import SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path

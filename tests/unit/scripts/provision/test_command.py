@@ -4,8 +4,7 @@ import sys
 
 import pytest
 
-from scripts.provision.command import run
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError, run
 
 
 def test_output_is_returned_with_both_streams() -> None:

@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.provision.checksums import read_sums
-from scripts.provision.jars import LISTS, LOG_STORE_JAR, admit, ensure_jars
-from scripts.provision.java import Java
-from scripts.provision.maven import Maven
+from scripts.provision.jars import LISTS, LOG_STORE_JAR, admit, ensure_jars, read_sums
+from scripts.provision.java import Java, Maven
 from scripts.provision.place import Place
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError
 
 BODY = b"the jar that was pinned"
 SUM = hashlib.sha256(BODY).hexdigest()

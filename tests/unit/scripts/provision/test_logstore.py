@@ -11,12 +11,12 @@ from scripts.provision.jars import LOG_STORE_JAR
 from scripts.provision.java import Java
 from scripts.provision.logstore import ensure_logstore, pack
 from scripts.provision.place import Place
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scripts.provision.maven import Maven
+    from scripts.provision.java import Maven
 
 # Writes one class file for each source, and fails on a source that says so: what a compiler does, without a Java.
 COMPILER = """#!/bin/sh

@@ -6,8 +6,8 @@ import pytest
 
 from scripts.provision import __main__ as provision
 from scripts.provision.place import Place
-from scripts.provision.report import Found, SetupError
-from scripts.provision.variant import is_complete
+from scripts.provision.python_env import is_complete
+from scripts.provision.steps import Found, SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 from scripts.provision import python_env
 from scripts.provision.place import Place
 from scripts.provision.python_env import ensure_spark, inputs_of
-from scripts.provision.report import Found, SetupError
+from scripts.provision.steps import Found, SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path

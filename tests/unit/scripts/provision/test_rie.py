@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.provision.report import SetupError
 from scripts.provision.rie import binary_name
+from scripts.provision.steps import SetupError
 
 
 @pytest.mark.parametrize(

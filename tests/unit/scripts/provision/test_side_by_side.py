@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from scripts.provision.report import SetupError
-from scripts.provision.side_by_side import side_by_side
+from scripts.provision.steps import SetupError, side_by_side
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from scripts.provision import variant
+from scripts.provision import python_env
 from scripts.provision.place import Place
-from scripts.provision.report import SetupError
-from scripts.provision.variant import ensure_packages, link_jars
+from scripts.provision.python_env import ensure_packages, link_jars
+from scripts.provision.steps import SetupError
 
 PROJECT = '[project]\nname = "soal"\n[build-system]\nrequires = []\n[tool.hatch]\n'
 LOCKS = ("dev", "build", "uv", "runtime", "full")
@@ -58,7 +58,7 @@ def place(tmp_path: Path) -> Place:
 @pytest.fixture
 def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
     commands = Commands()
-    monkeypatch.setattr(variant, "run", commands)
+    monkeypatch.setattr(python_env, "run", commands)
     return commands
 
 

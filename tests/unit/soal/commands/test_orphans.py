@@ -80,7 +80,7 @@ def test_who_says_that_nobody_guards_the_table_needs_no_bucket(bench: Bench) -> 
     marked = f"sw-0123456789ab-1-0123456789abcdef-{data_key()}"
     bench.lake.store.put(marked, b"")
     code, out, _ = bench.soal("--delete", "--unguarded", "--json")
-    assert (code, parsed(out)["open_writes"]) == (0, None)
+    assert (code, parsed(out)["openWrites"]) == (0, None)
     assert {one["key"]: one["deleted"] for one in parsed(out)["orphans"]} == {bench.strange: True, marked: False}
 
 

@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from soal.commands import recover as command
-from soal.recover.recoverer import Recoverer
+from soal.recovery import Recoverer
 from tests.support.command_line import app
 from tests.unit.safewriter.world import World
 
@@ -34,7 +34,7 @@ def test_a_write_that_cannot_be_read_is_reported_and_the_others_are_settled(
 
     code, found = soal_recover(world, monkeypatch)
 
-    assert [(one["write_key"], one["action"]) for one in found] == [("sw-0", "unreadable"), (world.key, "settled")]
+    assert [(one["writeKey"], one["action"]) for one in found] == [("sw-0", "unreadable"), (world.key, "settled")]
     assert code == 1
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.spark.installation import default_home
-from scripts.provision.variant import is_complete
-from soal.doctor.image_modules import IN_IMAGE, modules_of
+from scripts.provision.python_env import is_complete
+from soal.doctor.script_needs import IN_IMAGE, modules_of
 from soal.home import home_of, site_of
 
 if TYPE_CHECKING:

@@ -11,9 +11,8 @@ import pytest
 from botocore.stub import Stubber
 
 from safewriter.objects import Location
-from soal.doctor import required_actions as needs
-from soal.doctor.policy_simulation import examine_role
-from soal.doctor.required_actions import requests_of
+from soal.doctor import rights as needs
+from soal.doctor.rights import examine_role, requests_of
 from tests.support.aws_command import commands, complaint
 from tests.support.iam import Access
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SCRIPTS, SWEEPER, kept_needs

@@ -5,7 +5,7 @@ import re
 import pytest
 
 from safewriter.objects import Location
-from soal.doctor.required_actions import JOB, SWEEPER, Need, RequestKind, requests_of
+from soal.doctor.rights import JOB, SWEEPER, Need, RequestKind, requests_of
 from tests.support.roles import CHECKPOINTS, LAKE, SCRIPTS, kept_needs
 from tests.support.roles import JOB as JOB_KEY
 from tests.support.roles import SWEEPER as SWEEPER_KEY

@@ -14,12 +14,10 @@ from botocore.stub import Stubber
 from moto import mock_aws
 
 from safewriter.objects import Location
-from soal.doctor import required_actions as needs
-from soal.doctor.alarms import examine_alarms
+from soal.doctor import rights as needs
 from soal.doctor.deployed import DeployedFunction
-from soal.doctor.required_actions import requests_of
-from soal.doctor.stack import Stack, stack_of
-from soal.doctor.sweeper import examine_sweeper
+from soal.doctor.rights import requests_of
+from soal.doctor.stack import Stack, examine_alarms, examine_sweeper, stack_of
 from tests.support.cloud import ACCOUNT
 from tests.support.findings import STACK, TOPIC, checked, told
 

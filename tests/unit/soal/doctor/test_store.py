@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.emulator import EmbeddedS3, Match, Refuse, Reply, Request, Rule
-from soal.doctor.store import _clock, examine_store
+from soal.doctor.buckets import _clock, examine_store
 from soal.target import local_target
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
 
-from soal.doctor.topic import examine_topic
+from soal.doctor.stack import examine_topic
 from tests.support.cloud import ACCOUNT, kept
 from tests.support.findings import STACK, TOPIC, checked, told
 

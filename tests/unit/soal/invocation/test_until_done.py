@@ -6,8 +6,7 @@ import pytest
 
 from handler.outcome.result import WriteResult
 from handler.outcome.state import State
-from soal.invocation.report import Report
-from soal.invocation.until_done import until_done
+from soal.invocation.report import Report, until_done
 from tests.unit.handler.outcome.test_result import error, result
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from safewriter.record.document import Status
 from scripts.emulator.memory_store import MemoryObjectStore
 from soal.console.problem import EXIT_TRY_AGAIN, Problem
 from soal.home import Home
-from soal.locks.forcing import force, forget
-from soal.locks.service import LockService
+from soal.locks.service import LockService, force, forget
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ import soal.locks.report
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge
 from safewriter.coordination.record import Job, Record, Waiter
+from soal.console.document import schema_text
 from soal.locks.report import LockReport, why_it_waits
-from soal.orphans.report import schema_text
 from tests.unit.soal.locks.examples import STORED
 
 FIRST, SECOND = Waiter("A", "a", 1, 0, 0.5), Waiter("B", "b", 2, 0, 0.5)
@@ -29,20 +29,20 @@ def test_the_published_schema_is_the_models() -> None:
 @pytest.mark.parametrize("stored", [STORED, Stored(Record("L"), 1)], ids=["full", "empty"])
 def test_a_report_is_valid_under_its_schema(stored: Stored) -> None:
     """One that holds something of everything, and one of a lock that nobody has had."""
-    Draft202012Validator(json.loads(schema_text(LockReport))).validate(LockReport.of(stored, 10).document())
+    Draft202012Validator(json.loads(schema_text(LockReport))).validate(LockReport.of_lock(stored, 10).document())
 
 
 def test_queue_and_turns_are_in_order() -> None:
     """The lowest ticket goes first; the newest turn is the first, and as many are shown as were asked for."""
-    report = LockReport.of(STORED, 10)
+    report = LockReport.of_lock(STORED, 10)
     assert [one.ticket for one in report.waiters] == [3, 4]
     assert [one.token for one in report.turns] == [2, 1]
-    assert [one.token for one in LockReport.of(STORED, 1).turns] == [2]
+    assert [one.token for one in LockReport.of_lock(STORED, 1).turns] == [2]
 
 
 def test_a_completion_has_its_time_while_the_record_keeps_the_turn() -> None:
     """An expired turn is no completion."""
-    times = {one.job: one.completed_at for one in LockReport.of(STORED, 1).jobs}
+    times = {one.job: one.completed_at for one in LockReport.of_lock(STORED, 1).jobs}
     assert [name for name, at in times.items() if at is not None] == ["Ingestion"]
 
 

@@ -12,11 +12,10 @@ from safewriter.coordination.configuration import Edge, Mode
 from safewriter.coordination.record import Job, Record
 from scripts.emulator.spark import ROOT
 from soal.console.output import Output
-from soal.locks.report import LockReport
-from soal.locks.views import lock_view, locks_view, turns_view
+from soal.locks.report import LockReport, lock_view, locks_view, turns_view
 from tests.unit.soal.locks.examples import STORED
 
-EMPTY = LockReport.of(Stored(Record("L"), 1), 10)
+EMPTY = LockReport.of_lock(Stored(Record("L"), 1), 10)
 
 
 def lines(text: str) -> list[str]:
@@ -25,7 +24,7 @@ def lines(text: str) -> list[str]:
 
 def test_the_guides_example_is_what_the_command_shows(capsys: pytest.CaptureFixture[str]) -> None:
     """If this fails, copy the output into docs/guides/coordination.md."""
-    Output(as_json=False).show(lock_view(LockReport.of(STORED, 10)))
+    Output(as_json=False).show(lock_view(LockReport.of_lock(STORED, 10)))
     guide = (ROOT / "docs/guides/coordination.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```text\n(ENGAGEMENT_HVS_DATA: .*?)^```", guide, re.MULTILINE | re.DOTALL)
     assert lines(capsys.readouterr().out) == lines(example)
@@ -33,7 +32,7 @@ def test_the_guides_example_is_what_the_command_shows(capsys: pytest.CaptureFixt
 
 def test_a_list_has_a_row_for_each_lock(capsys: pytest.CaptureFixture[str]) -> None:
     """A free one, too; no lock is said in words."""
-    Output(as_json=False).show(locks_view([LockReport.of(STORED, 10), EMPTY]))
+    Output(as_json=False).show(locks_view([LockReport.of_lock(STORED, 10), EMPTY]))
     Output(as_json=False).show(locks_view([]))
     _, held, free, none = lines(capsys.readouterr().out)
     assert re.split(" {2,}", held.strip()) == [
@@ -67,7 +66,7 @@ def test_a_free_lock_without_a_past(capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_each_edge_has_its_words(job: Job, edge: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The lag is part of them, the ring is one of its own."""
-    Output(as_json=False).show(lock_view(LockReport.of(Stored(Record("L", jobs={"B": job}), 1), 10)))
+    Output(as_json=False).show(lock_view(LockReport.of_lock(Stored(Record("L", jobs={"B": job}), 1), 10)))
     assert re.split(" {2,}", lines(capsys.readouterr().out)[2].strip())[2] == edge
 
 
@@ -78,5 +77,5 @@ def test_a_service_with_sessions_knows_more(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Beside the renewals stands whether the holder's session lives."""
-    Output(as_json=False).show(lock_view(LockReport.of(replace(STORED, is_alive=is_alive), 10)))
+    Output(as_json=False).show(lock_view(LockReport.of_lock(replace(STORED, is_alive=is_alive), 10)))
     assert lines(capsys.readouterr().out)[1] == f"  renewed 3 times; lease 30 s; {state}"

@@ -7,9 +7,8 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from safewriter.identity import canonical_table
-from soal.orphans.deleting import delete
 from soal.orphans.protection import Attempts
-from soal.orphans.survey import Survey
+from soal.orphans.survey import Survey, delete
 from tests.unit.safewriter.surroundings import TABLE
 from tests.unit.safewriter.world import World
 

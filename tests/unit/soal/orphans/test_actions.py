@@ -6,8 +6,7 @@ import pytest
 from arro3.core import Array, DataType, Field, Table, struct_array
 from arro3.io import write_parquet
 
-from soal.orphans.actions import actions_of
-from soal.orphans.references import UnreadableLogError
+from soal.orphans.log_actions import UnreadableLogError, actions_of
 
 
 def test_every_line_of_a_commit_is_an_action() -> None:

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-import soal.orphans.deleting
+import soal.orphans.survey
 from safewriter.objects import StoreError, Upload
-from soal.orphans.deleting import delete
+from soal.orphans.survey import delete
 from tests.unit.safewriter.delta_log import File
 from tests.unit.soal.orphans.bench import Bench, data_key
 
@@ -20,7 +20,7 @@ def interrupted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]
 ) -> tuple[OrphanReport, str | None]:
     """Delete one file at a time, and let something happen once the first is gone."""
-    monkeypatch.setattr(soal.orphans.deleting, "BATCH", 1)
+    monkeypatch.setattr(soal.orphans.survey, "BATCH", 1)
     once = [happens]
 
     def done(_: int) -> None:

@@ -14,9 +14,9 @@ import soal.orphans.iceberg
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
+from soal.console.document import schema_text
 from soal.console.problem import Problem
 from soal.orphans.iceberg import IcebergReport
-from soal.orphans.report import schema_text
 from tests.support.command_line import app
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
@@ -69,7 +69,7 @@ def test_a_report_names_its_version_and_is_valid_under_its_schema(left: Left) ->
     """One that holds something of everything."""
     left.s3.wire.clock_ahead_s = 200 * DAY_S
     found = left.soal("--older-than", "1d", "--json")
-    assert found["schema_version"] == 1
+    assert found["schemaVersion"] == 1
     assert all(found[name] for name in ("orphans", "fences", "statements"))
     Draft202012Validator(json.loads(schema_text(IcebergReport))).validate(found)
 

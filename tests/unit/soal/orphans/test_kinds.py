@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from soal.orphans.kinds import FilePrefix, Kind, kind_of, prefix_of
+from soal.orphans.protection import FilePrefix, Kind, kind_of, prefix_of
 
 MARKED = "sw-0123456789ab-12-0123456789abcdef-part-00000-x.parquet"
 VECTOR = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"

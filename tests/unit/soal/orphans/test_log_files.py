@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 import pytest
 
 from safewriter.objects import ListedObject
-from soal.orphans.log_files import LogFiles
-from soal.orphans.references import UnreadableLogError
+from soal.orphans.log_actions import UnreadableLogError
+from soal.orphans.retained import LogFiles
 
 NAME = uuid.uuid4()
 

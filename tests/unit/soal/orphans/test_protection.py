@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from safewriter.settle.recovery import Cause
-from soal.orphans.kinds import FilePrefix, prefix_of
-from soal.orphans.protection import Attempts
+from soal.orphans.protection import Attempts, FilePrefix, prefix_of
 from tests.unit.safewriter.world import World
 from tests.unit.soal.orphans.bench import LOCATION
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from safewriter.objects import Location
-from soal.orphans.references import UnreadableLogError, file_keys, is_known, protocol_obstacle
+from soal.orphans.log_actions import UnreadableLogError, file_keys, is_known, protocol_obstacle
 
 TABLE = Location("lake", "some/table")
 

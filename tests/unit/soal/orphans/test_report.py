@@ -7,7 +7,8 @@ from jsonschema import Draft202012Validator
 
 import soal.orphans.report
 from safewriter.objects import Upload
-from soal.orphans.report import OrphanReport, schema_text
+from soal.console.document import schema_text
+from soal.orphans.report import OrphanReport
 from tests.unit.soal.orphans.bench import Bench, data_key
 
 
@@ -25,5 +26,5 @@ def test_a_report_is_valid_under_its_schema() -> None:
     bench.ages()
     bench.world.job(deadline_ms=None).begin()
     document = bench.look().document()
-    assert all(document[name] for name in ("orphans", "uploads", "open_writes", "other_tables"))
+    assert all(document[name] for name in ("orphans", "uploads", "openWrites", "otherTables"))
     Draft202012Validator(json.loads(schema_text(OrphanReport))).validate(document)

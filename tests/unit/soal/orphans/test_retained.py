@@ -14,7 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from safewriter.objects import Location
 from scripts.emulator.memory_store import MemoryObjectStore
-from soal.orphans.references import UnreadableLogError
+from soal.orphans.log_actions import UnreadableLogError
 from soal.orphans.retained import LogMovedError, follow, read_retained
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ import pytest
 
 from safewriter.objects import Upload
 from safewriter.settle.recovery import Cause
-from soal.orphans.references import UnreadableLogError
+from soal.orphans.log_actions import UnreadableLogError
 from tests.unit.safewriter.delta_log import File
 from tests.unit.soal.orphans.bench import Bench, data_key, vector_key
 

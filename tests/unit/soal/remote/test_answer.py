@@ -7,8 +7,7 @@ import pytest
 
 from handler.outcome.result import ErrorResult, JobFailed, deliver
 from handler.outcome.state import State
-from soal.invocation.report import report_of
-from soal.invocation.until_done import until_done
+from soal.invocation.report import report_of, until_done
 from soal.remote.answer import answer_of
 from tests.unit.handler.outcome.test_result import result
 

@@ -95,8 +95,8 @@ def test_an_event_is_queued_under_a_token_by_which_its_run_is_found(emulator: La
     )
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
-    assert len(answer["run_key"]) == 32
-    assert set(answer) == {"request_id", "run_key"}
+    assert len(answer["runKey"]) == 32
+    assert set(answer) == {"requestId", "runKey"}
 
 
 def test_the_command_prints_the_result_and_exits_by_its_state(emulator: LambdaEmulator, tmp_path: Path) -> None:

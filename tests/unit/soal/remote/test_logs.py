@@ -11,8 +11,8 @@ from moto import mock_aws
 from typer.testing import CliRunner
 
 from safewriter.deadline import epoch_ms
+from soal.commands.logs import LogReader
 from soal.console.problem import Problem
-from soal.remote.logs import LogReader
 from tests.support.command_line import app
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ import pytest
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.sharding import ShardingSpec, cel_sharding, cel_sharding_by_columns
 from safewriter.snapshots.write.values import binary_col, json_cols
-from soal.snapshots.building import sharding_of, value_spec_of
+from soal.snapshots.build_command import sharding_of, value_spec_of
 
 
 def test_values_are_one_column_or_json() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from safewriter.snapshots.format.encoding import KeyEncoding
 from soal.console.problem import Problem
-from soal.snapshots.keys import context_of, key_of, shown
+from soal.snapshots.asking import context_of, key_of, shown
 from tests.support.snapshots import Bucket, build
 
 MANIFEST = replace(

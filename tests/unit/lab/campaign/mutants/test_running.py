@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.provision.report import SetupError
+from scripts.provision.steps import SetupError
 from tests.lab.campaign.mutants import running
 from tests.lab.campaign.mutants.listing import MutantError
 from tests.lab.campaign.mutants.trials import Trial

@@ -1,0 +1,121 @@
+"""The parts of each step of set-up: messages and errors, commands within a bound, two things at once, system packages.
+
+An error says what happened, where, and what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+
+class SetupError(Exception):
+    """Set-up cannot continue; the message says what happened and where, `todo` what the reader should do."""
+
+    def __init__(self, message: str, *, todo: str) -> None:
+        super().__init__(message)
+        self.todo = todo
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}\n  To do: {self.todo}"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result of a step, in a few words, and whether it had to change anything."""
+
+    what: str
+    changed: bool = False
+
+
+def say(line: str) -> None:
+    """Print on stderr, so that the output of later programs stays clean."""
+    sys.stderr.write(f"setup: {line}\n")  # at once: two parts of set-up may speak
+    sys.stderr.flush()
+
+
+_TAIL_LINES: Final = 20
+
+
+def run(
+    args: Sequence[str | Path], *, what: str, todo: str, timeout_s: float = 900, env: Mapping[str, str] | None = None
+) -> str:
+    """Run `args` and return its output (stdout and stderr as one).
+
+    `what` names the act in the error, `todo` tells the reader what to do about it; `env` is added to the environment.
+    Raises `SetupError` with the last lines of the output if the command is missing, fails or takes longer than
+    `timeout_s`.
+    """
+    command = [str(arg) for arg in args]
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            env={**os.environ, **(env or {})},
+            close_fds=False,  # the lock of set-up is inherited: if we are killed, the next run waits for this one
+            check=False,
+        )
+    except OSError as error:
+        raise SetupError(f"{what}: cannot run {command[0]}: {error.strerror}", todo=todo) from error
+    except subprocess.TimeoutExpired as error:
+        raise SetupError(f"{what}: not done after {timeout_s:g} s: {' '.join(command)}", todo=todo) from error
+    if done.returncode != 0:
+        tail = "\n".join(f"  | {line}" for line in done.stdout.splitlines()[-_TAIL_LINES:])
+        raise SetupError(f"{what}: exit {done.returncode}: {' '.join(command)}\n{tail}", todo=todo)
+    return done.stdout
+
+
+Here = TypeVar("Here")
+Beside = TypeVar("Beside")
+
+
+def side_by_side(here: Callable[[], Here], beside: Callable[[], Beside]) -> tuple[Here, Beside]:
+    """Call `here` on this thread, which Ctrl-C interrupts, and `beside` on another one; return both results.
+
+    Each runs to its end, also if the other one fails: what it has done need not be done again. Raises what `here`
+    raises, else what `beside` raises; of two failures it tells the second one.
+    """
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        other = pool.submit(beside)
+        try:
+            result = here()
+        except SetupError:
+            if (second := other.exception()) is not None:
+                say(f"failed: {second}")
+            raise
+    return result, other.result()
+
+
+_QUIET: Final = {"DEBIAN_FRONTEND": "noninteractive"}
+
+
+def may_install() -> bool:
+    """Tell whether system packages can be installed here."""
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def apt_install(package: str) -> None:
+    """Install one system package, and say so. Raises `SetupError` if apt fails."""
+    say(f"installing the system package {package} (apt-get install)")
+    todo = f"install {package} yourself, then run scripts/setup again"
+    run(["apt-get", "update", "--quiet"], what="apt-get update", todo=todo, env=_QUIET)
+    run(
+        ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", package],
+        what=f"installing {package}",
+        todo=todo,
+        env=_QUIET,
+    )

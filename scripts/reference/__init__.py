@@ -1,1 +1,0 @@
-"""The parts of the documentation that are made from the code."""

@@ -1,0 +1,210 @@
+"""The actions of a file of a Delta log, commit or checkpoint, JSON or Parquet, and the files that they refer to.
+
+Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
+
+from safewriter.objects import Location
+from safewriter.parsing import parsed
+from safewriter.tables.delta.vectors import relative_key
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from arro3.core import Array
+
+_FILES: Final = frozenset({"add", "remove", "cdc"})
+_OTHERS: Final = frozenset(
+    {"checkpointMetadata", "commitInfo", "domainMetadata", "metaData", "protocol", "sidecar", "txn"}
+)
+
+FEATURES: Final = frozenset(
+    {
+        "allowColumnDefaults",
+        "appendOnly",
+        "changeDataFeed",
+        "checkConstraints",
+        "checkpointProtection",
+        "clustering",
+        "columnMapping",
+        "deletionVectors",
+        "domainMetadata",
+        "generatedColumns",
+        "icebergCompatV1",
+        "icebergCompatV2",
+        "identityColumns",
+        "inCommitTimestamp",
+        "invariants",
+        "rowTracking",
+        "timestampNtz",
+        "typeWidening",
+        "typeWidening-preview",
+        "v2Checkpoint",
+        "vacuumProtocolCheck",
+        "variantType",
+        "variantType-preview",
+    }
+)
+"""Table features under which a log refers to files only in the ways that this module reads."""
+_READER_MAX: Final = 3
+_WRITER_MAX: Final = 7
+
+_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*|/.*", re.DOTALL)
+
+
+class UnreadableLogError(Exception):
+    """The log holds something that this module does not know, so no file can be called an orphan."""
+
+
+def is_known(kind: str) -> bool:
+    """Tell whether an action of this kind is understood."""
+    return kind in _FILES or kind in _OTHERS
+
+
+def file_keys(kind: str, action: Mapping[str, Any], table: Location) -> set[str]:
+    """Return the keys, relative to the table, of all files that an action refers to; more than one spelling of each.
+
+    Raises `UnreadableLogError` if it refers to a file that is not the table's own.
+    """
+    if kind not in _FILES:
+        return set()
+    vector = action.get("deletionVector") or {}
+    return _path_keys(str(action["path"]), table) | (_vector_keys(vector, table) if vector else set())
+
+
+def _path_keys(path: str, table: Location) -> set[str]:
+    """Return a path as it is and percent-decoded: not every engine encodes it, and an extra key does no harm."""
+    if not _ABSOLUTE.fullmatch(path):
+        return {path, unquote(path)}
+    try:
+        found = Location.parse(path)
+    except ValueError as error:
+        raise UnreadableLogError(f"it refers to {path!r}, which is not in the table's bucket") from error
+    start = f"{table.key}/"
+    keys = {key.removeprefix(start) for key in (found.key, unquote(found.key)) if key.startswith(start)}
+    if found.bucket != table.bucket or not keys:
+        raise UnreadableLogError(
+            f"it refers to {path!r}, which is not in the table's folder: it is a shallow clone of another table"
+        )
+    return keys
+
+
+def _vector_keys(vector: Mapping[str, Any], table: Location) -> set[str]:
+    """Return the key of a deletion vector: none (inline), beside the data files under a UUID, or at a path."""
+    if vector.get("storageType") == "p":
+        return _path_keys(str(vector.get("pathOrInlineDv")), table)
+    try:
+        key = relative_key(vector)
+    except ValueError as error:
+        raise UnreadableLogError(f"it holds {error}") from error
+    return set() if key is None else {key}
+
+
+def protocol_obstacle(protocol: Mapping[str, Any]) -> str | None:
+    """Return why a table of this protocol cannot be judged here, or None."""
+    reader, writer = int(protocol.get("minReaderVersion") or 1), int(protocol.get("minWriterVersion") or 1)
+    if reader > _READER_MAX or writer > _WRITER_MAX:
+        return f"its protocol (reader {reader}, writer {writer}) is newer than this soal knows"
+    named = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    if unknown := sorted(named - FEATURES):
+        return f"it uses {', '.join(unknown)}, under which the log may refer to files in unknown ways"
+    return None
+
+
+_NEEDED: Final = ("path", "deletionVector")
+"""The fields of a file's action without its statistics, which fill most of a checkpoint and are not needed here."""
+
+
+def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every action, whose fields have the types that the protocol gives them as far as anything here reads them;
+    `UnreadableLogError` if the file is damaged.
+    """
+    try:
+        for kind, action in _parquet(body) if key.endswith(".parquet") else _json(body):
+            _check(kind, action)
+            yield kind, action
+    except BaseException as error:
+        # arro3 panics at damaged files, which Python sees as an exception that is no Exception.
+        if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
+            raise
+        raise UnreadableLogError(f"its {key} cannot be read: {error!r}") from error
+
+
+def _check(kind: str, action: object) -> None:
+    """Raise `ValueError` for what Delta does not write: a file that it might name would otherwise look like an orphan.
+
+    Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#actions
+    """
+    if not isinstance(action, dict):
+        raise ValueError(f"the action {kind} is no object")  # noqa: TRY004 - as for all that is damaged
+    for name, fits in _FORMS.get(kind, {}).items():
+        if not fits(action.get(name)):
+            raise ValueError(f"the action {kind} has no {name} that can be read")
+    vector = action.get("deletionVector") if kind in ("add", "remove") else None
+    if vector is not None and not (
+        isinstance(vector, dict) and _is_text(vector.get("storageType")) and _is_text(vector.get("pathOrInlineDv"))
+    ):
+        raise ValueError(f"the action {kind} has no deletionVector that can be read")
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value != ""
+
+
+def _is_name(value: object) -> bool:
+    """Tell whether it is the name of a file in the folder of sidecars."""
+    return isinstance(value, str) and value not in ("", ".", "..") and "/" not in value
+
+
+def _is_number(value: object) -> bool:
+    return value is None or (isinstance(value, int) and not isinstance(value, bool))
+
+
+def _are_texts(value: object) -> bool:
+    return value is None or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+
+
+_FORMS: Final[dict[str, dict[str, Callable[[object], bool]]]] = {
+    **{kind: {"path": _is_text} for kind in ("add", "remove", "cdc")},
+    "sidecar": {"path": _is_name},
+    "metaData": {"partitionColumns": _are_texts},
+    "protocol": {
+        "minReaderVersion": _is_number,
+        "minWriterVersion": _is_number,
+        "readerFeatures": _are_texts,
+        "writerFeatures": _are_texts,
+    },
+}
+
+
+def _json(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    for line in body.splitlines():
+        if line.strip():
+            yield from parsed(line).items()
+
+
+def _parquet(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
+    from arro3.io import read_parquet  # a library that only old tables need
+
+    for batch in read_parquet(body):
+        for kind in batch.column_names:
+            column = batch[kind]
+            rows = _files(column) if kind in ("add", "remove") else column.to_pylist()
+            # A row of another kind is null, or has fields that are.
+            yield from ((kind, row) for row in rows if row is not None and any(one is not None for one in row.values()))
+
+
+def _files(column: Array) -> Iterator[dict[str, Any] | None]:
+    from arro3.core import struct_field
+
+    names = [field.name for field in column.type.fields]
+    found = {name: struct_field(column, names.index(name)).to_pylist() for name in _NEEDED if name in names}
+    vectors = found.get("deletionVector", [None] * len(column))
+    for path, vector in zip(found["path"], vectors, strict=True):
+        # A row of another kind has no path.
+        yield {"path": path, "deletionVector": vector if vector and vector["storageType"] else None} if path else None

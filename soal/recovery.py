@@ -1,0 +1,242 @@
+"""Settle open writes by hand, by the same code as guard, supervisor and retry.
+
+With `--dry-run` an `Overlay` stands for each store: it records the writes of a settling, and makes none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from safewriter.objects import ListedObject, PreconditionFailed, StoredObject
+from safewriter.objects.store import TooLarge
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.settle.one_write import Action, settle_one
+from safewriter.settle.recovery import Cause, Recovery
+from soal.console.document import document_of
+from soal.console.view import View, columns, styled
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rich.table import Table
+
+    from safewriter.deadline import Clock
+    from safewriter.objects import ObjectStore, Upload
+
+_SHOWN_MAX: Final = 200
+
+
+class Overlay:
+    """Reads go to the store below, writes stay here, in order, as `changes`; further ones are only counted."""
+
+    def __init__(self, below: ObjectStore, now: Callable[[], datetime]) -> None:
+        self._below = below
+        self._now = now
+        self._own: dict[str, StoredObject | None] = {}
+        self._aborted: set[Upload] = set()
+        self.changes: list[str] = []
+        self.changes_more = 0
+
+    def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
+        if key not in self._own:
+            return self._below.get(key, max_bytes=max_bytes)
+        found = self._own[key]
+        if found is not None and max_bytes is not None and len(found.body) > max_bytes:
+            raise TooLarge(self.uri(key), len(found.body), max_bytes)
+        return found
+
+    def stream(self, key: str) -> Iterator[bytes] | None:
+        if key not in self._own:
+            return self._below.stream(key)
+        found = self._own[key]
+        return None if found is None else iter([found.body])
+
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - it changes no answer
+        if self.get(key) is not None:
+            raise PreconditionFailed(self.uri(key))
+        return self.put(key, body)
+
+    def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:  # noqa: ARG002 - as above
+        found = self.get(key)
+        if found is None or found.etag != etag:
+            raise PreconditionFailed(self.uri(key))
+        return self.put(key, body)
+
+    def put(self, key: str, body: bytes) -> str:
+        etag = f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
+        now = self._now()
+        self._own[key] = StoredObject(key, body, etag, now, now)
+        self._note(f"PUT {self.uri(key)}")
+        return etag
+
+    def delete(self, key: str) -> None:
+        self._own[key] = None
+        self._note(f"DELETE {self.uri(key)}")
+
+    def delete_all(self, keys: Sequence[str]) -> None:
+        for key in keys:
+            self.delete(key)
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        found = {
+            listed.key: listed
+            for listed in self._below.list(prefix, start_after=start_after)
+            if listed.key not in self._own
+        }
+        for key, own in self._own.items():
+            if own is not None and key.startswith(prefix) and key > start_after:
+                found[key] = ListedObject(key, len(own.body), own.last_modified)
+        yield from (found[key] for key in sorted(found))
+
+    def uploads(self, prefix: str) -> Iterator[Upload]:
+        yield from (upload for upload in self._below.uploads(prefix) if upload not in self._aborted)
+
+    def abort(self, upload: Upload) -> None:
+        self._aborted.add(upload)
+        self._note(f"ABORT upload of {self.uri(upload.key)}")
+
+    def uri(self, key: str) -> str:
+        return self._below.uri(key)
+
+    def _note(self, change: str) -> None:
+        if len(self.changes) < _SHOWN_MAX:
+            self.changes.append(change)
+        else:
+            self.changes_more += 1
+
+
+_ANNOUNCED: Final = "announced"
+"""Of a write that has a marker and no document."""
+_UNREAD: Final = "unread"
+"""Of a write of which nothing could be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Recovered:
+    """The result for one write.
+
+    `action`: settled, cleaned, unclean (its verdict stands), alive (not changed), none (nothing to do), failed or
+    unreadable. `run_key` and `table` are None if neither document nor marker could be read.
+
+    `changes` are the requests that a dry run would have made; `changes_more` of them are not shown.
+    """
+
+    write_key: str
+    run_key: str | None
+    table: str | None
+    step: str | None
+    before: str
+    status: str
+    action: str
+    reason: str | None
+    undo_refused: str | None
+    checkpoint: str
+    changes: tuple[str, ...] = ()
+    changes_more: int = 0
+
+
+def marked(store: ObjectStore) -> tuple[str, ...]:
+    """Return the keys of all writes that have an attempt with a marker."""
+    return tuple(dict.fromkeys(marked.write_key for marked in Checkpoints(store).marked()))
+
+
+@dataclass(frozen=True, slots=True)
+class Recoverer:
+    """Settles writes of one checkpoint bucket. `table_store` opens a table by its URI; `until_ms`: not longer."""
+
+    store: ObjectStore
+    table_store: Callable[[str], ObjectStore]
+    clock: Clock
+    audit_log: bool
+    until_ms: int
+
+    def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
+        """Settle one write if it is open and its owner is dead, and clean up after it; None if there is no such write.
+
+        Never raises, whatever the write holds or its stores answer: the others must be settled, too. `dry_run`: do the
+        same on an overlay, and change nothing.
+        """
+        overlays: list[Overlay] = []
+        rehearsal: list[str] = []
+
+        def opened(store: ObjectStore) -> ObjectStore:
+            if not dry_run:
+                return store
+            overlays.append(Overlay(store, lambda: datetime.fromtimestamp(self.clock() / 1000, UTC)))
+            return overlays[-1]
+
+        tables: dict[str, ObjectStore] = {}
+
+        def table_store(uri: str) -> ObjectStore:
+            if uri not in tables:
+                tables[uri] = opened(self.table_store(uri))
+            return tables[uri]
+
+        checkpoints = Checkpoints(opened(self.store))
+        recovery = Recovery(
+            checkpoints,
+            table_store,
+            clock=self.clock,
+            audit_log=self.audit_log,
+            may_go_on=lambda: self.clock() < self.until_ms,
+            rehearsal=rehearsal if dry_run else None,
+        )
+        looked = settle_one(checkpoints, recovery, write_key, Cause.OPERATOR, self.clock)
+        document, write = looked.document, looked.document or looked.marker
+        if write is None and looked.action is Action.NONE:
+            return None
+        without = _UNREAD if write is None else _ANNOUNCED
+        return Recovered(
+            write_key=write_key,
+            run_key=None if write is None else write.run_key,
+            table=None if write is None else write.table,
+            step=None if write is None else write.step,
+            before=without if looked.before is None else looked.before.status.value,
+            status=without if document is None else document.status.value,
+            action=looked.action.value,
+            reason=looked.problem or (None if document is None else document.reason),
+            undo_refused=None if document is None else document.undo_refused,
+            checkpoint=checkpoints.uri(write_key),
+            changes=(
+                *(change for overlay in overlays for change in overlay.changes),
+                *rehearsal,
+            ),
+            changes_more=sum(overlay.changes_more for overlay in overlays),
+        )
+
+    def forget_leases(self) -> None:
+        """Remove the leases that are older than a day: their owners are dead."""
+        Checkpoints(self.store).forget_leases(self.clock(), lambda: self.clock() < self.until_ms)
+
+
+def recovered_view(recovered: Sequence[Recovered]) -> View:
+    """Show one row for each write, below it the changes of a dry run."""
+    rows = _table(recovered) if recovered else "no write to recover"
+    return View(document_of(recovered), (rows, *_changes(recovered)))
+
+
+def _table(recovered: Sequence[Recovered]) -> Table:
+    table = columns("run", "write", "step", "was", "is", "done", "reason")
+    for one in recovered:
+        table.add_row(
+            Text(one.run_key or "-"),
+            Text(one.table or one.write_key),
+            one.step or "",
+            styled(one.before),
+            styled(one.status),
+            "nothing to do" if one.action == "none" else one.action,
+            Text(one.undo_refused or one.reason or ""),
+        )
+    return table
+
+
+def _changes(recovered: Sequence[Recovered]) -> Iterator[Text]:
+    for one in recovered:
+        yield from (Text(f"  {change}", style="dim") for change in one.changes)
+        if one.changes_more:
+            yield Text(f"  and {one.changes_more:,} more", style="dim")

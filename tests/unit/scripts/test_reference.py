@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import pytest
+from pydantic import BaseModel, Field
+
+from scripts.reference import described, filled
+
+
+class Told(BaseModel):
+    name: str
+    """how it is called."""
+    size_mb: Annotated[int, Field(ge=1, le=9)] | None = 3
+    """Its size."""
+    mode: Literal["a", "b"] = Field(default="a", description="which of two")
+
+
+class Untold(BaseModel):
+    name: str
+
+
+def test_a_field_is_shown_with_meaning_values_and_default() -> None:
+    """The meaning is the field's description, or the docstring below it."""
+    assert list(described(Told)) == [
+        "`name`\n: How it is called. *(text; required)*",
+        "`size_mb`\n: Its size. *(whole number, 1 to 9; default `3`)*",
+        "`mode`\n: Which of two. *(`a` or `b`; default `a`)*",
+    ]
+
+
+def test_a_field_without_a_meaning_is_an_error() -> None:
+    """The page would show a name only."""
+    with pytest.raises(LookupError, match=r"Untold\.name has no docstring"):
+        list(described(Untold))
+
+
+def test_a_page_that_asks_for_an_unknown_part_is_an_error() -> None:
+    """Otherwise the page would lack it, and nobody would see that."""
+    with pytest.raises(KeyError, match="event-feelds"):
+        filled("# Page\n\n<!-- generated: event-feelds -->\n")

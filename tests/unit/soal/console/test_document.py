@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from soal.console.document import Part, document_of
+
+
+@dataclass(frozen=True)
+class Write:
+    write_key: str
+    at_ms: int | None = None
+
+
+@dataclass(frozen=True)
+class Run:
+    writes: tuple[Write, ...]
+
+
+class Found(Part):
+    older_than_s: int
+
+
+def test_each_key_is_in_camel_case() -> None:
+    """Of dataclasses, in collections and in one another, and of documents that have a schema; values stay."""
+    run = Run((Write("sw_1"),))
+    assert document_of([run]) == [{"writes": [{"writeKey": "sw_1", "atMs": None}]}]
+    assert Found(older_than_s=1).document() == {"olderThanS": 1}

@@ -1,0 +1,226 @@
+from __future__ import annotations
+
+import pytest
+
+from safewriter.objects import PreconditionFailed, StoreError
+from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.recovery import Cause
+from soal.recovery import Recovered, Recoverer, marked
+from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.invariants import check
+from tests.unit.safewriter.world import World
+
+
+def recover(world: World, *, dry_run: bool = False, until_ms: int = 2**60) -> Recovered:
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=until_ms)
+    found = recoverer.settle(world.key, dry_run=dry_run)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "landed", "status"),
+    [
+        (CommitPoint.WRITE, False, "rolled_back"),
+        (CommitPoint.WRITE, True, "committed"),
+        (CommitPoint.SUCCESS, True, "rolled_back"),
+    ],
+)
+def test_a_dead_write_is_settled_and_a_dry_run_says_the_same(
+    commit_point: CommitPoint, status: str, *, landed: bool
+) -> None:
+    """The dry run settles on top of what is there, changes nothing, and names each request."""
+    world = World(commit_point)
+    job = world.job().begin()
+    if landed:
+        job.land()
+    world.owner_dies()
+    before = world.bucket.contents() | world.lake.contents()
+
+    dry = recover(world, dry_run=True)
+
+    assert (dry.before, dry.status, dry.action) == ("in_progress", status, "settled")
+    assert f"PUT s3://checkpoints/checkpoints/{world.key}.json" in dry.changes
+    assert world.bucket.contents() | world.lake.contents() == before
+    wet = recover(world)
+    assert (wet.before, wet.status, wet.action, wet.changes) == ("in_progress", status, "settled", ())
+    assert wet.reason == dry.reason
+    assert world.document.attempt.settled_by == Cause.OPERATOR.value
+    check(world)
+
+
+def test_what_lives_is_left_alone() -> None:
+    """Its owner settles it: the command tells that it is alive, and changes no document."""
+    world = World()
+    world.job().begin()
+    before = world.bucket.contents()
+    assert recover(world).action == "alive"
+    assert world.bucket.contents() == before
+
+
+def test_a_retry_that_has_claimed_meanwhile_is_left_alone() -> None:
+    """Dead is the attempt that was found dead, not whoever owns the write a moment later."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
+    get = world.bucket.get
+
+    def overtaken(key: str) -> object:
+        found = get(key)
+        if key.startswith("leases/"):  # between the look and the settling
+            world.bucket.get = get  # type: ignore[method-assign]
+            world.settle(Cause.RETRY)
+            world.job().begin()
+        return found
+
+    world.bucket.get = overtaken  # type: ignore[method-assign,assignment]
+    recoverer.settle(world.key, dry_run=False)
+    assert (world.document.status, world.document.epoch) == (Status.IN_PROGRESS, 2)
+
+
+def test_a_settled_write_is_cleaned_once_more() -> None:
+    """What a settler has left is removed as soon as nothing of it can still arrive."""
+    world = World()
+    job = world.job().begin()
+    world.settle(Cause.KILLED)
+    assert recover(world).action == "cleaned"
+    assert marked(world.bucket) == (world.key,)
+    world.grace_passes()
+    assert recover(world).action == "cleaned"
+    assert (recover(world).action, marked(world.bucket)) == ("none", ())
+    assert job.leftover not in world.lake.contents()
+
+
+def test_what_the_log_cannot_tell_is_unknown_and_stays_so() -> None:
+    """The message says that a person has to look."""
+    world = World()
+    world.job().begin()
+    world.append_foreign()
+    world.append_foreign()
+    world.hide(key_of(2))
+    world.owner_dies()
+    found = recover(world)
+    assert (found.status, found.action) == ("unknown", "failed")
+    assert found.reason is not None
+    assert "set the verdict by hand" in found.reason
+
+
+def test_time_that_runs_out_leaves_it_open() -> None:
+    """The next look goes on."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    assert recover(world, until_ms=0).action == "failed"
+    assert world.document.status is Status.IN_PROGRESS
+
+
+def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
+    """Its attempt has left a marker only; the table is asked first, and a dry run changes nothing."""
+    world = World()
+    world.job().claimer.announce()
+    assert marked(world.bucket) == (world.key,)
+    found = recover(world)
+    assert (found.run_key, found.before, found.status, found.action) == ("run", "announced", "announced", "alive")
+    world.grace_passes()
+
+    dry = recover(world, dry_run=True)
+    assert (dry.before, dry.status, dry.action) == ("announced", "rolled_back", "settled")
+    assert world.checkpoints.read(world.key) is None
+    assert recover(world).status == "rolled_back"
+    assert marked(world.bucket) == ()
+
+
+def test_a_write_whose_document_has_expired_is_told_to_a_person() -> None:
+    """The table holds it, and whether it was to count is not known: nothing is settled, and how to do it is said."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.grace_passes()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    found = recover(world)
+    assert (found.status, found.action) == ("announced", "failed")
+    assert found.reason is not None
+    assert f"soal recover --write {world.key} --verdict" in found.reason
+
+
+def test_of_a_key_without_marker_and_document_nothing_is_known() -> None:
+    """There is nothing to settle."""
+    world = World()
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
+    assert recoverer.settle(world.key, dry_run=False) is None
+
+
+def test_old_leases_go() -> None:
+    """Where no sweeper comes, they go by hand."""
+    world = World()
+    world.checkpoints.renew_lease("sw-old", "1")
+    world.sleep(25 * 3600)
+    world.checkpoints.renew_lease("sw-new", "2")
+    Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60).forget_leases()
+    assert [key for key in world.bucket.contents() if key.startswith("leases/")] == ["leases/sw-new/2"]
+
+
+@pytest.mark.parametrize("damaged", ["document", "marker"])
+def test_what_cannot_be_read_is_told_and_left(damaged: str) -> None:
+    """The next write has its turn; a person can decide this one."""
+    world = World()
+    job = world.job()
+    job.claimer.announce()
+    names = {"document": f"checkpoints/{world.key}.json", "marker": f"open/{world.key}/{job.attempt.nonce}"}
+    world.bucket.put(names[damaged], b"no JSON")
+    world.grace_passes()
+    before = world.bucket.contents()
+
+    found = recover(world)
+
+    assert (found.run_key, found.table, found.before, found.status) == (None, None, "unread", "unread")
+    assert found.action == "unreadable"
+    assert str(found.reason).startswith(world.bucket.uri(names[damaged]))
+    assert world.bucket.contents() == before
+
+
+@pytest.mark.parametrize(("error", "reason"), [(StoreError("SlowDown"), "SlowDown"), (KeyError("x"), "KeyError('x')")])
+def test_whatever_one_write_meets_is_told(error: Exception, reason: str) -> None:
+    """No exception of one write ends the command before the others are looked at."""
+    world = World()
+    world.job().begin()
+
+    def get(_: str) -> None:
+        raise error
+
+    world.bucket.get = get  # type: ignore[method-assign,assignment]
+
+    found = recover(world)
+
+    assert (found.action, found.reason, found.status) == ("failed", reason, "unread")
+
+
+def test_a_marker_that_has_no_more_to_say_goes() -> None:
+    """As the sweeper takes it away; until its time is over, its attempt may still claim."""
+    world = World()
+    assert world.job().run()
+    world.grace_passes()
+    recover(world)
+    world.job().claimer.announce()
+    assert (recover(world).action, len(marked(world.bucket))) == ("alive", 1)
+    world.grace_passes()
+    assert recover(world, dry_run=True).action == "none"
+    assert len(marked(world.bucket)) == 1
+    assert (recover(world).action, marked(world.bucket)) == ("none", ())
+
+
+def test_a_claim_that_comes_first_is_told_with_its_run() -> None:
+    """The write had no document when it was looked at."""
+    world = World()
+    world.job().claimer.announce()
+    world.grace_passes()
+    world.bucket.create = refused  # type: ignore[method-assign]
+
+    found = recover(world)
+
+    assert (found.run_key, found.before, found.status, found.action) == ("run", "announced", "announced", "alive")
+
+
+def refused(key: str, body: bytes, *, tag: str = "") -> str:
+    """Find an object that was put first."""
+    raise PreconditionFailed(key)

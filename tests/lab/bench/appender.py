@@ -1,6 +1,7 @@
-"""Appends to tables, one row for each line on stdin: `python -m tests.lab.bench.appender NAME FORMAT [SETTINGS]`.
+"""Appends to tables: `python -m tests.lab.bench.appender NAME FORMAT [SETTINGS]`.
 
-FORMAT is delta or iceberg, SETTINGS are more of the session's, as JSON.
+Each `{"way": "guarded", "table": "…"}` on stdin is one row; the other way is `plain`. FORMAT is delta or iceberg,
+SETTINGS are more of the session's, as JSON.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session, full_jars
+from tests.lab.processes import answer, asked
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -20,14 +22,14 @@ __all__: list[str] = []
 
 
 def main(name: str, lake_format: str, settings: str = "{}") -> None:
-    """Say `ready`; then for each line, `guarded TABLE` or `plain TABLE`, append one row and say `done`, or `failed`."""
+    """Answer once when ready, then for each row, with the error as `failed` if there was one."""
     more_jars = (*LOCAL_JARS, *full_jars())
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", json.loads(settings), more_jars=more_jars)
     spark.range(1).count()
-    print("ready", flush=True)
-    for number, line in enumerate(sys.stdin):
+    answer()
+    for number, question in enumerate(asked()):
         rows = spark.range(0, 1, 1, 1)
-        way, table = line.split()
+        way, table = question["way"], question["table"]
         try:
             if way == "plain":
                 _append(rows, lake_format, table)
@@ -36,9 +38,9 @@ def main(name: str, lake_format: str, settings: str = "{}") -> None:
                     _append(rows, lake_format, block.table)
                     block.success()
         except Exception as error:  # noqa: BLE001 - the caller counts them
-            print(f"failed {number} {type(error).__name__}: {' '.join(str(error).split())[:500]}", flush=True)
+            answer(failed=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
         else:
-            print(f"done {number}", flush=True)
+            answer()
 
 
 def _append(rows: DataFrame, lake_format: str, table: str) -> None:

@@ -9,15 +9,13 @@ import itertools
 import json
 import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import uuid
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal, Self, cast
+from typing import TYPE_CHECKING, Final, Literal, Self
 from unittest.mock import patch
 
 from safewriter.objects.s3 import s3_client
@@ -25,13 +23,12 @@ from scripts.emulator.iceberg_writer import IDS, open_catalog
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rules import Delay, Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
-from scripts.emulator.spark import ROOT
 from scripts.tables.delta import view
 from tests.lab.bench.catalog import CATALOG, settings
+from tests.lab.processes import Child, answers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-    from typing import IO
 
 __all__ = ["FORMATS", "FanoutRow", "Round", "Setting", "Writers", "measure", "row_of"]
 
@@ -44,7 +41,7 @@ _DEFAULT_STORE: Final = {
     f"spark.delta.logStore.{scheme}.impl": "io.delta.storage.S3SingleDriverLogStore" for scheme in ("s3", "s3a")
 }
 """Delta's own log store. SafeWriter refuses a session that has it: it needs processes of its own."""
-_SAID_MAX: Final = 4000
+_APPENDER: Final = "tests.lab.bench.appender"
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +218,7 @@ def _where(folder: Path, rest: RestCatalog | None) -> dict[str, str]:
 
 
 class Writers(AbstractContextManager["Writers"]):
-    """Processes with a Spark each, ready to append. Their logs are in files in `folder`, which begin with `name`.
+    """Processes with a Spark each, ready to append. Their logs are files in `folder`; `name` begins their own names.
 
     They end with the block, or with this process, even if it is killed.
     """
@@ -235,62 +232,32 @@ class Writers(AbstractContextManager["Writers"]):
         *,
         name: str = "writer",
     ) -> None:
-        self._name = name
-        self._count = count
-        self._format = lake_format
-        self._settings = json.dumps(dict(settings))
-        self._folder = folder
-        self._processes: list[subprocess.Popen[str]] = []
+        words = (lake_format, json.dumps(dict(settings)))
+        self._stack = ExitStack()
+        self._writers = [
+            Child(_APPENDER, (f"{name}-{number}", *words), folder, variables={"SOAL_RUN_KEY": uuid.uuid4().hex})
+            for number in range(count)
+        ]
 
     def __enter__(self) -> Self:
-        for number in range(self._count):
-            line = [sys.executable, "-P", "-m", "tests.lab.bench.appender", str(number), self._format, self._settings]
-            own = {"PYTHONPATH": str(ROOT), "SOAL_RUN_KEY": uuid.uuid4().hex}
-            with self._log(number).open("wb") as log:
-                self._processes.append(
-                    subprocess.Popen(
-                        line,
-                        env={**os.environ, **own},
-                        stdin=subprocess.PIPE,
-                        stdout=subprocess.PIPE,
-                        stderr=log,
-                        text=True,
-                    )
-                )
-        try:
-            self._answers("ready")
-        except BaseException:
-            self.__exit__()
-            raise
+        with ExitStack() as stack:
+            for writer in self._writers:
+                stack.push(writer)  # they have started together, and each ends although another one has failed
+            answers(self._writers)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self._processes:
-            with process:
-                cast("IO[str]", process.stdin).close()  # it ends at the end of its input
-        self._processes.clear()
+        self._stack.close()
 
     def append(self, way: str, table: str) -> list[str]:
         """Let each append one row at once, `plain` or `guarded`; return the errors."""
-        for process in self._processes:
-            print(way, table, file=process.stdin, flush=True)
-        return [answer for answer in self._answers("done", "failed") if answer.startswith("failed")]
+        for writer in self._writers:
+            writer.ask(way=way, table=table)
+        return [one["failed"] for one in answers(self._writers) if "failed" in one]
 
     def append_alone(self, way: str, table: str) -> None:
         """Let the first append one row, while the others wait. Raises `RuntimeError` if it fails."""
-        print(way, table, file=self._processes[0].stdin, flush=True)
-        answer = self._answer(0, ("done", "failed"))
-        if answer.startswith("failed"):
-            raise RuntimeError(f"the first append to {table}: {answer}")
-
-    def _answers(self, *beginnings: str) -> list[str]:
-        return [self._answer(number, beginnings) for number in range(self._count)]
-
-    def _answer(self, number: int, beginnings: tuple[str, ...]) -> str:
-        for line in cast("IO[str]", self._processes[number].stdout):
-            if line.startswith(beginnings):
-                return line.rstrip()
-        raise RuntimeError(f"writer {number} has ended: {self._log(number).read_text()[-_SAID_MAX:]}")
-
-    def _log(self, number: int) -> Path:
-        return self._folder / f"{self._name}-{number}.log"
+        self._writers[0].ask(way=way, table=table)
+        if "failed" in (answer := self._writers[0].answer()):
+            raise RuntimeError(f"the first append to {table}: {answer['failed']}")

@@ -21,7 +21,7 @@ from unittest.mock import patch
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
 from tests.lab.bench.catalog import CATALOG, in_file
-from tests.lab.bench.processes import Child
+from tests.lab.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -1,45 +1,54 @@
-"""The picture of a full run: how long the sample append takes by each way, and what the guard adds to a warm one."""
+"""The pictures of benchmarks: the sample append by each way and what the guard adds; a cold run phase by phase."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.lab.bench.record import Record, latest
-from tests.lab.pictures.svg import WIDTH, Canvas, Tone
+from tests.lab.pictures.plot import COLOURS, Tone, figure, legend, panel, seconds, svg
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-__all__ = ["picture"]
+    from tests.lab.bench.phases import Who
+    from tests.lab.bench.trace import ColdRun
 
-_LEFT, _RIGHT = 330, WIDTH - 150
-_TOP, _LANE, _BAR = 92, 26, 16
+__all__ = ["picture", "waterfall"]
+
+_LEFT: Final = 320
+_TOP, _LANE = 84, 25
 _TITLE: Final = "The sample append: from the event to the answer"
+_COLD_TITLE: Final = "A cold run of the sample job, phase by phase"
+_VERSIONS: Final = ("pyspark", "delta-spark")
 _MS: Final = 1000.0
+_WHO: Final[dict[Who, tuple[str, Tone]]] = {
+    "emulator": ("Lambda's emulator", "muted"),
+    "handler": ("the handler", "warn"),
+    "java": ("Java", "blue"),
+    "python": ("the job's Python", "ok"),
+}
 
 
 def picture(records: tuple[Record, ...]) -> str:
-    """Return it as SVG. Raises `LookupError` if a benchmark that it shows is missing."""
+    """Return the picture of a full run as SVG. Raises `LookupError` if a benchmark that it shows is missing."""
     bars = tuple(_bars(records))
     guard = latest(records, "guard", lambda result: len({row["latency_ms"] for row in result["figures"]}) > 1)
     notes = tuple(_notes(guard))
-    height = _TOP + len(bars) * _LANE + 40 + len(notes) * 20 + 24
-    canvas = Canvas(height, _TITLE, "; ".join(f"{name}: {ms / _MS:.2f} s" for name, ms, _ in bars))
-    canvas.text(_TITLE, 24, 36, size=20, bold=True)
     whence = ", ".join(f"{name} {number}" for name, number in guard.versions.items())
-    canvas.text(
-        f"{guard.cores} cores, an S3 on the same machine, commit {guard.commit}, {whence}", 24, 58, tone="muted"
+    height = _TOP + len(bars) * _LANE + 44 + len(notes) * 20
+    note = f"{guard.cores} cores, an S3 on the same machine, commit {guard.commit}, {whence}"
+    described = "; ".join(f"{name}: {ms / _MS:.2f} s" for name, ms, _ in bars)
+    drawn = figure(height, _TITLE, note, described)
+    axes = panel(drawn, _TOP, len(bars) * _LANE, (name for name, _, _ in bars), left=_LEFT)
+    shown = axes.barh(
+        range(len(bars)), [ms / _MS for _, ms, _ in bars], 0.65, color=[COLOURS[tone] for _, _, tone in bars]
     )
-    scale = (_RIGHT - _LEFT) / max(ms for _, ms, _ in bars)
-    for number, (name, ms, tone) in enumerate(bars):
-        y = _TOP + number * _LANE
-        canvas.text(name, _LEFT - 10, y + 12, anchor="end")
-        canvas.box(_LEFT, y, max(ms * scale, 1), _BAR, tone=tone, opacity=0.85)
-        canvas.text(f"{ms / _MS:.2f} s", _LEFT + ms * scale + 6, y + 12, size=11, tone="muted")
-    y = _TOP + len(bars) * _LANE + 30
-    for number, note in enumerate(notes):
-        canvas.text(note, 24, y + number * 20)
-    return canvas.document()
+    axes.bar_label(shown, fmt="{:.2f} s", padding=5, color=COLOURS["muted"], size=11)
+    axes.spines.bottom.set_visible(False)
+    axes.set_xticks([])
+    for number, note in enumerate(reversed(notes)):
+        drawn.text(24 / 900, (20 + number * 20) / height, note)
+    return svg(drawn)
 
 
 def _bars(records: tuple[Record, ...]) -> Iterator[tuple[str, float, Tone]]:
@@ -64,3 +73,27 @@ def _notes(guard: Record) -> Iterator[str]:
             f"The guard adds {row['added_ms']:.0f} ms to an append of {row['rows']:,} rows to {row['format'].title()}"
             f" ({row['plain_ms']:.0f} ms), on {where}."
         )
+
+
+def waterfall(run: ColdRun, about: Mapping[str, Any]) -> str:
+    """Return the picture of a cold run: a bar for each phase, and the requests to S3 below, on one axis.
+
+    `about` says where the run is from (`tests.lab.bench.trace.about`).
+    """
+    where = "on the host" if run.image is None else "in the image"
+    versions = ", ".join(f"{name} {about['versions'][name]}" for name in _VERSIONS)
+    note = f"{where}, {about['cores']} cores, commit {about['commit']}, {versions}. A bar's colour: who works."
+    lanes = [*(one.name for one in run.phases), f"{len(run.requests)} requests to S3"]
+    described = "; ".join(f"{one.name}: {one.ended_ms - one.began_ms:.0f} ms" for one in run.phases)
+    drawn = figure(_TOP + len(lanes) * _LANE + 64, _COLD_TITLE, note, described)
+    axes = panel(drawn, _TOP, len(lanes) * _LANE, lanes, left=_LEFT + 10, right=830)
+    seconds(axes, max((one.ended_ms for one in run.phases), default=_MS) / _MS)
+    axes.grid(axis="x", color=COLOURS["muted"], linewidth=0.3)
+    for number, one in enumerate(run.phases):
+        ms = one.ended_ms - one.began_ms
+        bar = axes.barh(number, ms / _MS, 0.62, one.began_ms / _MS, color=COLOURS[_WHO[one.who][1]], clip_on=False)
+        axes.bar_label(bar, [f"{ms:,.0f} ms"], padding=4, color=COLOURS["muted"], size=10.5)
+    spans = [(one.began_ms / _MS, (one.ended_ms - one.began_ms) / _MS) for one in run.requests]
+    axes.broken_barh(spans, (len(run.phases) - 0.31, 0.62), color=COLOURS["bad"], linewidth=0.8)
+    legend(drawn, [(words, tone, 1) for words, tone in _WHO.values()])
+    return svg(drawn)

@@ -1,6 +1,6 @@
 """Results of benchmarks as lines of JSON: each with its arguments, the commit, the versions and the machine.
 
-`python -m tests.lab.bench.record` prints the schema of a line, which is kept beside this file.
+`python -m tests.lab.bench.record` prints the schema of a line.
 """
 
 from __future__ import annotations

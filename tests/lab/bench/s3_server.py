@@ -13,7 +13,7 @@ from typing import Final
 
 from scripts.emulator.rules import Delay, Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
-from tests.lab.bench.processes import answer, asked
+from tests.lab.processes import answer, asked
 
 __all__: list[str] = []
 

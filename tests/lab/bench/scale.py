@@ -19,8 +19,8 @@ from unittest.mock import patch
 from safewriter.objects.s3 import s3_client
 from tests.lab.bench.catalog import CATALOG, in_file
 from tests.lab.bench.container import container
-from tests.lab.bench.processes import Child
 from tests.lab.bench.scale_session import DONE, KILLED
+from tests.lab.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

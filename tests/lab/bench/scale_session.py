@@ -23,8 +23,8 @@ from handler.spark.command import compose_machine
 from handler.spark.machine import this_machine
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
-from tests.lab.bench.processes import Peaks, Usage, answer, asked
 from tests.lab.bench.scale_rows import frame_of
+from tests.lab.processes import Peaks, Usage, answer, asked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

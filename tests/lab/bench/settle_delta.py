@@ -30,7 +30,7 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.tables.session import TableState
-from tests.lab.bench.processes import Child
+from tests.lab.processes import Child
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Final
 from unittest.mock import patch
 
 from safewriter.objects.s3 import s3_client
-from tests.lab.bench.processes import Child, Peaks, Usage
 from tests.lab.bench.snapshot_reads import ReadCost, measure_reads
 from tests.lab.bench.snapshot_rows import write_files
+from tests.lab.processes import Child, Peaks, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 import xxhash
 
 from tests.lab.bench import snapshot_rows
-from tests.lab.bench.processes import answer, asked
+from tests.lab.processes import answer, asked
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from typing import Final
 
 from safewriter.snapshots import OutputOptions, WriteConfig, binary_col, write_sharded
 from scripts.emulator.spark import build_session
-from tests.lab.bench.processes import answer, asked
+from tests.lab.processes import answer, asked
 
 __all__: list[str] = []
 

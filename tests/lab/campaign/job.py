@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from handler.process.tree import die_with_parent
 from safewriter import SafeWriter
 from tests.lab.experiment.job import session
-from tests.lab.experiment.processes import ORDER
+from tests.lab.processes import ORDER
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,6 +1,6 @@
 """The results of the campaign as lines of JSON; any of them is enough to replay its case or state.
 
-`python -m tests.lab.campaign.record` prints the schemas of the lines, which are kept beside this file.
+`python -m tests.lab.campaign.record` prints the schemas of the lines.
 """
 
 from __future__ import annotations

@@ -270,8 +270,8 @@ def _trace(
     image: str | None, function: Callable[[Mapping[str, str]], Function], folder: Path, *, as_json: bool
 ) -> None:
     from tests.lab.bench import trace as trace_bench
+    from tests.lab.bench.picture import waterfall
     from tests.lab.bench.record import about
-    from tests.lab.bench.waterfall import waterfall
 
     out = Output(as_json=as_json)
     run = trace_bench.measure(image, function)

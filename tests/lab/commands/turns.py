@@ -31,9 +31,9 @@ def turns(
     Writes a timeline (timeline.svg, timeline.png) and the events (events.jsonl). Takes minutes and 3 GB of memory.
     Exit code 1 if a figure is not as it must be.
     """
-    from tests.lab.pictures.png import Pixels
+    from tests.lab.pictures.plot import png, svg
     from tests.lab.turns.demo import demo as run
-    from tests.lab.turns.picture import HEIGHT, draw, timeline
+    from tests.lab.turns.picture import timeline
 
     output = Output(as_json=as_json)
     try:
@@ -44,10 +44,9 @@ def turns(
         outcome = run(out, seed=seed, rounds=rounds, says=output.remark)
     except RuntimeError as error:
         raise Problem(str(error), todo=f"look at the logs in {out}", exit_code=EXIT_FAILED) from error
-    (out / "timeline.svg").write_text(timeline(outcome.events, outcome.verdicts), encoding="utf-8")
-    pixels = Pixels(HEIGHT)
-    draw(pixels, outcome.events, outcome.verdicts)
-    (out / "timeline.png").write_bytes(pixels.document())
+    drawn = timeline(outcome.events, outcome.verdicts)
+    (out / "timeline.svg").write_text(svg(drawn), encoding="utf-8")
+    (out / "timeline.png").write_bytes(png(drawn))
     output.show(_view(outcome))
     output.remark(f"{out}: timeline.svg, timeline.png, events.jsonl")
     if not outcome.is_as_it_must_be:

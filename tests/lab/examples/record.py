@@ -1,6 +1,4 @@
-"""The result of one example as a line of JSON. `python -m tests.lab.examples.record` prints its schema, which is kept
-beside this file.
-"""
+"""The result of one example as a line of JSON. `python -m tests.lab.examples.record` prints its schema."""
 
 from __future__ import annotations
 

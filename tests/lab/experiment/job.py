@@ -1,7 +1,7 @@
 """One write of the experiment, in a process of its own: `python -m tests.lab.experiment.job`.
 
 It reads the CSV file and appends it, and at the end prints a line of JSON: its own times, in milliseconds. Its order
-stands in a variable (`tests.lab.experiment.processes`). The emulated S3 kills it.
+stands in a variable (`tests.lab.processes`). The emulated S3 kills it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 from handler.process.tree import die_with_parent
 from safewriter import SafeWriter
 from scripts.emulator.spark import LOCAL_JARS, build_session
-from tests.lab.experiment.processes import ORDER
+from tests.lab.processes import ORDER
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

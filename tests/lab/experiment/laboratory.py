@@ -14,9 +14,9 @@ from scripts.emulator.rules import Kill, Rule
 from tests.lab.experiment.ground import CHECKPOINTS, Ground
 from tests.lab.experiment.job import Order
 from tests.lab.experiment.judging import Found, outcome_of, truth_of
-from tests.lab.experiment.processes import JobProcess
 from tests.lab.experiment.record import RunRecord, Span
 from tests.lab.experiment.tables import LAKE, source_uri, table_of
+from tests.lab.processes import JobProcess
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from scripts.emulator.exchange import Exchange
     from tests.lab.experiment.data import Dataset
     from tests.lab.experiment.plan import Cell, Run
-    from tests.lab.experiment.processes import Ended
     from tests.lab.experiment.tables import ExperimentTable, Place
+    from tests.lab.processes import Ended
 
 __all__ = ["Laboratory"]
 

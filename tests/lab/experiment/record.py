@@ -1,6 +1,6 @@
 """The results of the experiment as lines of JSON, each in one `write(2)`: a killed experiment has whole lines only.
 
-`python -m tests.lab.experiment.record` prints the schema of a line, which is kept beside this file.
+`python -m tests.lab.experiment.record` prints the schema of a line.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from scripts.demonstration.stage import Claims
 from scripts.emulator.spark import ROOT
@@ -14,7 +14,11 @@ from soal.console.screen import Screen
 from tests.lab.pictures.claims import claims_of
 from tests.lab.pictures.facts import Facts, read_facts, write_facts
 from tests.lab.pictures.kill_picture import kill_picture
+from tests.lab.pictures.plot import svg
 from tests.lab.pictures.write_picture import write_picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["FACTS", "PICTURES", "main", "pictures_of"]
 
@@ -44,12 +48,12 @@ def main() -> int:
     folder.mkdir(parents=True, exist_ok=True)
     write_facts(facts, folder / FACTS)
     for name, picture in pictures_of(facts).items():
-        (folder / name).write_text(picture, encoding="utf-8")
+        (folder / name).write_text(svg(picture), encoding="utf-8")
         print(folder / name)
     return EXIT_OK
 
 
-def pictures_of(facts: Facts) -> dict[str, str]:
+def pictures_of(facts: Facts) -> dict[str, Figure]:
     """Return the pictures by the names of their files."""
     return {"write.svg": write_picture(facts), "kill.svg": kill_picture(facts)}
 

@@ -100,6 +100,15 @@ class Facts:
         (found,) = (kill for kill in self.kills if (kill.is_guarded, kill.moment) == (is_guarded, moment))
         return found
 
+    @property
+    def origin(self) -> str:
+        """Say where a picture comes from."""
+        return (
+            f"Drawn from real runs by python -m tests.lab.pictures: commit {self.commit[:12]}, Spark"
+            f" {self.versions['pyspark']}, Delta {self.versions['delta-spark']}, moto {self.versions['moto']} as S3,"
+            f" deltalake {self.versions['deltalake']} as reader."
+        )
+
 
 _FACTS: Final = TypeAdapter(Facts)
 

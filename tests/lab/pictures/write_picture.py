@@ -5,16 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from tests.lab.pictures.plot import COLOURS, WIDTH, Tone, bare, count, figure, rows
 from tests.lab.pictures.steps import steps_of
-from tests.lab.pictures.svg import WIDTH, Canvas, Tone
-from tests.lab.pictures.words import count, origin, rows
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
     from tests.lab.pictures.facts import Facts, KilledJob, Moment
 
 __all__ = ["write_picture"]
 
 _HEIGHT: Final = 576
+_DESCRIPTION: Final = "The S3 requests of one guarded Delta append, and what a kill leaves between them."
 _TIME, _BUCKET, _GUARD, _GATE, _TABLE = 64, 150, 322, 416, 598
 _LANES: Final = ((_BUCKET, "checkpoint bucket"), (_GUARD, "SafeWriter"), (_GATE, "Delta + gate"), (_TABLE, "table"))
 _TOP, _FIRST, _PITCH = 104, 156, 56
@@ -34,30 +37,27 @@ class _Arrow:
     tone: Tone = "ink"
 
 
-def write_picture(facts: Facts) -> str:
-    """Draw it, as SVG."""
+def write_picture(facts: Facts) -> Figure:
+    """Draw it."""
     arrows = _arrows(facts)
-    seconds = arrows[-1].at_ms / 1000
-    title = "One guarded write, request by request"
-    canvas = Canvas(_HEIGHT, title, "The S3 requests of one guarded Delta append, and what a kill leaves between them.")
-    canvas.text(title, 24, 36, size=20, bold=True)
-    canvas.text(
+    note = (
         f"A job appends {rows(facts.batch_rows)} to a Delta table: {len(facts.write.requests)} S3 requests in"
-        f" {seconds:.1f} s. These make it safe:",
-        24,
-        60,
-        size=13,
-        tone="muted",
+        f" {arrows[-1].at_ms / 1000:.1f} s. These make it safe:"
     )
-    _lanes(canvas)
+    drawn = figure(_HEIGHT, "One guarded write, request by request", note, _DESCRIPTION)
+    page = bare(drawn)
+    page.text(_TIME, _TOP, "ms", color=COLOURS["muted"], ha="right")
+    for x, name in _LANES:
+        page.text(x, _TOP, name, size=13, ha="center", weight="bold")
+        page.plot((x, x), (_TOP + 10, _y(6) + 30), color=COLOURS["muted"], linewidth=1, linestyle=(0, (2, 3)))
     for number, arrow in enumerate(arrows):
-        _arrow(canvas, arrow, _y(number))
-    canvas.text("gate: is it", (_GUARD + _GATE) / 2, _y(3) - 4, size=11, tone="ok", anchor="middle")
-    canvas.text("still ours?", (_GUARD + _GATE) / 2, _y(3) + 9, size=11, tone="ok", anchor="middle")
-    canvas.box(_GATE - 4, _y(3) - 14, 8, 28, tone="ok")
-    _kills(canvas, facts)
-    canvas.text(origin(facts), 24, _HEIGHT - 18, size=10.5, tone="muted")
-    return canvas.document()
+        _arrow(page, arrow, _y(number))
+    for words, below in (("gate: is it", -4), ("still ours?", 9)):
+        page.text((_GUARD + _GATE) / 2, _y(3) + below, words, size=11, color=COLOURS["ok"], ha="center")
+    page.barh(_y(3), 8, 28, _GATE - 4, color=COLOURS["ok"])
+    _kills(page, facts)
+    page.text(24, _HEIGHT - 18, facts.origin, size=10, color=COLOURS["muted"])
+    return drawn
 
 
 def _arrows(facts: Facts) -> tuple[_Arrow, ...]:
@@ -83,27 +83,21 @@ def _condition(condition: str | None) -> str:
     return "If-Match: its ETag" if (condition or "").startswith("If-Match") else condition or ""
 
 
-def _lanes(canvas: Canvas) -> None:
-    canvas.text("ms", _TIME, _TOP, size=12, tone="muted", anchor="end")
-    for x, name in _LANES:
-        canvas.text(name, x, _TOP, size=13, anchor="middle", bold=True)
-        canvas.line((x, _TOP + 10), (x, _y(6) + 30), tone="muted", width=1, dashes="2 3")
-
-
-def _arrow(canvas: Canvas, arrow: _Arrow, y: float) -> None:
-    canvas.text(f"{arrow.at_ms:,}", _TIME, y + 4, size=12, tone="muted", anchor="end")
+def _arrow(page: Axes, arrow: _Arrow, y: float) -> None:
+    page.text(_TIME, y + 4, f"{arrow.at_ms:,}", color=COLOURS["muted"], ha="right")
     is_commit = arrow.tone == "ok"
     start, end = sorted((arrow.start, arrow.end))
     # The read-back crosses the gate's lane: its words stand in the last gap.
     middle = (max(start, _GATE) + end) / 2 if end == _TABLE else (start + end) / 2
-    canvas.arrow(arrow.start, arrow.end, y, tone=arrow.tone, width=3 if is_commit else 1.5)
-    canvas.text(arrow.words, middle, y - 7, size=12.5, anchor="middle", bold=is_commit)
-    canvas.text(arrow.below, middle, y + 15, size=11, tone="muted", anchor="middle")
+    look = {"arrowstyle": "-|>", "color": COLOURS[arrow.tone], "lw": 3 if is_commit else 1.5}
+    page.annotate("", (arrow.end, y), (arrow.start, y), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})
+    page.text(middle, y - 7, arrow.words, size=12, ha="center", weight="bold" if is_commit else "normal")
+    page.text(middle, y + 15, arrow.below, size=11, color=COLOURS["muted"], ha="center")
 
 
-def _kills(canvas: Canvas, facts: Facts) -> None:
-    canvas.cross(_BOX_X + 5, _TOP - 5, tone="bad")
-    canvas.text("killed here, then retried", _BOX_X + 18, _TOP, size=13, bold=True)
+def _kills(page: Axes, facts: Facts) -> None:
+    page.text(_BOX_X + 18, _TOP, "killed here, then retried", size=13, weight="bold")
+    crosses: list[tuple[float, float]] = [(_BOX_X + 5, _TOP - 5)]
     zones: tuple[tuple[Moment, float, float, float, Tone], ...] = (
         ("marked", _y(0), _y(1), _y(1), "muted"),
         ("written", _y(1), _y(3), _y(3), "warn"),
@@ -111,14 +105,19 @@ def _kills(canvas: Canvas, facts: Facts) -> None:
         ("settled", _y(5), _y(6) + 30, _y(5), "ok"),
     )
     for moment, top, bottom, killed_y, tone in zones:
-        canvas.line((_TABLE if top == _y(3) else _GUARD, top), (_BOX_X, top), tone="muted", width=0.5, dashes="1 4")
-        canvas.box(_BOX_X, top + 2, _BOX_END - _BOX_X, bottom - top - 4, tone=tone, opacity=0.12)
-        canvas.box(_BOX_X, top + 2, 4, bottom - top - 4, tone=tone)
-        canvas.cross(_BOX_X + 2, killed_y + (-12 if killed_y == bottom else 12), tone="bad")
+        begins = _TABLE if top == _y(3) else _GUARD
+        page.plot((begins, _BOX_X), (top, top), color=COLOURS["muted"], linewidth=0.5, linestyle=(0, (1, 4)))
+        middle, height = (top + bottom) / 2, bottom - top - 4
+        page.barh(middle, _BOX_END - _BOX_X, height, _BOX_X, color=COLOURS[tone], alpha=0.12)
+        page.barh(middle, 4, height, _BOX_X, color=COLOURS[tone])
+        crosses.append((_BOX_X + 2, killed_y + (-12 if killed_y == bottom else 12)))
         lines = _lines(facts.kill(moment, is_guarded=True), moment)
-        y = (top + bottom) / 2 - (len(lines) - 1) * _LINE / 2 + 4
+        first = middle - (len(lines) - 1) * _LINE / 2 + 4
         for number, line in enumerate(lines):
-            canvas.text(line, _BOX_X + 16, y + number * _LINE, size=12, bold=not number)
+            weight = "normal" if number else "bold"
+            page.text(_BOX_X + 16, first + number * _LINE, line, size=11.5, weight=weight)
+    xs, ys = zip(*crosses, strict=True)
+    page.scatter(xs, ys, marker="x", s=90, linewidths=2.5, color=COLOURS["bad"], zorder=3)
 
 
 def _lines(kill: KilledJob, moment: Moment) -> tuple[str, ...]:

@@ -7,22 +7,22 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.objects.s3 import S3ObjectStore
 from scripts.emulator import EmbeddedS3, Match, Rule
 from scripts.emulator.spark import ROOT
+from tests.lab.processes import Child, answers
 from tests.lab.turns.events import Group, TurnEvent, Window, read_events, write_events
-from tests.lab.turns.job import LOCK, TASK, Task
-from tests.lab.turns.processes import Processes
+from tests.lab.turns.job import LOCK, Task
 from tests.lab.turns.verdict import Verdict, judge
 from tests.lab.turns.workload import JOBS, Row, workload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from scripts.emulator.exchange import Reply, Request
@@ -86,13 +86,15 @@ def demo(folder: Path, *, seed: int = 1, rounds: int = 8, says: Callable[[str], 
         says("three Spark drivers start")
         events: list[Window | TurnEvent] = []
         verdicts: dict[Group, Verdict] = {}
-        with Processes(environ, folder) as processes:
+        with _streams(environ, folder) as streams:
             for group in GROUPS:
                 says(f"group {group} the coordinator: {rounds} batches for each of {', '.join(JOBS)}")
                 place = folder / group
                 work.write(place / "input")
                 _deltalake(environ, "create", group)
-                processes.run(TASK.dump_json(Task(group, f"s3a://{_LAKE}/{group}", str(place))).decode())
+                for stream in streams:
+                    stream.ask(**asdict(Task(group, f"s3a://{_LAKE}/{group}", str(place))))
+                answers(streams)
                 own: list[Window | TurnEvent] = [event for job in JOBS for event in read_events(place / f"{job}.jsonl")]
                 if group == "with":
                     own += _turns(s3)
@@ -101,6 +103,24 @@ def demo(folder: Path, *, seed: int = 1, rounds: int = 8, says: Callable[[str], 
                 events += sorted(own, key=lambda event: event.began_ms)
     write_events(events, folder / EVENTS)
     return Outcome(tuple(events), verdicts)
+
+
+@contextmanager
+def _streams(environ: Mapping[str, str], folder: Path) -> Iterator[list[Child]]:
+    """Start the three processes, which end with the block; at once if it fails. `folder` takes their logs."""
+    with ExitStack() as stack:
+        streams = []
+        for job in JOBS:
+            variables = {**environ, "SOAL_RUN_KEY": f"{job}-{folder.name}"}
+            streams.append(Child("tests.lab.turns.job", (job,), folder, variables=variables))
+            stack.push(streams[-1])
+        try:
+            answers(streams)
+            yield streams
+        except BaseException:
+            for stream in streams:
+                stream.kill()
+            raise
 
 
 def _turns(s3: EmbeddedS3) -> list[TurnEvent]:

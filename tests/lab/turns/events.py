@@ -1,4 +1,7 @@
-"""What happened, as lines of JSON: the windows in which batches ran, and the turns of the lock."""
+"""What happened, as lines of JSON: the windows in which batches ran, and the turns of the lock.
+
+`python -m tests.lab.turns.events` prints the schema of a line.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,6 @@ class TurnEvent(_Event):
 Event = Annotated[Window | TurnEvent, Field(discriminator="kind")]
 
 EVENT: Final[TypeAdapter[Window | TurnEvent]] = TypeAdapter(Event)
-"""Its `json_schema()` is `events.schema.json` beside this file."""
 
 
 def write_events(events: Iterable[Window | TurnEvent], path: Path) -> None:

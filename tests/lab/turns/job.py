@@ -1,6 +1,6 @@
 """One of the three streams, with its own Spark driver: `python -m tests.lab.turns.job JOB`.
 
-It says `ready`, runs the stream of each group that a line on stdin names (a `Task` as JSON), and says `done`.
+It answers when it is ready, and once for the stream of each group that a line on stdin names (a `Task` as JSON).
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from safewriter import SafeWriter
 from safewriter.coordination import Configuration, FirstRun, JobCoordinator
 from safewriter.deadline import epoch_ms
 from scripts.emulator.spark import build_session
+from tests.lab.processes import answer, asked
 from tests.lab.turns.events import Group, Window
 from tests.lab.turns.pending import Pending
 from tests.lab.turns.workload import INGESTION, Job
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["LOCK", "TASK", "Task"]
+__all__ = ["LOCK", "Task"]
 
 LOCK: Final = "ENGAGEMENT_HVS_DATA"
 _PREDECESSOR: Final[dict[Job, Job]] = {"Ingestion": "TTL", "Mutation": "Ingestion", "TTL": "Mutation"}
@@ -50,9 +51,6 @@ class Task:
     group: Group
     table: str
     folder: str
-
-
-TASK: Final = TypeAdapter(Task)
 
 
 class Stream:
@@ -198,10 +196,10 @@ def main(name: str) -> None:
     job = TypeAdapter(Job).validate_python(name)
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", _SETTINGS)
     spark.sparkContext.setLogLevel("OFF")
-    print("ready", flush=True)
-    for line in sys.stdin:
-        Stream(spark, job, TASK.validate_json(line)).run()
-        print("done", flush=True)
+    answer()
+    for task in asked():
+        Stream(spark, job, Task(**task)).run()
+        answer()
     spark.stop()
 
 

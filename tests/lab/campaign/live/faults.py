@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from scripts.emulator.exchange import Reply, Request
     from scripts.emulator.rules import Effect
     from scripts.emulator.wire import Wire
-    from tests.lab.experiment.processes import JobProcess
+    from tests.lab.processes import JobProcess
 
 __all__ = ["KINDS", "PHASES", "AtMoment", "AtRequest", "Deadline", "Fault", "Kind", "Phase"]
 

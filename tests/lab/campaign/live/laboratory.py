@@ -28,8 +28,8 @@ from tests.lab.campaign.judging import Seen, violations_of
 from tests.lab.campaign.record import CaseRecord
 from tests.lab.campaign.warm import WarmSpark
 from tests.lab.experiment.ground import DEADLINE_MS, Ground, until
-from tests.lab.experiment.processes import JobProcess
 from tests.lab.experiment.tables import table_of
+from tests.lab.processes import JobProcess
 
 if TYPE_CHECKING:
     from concurrent.futures import Future
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from tests.lab.campaign.live.cases import Case, Write
     from tests.lab.campaign.live.chance import ChanceCase
     from tests.lab.campaign.live.faults import Fault
-    from tests.lab.experiment.processes import Ended
     from tests.lab.experiment.tables import ExperimentTable
+    from tests.lab.processes import Ended
 
 __all__ = ["Laboratory"]
 

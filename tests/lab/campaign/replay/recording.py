@@ -24,8 +24,8 @@ from tests.lab.campaign.job import BEFORE, STATEMENTS, Order
 from tests.lab.campaign.selection import is_selected
 from tests.lab.experiment.ground import Ground
 from tests.lab.experiment.plan import Format
-from tests.lab.experiment.processes import JobProcess
 from tests.lab.experiment.tables import LAKE, table_of
+from tests.lab.processes import JobProcess
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -5,11 +5,24 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.lab.bench.picture import picture
+from tests.lab.bench.phases import Phase, Request
+from tests.lab.bench.picture import picture, waterfall
 from tests.lab.bench.record import append, read
+from tests.lab.bench.trace import ColdRun, lines_of
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+RUN = ColdRun(
+    image="soal",
+    total_ms=4_000,
+    initialised_ms=300,
+    cpu_s={"java": 4.0},
+    classes={"archive": 3},
+    phases=(Phase("Java starts", "java", 0, 1_000, 0, {}), Phase("the verdict", "python", 1_000, 4_000, 1, {})),
+    requests=(Request("PutObject", "lake", "data", 1_500, 1_510),),
+)
+ABOUT = {"commit": "0123456789ab", "versions": {"pyspark": "4.1.4", "delta-spark": "4.4.0", "moto": "5"}, "cores": 2}
 
 
 def results(folder: Path, *, without: str = "") -> Path:
@@ -44,3 +57,19 @@ def test_a_file_that_lacks_a_benchmark_is_named(tmp_path: Path) -> None:
     """Nothing is drawn of half a run."""
     with pytest.raises(LookupError, match="scripts/lab bench warm"):
         picture(read(results(tmp_path, without="warm")))
+
+
+def test_a_cold_run_has_a_bar_for_each_phase() -> None:
+    """Its time, and where the run is from; the requests below."""
+    words = " ".join(re.findall(r">([^<]+)<", waterfall(RUN, ABOUT)))
+    for said in ("Java starts", "1,000 ms", "the verdict", "3,000 ms", "1 requests to S3"):
+        assert said in words
+    assert "in the image, 2 cores, commit 0123456789ab, pyspark 4.1.4, delta-spark 4.4.0." in words
+
+
+def test_the_lines_of_a_run_say_where_it_is_from() -> None:
+    """One for the run, one for each phase and each request."""
+    lines = list(lines_of(RUN, ABOUT))
+    assert len(lines) == 4
+    assert '"commit": "0123456789ab"' in lines[0]
+    assert '"kind": "request"' in lines[-1]

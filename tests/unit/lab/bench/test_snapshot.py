@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import xxhash
 
 from tests.lab.bench import snapshot
-from tests.lab.bench.processes import Child
 from tests.lab.bench.snapshot_bare import write
 from tests.lab.bench.snapshot_rows import keys, values, write_files
+from tests.lab.processes import Child
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,15 +1,12 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.campaign import record as module
 from tests.lab.campaign.record import (
     CASES,
     SCENARIO_RESULTS,
-    SCHEMAS,
     SCRIPT_RESULTS,
     STATES,
     CaseRecord,
@@ -19,6 +16,9 @@ from tests.lab.campaign.record import (
 )
 from tests.lab.campaign.report import Results, broken_in, counts
 from tests.lab.results import append
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def record(case: str, *violations: str, hit: bool = True) -> CaseRecord:
@@ -149,9 +149,3 @@ def test_only_faults_by_chance_have_a_bound_and_only_where_nothing_broke() -> No
     assert [one.upper_bound for one in counts(Results(whole))] == [pytest.approx(1 - 0.05**0.5)]
     assert [one.upper_bound for one in counts(Results(broken))] == [None]
     assert [one.upper_bound for one in counts(Results([record("delta-append-guarded-after-01")]))] == [None]
-
-
-def test_the_schemas_beside_the_module_are_those_of_the_lines() -> None:
-    """`python -m tests.lab.campaign.record > tests/lab/campaign/record.schema.json` writes it."""
-    kept = Path(module.__file__).with_name("record.schema.json")
-    assert json.loads(kept.read_text(encoding="utf-8")) == SCHEMAS

@@ -1,11 +1,7 @@
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
-from scripts.emulator.spark import ROOT
 from tests.lab.examples.record import ExampleRecord
 
 
@@ -31,9 +27,3 @@ def test_an_example_is_open_that_neither_ran_nor_says_what_is_missing(
 ) -> None:
     """A sentence is an answer, a stack trace is none."""
     assert record(**values).is_open is is_open
-
-
-def test_the_kept_schema_is_that_of_a_line() -> None:
-    """`python -m tests.lab.examples.record` writes it."""
-    kept = Path(ROOT, "tests", "lab", "examples", "record.schema.json")
-    assert json.loads(kept.read_text()) == ExampleRecord.model_json_schema()

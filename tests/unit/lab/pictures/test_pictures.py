@@ -1,24 +1,24 @@
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
 from itertools import combinations
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree as ET
 
 import pytest
+from matplotlib.text import Text
 
 from tests.lab.pictures.__main__ import FACTS as FACTS_FILE
 from tests.lab.pictures.__main__ import PICTURES, pictures_of
 from tests.lab.pictures.claims import claims_of
 from tests.lab.pictures.facts import read_facts, write_facts
+from tests.lab.pictures.plot import svg
 from tests.support.pictures import FACTS
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SVG = "{http://www.w3.org/2000/svg}"
-# Wider than the letters of the usual sans-serif fonts are on average, DejaVu's among them.
-REGULAR_EM, BOLD_EM = 0.55, 0.61
+    from matplotlib.figure import Figure
+
 ROWS = ("70,001 rows", "75,433 rows")
 ORIGIN = ("0123456789ab", "8.7.6", "7.6.5", "6.5.4", "5.4.3")
 NUMBERS = {
@@ -34,75 +34,52 @@ DRAWN = (pictures_of(FACTS), pictures_of(read_facts(PICTURES / FACTS_FILE)))
 EACH = pytest.mark.parametrize(("drawn", "name"), [(drawn, name) for drawn in range(2) for name in NUMBERS])
 
 
-@dataclass(frozen=True)
-class Words:
-    """A line of text with the room that it may need."""
-
-    text: str
-    left: float
-    top: float
-    right: float
-    bottom: float
-
-    def overlaps(self, other: Words) -> bool:
-        return (
-            self.left < other.right and other.left < self.right and self.top < other.bottom and other.top < self.bottom
-        )
-
-
-def parsed(picture: str) -> ET.Element:
-    return ET.fromstring(picture)  # noqa: S314 - our own
-
-
-def words_of(picture: str) -> list[Words]:
-    return [_words(element) for element in parsed(picture).iter(f"{SVG}text")]
-
-
-def _words(element: ET.Element) -> Words:
-    text, size = element.text or "", float(element.attrib["font-size"])
-    width = len(text) * size * (BOLD_EM if element.get("font-weight") == "bold" else REGULAR_EM)
-    x, y = float(element.attrib["x"]), float(element.attrib["y"])
-    left = x - {"start": 0, "middle": width / 2, "end": width}[element.attrib["text-anchor"]]
-    return Words(text, left, y - size * 0.8, left + width, y + size * 0.2)
+def texts_of(drawn: Figure) -> list[Text]:
+    return [one for one in drawn.findobj(Text) if one.get_text() and one.get_visible()]
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_every_number_of_the_facts_stands_in_the_picture(name: str) -> None:
     """Nothing that was seen is left out, and nothing is drawn from elsewhere."""
-    said = [words.text for words in words_of(DRAWN[0][name])]
+    said = [one.get_text() for one in texts_of(DRAWN[0][name])]
     for number in NUMBERS[name]:
         assert any(number in text for text in said), number
 
 
 @EACH
 def test_no_text_leaves_the_picture_or_overlaps_another(drawn: int, name: str) -> None:
-    """A reader can read each line, with any usual font."""
-    root = parsed(DRAWN[drawn][name])
-    words = words_of(DRAWN[drawn][name])
-    for one in words:
-        assert one.left >= 8, one
-        assert one.right <= float(root.attrib["width"]) - 8, one
-        assert one.top >= 8, one
-        assert one.bottom <= float(root.attrib["height"]) - 8, one
-    assert [(one.text, other.text) for one, other in combinations(words, 2) if one.overlaps(other)] == []
+    """A reader can read each line."""
+    picture = DRAWN[drawn][name]
+    picture.draw_without_rendering()  # places the texts
+    rooms = [(one.get_text(), one.get_window_extent()) for one in texts_of(picture)]
+    for text, room in rooms:
+        assert min(room.x0, room.y0) >= 8, text
+        assert room.x1 <= picture.bbox.width - 8, text
+        assert room.y1 <= picture.bbox.height - 8, text
+    assert [(one, other) for (one, a), (other, b) in combinations(rooms, 2) if a.overlaps(b)] == []
 
 
 @EACH
 def test_every_colour_is_there_for_light_and_dark(drawn: int, name: str) -> None:
-    """No shape has a colour of its own; each class has one for both."""
-    root = parsed(DRAWN[drawn][name])
-    light, _, dark = (root.findtext(f"{SVG}style") or "").partition("@media (prefers-color-scheme:dark)")
-    tones = {tone for element in root.iter() if (tone := element.get("class")) is not None}
-    assert tones >= {"paper", "ink", "muted", "ok"}
-    assert [tone for tone in tones if f".{tone}{{" not in light or f".{tone}{{" not in dark] == []
-    painted = {value for element in root.iter() for key in ("fill", "stroke") if (value := element.get(key))}
-    assert painted == {"currentColor"}
+    """No shape has a colour of its own; each has one for both."""
+    text = svg(DRAWN[drawn][name])
+    dark = re.search(r"prefers-color-scheme:dark\)\{svg\{(.*?)\}\}", text)
+    assert dark is not None
+    used = set(re.findall(r"(?:fill|stroke): ([^;\"]+)", text)) - {"none"}
+    assert len(used) > 4
+    assert [one for one in used if f"{one.removeprefix('var(')[:4]}:#" not in dark[1]] == []
+
+
+@pytest.mark.parametrize("name", NUMBERS)
+def test_a_picture_is_the_same_each_time(name: str) -> None:
+    """No date, and no identifier by chance."""
+    assert svg(pictures_of(FACTS)[name]) == svg(pictures_of(FACTS)[name])
 
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_the_pictures_in_the_repository_are_drawn_from_the_facts_beside_them(name: str) -> None:
     """Who changes the drawing draws again: python -m tests.lab.pictures --redraw."""
-    assert (PICTURES / name).read_text(encoding="utf-8") == DRAWN[1][name]
+    assert (PICTURES / name).read_text(encoding="utf-8") == svg(DRAWN[1][name])
 
 
 def test_the_facts_in_the_repository_bear_every_claim() -> None:

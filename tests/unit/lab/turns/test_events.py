@@ -1,19 +1,21 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree as ET
 
 import jsonschema
 
-import tests.lab.turns.events
 from safewriter.coordination import End
-from tests.lab.pictures.png import Pixels
+from tests.lab.pictures.plot import png, svg
 from tests.lab.turns.demo import GROUPS
 from tests.lab.turns.events import EVENT, TurnEvent, Window, read_events, write_events
-from tests.lab.turns.picture import HEIGHT, draw, timeline
+from tests.lab.turns.picture import timeline
 from tests.lab.turns.verdict import judge
 from tests.lab.turns.workload import workload
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EVENTS: list[Window | TurnEvent] = [
     Window(group="without", job="TTL", began_ms=5, ended_ms=9, batch=0, outcome="conflict", error="Concurrent"),
@@ -32,24 +34,11 @@ def test_events_are_read_as_they_were_written(tmp_path: Path) -> None:
         jsonschema.validate(json.loads(line), EVENT.json_schema())
 
 
-def test_the_published_schema_is_that_of_the_events() -> None:
-    """If this fails: `python -m tests.lab.turns.events > tests/lab/turns/events.schema.json`."""
-    published = Path(tests.lab.turns.events.__file__).with_name("events.schema.json")
-    assert json.loads(published.read_text(encoding="utf-8")) == EVENT.json_schema()
-
-
 def test_the_timeline_names_all_jobs_and_both_groups_figures() -> None:
-    """As SVG that an XML parser takes."""
-    text = " ".join(ET.fromstring(timeline(EVENTS, VERDICTS)).itertext())  # noqa: S314 - our own
+    """As SVG that an XML parser takes, and as PNG."""
+    drawn = timeline(EVENTS, VERDICTS)
+    text = " ".join(ET.fromstring(svg(drawn)).itertext())  # noqa: S314 - our own
     assert text.count("Mutation") >= 2
     assert "no overlaps, 1 conflict in 1 runs" in text
     assert "NOT in the declared order" in text
-
-
-def test_the_timeline_is_drawn_as_png_too() -> None:
-    """The same shapes on another canvas, at twice the size."""
-    pixels = Pixels(HEIGHT)
-    draw(pixels, EVENTS, VERDICTS)
-    document = pixels.document()
-    assert document.startswith(b"\x89PNG")
-    assert int.from_bytes(document[20:24]) == 2 * HEIGHT
+    assert png(drawn).startswith(b"\x89PNG")

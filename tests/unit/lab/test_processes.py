@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.lab.bench.processes import Child, Peaks, Usage
+from tests.lab.processes import Child, Peaks, Usage
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,14 +1,20 @@
-"""Processes of a benchmark that are measured apart: each answers the lines that it is told, and ends with its input."""
+"""Every process that the lab starts: one that answers lines until its input ends, one that is killed at its only job,
+and what a tree of processes spends.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
+import time
 from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import psutil
@@ -16,16 +22,23 @@ import psutil
 from scripts.emulator.spark import ROOT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
     from typing import IO
 
-__all__ = ["Child", "Peaks", "Usage", "answer", "asked"]
+    from _typeshed import DataclassInstance
+
+__all__ = ["ORDER", "Child", "Ended", "JobProcess", "Peaks", "Usage", "answer", "answers", "asked"]
+
+ORDER: Final = "JOB_ORDER"
+"""The variable in which a job finds its order, as JSON."""
 
 _ANSWER: Final = "answer "
 _SAID_MAX: Final = 4000
 _SAMPLE_S: Final = 0.05
 _END_TIMEOUT_S: Final = 60.0
+_ANSWER_TIMEOUT_S: Final = 900.0
+_JOB_TIMEOUT_S: Final = 600
 
 
 def asked() -> Iterator[dict[str, Any]]:
@@ -43,15 +56,22 @@ class Child:
     """A context manager: a module that runs in a process of its own, ready once the block is entered.
 
     It ends with the block, or with this process, even if this one is killed. What it logs is in a file in `folder`.
-    `inside`: the words before the command, for a container.
+    `inside`: the words before the command, for a container. `variables`: those of its environment beside ours.
     """
 
-    def __init__(self, module: str, arguments: Iterable[object], folder: Path, inside: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        module: str,
+        arguments: Iterable[object],
+        folder: Path,
+        inside: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
         self._log = folder / f"{module}-{os.urandom(4).hex()}.log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(
                 [*inside, sys.executable, "-P", "-m", module, *map(str, arguments)],
-                env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable},
+                env={**os.environ, "PYTHONPATH": str(ROOT), "PYSPARK_PYTHON": sys.executable, **(variables or {})},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
@@ -70,6 +90,10 @@ class Child:
     def __exit__(self, *_: object) -> None:
         with self._process as process:
             cast("IO[str]", process.stdin).close()
+
+    def kill(self) -> None:
+        """End it at once; its Java machine ends with it."""
+        self._process.kill()
 
     @property
     def pid(self) -> int:
@@ -90,6 +114,89 @@ class Child:
     def wait(self) -> int:
         """Wait for the end of a process that answers no more, and return its exit code."""
         return self._process.wait(_END_TIMEOUT_S)
+
+
+def answers(children: Sequence[Child]) -> list[dict[str, Any]]:
+    """Wait for the answer of each. Raises `RuntimeError` as soon as one has ended, or if one is late; all end then."""
+    with ThreadPoolExecutor(len(children)) as pool:
+        found = [pool.submit(child.answer) for child in children]
+        try:
+            for one in as_completed(found, timeout=_ANSWER_TIMEOUT_S):
+                one.result()
+        except TimeoutError:
+            raise RuntimeError(f"no answer in {_ANSWER_TIMEOUT_S:.0f} s") from None
+        finally:
+            if not all(one.done() and one.exception() is None for one in found):
+                for child in children:
+                    child.kill()
+    return [one.result() for one in found]
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A process that has ended: its instants on the monotonic clock, in nanoseconds, and what it said."""
+
+    began_ns: int
+    ended_ns: int
+    code: int
+    out: str
+    errors: str
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What the job has printed as its last line, in JSON; nothing if it did not live to tell."""
+        lines = [line for line in self.out.splitlines() if line.startswith("{")]
+        return dict(json.loads(lines[-1])) if lines else {}
+
+
+class JobProcess:
+    """`python -m MODULE` with an order and variables, in a folder of its own, where its temporary files lie, too."""
+
+    def __init__(self, module: str, order: DataclassInstance, variables: Mapping[str, str], folder: Path) -> None:
+        self._began_ns = time.monotonic_ns()
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", module],
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT),
+                "PYSPARK_PYTHON": sys.executable,
+                "TMPDIR": str(folder),
+                ORDER: json.dumps(asdict(order)),
+                **variables,
+            },
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,  # a group of its own, to which Java belongs
+        )
+
+    def signal(self, number: signal.Signals = signal.SIGKILL) -> None:
+        """Send a signal to the whole group, as long as it is ours."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, number)
+
+    def end_java(self) -> None:
+        """SIGKILL its Java machine alone: the largest process, which a kernel without memory takes first."""
+        if self._process.returncode is None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                for one in psutil.Process(self._process.pid).children(recursive=True):
+                    if one.name() == "java":
+                        one.kill()
+
+    def wait(self) -> Ended:
+        """Wait for its end; nothing of its group is left then. Raises `RuntimeError` if it hangs."""
+        try:
+            out, errors = self._process.communicate(timeout=_JOB_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            raise RuntimeError(f"a job has not ended after {_JOB_TIMEOUT_S} s") from None
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # what the process has left behind has its group still
+                os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
+        return Ended(self._began_ns, time.monotonic_ns(), self._process.returncode, out, errors)
 
 
 class Usage:

@@ -1,7 +1,10 @@
-"""Three changes to PySpark: an endless conversion of exceptions, and two waits that serve nothing in a job."""
+"""Changes to PySpark: an endless conversion of exceptions, imports that data ask for, and two waits that serve nothing
+in a job.
+"""
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import threading
@@ -14,11 +17,13 @@ __all__ = ["install"]
 _PACKAGE: Final = "pyspark.testing"
 _UTILS: Final = f"{_PACKAGE}.utils"
 _POLL_S: Final = 0.02
+_WITH_TYPES: Final = frozenset({"pyspark.ml.linalg", "pyspark.mllib.linalg"})
 
 
 def install() -> None:
     """Make the changes."""
     _end_conversions()
+    _import_no_types()
     _look_up_often()
     _put_testing_off()
 
@@ -46,6 +51,30 @@ def _end_conversions() -> None:
             here.asks = False
 
     CapturedException.__str__ = show  # type: ignore[method-assign]
+
+
+def _import_no_types() -> None:
+    """Take the Python class of a column's type only from a module that the script, or Spark's ML, has imported.
+
+    PySpark imports whatever module a schema names, and a Parquet file brings its schema along: its writer would run a
+    module of Python in the job, as `venv.__main__`, which ends the job well at once.
+    """
+    from pyspark.errors import PySparkTypeError
+    from pyspark.sql.types import UserDefinedType
+
+    def of_imported(cls: type, json: dict[str, Any]) -> UserDefinedType:
+        module, _, name = str(json["pyClass"]).rpartition(".")
+        if module in _WITH_TYPES:
+            importlib.import_module(module)
+        found = vars(sys.modules[module]).get(name) if module in sys.modules else None
+        if isinstance(found, type) and issubclass(found, cls):
+            return found()
+        raise PySparkTypeError(
+            f"the data have a column of the Python class {module}.{name}, which is no imported type of a column; if the"
+            f" job needs it, import {module} in the script before it reads the data"
+        )
+
+    UserDefinedType.fromJson = classmethod(of_imported)  # type: ignore[assignment, method-assign]
 
 
 def _look_up_often() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
+import socket
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from handler.outcome.result import Result
@@ -29,6 +33,14 @@ with SafeWriter(spark, sys.argv[1]) as sw:
     spark.range(2).write.format("delta").mode("append").save(sw.table)
     sw.success()
 """
+READ = """
+import sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+data = spark.read.format(sys.argv[1]).load(sys.argv[2])
+print("COLUMNS", data.columns)
+print("ROWS", data.count(), data.collect())
+"""
 QUERIES = """
 import sys
 from pyspark.sql import SparkSession
@@ -47,7 +59,7 @@ GENERATED, DEFAULT = "delta.generationExpression", "CURRENT_DEFAULT"
 @pytest.fixture(scope="module")
 def s3() -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], unlistable=[CHECKPOINTS]) as server:
-        for name, text in {"append": APPEND, "queries": QUERIES}.items():
+        for name, text in {"append": APPEND, "read": READ, "queries": QUERIES}.items():
             server.observer().put_object(Bucket=SCRIPTS, Key=f"{name}.py", Body=text.encode())
         yield server
 
@@ -64,7 +76,7 @@ def run(function: LambdaEmulator, script: str, *arguments: str) -> Result:
     return Result.model_validate(answer.payload if answer.error is None else json.loads(answer.error.message))
 
 
-def create(s3: EmbeddedS3, table: str, column: dict[str, str]) -> str:
+def create(s3: EmbeddedS3, table: str, column: dict[str, str], options: dict[str, str] | None = None) -> str:
     """Make an empty table, as anybody can who may write one object."""
     schema = {
         "type": "struct",
@@ -79,7 +91,7 @@ def create(s3: EmbeddedS3, table: str, column: dict[str, str]) -> str:
         {
             "metaData": {
                 "id": table,
-                "format": {"provider": "parquet", "options": {}},
+                "format": {"provider": "parquet", "options": options or {}},
                 "schemaString": json.dumps(schema),
                 "partitionColumns": [],
                 "configuration": {},
@@ -116,3 +128,56 @@ def test_no_sql_calls_java(function: LambdaEmulator) -> None:
     result = run(function, "queries", *queries, "SELECT TRANSFORM(1) USING 'cat' AS (a string)")
     assert result.state == "SUCCESS"
     assert [line for line in result.log_tail if line.startswith(("RAN", "REFUSED"))] == ["REFUSED True"] * 8
+
+
+def test_a_table_s_log_sets_nothing_of_hadoop_s(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
+    """By options of the format, or of a relation in its SQL: another server, a program; not even in a read."""
+    elsewhere = socket.create_server(("127.0.0.1", 0))
+    elsewhere.setblocking(False)
+    endpoint = {"fs.s3a.endpoint": f"http://127.0.0.1:{elsewhere.getsockname()[1]}"}
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    program.chmod(0o755)
+    topology = {"fs.client.resolve.topology.enabled": "true", "net.topology.script.file.name": str(program)}
+    s3.observer().put_object(Bucket=LAKE, Key="rows/a.txt", Body=b"row\n")
+
+    for number, (options, path) in enumerate(((endpoint, f"s3a://{LAKE}/rows"), (topology, "hdfs://127.0.0.1:1/a"))):
+        of_format = create(s3, f"options{number}", {}, options)
+        add = {"path": f"{path}/a.parquet", "partitionValues": {}, "size": 9, "modificationTime": 1, "dataChange": True}
+        log = f"options{number}/_delta_log/{1:020}.json"
+        s3.observer().put_object(Bucket=LAKE, Key=log, Body=json.dumps({"add": add}).encode())
+        listed = ", ".join(f"'{name}' = '{value}'" for name, value in options.items())
+        of_sql = create(s3, f"sql{number}", {GENERATED: f"(SELECT max(value) FROM text.`{path}` WITH ({listed}))"})
+
+        result = run(function, "read", "delta", of_format)
+        assert result.state == "FAILED"
+        assert f"the option {next(iter(options))} sets more than a format" in " ".join(result.log_tail)
+        assert run(function, "append", of_sql).state == "FAILED"
+    assert not (tmp_path / "started").exists()
+    with pytest.raises(BlockingIOError):
+        elsewhere.accept()
+    elsewhere.close()
+
+
+@pytest.mark.parametrize("named", ["venv.__main__.X", "sys.exit"])
+def test_a_file_s_schema_runs_no_python(function: LambdaEmulator, s3: EmbeddedS3, named: str) -> None:
+    """A column of a Python class that the script has not imported: the job fails and says so, and does not end well."""
+    kind = {"type": "udt", "pyClass": named, "serializedClass": "AAAA", "sqlType": "string"}
+    field = {"name": "a", "type": kind, "nullable": True, "metadata": {}}
+    footer = json.dumps({"type": "struct", "fields": [field]})
+    table = pa.table({"a": ["x"]}).replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": footer})
+    body = io.BytesIO()
+    pq.write_table(table, body)
+    s3.observer().put_object(Bucket=LAKE, Key=f"classes/{named}/a.parquet", Body=body.getvalue())
+
+    result = run(function, "read", "parquet", f"s3a://{LAKE}/classes/{named}")
+
+    assert result.state == "FAILED"
+    assert f"the Python class {named}" in result.state_details
+
+
+def test_options_of_formats_are_options_still(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """Those of a table's log, too: a harmless one reads the table."""
+    table = create(s3, "harmless", {}, {"mapreduce.input.fileinputformat.split.maxsize": "1048576", "plain": "x"})
+    result = run(function, "read", "delta", table)
+    assert result.state == "SUCCESS", result.state_details

@@ -9,6 +9,8 @@ from pyspark.errors.exceptions.captured import CapturedException
 from handler.driver import pyspark_fixes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     import pytest
 
 BEGIN = """
@@ -71,3 +73,24 @@ def test_showing_an_exception_ends_where_showing_it_fails_with_another(monkeypat
 
     for _ in range(2):
         assert str(error) == "asked, and met: no number\n\nJVM stacktrace:\nat Spark"
+
+
+def test_a_schema_imports_no_module(tmp_path: Path) -> None:
+    """A file names the Python class of a column: only a type that the script itself has imported is taken."""
+    (tmp_path / "ends.py").write_text("import sys\nsys.exit(0)\n")
+    told = run(
+        f"sys.path.insert(0, {str(tmp_path)!r})\n"
+        "import json, types\n"
+        "from pyspark.sql.types import DoubleType, StructType, UserDefinedType\n"
+        "mine = sys.modules['mine'] = types.ModuleType('mine')\n"
+        "mine.Point = type('Point', (UserDefinedType,), {'sqlType': classmethod(lambda cls: DoubleType())})\n"
+        "mine.call = sys.exit\n"
+        "for name in ('ends.X', 'venv.__main__.X', 'X', 'sys.exit', 'mine.call', 'mine.Point', 'pyspark.ml.linalg.VectorUDT'):\n"
+        "    kind = {'type': 'udt', 'pyClass': name, 'serializedClass': '', 'sqlType': 'double'}\n"
+        "    field = {'name': 'a', 'type': kind, 'nullable': True, 'metadata': {}}\n"
+        "    try:\n"
+        "        print(type(StructType.fromJson({'type': 'struct', 'fields': [field]})[0].dataType).__name__)\n"
+        "    except TypeError as error:\n"
+        "        print('import' in str(error), name in str(error))\n"
+    )
+    assert told == ["True True"] * 5 + ["Point", "VectorUDT"]

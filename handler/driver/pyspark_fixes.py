@@ -10,7 +10,7 @@ import sys
 import threading
 from functools import partialmethod, wraps
 from types import ModuleType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 __all__ = ["install"]
 
@@ -68,7 +68,7 @@ def _import_no_types() -> None:
             importlib.import_module(module)
         found = vars(sys.modules[module]).get(name) if module in sys.modules else None
         if isinstance(found, type) and issubclass(found, cls):
-            return found()
+            return cast("UserDefinedType", found())
         raise PySparkTypeError(
             f"the data have a column of the Python class {module}.{name}, which is no imported type of a column; if the"
             f" job needs it, import {module} in the script before it reads the data"

@@ -133,7 +133,7 @@ def test_no_sql_calls_java(function: LambdaEmulator) -> None:
 def test_a_table_s_log_sets_nothing_of_hadoop_s(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
     """By options of the format, or of a relation in its SQL: another server, a program; not even in a read."""
     elsewhere = socket.create_server(("127.0.0.1", 0))
-    elsewhere.setblocking(False)
+    elsewhere.settimeout(0)
     endpoint = {"fs.s3a.endpoint": f"http://127.0.0.1:{elsewhere.getsockname()[1]}"}
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")

@@ -1,6 +1,7 @@
 package io.soal.archive;
 
 import java.io.IOException;
+import java.io.InputStream;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
@@ -118,6 +119,10 @@ public final class LiteralValues {
     if (!open.isEmpty()) {
       throw new IllegalStateException("not found: " + open.keySet()
           + "; find out how these versions replace ${...} in values, and what SQL calls");
+    }
+    String options = OPTIONS + ".class"; // the jar stands for itself: a Java without the log store has it, too
+    try (InputStream ours = LiteralValues.class.getClassLoader().getResourceAsStream(options)) {
+      made.put(options, ours.readAllBytes());
     }
     StampedJar.write(Path.of(arguments[0]), made);
   }

@@ -165,7 +165,7 @@ class JobLog:
 
     def _bounded(self, text: str, *, is_cut: bool = False) -> str:
         """Return at most the part of a line that is searched for forms. Known secrets are masked before the cut, and
-        where the line has lost its end, so much is left out as the longest known one may have begun there.
+        where the line has lost its end, the beginning of one there, too.
         """
         if self._keys.is_inside(text):
             return MASK
@@ -174,10 +174,7 @@ class JobLog:
         if self._masking_left_s <= 0:
             return _WITHHELD
         with self._metered():
-            text = self._redactor.masked_known(text)
-        if is_cut and self._redactor.known:
-            text = text[: -len(self._redactor.known[0])]
-        return text[:_LINE_KEPT]
+            return self._redactor.masked_known(text, is_cut=is_cut)[:_LINE_KEPT]
 
     def _shown(self, text: str, kept: int, length: int) -> str:
         masked = self._redactor(text)

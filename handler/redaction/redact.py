@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.redaction.known import START, KnownForms, forms_of
+from handler.redaction.known import START, KnownForms, encoded_forms, plain_forms
 from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
 from handler.redaction.secret_names import is_secret
 
@@ -25,7 +25,9 @@ _KNOWN_MIN_LENGTH: Final = 6
 """A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
 _LINE_MIN_LENGTH: Final = 8
 _FORMS_MAX: Final = 20_000
-"""A thousand values in twenty forms each. The first ones known stay."""
+"""A thousand values in twenty forms and lines each. The first ones known stay."""
+_LETTERS_MAX: Final = 4_194_304
+"""Of all forms: the value of an argument may have 64 KiB."""
 _LINES_MAX: Final = 200
 """Of one value, so that a long argument leaves room for others; keys and certificates have fewer."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
@@ -84,29 +86,36 @@ class Redactor:
 
     def _knowing(self, values: Iterable[str]) -> Redactor:
         whole = list(dict.fromkeys(values))
-        forms = [
-            *(form for value in whole for form in forms_of(value)),
-            *(line for value in whole for line in _lines(value)),
-        ]
-        found = dict.fromkeys(form for form in (*self.known, *forms) if len(form) >= START and form not in MASK)
-        return Redactor(tuple(sorted(islice(found, _FORMS_MAX), key=lambda form: (-len(form), form))))
+        forms = chain(
+            self.known,
+            *(chain(plain_forms(value), _lines(value)) for value in whole),
+            *map(encoded_forms, whole),
+        )
+        found: dict[str, None] = {}
+        letters = 0
+        for form in forms:
+            if len(form) < START or form in MASK or form in found:
+                continue
+            if len(found) >= _FORMS_MAX:
+                break
+            if letters + len(form) <= _LETTERS_MAX:
+                letters += len(form)
+                found[form] = None
+        return Redactor(tuple(sorted(found, key=lambda form: (-len(form), form))))
 
     def __call__(self, text: str) -> str:
         """Mask everything."""
         return mask_forms(self.masked_known(text))
 
-    def masked_known(self, text: str) -> str:
+    def masked_known(self, text: str, *, is_cut: bool = False) -> str:
         """Mask the known values: before a text is cut, since half of a value is not found. Of one that others have cut,
-        the beginning before the mark of the cut is masked, too.
+        the beginning before the mark of the cut is masked, too. `is_cut`: the text has lost its end without a mark.
         """
-        return self._forms.masked(text, MASK)
+        return self._forms.masked(text, MASK, is_cut=is_cut)
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
         """Mask everything, then cut. `is_cut`: the text has lost its end, where a known value may have begun."""
-        masked = self(text)
-        if is_cut and self.known:
-            masked = masked[: -len(self.known[0])]
-        return masked[:length]
+        return mask_forms(self.masked_known(text, is_cut=is_cut))[:length]
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Mask a metric's document: texts and names, but no numbers. A known value is masked in CloudWatch's own

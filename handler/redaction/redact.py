@@ -33,6 +33,7 @@ _LINES_MAX: Final = 200
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
+_DIGIT: Final = re.compile(r"\d")
 _OF_KEY: Final = re.compile(
     r"^\W{0,16}[A-Za-z0-9+/=]*\W{0,16}$"  # a line of Base64, or none
     r"|[A-Za-z0-9+/]{40}"  # one behind a time or a name
@@ -164,12 +165,20 @@ class PrivateKeys:
     """
 
     _left: int = field(default=0, init=False)
+    _before: str = field(default="", init=False)
+    """What stands before the first line, such as a time: the others have the same before them, but for numbers."""
 
     def is_inside(self, line: str) -> bool:
         """Tell whether the next line belongs to a key that an earlier one has begun."""
-        was_inside = self._left > 0 and ("-----END" in line or _OF_KEY.search(line) is not None)
+        was_inside = self._left > 0 and ("-----END" in line or self._is_of_key(line))
         if "PRIVATE KEY" in line and "-----BEGIN" in line:
+            self._before = line[: line.index("-----BEGIN")]
             self._left = 0 if "-----END" in line else _KEY_LINES_MAX
         else:
             self._left = 0 if not was_inside or "-----END" in line else self._left - 1
         return was_inside
+
+    def _is_of_key(self, line: str) -> bool:
+        size = len(self._before)
+        is_alike = _DIGIT.sub("0", line[:size]) == _DIGIT.sub("0", self._before)
+        return _OF_KEY.search(line[size:] if is_alike else line) is not None

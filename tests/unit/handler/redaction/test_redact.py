@@ -179,6 +179,16 @@ def test_a_private_key_is_masked_line_by_line() -> None:
     ]
 
 
+@pytest.mark.parametrize("before", ["2026-11-26 10:00:0{} INFO key: ", "> ", "  + ", "[{}] (main) "])
+def test_a_private_key_whose_lines_have_a_prefix_is_masked(before: str) -> None:
+    """Also its short lines, and a line of the log behind it is shown."""
+    keys = PrivateKeys()
+    lines = ["-----BEGIN PRIVATE KEY-----", "MIIEowIBAAKC", "xyz=", "other words", "MIIE"]
+    assert [keys.is_inside(before.format(index) + line) for index, line in enumerate(lines)] == [
+        *(False, True, True, False, False)
+    ]
+
+
 @pytest.mark.parametrize(
     "unit",
     [

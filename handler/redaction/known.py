@@ -81,12 +81,12 @@ class KnownForms:
         found = [
             reading.origin(*span)
             for reading in readings(text)
-            for span in self._in(reading, is_cut)
+            for span in self._in(reading, is_cut=is_cut)
             if span[0] < span[1]
         ]
         return _masked(text, sorted(found), mask) if found else text
 
-    def _in(self, reading: Reading, is_cut: bool) -> Iterator[tuple[int, int]]:  # noqa: FBT001 - its caller's own
+    def _in(self, reading: Reading, *, is_cut: bool) -> Iterator[tuple[int, int]]:
         text, longest = reading.text, self._longest
         cuts = _cuts(text, is_cut=is_cut)
         ends: dict[tuple[str, str], list[int]] = {}

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from handler.redaction.known import START, KnownForms, encoded_forms, plain_forms
 from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
-from handler.redaction.secret_names import is_secret
+from handler.redaction.secret_names import is_common, is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -86,7 +86,7 @@ class Redactor:
         return self._knowing(value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
 
     def _knowing(self, values: Iterable[str]) -> Redactor:
-        whole = list(dict.fromkeys(values))
+        whole = [value for value in dict.fromkeys(values) if not is_common(value)]
         forms = chain(
             self.known,
             *(chain(plain_forms(value), _lines(value)) for value in whole),

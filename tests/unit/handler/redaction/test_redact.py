@@ -65,6 +65,7 @@ SECRETS = [
     ("curl --user='scott:hunter 22' https://x", "22"),
     ("curl --proxy-user scott:12345 https://x", "12345"),
     ("Cookie: session=hunter22; b=hunter33", "hunter33"),
+    ("Cookie: consent=true; b=hunter33", "hunter33"),
     ("{'Set-Cookie': 'sid=hunter22; Secure'}", "hunter22"),
     ("postgres://a:99999/x@h", "99999"),
     ("https://a:12345@h/", "12345"),
@@ -128,6 +129,13 @@ HARMLESS = [
     "docker run -u 1000:1000 x",
     "submit -u s3://bucket/key",
     "Cookie: none",
+    "cookie: enabled=true for session tracking",
+    "AuthenticationException: authorization: denied for user bob",
+    "Password: must not be empty",
+    "secret: not found in namespace prod",
+    "WARN token=expired after 300 s",
+    "auth: retry in 5 s",
+    "credentials: provider chain exhausted",
     "s.getCheckpointLocationPath(x), t.s.getCheckpointLocationPath",
 ]
 

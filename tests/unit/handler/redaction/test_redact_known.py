@@ -68,6 +68,14 @@ def test_long_arguments_make_no_line_slow() -> None:
     assert full("open sesame") == "[redacted]"
 
 
+@pytest.mark.parametrize("value", ["default", "us-east-1", "eu-central-1", "2024-01", "2026-11-22", "Production"])
+def test_a_value_that_occurs_in_every_log_is_not_known(value: str) -> None:
+    """Beside its name it is masked all the same."""
+    known = Redactor.of_environment({"DB_PASSWORD": value}).knowing(["--token", value]).knowing_secrets([value])
+    assert known(f"read {value} of {value}/x") == f"read {value} of {value}/x"
+    assert known(f"password={value}") == "password=[redacted]"
+
+
 def test_a_known_word_is_masked_as_a_word() -> None:
     """A password that is a word leaves the longer ones; any other value is masked wherever it stands."""
     known = Redactor.of_environment({"DB_PASSWORD": "postgres", "DB_PASS": "hunter22"})

@@ -6,7 +6,7 @@ import json
 import re
 import time
 from collections import deque
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.redaction.redact import PrivateKeys, Redactor
@@ -14,7 +14,7 @@ from handler.redaction.secret_forms import MASK
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import BinaryIO
 
 __all__ = ["JobLog"]
@@ -23,6 +23,8 @@ _CHUNK: Final = 65_536
 _LINE_MAX: Final = 8_192
 _LINE_KEPT: Final = 2 * _LINE_MAX
 _EMF_LINE_MAX: Final = 262_144  # CloudWatch's own bound on an event
+_METRIC_DEPTH_MAX: Final = 16
+"""CloudWatch's own fields have five; whatever walks through a metric goes one call deeper with each."""
 _TAIL_LINES: Final = 50
 _TAIL_LINE_MAX: Final = 1_000
 _TAIL_LINE_KEPT: Final = 3_000
@@ -31,7 +33,7 @@ _END_WITHHELD: Final = 1_000
 _LOGGED_MAX: Final = 16 * 1024 * 1024
 _MASKING_MAX_S: Final = 30.0
 """Of CPU time, in a run: 16 MiB of ordinary lines take a part of it, lines that are made to be slow much more."""
-_WITHHELD: Final = "(withheld: the job's lines took too long to be searched for secrets)"
+_WITHHELD: Final = "(withheld: it took too long to be searched for secrets, or could not be)"
 _SERVICES: Final = "aws/"
 """The namespaces of AWS's own metrics."""
 _SOURCE: Final = "source"
@@ -71,12 +73,12 @@ class JobLog:
         self._cpu = cpu
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self.lines_dropped = 0
-        """Lines that were not logged, because there were too many, or because they took too long."""
+        """Lines that were not logged, because there were too many, they took too long, or the search failed."""
         self.saw_out_of_memory = False
         """The Java machine said that its heap is full."""
 
     def pump(self, stream: BinaryIO) -> None:
-        """Read until end-of-file."""
+        """Read until end-of-file, whatever a line holds: nobody else reads, and the job waits once the pipe is full."""
         rest = b""
         cut = False  # the line that `rest` begins was longer than allowed, and its beginning has been taken
         while chunk := stream.read1(_CHUNK):  # type: ignore[attr-defined]  # a buffered pipe
@@ -105,7 +107,8 @@ class JobLog:
         """Take many lines at once."""
         self.lines_dropped += len(lines)
         for line in lines[-_TAIL_LINES:]:
-            self._remember(line.rstrip(), self._bounded(_text(line.rstrip())))
+            with suppress(Exception):  # a line whose search fails is counted already
+                self._remember(line.rstrip(), self._bounded(_text(line.rstrip())))
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
@@ -115,10 +118,23 @@ class JobLog:
     def _of_tail(self, line: str) -> str:
         if self._masking_left_s <= 0:
             return _WITHHELD
-        with self._metered():
+        with self._counted(), self._metered():
             return self._shown(line, _TAIL_LINE_KEPT, _TAIL_LINE_MAX)
+        return _WITHHELD
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Withhold what makes the search for secrets fail: it is not logged, and a warning tells of it."""
+        try:
+            yield
+        except Exception:  # noqa: BLE001 - the pump goes on
+            self.lines_dropped += 1
 
     def _line(self, raw: bytes, *, is_cut: bool = False) -> None:
+        with self._counted():
+            self._taken(raw, is_cut=is_cut)
+
+    def _taken(self, raw: bytes, *, is_cut: bool) -> None:
         line = raw.rstrip()
         if b'"_aws"' in line and (metric := self._emf(line)) is not None:
             self._send(metric)
@@ -149,7 +165,7 @@ class JobLog:
 
     def _bounded(self, text: str, *, is_cut: bool = False) -> str:
         """Return at most the part of a line that is searched for forms. Known secrets are masked before the cut, and
-        where the line has lost its end, so much is left out as the longest known one may have begun there.
+        where the line has lost its end, the beginning of one there, too.
         """
         if self._keys.is_inside(text):
             return MASK
@@ -158,10 +174,7 @@ class JobLog:
         if self._masking_left_s <= 0:
             return _WITHHELD
         with self._metered():
-            text = self._redactor.masked_known(text)
-        if is_cut and self._redactor.known:
-            text = text[: -len(self._redactor.known[0])]
-        return text[:_LINE_KEPT]
+            return self._redactor.masked_known(text, is_cut=is_cut)[:_LINE_KEPT]
 
     def _shown(self, text: str, kept: int, length: int) -> str:
         masked = self._redactor(text)
@@ -170,8 +183,10 @@ class JobLog:
     @contextmanager
     def _metered(self) -> Iterator[None]:
         started = self._cpu()
-        yield
-        self._masking_left_s -= self._cpu() - started
+        try:
+            yield
+        finally:
+            self._masking_left_s -= self._cpu() - started
 
     def _emf(self, line: bytes) -> str | None:
         """Return a line as a metric without secrets; None if it is no metric, or none that the job may have.
@@ -214,7 +229,21 @@ def _metric(line: bytes) -> dict[str, Any] | None:
         document = parsed(line)
     except ValueError:
         return None
-    return document if isinstance(document, dict) and isinstance(document.get("_aws"), dict) else None
+    is_metric = isinstance(document, dict) and isinstance(document.get("_aws"), dict)
+    return document if is_metric and _is_shallow(document) else None
+
+
+def _is_shallow(document: dict[str, Any]) -> bool:
+    level: list[object] = [document]
+    for _ in range(_METRIC_DEPTH_MAX):
+        level = [one for value in level for one in _members(value)]
+    return not level
+
+
+def _members(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return value.values()
+    return value if isinstance(value, list) else ()
 
 
 def _names(directive: Mapping[str, Any]) -> list[str]:

@@ -1,66 +1,52 @@
-"""Known values in a text, in the forms that ordinary encoders give them, by one pass over the text.
+"""Known values in a text, in whatever form ordinary encoders give them, by one pass over each reading of the text.
 
-The forms come from the encoders themselves. They are sorted, so that at each place one search finds the longest one
-that begins there; only places at which the first letters of a form stand are searched.
+Escapes are undone in the text (`readings.py`); only Base64 and hex are forms of their own. The forms are sorted, so
+that at each place one search finds the longest one that begins there; only places at which the first letters of a form
+stand are searched.
 """
 
 from __future__ import annotations
 
 import base64
-import html
-import json
 import re
-import shlex
 from bisect import bisect, bisect_left
-from functools import lru_cache
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote, quote_plus, unquote
+
+from handler.redaction.readings import leveled, readings
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
-__all__ = ["START", "KnownForms", "forms_of"]
+    from handler.redaction.readings import Reading
+
+__all__ = ["START", "KnownForms", "encoded_forms", "plain_forms"]
 
 START: Final = 4
 """So many letters of a form are looked up at each place; no form is shorter."""
-_CUT: Final = re.compile(r"…|(?=\.\.\.)")
-"""The mark of a cut: as the driver and usage errors set it, and as `DataFrame.show` and Python's `reprlib` do."""
-_CUT_MIN: Final = 6
-"""Three dots stand behind many a word."""
+_CUT: Final = re.compile(r"[^\S\n]?\[?(?:[…\N{REPLACEMENT CHARACTER}]|\.{2,}+)\]?")
+"""The mark of a cut: as the driver and usage errors set it, as `DataFrame.show` and Python's `reprlib` do, and others;
+a letter of which bytes are missing."""
+_DOTS_MIN: Final = 6
+"""Dots stand behind many a word."""
 _CUT_FORMS_MAX: Final = 32
-_ENCODED_MAX: Final = 512
+_ENDS_MAX: Final = 64
+_HALF_ESCAPE: Final = re.compile(r"[%\\&][#\w]{0,7}\Z")
 _ENCODED_MIN: Final = 8
 _WORD: Final = re.compile(r"[A-Za-z]?(?:[a-z]{1,11}|[A-Z]{1,11})")
-_GSON: Final = {ord(letter): f"\\u{ord(letter):04x}" for letter in "<>&='"}
-_HEX: Final = re.compile("%[0-9A-F]{2}")
+_PIECE_MIN: Final = 20
+_PIECE: Final = re.compile(rf"(?m)(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{{{_PIECE_MIN},}}+(?=[^\S\n]*+$)")
+"""The last word of a line: Base64 and hex are folded, and a line begins anywhere in them."""
 
 
-def forms_of(value: str) -> Iterator[str]:
-    """Return a value as it is, and as Python, URLs, HTML, XML, JSON, SQL, CSV, shells, Base64 and hex write it."""
-    for plain in dict.fromkeys((value, value.strip(), unquote(value))):
-        yield plain
-        yield from (repr(plain)[1:-1], repr(plain.encode(errors="replace"))[2:-1], plain.replace("\\", "\\\\"))
-        for quoted in (_quoted(plain, quote, ""), _quoted(plain, quote, "/"), _quoted(plain, quote_plus, "")):
-            yield from (quoted, _HEX.sub(lambda found: found[0].lower(), quoted))
-        escaped = html.escape(plain)
-        yield from (escaped, html.escape(plain, quote=False), escaped.replace("&#x27;", "'"))
-        yield from (escaped.replace("&#x27;", "&#39;"), escaped.replace("&#x27;", "&apos;"))
-        for is_ascii in (True, False):
-            text = json.dumps(plain, ensure_ascii=is_ascii)[1:-1]
-            yield from (text, text.replace("/", "\\/"), text.translate(_GSON))
-        yield from (plain.replace("'", "''"), plain.replace('"', '""'), plain.replace("'", "\\'"))
-        yield from (plain.replace("'", "'\\''"), shlex.quote(plain).strip("'"))
-        yield from _encoded(plain.encode(errors="replace"))
+def plain_forms(value: str) -> Iterator[str]:
+    """Return a value in its readings."""
+    for bare in dict.fromkeys((value, value.strip())):
+        yield from (reading.plain for reading in readings(bare))
 
 
-def _quoted(text: str, encode: Callable[..., str], safe: str) -> str:
-    return encode(text, safe=safe, errors="replace")
-
-
-def _encoded(data: bytes) -> Iterator[str]:
+def encoded_forms(value: str) -> Iterator[str]:
     """Return what is sure of the value in Base64, wherever it begins in what is encoded, and in hex."""
-    if len(data) > _ENCODED_MAX:
-        return
+    data = value.encode(errors="replace")
     forms = [data.hex(), data.hex().upper()]
     for before in range(3):
         text = base64.b64encode(bytes(before) + data).decode()
@@ -72,37 +58,59 @@ def _encoded(data: bytes) -> Iterator[str]:
 class KnownForms:
     """Finds forms, and their beginnings before the mark of a cut."""
 
-    __slots__ = ("_forms", "_parents", "_starts", "longest")
+    __slots__ = ("_all", "_forms", "_longest", "_parents")
 
     def __init__(self, forms: Iterable[str]) -> None:
-        self._forms = sorted(set(forms))
-        self._starts = {form[:START] for form in self._forms}
+        self._forms = sorted({leveled(form) for form in forms})
+        self._all = "\n".join(form for form in self._forms if len(form) >= _PIECE_MIN)
+        self._longest: dict[str, int] = {}
+        """Of each beginning, how long the longest form with it is."""
         self._parents: list[int] = []
         """Of each form the longest one with which it begins, by its place; -1 for none."""
-        self.longest = max(map(len, self._forms), default=0)
         for place, form in enumerate(self._forms):
+            self._longest[form[:START]] = max(len(form), self._longest.get(form[:START], 0))
             parent = place - 1
             while parent >= 0 and not form.startswith(self._forms[parent]):
                 parent = self._parents[parent]
             self._parents.append(parent)
 
-    def masked(self, text: str, mask: str) -> str:
-        """Put a mask in the place of all that is found; what overlaps gets one."""
-        starts = self._starts
-        if not starts:
+    def masked(self, text: str, mask: str, *, is_cut: bool = False) -> str:
+        """Put a mask in the place of all that is found; what overlaps gets one. `is_cut`: the text has lost its end."""
+        if not self._forms:
             return text
-        cuts = {found.start(): found.end() if found[0] else found.end() + len("...") for found in _CUT.finditer(text)}
-        spans: list[tuple[int, int]] = []
-        for at in range(len(text) - START + 1):
-            if text[at : at + START] in starts:
-                spans += self._at(text, at, cuts)
-        return _masked(text, sorted(spans), mask)
+        found = [
+            reading.origin(*span)
+            for reading in readings(text)
+            for span in self._in(reading, is_cut=is_cut)
+            if span[0] < span[1]
+        ]
+        return _masked(text, sorted(found), mask) if found else text
 
-    def _at(self, text: str, at: int, cuts: dict[int, int]) -> Iterator[tuple[int, int]]:
-        rest = text[at : at + self.longest]
+    def _in(self, reading: Reading, *, is_cut: bool) -> Iterator[tuple[int, int]]:
+        text, longest = reading.text, self._longest
+        cuts = _cuts(text, is_cut=is_cut)
+        ends: dict[tuple[str, str], list[int]] = {}
+        for at in range(len(text) - START + 1):
+            size = longest.get(text[at : at + START])
+            if size:
+                yield from self._at(text, at, text[at : at + size], cuts, ends)
+        for piece in _PIECE.finditer(reading.plain):
+            word = leveled(piece[0].rstrip("="))
+            # The value may begin or end within the word.
+            if len(word) >= _PIECE_MIN and (word[:_PIECE_MIN] in self._all or word[-_PIECE_MIN:] in self._all):
+                yield piece.span()
+
+    def _at(
+        self,
+        text: str,
+        at: int,
+        rest: str,
+        cuts: dict[int, tuple[int, int]],
+        ends: dict[tuple[str, str], list[int]],
+    ) -> Iterator[tuple[int, int]]:
         place = bisect(self._forms, rest)
         found = place - 1
-        while found >= 0 and not (text.startswith(self._forms[found], at) and _is_whole(self._forms[found], text, at)):
+        while found >= 0 and not (rest.startswith(self._forms[found]) and _is_whole(self._forms[found], text, at)):
             found = self._parents[found]
         if found >= 0:
             yield at, at + len(self._forms[found])
@@ -110,26 +118,51 @@ class KnownForms:
             return
         for form in self._forms[max(0, place - 1) : place + 1]:  # no other has more in common with the text
             common = _common(form, rest)
-            for size in range(common, max(common - len("..."), 0), -1):  # a form may go on with dots, too
+            for size in range(common, max(common - len(" [..."), START - 1), -1):  # a form may go on like a mark, too
                 mark = at + size
-                end = cuts.get(mark)
-                if end is None or size < (_CUT_MIN if text[mark] == "." else START):
-                    continue
-                yield at, mark
-                yield end, end + self._end_of(text[at:mark], text, end)
-                break
+                end, least = cuts.get(mark, (0, 0))
+                if end and size >= least:
+                    yield at, mark
+                    yield end, end + self._end_of(text[at:mark], text, end, ends)
+                    break
 
-    def _end_of(self, beginning: str, text: str, at: int) -> int:
+    def _end_of(self, beginning: str, text: str, at: int, ends: dict[tuple[str, str], list[int]]) -> int:
         """Return how much at a place is the end of a form with this beginning: its middle was cut out."""
         first = bisect_left(self._forms, beginning)
+        start = text[at : at + START]
+        if len(start) < START:
+            return 0
         for form in self._forms[first : first + _CUT_FORMS_MAX]:
             if not form.startswith(beginning):
                 break
-            sizes = range(min(len(form) - len(beginning), len(text) - at), START - 1, -1)
-            size = next((one for one in sizes if text.startswith(form[-one:], at)), 0)
-            if size:
-                return size
+            if (form, start) not in ends:
+                ends[form, start] = sorted(_places(form, start))
+            for place in ends[form, start]:
+                if place >= len(beginning) and form.startswith(text[at : at + len(form) - place], place):
+                    return len(form) - place
         return 0
+
+
+def _places(form: str, start: str) -> Iterator[int]:
+    """Return the last places at which a part begins in a form, the last one first."""
+    place = len(form)
+    for _ in range(_ENDS_MAX):
+        place = form.rfind(start, 0, place + START - 1)
+        if place < 0:
+            return
+        yield place
+
+
+def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:
+    """Return where a beginning may end: where its other part may begin, and how long it is at least."""
+    cuts = {found.start(): (found.end(), _DOTS_MIN if ".." in found[0] else START) for found in _CUT.finditer(text)}
+    if is_cut:
+        cuts[len(text)] = (len(text), START)
+    for mark, cut in list(cuts.items()):
+        half = _HALF_ESCAPE.search(text[max(0, mark - len("\\U0010fff")) : mark])
+        if half is not None:
+            cuts.setdefault(mark - len(half[0]), cut)
+    return cuts
 
 
 def _common(one: str, other: str) -> int:
@@ -148,8 +181,6 @@ def _masked(text: str, spans: list[tuple[int, int]], mask: str) -> str:
     parts: list[str] = []
     end = 0
     for start, stop in spans:
-        if stop == start:
-            continue
         if start >= end:
             parts += [text[end:start], mask]
         end = max(end, stop)
@@ -158,13 +189,7 @@ def _masked(text: str, spans: list[tuple[int, int]], mask: str) -> str:
 
 def _is_whole(form: str, text: str, at: int) -> bool:
     """Tell whether a form stands by itself: a word (`postgres`) does not inside a longer one (`postgresql`)."""
-    alone = _alone(form)
-    return alone is None or alone.match(text, at) is not None
-
-
-@lru_cache(maxsize=4096)
-def _alone(form: str) -> re.Pattern[str] | None:
     if _WORD.fullmatch(form) is None:
-        return None
-    # The letter of an escape (%3A, \n) belongs to no word.
-    return re.compile(rf"(?:(?<![A-Za-z])|(?<=%[0-9A-Fa-f]{{2}})|(?<=\\[a-z])){form}(?![A-Za-z])")
+        return True
+    around = text[max(0, at - 1) : at] + text[at + len(form) : at + len(form) + 1]
+    return not any(one.isascii() and one.isalpha() for one in around)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.redaction.known import START, KnownForms, forms_of
+from handler.redaction.known import START, KnownForms, encoded_forms, plain_forms
 from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
-from handler.redaction.secret_names import is_secret
+from handler.redaction.secret_names import is_common, is_secret
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -25,12 +25,15 @@ _KNOWN_MIN_LENGTH: Final = 6
 """A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
 _LINE_MIN_LENGTH: Final = 8
 _FORMS_MAX: Final = 20_000
-"""A thousand values in twenty forms each. The first ones known stay."""
+"""A thousand values in twenty forms and lines each. The first ones known stay."""
+_LETTERS_MAX: Final = 4_194_304
+"""Of all forms: the value of an argument may have 64 KiB."""
 _LINES_MAX: Final = 200
 """Of one value, so that a long argument leaves room for others; keys and certificates have fewer."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
+_DIGIT: Final = re.compile(r"\d")
 _OF_KEY: Final = re.compile(
     r"^\W{0,16}[A-Za-z0-9+/=]*\W{0,16}$"  # a line of Base64, or none
     r"|[A-Za-z0-9+/]{40}"  # one behind a time or a name
@@ -83,30 +86,37 @@ class Redactor:
         return self._knowing(value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
 
     def _knowing(self, values: Iterable[str]) -> Redactor:
-        whole = list(dict.fromkeys(values))
-        forms = [
-            *(form for value in whole for form in forms_of(value)),
-            *(line for value in whole for line in _lines(value)),
-        ]
-        found = dict.fromkeys(form for form in (*self.known, *forms) if len(form) >= START and form not in MASK)
-        return Redactor(tuple(sorted(islice(found, _FORMS_MAX), key=lambda form: (-len(form), form))))
+        whole = [value for value in dict.fromkeys(values) if not is_common(value)]
+        forms = chain(
+            self.known,
+            *(chain(plain_forms(value), _lines(value)) for value in whole),
+            *map(encoded_forms, whole),
+        )
+        found: dict[str, None] = {}
+        letters = 0
+        for form in forms:
+            if len(form) < START or form in MASK or form in found:
+                continue
+            if len(found) >= _FORMS_MAX:
+                break
+            if letters + len(form) <= _LETTERS_MAX:
+                letters += len(form)
+                found[form] = None
+        return Redactor(tuple(sorted(found, key=lambda form: (-len(form), form))))
 
     def __call__(self, text: str) -> str:
         """Mask everything."""
         return mask_forms(self.masked_known(text))
 
-    def masked_known(self, text: str) -> str:
+    def masked_known(self, text: str, *, is_cut: bool = False) -> str:
         """Mask the known values: before a text is cut, since half of a value is not found. Of one that others have cut,
-        the beginning before the mark of the cut is masked, too.
+        the beginning before the mark of the cut is masked, too. `is_cut`: the text has lost its end without a mark.
         """
-        return self._forms.masked(text, MASK)
+        return self._forms.masked(text, MASK, is_cut=is_cut)
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
         """Mask everything, then cut. `is_cut`: the text has lost its end, where a known value may have begun."""
-        masked = self(text)
-        if is_cut and self.known:
-            masked = masked[: -len(self.known[0])]
-        return masked[:length]
+        return mask_forms(self.masked_known(text, is_cut=is_cut))[:length]
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Mask a metric's document: texts and names, but no numbers. A known value is masked in CloudWatch's own
@@ -155,12 +165,20 @@ class PrivateKeys:
     """
 
     _left: int = field(default=0, init=False)
+    _before: str = field(default="", init=False)
+    """What stands before the first line, such as a time: the others have the same before them, but for numbers."""
 
     def is_inside(self, line: str) -> bool:
         """Tell whether the next line belongs to a key that an earlier one has begun."""
-        was_inside = self._left > 0 and ("-----END" in line or _OF_KEY.search(line) is not None)
+        was_inside = self._left > 0 and ("-----END" in line or self._is_of_key(line))
         if "PRIVATE KEY" in line and "-----BEGIN" in line:
+            self._before = line[: line.index("-----BEGIN")]
             self._left = 0 if "-----END" in line else _KEY_LINES_MAX
         else:
             self._left = 0 if not was_inside or "-----END" in line else self._left - 1
         return was_inside
+
+    def _is_of_key(self, line: str) -> bool:
+        size = len(self._before)
+        is_alike = _DIGIT.sub("0", line[:size]) == _DIGIT.sub("0", self._before)
+        return _OF_KEY.search(line[size:] if is_alike else line) is not None

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-__all__ = ["HINT", "is_secret", "may_name_a_secret"]
+__all__ = ["HINT", "is_common", "is_secret", "may_name_a_secret"]
 
 HINT: Final = re.compile(r"(?i)pass|pwd|secret|token|key|cred|auth|connection|access|sas")
 """Text without any of these has no name of a secret in it; a quick look before the slow ones."""
@@ -63,9 +63,15 @@ _SCHEMES: Final = _words("""
     proxy required scram sigv4 simple spnego ssl tls token trust
 """)
 _PLAIN: Final = _words("""
-    any bool bytes empty false int missing nil no none null off on option[string] optional str string true
-    undefined unset yes
+    any bool bytes denied empty expired failed false granted int invalid missing must nil no none not null off on
+    option[string] optional provider refused rejected required retry revoked str string true undefined unknown unset yes
 """)
+"""Also what messages say of a secret: `token: expired`."""
+_COMMON: Final = _words(
+    "default example localhost local none null password production public secret staging test token"
+)
+_PLACE_OR_DAY: Final = re.compile(r"[a-z]{2}(?:-[a-z]{2,10}){1,3}-\d|\d{4}-\d\d(?:-\d\d)?")
+"""A region of AWS; a month or day."""
 _TYPE: Final = re.compile(
     r"(?:array<)*(?:string|binary|boolean|byte|tinyint|smallint|short|int|integer|bigint|long|float|double|date"
     r"|timestamp(?:_ntz|_ltz)?|(?:decimal|char|varchar)(?:\(\d+\)?)?)>*\Z"
@@ -76,6 +82,13 @@ _TYPE: Final = re.compile(
 def may_name_a_secret(name: str) -> bool:
     """Tell whether any value of this name is a secret: a look at the name alone."""
     return HINT.search(name) is not None and _kind(name[-_NAME_MAX:]) != "none"
+
+
+def is_common(value: str) -> bool:
+    """Tell whether a value occurs in many lines that have nothing to do with a secret: it is masked beside its name
+    alone.
+    """
+    return value.lower() in _COMMON | _PLAIN or _PLACE_OR_DAY.fullmatch(value) is not None
 
 
 def is_secret(name: str, value: str) -> bool:

@@ -219,7 +219,7 @@ def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKi
             " tells whether they were the job's"
         )
     if lines_dropped:
-        yield f"{lines_dropped} lines of output were not logged, because there were too many"
+        yield f"{lines_dropped} lines of output were not logged: too many, or not searchable for secrets"
     if ended.survivors:
         pids = ", ".join(str(process.pid) for process in ended.survivors)
         yield f"processes {pids} of the job could not be killed"

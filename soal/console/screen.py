@@ -1,7 +1,8 @@
 """The one way of text to a terminal. Much of it was made by others: tables, steps, reasons, keys, lines of a log.
 
-A control character is shown by its number (visible.py), and a line that a text begins is indented: it looks like no
-line of ours. `Screen` does so where rich makes text into output, which no view can leave out.
+A control character is shown by its number (visible.py), a line that a text begins is indented, and many blanks are
+few: else the rest would stand at the beginning of a screen line, and look like a line of ours. `Screen` does so where
+rich makes text into output, which no view can leave out.
 """
 
 from __future__ import annotations
@@ -9,11 +10,12 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
+import rich.text
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from soal.console.visible import CONTROLS, visible
+from soal.console.visible import CONTROL, CONTROLS, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,8 +24,13 @@ if TYPE_CHECKING:
     from rich.segment import Segment
 
 _NEXT_LINE: Final = "\n    "
-_CHANGED: Final = re.compile(f"\r\n|\n(?!    )|[{CONTROLS}]")
-"""A text may come by twice: as the cell of a table, and by itself."""
+_FEW: Final = "    "
+_BLANKS: Final = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
+_CHANGED: Final = re.compile(f"\r\n|\n(?!    )|[{CONTROLS}]|[{_BLANKS}]{{17,}}|\t[{_BLANKS}]{{0,14}}\t[{_BLANKS}]*")
+"""A text may come by twice: as the cell of a table, and by itself. No terminal has so few columns as blanks stay."""
+
+rich.text.strip_control_codes = lambda text, *_: text  # type: ignore[attr-defined]  # rich has no option for it
+"""Rich leaves five of them out, as if they were not there, before anything here sees the text."""
 
 
 class Screen(Console):
@@ -57,6 +64,6 @@ def _shown(text: Text) -> Text:
         if _CHANGED.fullmatch(piece.plain) is None:
             shown.append_text(piece)
         else:
-            told = _NEXT_LINE if piece.plain.endswith("\n") else visible(piece.plain)
-            shown.append(told)
+            is_blank = piece.plain.isspace() and CONTROL.search(piece.plain) is None
+            shown.append(_NEXT_LINE if piece.plain.endswith("\n") else _FEW if is_blank else visible(piece.plain))
     return shown

@@ -13,15 +13,16 @@ import sys
 import traceback
 from typing import Final
 
-# C0 but for tab and newline, DEL and C1, marks of direction, ends of lines, characters without a width, by which two
-# names would look equal, and halves of surrogate pairs, which no stream takes.
+# C0 but for tab and newline, DEL and C1, marks of direction, ends of lines, halves of surrogate pairs, which no stream
+# takes, and characters without a picture, by which two names would look equal: Unicode's Default_Ignorable_Code_Point,
+# its formats, and its empty fillers.
 CONTROLS: Final = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u115f-\u1160"
-    "\u180e\u200b-\u200f\u2028-\u202e\u2060-\u2064\u2066-\u206f\u2800\u3164\ud800-\udfff\ufeff\uffa0"
-    "\ufff9-\ufffb\U000110bd\U000110cd\U00013430-\U00013438\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff"
+    "\uffa0\ufff0-\ufffb\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
     "\U000e0000-\U000e0fff"
 )
-_CONTROL: Final = re.compile(f"[{CONTROLS}]")
+CONTROL: Final = re.compile(f"[{CONTROLS}]")
 _LATIN_MAX: Final = 0xFF
 _PLANE_MAX: Final = 0xFFFF
 _DELETE: Final = 0x7F
@@ -30,12 +31,12 @@ _DELETE: Final = 0x7F
 
 def visible(text: str) -> str:
     """Return a text whose control characters are shown by their numbers. Newlines stay."""
-    return _CONTROL.sub(_number, text)
+    return CONTROL.sub(_number, text)
 
 
 def json_visible(text: str) -> str:
     """Return the same JSON without a control character."""
-    return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1] if ord(found[0]) != _DELETE else "\\u007f", text)
+    return CONTROL.sub(lambda found: json.dumps(found[0])[1:-1] if ord(found[0]) != _DELETE else "\\u007f", text)
 
 
 class VisibleFormatter(logging.Formatter):

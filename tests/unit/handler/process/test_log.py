@@ -218,3 +218,30 @@ def test_what_a_job_prints_is_the_job_s_whatever_it_looks_like(aws: object, clai
         assert [json.loads(metric)["source"] for metric in metrics] == ["job"]
     else:
         assert (len(lines), metrics) == (1, [])
+
+
+def test_a_metric_that_is_nested_deeply_is_a_line() -> None:
+    """Whatever walks through it would go deeper with each list, and nobody read the output after an error there."""
+    deep = METRIC[:-1] + ', "x": ' + "[" * 900 + "]" * 900 + "}"
+    _, lines, metrics = pumped(f"{deep}\nafter\n".encode())
+    assert (len(lines), lines[-1], metrics) == (2, "after", [])
+
+
+@pytest.mark.parametrize("fault", [RecursionError, MemoryError, ValueError])
+def test_a_line_whose_search_fails_is_withheld_and_the_next_one_is_read(fault: type[Exception]) -> None:
+    """In the log, as a metric, in the tail, and in a flood of which nothing is logged."""
+
+    class Failing(Redactor):
+        def masked_known(self, text: str, *, is_cut: bool = False) -> str:
+            if "odd" in text:
+                raise fault
+            return super().masked_known(text, is_cut=is_cut)
+
+    lines: list[str] = []
+    output = JobLog(Failing(), log=lines.append, metric=lines.append, logged_max=30)
+    output.pump(io.BytesIO(b"odd\n" + METRIC.replace("mine", "odd").encode() + b"\nafter\n"))
+    assert (lines, output.lines_dropped) == (["after"], 2)
+    flood = b"f" * 40 + b"\n" + b"x" * 70_000 + b"\n" + b"odd" * 2_000 + b"\nend\n"
+    output.pump(io.BytesIO(flood))
+    assert [line[:9] for line in output.tail()[-1:]] == ["end"]
+    assert not any("odd" in line for line in output.tail())

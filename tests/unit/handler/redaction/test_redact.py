@@ -65,6 +65,7 @@ SECRETS = [
     ("curl --user='scott:hunter 22' https://x", "22"),
     ("curl --proxy-user scott:12345 https://x", "12345"),
     ("Cookie: session=hunter22; b=hunter33", "hunter33"),
+    ("Cookie: consent=true; b=hunter33", "hunter33"),
     ("{'Set-Cookie': 'sid=hunter22; Secure'}", "hunter22"),
     ("postgres://a:99999/x@h", "99999"),
     ("https://a:12345@h/", "12345"),
@@ -128,6 +129,13 @@ HARMLESS = [
     "docker run -u 1000:1000 x",
     "submit -u s3://bucket/key",
     "Cookie: none",
+    "cookie: enabled=true for session tracking",
+    "AuthenticationException: authorization: denied for user bob",
+    "Password: must not be empty",
+    "secret: not found in namespace prod",
+    "WARN token=expired after 300 s",
+    "auth: retry in 5 s",
+    "credentials: provider chain exhausted",
     "s.getCheckpointLocationPath(x), t.s.getCheckpointLocationPath",
 ]
 
@@ -176,6 +184,16 @@ def test_a_private_key_is_masked_line_by_line() -> None:
         "a",
         *["[redacted]"] * 4,
         "b",
+    ]
+
+
+@pytest.mark.parametrize("before", ["2026-11-26 10:00:0{} INFO key: ", "> ", "  + ", "[{}] (main) "])
+def test_a_private_key_whose_lines_have_a_prefix_is_masked(before: str) -> None:
+    """Also its short lines, and a line of the log behind it is shown."""
+    keys = PrivateKeys()
+    lines = ["-----BEGIN PRIVATE KEY-----", "MIIEowIBAAKC", "xyz=", "other words", "MIIE"]
+    assert [keys.is_inside(before.format(index) + line) for index, line in enumerate(lines)] == [
+        *(False, True, True, False, False)
     ]
 
 

@@ -63,9 +63,17 @@ def test_long_arguments_make_no_line_slow() -> None:
     assert len(known.known) < 20_000
     assert known("open sesame, line d 0042") == "[redacted], [redacted]"
     assert known.knowing(["--token=another one"])("another one") == "[redacted]"
-    full = known.knowing(f"--password=password {index}" for index in range(4000))
+    full = known.knowing(f"--password=password {index}" for index in range(8000))
     assert len(full.known) == 20_000
     assert full("open sesame") == "[redacted]"
+
+
+@pytest.mark.parametrize("value", ["default", "us-east-1", "eu-central-1", "2024-01", "2026-11-22", "Production"])
+def test_a_value_that_occurs_in_every_log_is_not_known(value: str) -> None:
+    """Beside its name it is masked all the same."""
+    known = Redactor.of_environment({"DB_PASSWORD": value}).knowing(["--token", value]).knowing_secrets([value])
+    assert known(f"read {value} of {value}/x") == f"read {value} of {value}/x"
+    assert known(f"password={value}") == "password=[redacted]"
 
 
 def test_a_known_word_is_masked_as_a_word() -> None:
@@ -86,9 +94,7 @@ def test_values_of_secret_settings_are_known_afterwards() -> None:
     """Of a job's conf, and of URLs with a password among the variables."""
     conf = {"spark.hadoop.fs.s3a.bucket.x.secret.key": "hunter22", "spark.app.name": "nightly"}
     known = Redactor.of_environment({"DATABASE_URL": "postgres://me:open-sesame@db/x"}).knowing_settings(conf)
-    assert known("hunter22 of nightly, open-sesame, open%2Dsesame") == (
-        "[redacted] of nightly, [redacted], open%2Dsesame"
-    )
+    assert known("hunter22 of nightly, open-sesame, open%2Dsesame") == "[redacted] of nightly, [redacted], [redacted]"
 
 
 def test_secrets_that_were_read_are_masked_in_the_forms_in_which_they_are_written() -> None:
@@ -169,6 +175,18 @@ ENCODERS: dict[str, Callable[[str], str]] = {
     "url, slashes kept": quote,
     "url, lower case": lambda text: re.sub("%..", lambda found: found[0].lower(), quote(text)),
     "form": quote_plus,
+    "java.net.URLEncoder": lambda text: quote_plus(text, safe="*").replace("~", "%7E"),
+    "java.net.URI": lambda text: quote(text, safe="!$&'()*+,;=:@/~"),
+    "requests": lambda text: quote(text, safe="!#$%&'()*+,/:;=?@[]~"),
+    "url in a url": lambda text: quote(quote(text, safe=""), safe=""),
+    "url in json in json": lambda text: json.dumps(json.dumps(quote(text, safe="'"))),
+    "html by numbers": lambda text: "".join(one if one.isalnum() else f"&#{ord(one)};" for one in text),
+    "html by hex": lambda text: "".join(one if one.isalnum() else f"&#x{ord(one):X};" for one in text),
+    "java": lambda text: "".join(one if one.isalnum() else f"\\u{ord(one):04X}" for one in text),
+    "yaml": lambda text: "".join(one if one.isalnum() else f"\\x{ord(one):02X}" for one in text),
+    "octal": lambda text: "".join(one if one.isalnum() else f"\\{ord(one):03o}" for one in text),
+    "sql with backslashes": lambda text: text.replace("\\", "\\\\").replace("'", "''"),
+    "re.escape and printf %q": re.escape,
     "html": html.escape,
     "html without quotes": lambda text: html.escape(text, quote=False),
     "xml": lambda text: html.escape(text).replace("&#x27;", "&apos;"),
@@ -193,7 +211,9 @@ LETTERS = st.characters(min_codepoint=33, max_codepoint=126)
 @given(secret=st.text(LETTERS, min_size=20, max_size=60))
 def test_no_ordinary_encoder_hides_a_known_value(name: str, secret: str) -> None:
     """Whatever writes it, and wherever: nothing of eight letters of what was written stays."""
-    assume("..." not in secret)
+    assume(".." not in secret)
+    if name == "reprlib":
+        secret = re.sub(r"[%&\\]", "-", secret)  # it may cut in the middle of what looks like an escape
     written = ENCODERS[name](secret)
     shown = Redactor().knowing_secrets([secret])(f"value {written} end")
     assert "[redacted]" in shown
@@ -225,3 +245,73 @@ def test_a_metric_has_no_known_value_in_its_names() -> None:
         "source_[redacted]": "x",
         "rows": 1,
     }
+
+
+WAYS: tuple[Callable[[str], str], ...] = (
+    lambda one: one,
+    lambda one: quote(one, safe=""),
+    lambda one: "".join(f"%{byte:02x}" for byte in one.encode()),
+    lambda one: "".join(f"\\x{byte:02X}" for byte in one.encode()),
+    lambda one: f"%{ord(one):02X}" if ord(one) < 256 else one,
+    lambda one: f"&#{ord(one)};",
+    lambda one: f"&#X{ord(one):x};",
+    html.escape,
+    lambda one: json.dumps(one)[1:-1],
+    lambda one: f"\\U{ord(one):08x}",
+)
+
+
+ANY_LETTER = st.characters(min_codepoint=33, exclude_categories=["Cs"])
+
+
+@given(st.lists(st.tuples(ANY_LETTER, st.sampled_from(WAYS)), min_size=8, max_size=40))
+def test_each_letter_of_a_known_value_may_be_escaped_in_a_way_of_its_own(letters: list[tuple[str, object]]) -> None:
+    """No encoder that has not been thought of leaves a letter as it is that another one escapes."""
+    secret = "".join(letter for letter, _ in letters).replace("\\", "/")
+    assume(all(mark not in secret for mark in "%&"))
+    written = "".join(way("/" if letter == "\\" else letter) for letter, way in letters)  # type: ignore[operator]
+    assert Redactor().knowing_secrets([f"Zebra{secret}9x"])(f"k=Zebra{written}9x end") == "k=[redacted] end"
+
+
+TOKEN = base64.b64encode(bytes(index * 37 % 251 for index in range(537))).decode().rstrip("=")
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        base64.b64encode(TOKEN.encode()).decode(),
+        base64.b64encode(f"user:{TOKEN}".encode()).decode(),
+        base64.encodebytes(f"user:{TOKEN}".encode()).decode(),
+        repr(base64.encodebytes(TOKEN.encode())),
+        quote(base64.b64encode(TOKEN.encode())),
+        TOKEN.encode().hex(),
+        TOKEN.encode().hex().upper(),
+        "\n".join(TOKEN[at : at + 40] for at in range(0, len(TOKEN), 40)),
+    ],
+)
+def test_a_long_token_is_found_in_base64_and_hex_also_line_by_line(written: str) -> None:
+    """A session token of AWS has more than 700 letters, and Base64 may be folded anywhere."""
+    known = Redactor.of_environment({"AWS_SESSION_TOKEN": TOKEN})
+    shown = "\n".join(known.masked_known(f"INFO {line}") for line in written.splitlines())
+    left = {shown[at : at + 20] for at in range(len(shown) - 19)}
+    assert "[redacted]" in shown
+    assert not any(written[at : at + 20] in left for at in range(len(written) - 19))
+
+
+@pytest.mark.parametrize("mark", ["…", "...", " ...", "[...]", "..", " [..]", "[…]", "\N{REPLACEMENT CHARACTER}"])
+@pytest.mark.parametrize("half", ["open%20sesa", "open sesam", "open%20se%7", "open&#32;sesa&#1"])
+def test_the_beginning_of_a_known_value_before_any_mark_of_a_cut_is_masked(half: str, mark: str) -> None:
+    """Also where the cut has divided an escape."""
+    shown = Redactor().knowing_secrets(["open sesame, said the thief"])(f"x {half}{mark}")
+    assert shown.startswith("x [redacted]")
+    assert "se" not in shown.removeprefix("x [redacted]")
+
+
+@pytest.mark.parametrize(
+    "unit", ["IQoJ…", "IQoJb3JpZ2lu...", '{"ty…{"ty', "IQoJb3JpZ2luX2VjE", "%25", "\\\\", "&#37;", "''"]
+)
+def test_a_line_made_of_beginnings_of_a_known_value_is_searched_in_bounded_time(unit: str) -> None:
+    """The beginning of session tokens is public (the test's own time limit judges)."""
+    known = Redactor.of_environment({"AWS_SESSION_TOKEN": "IQoJb3JpZ2luX2VjE" + TOKEN})
+    known = known.knowing_secrets(['{"type": "' + "a\\n" * 20_000 + '"}'])
+    known.masked_known(unit * (250_000 // len(unit)))

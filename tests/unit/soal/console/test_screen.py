@@ -216,9 +216,17 @@ def test_all_consoles_are_screens() -> None:
     assert [str(path) for path in sources if re.search(r"\bConsole\(", path.read_text())] == []
 
 
+IGNORABLE = (
+    *((0xAD,), (0x34F,), (0x61C,), (0x115F, 0x1160), (0x17B4, 0x17B5), (0x180B, 0x180F), (0x200B, 0x200F)),
+    *((0x202A, 0x202E), (0x2060, 0x206F), (0x3164,), (0xFE00, 0xFE0F), (0xFEFF,), (0xFFA0,), (0xFFF0, 0xFFF8)),
+    *((0x1BCA0, 0x1BCA3), (0x1D173, 0x1D17A), (0xE0000, 0xE0FFF)),
+)
+"""Unicode's Default_Ignorable_Code_Point (DerivedCoreProperties.txt)."""
+
+
 def test_no_character_without_a_picture_is_printed() -> None:
     """Two names would look equal by it: all of Unicode's formats, fillers and tags, but no letter or sign."""
-    fillers = "\u034f\u115f\u1160\u2800\u3164\uffa0"
+    fillers = "\u2800" + "".join(chr(code) for part in IGNORABLE for code in range(part[0], part[-1] + 1))
     formats = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cf"]
     for one in (*fillers, *formats):
         assert one not in visible(f"a{one}b")
@@ -226,3 +234,27 @@ def test_no_character_without_a_picture_is_printed() -> None:
         assert one not in json_visible(json.dumps(one, ensure_ascii=False))
     shown = "Zürich, 東京, café ✓ — 1 €\n\t"
     assert visible(shown) == shown
+
+
+def test_a_control_character_that_rich_would_leave_out_has_its_number() -> None:
+    """A name without it would look like another one."""
+    screen = Screen(file=(shown := io.StringIO()), width=80)
+    table = Table(box=None, show_header=False)
+    table.add_row(Text("a\x07b\x08c"), "d\x0be\x0cf\rg")
+    screen.print(Text("a\x07b\x08c\x0bd\x0ce\rf"))
+    screen.print(table)
+    assert shown.getvalue().split() == [r"a\x07b\x08c\x0bd\x0ce\x0df", r"a\x07b\x08c", r"d\x0be\x0cf\x0dg"]
+
+
+@pytest.mark.parametrize("blank", [" ", "\t", "\xa0", "\u2003", "\u3000", " \t", "\n" + " " * 40])
+@pytest.mark.parametrize("soft_wrap", [True, False])
+def test_blanks_lead_nothing_to_the_beginning_of_a_line(blank: str, *, soft_wrap: bool) -> None:
+    """A reason with as many as the terminal has columns would show a line of ours."""
+    screen = Screen(file=(shown := io.StringIO()), width=40)
+    table = Table(box=None, show_header=False)
+    table.add_row(f"why{blank * 39}soal: ok")
+    screen.print(Text(f"why{blank * 39}soal: ok"), soft_wrap=soft_wrap)
+    screen.print(table)
+    lines = shown.getvalue().splitlines()
+    assert not any(line.startswith(("soal:", " soal:")) for line in lines)
+    assert max(len(line.expandtabs()) for line in lines) <= 40

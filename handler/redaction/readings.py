@@ -1,0 +1,126 @@
+"""The readings of a text: as it is, and as it is once its escapes are undone.
+
+A secret is looked for in each reading of a line, and so no list says how URLs, HTML, XML, JSON, Python, Java, SQL, CSV
+or a shell write it: whatever letter is escaped, and in whichever of these ways, is one letter again. Both the secret
+and the line are read so; what the ways do not agree on is made equal in both: a plus is a blank, a double quote is a
+single one, quotes in a row are one, and a backslash that escapes nothing is none.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+import sys
+from bisect import bisect_right
+from typing import Final
+
+__all__ = ["Reading", "leveled", "readings"]
+
+_DEPTH: Final = 3
+"""So often may a text be encoded. What undoes more, a text could make dear."""
+_H: Final = "[0-9A-Fa-f]"
+_NEXT: Final = f"[89ABab]{_H}"
+
+
+def _letter(mark: str) -> str:
+    """Return the pattern of one letter whose bytes, of UTF-8 or of Latin-1, each follow a mark."""
+    return (
+        rf"{mark}(?:[CDcd]{_H}{mark}{_NEXT}|[Ee]{_H}(?:{mark}{_NEXT}){{2}}|[Ff][0-7](?:{mark}{_NEXT}){{3}}|{_H}{{2}})"
+    )
+
+
+_X: Final = _letter(r"\\++x")
+_ESCAPE: Final = re.compile(
+    rf"{_letter('%')}|&(?:\#(?:[0-9]{{1,7}}|[xX]{_H}{{1,6}})|[A-Za-z][A-Za-z0-9]{{1,31}});"
+    rf"|(?=\\)(?:{_X}|\\++u[Dd][89ABab]{_H}{{2}}\\++u[Dd][C-Fc-f]{_H}{{2}}|\\++u{_H}{{4}}|\\++U{_H}{{8}}"
+    r"|\\++[0-3][0-7]{2}|\\++[nrt]|\\++'(?:\\*+')*+|\\++)"
+    r"|'(?:\\*+')++"
+)
+_MARKS: Final = re.compile(r"[%\\]+[xuU]?")
+_BLANKS: Final = {"n": "\n", "r": "\r", "t": "\t"}
+
+
+class Reading:
+    """A text, and where each part of it stands in the text that it was read from."""
+
+    __slots__ = ("_before", "_edges", "plain", "text")
+
+    def __init__(self, plain: str, edges: list[tuple[int, int, int, int]], before: Reading | None) -> None:
+        self.plain = plain
+        """The text with its plus signs."""
+        self.text = leveled(plain)
+        """The text as it is compared, letter by letter as long."""
+        self._edges = edges
+        """Of each escape: where its letter begins and ends here, and where it began and ended before."""
+        self._before = before
+
+    def origin(self, start: int, stop: int) -> tuple[int, int]:
+        """Return where a part, which is not empty, stood in the first text."""
+        if self._before is None:
+            return start, stop
+        return self._before.origin(self._place(start)[0], self._place(stop - 1)[1])
+
+    def _place(self, at: int) -> tuple[int, int]:
+        found = bisect_right(self._edges, at, key=lambda edge: edge[0]) - 1
+        if found < 0:
+            return at, at + 1
+        _, end, first, last = self._edges[found]
+        return (first, last) if at < end else (last + at - end, last + at - end + 1)
+
+
+def leveled(text: str) -> str:
+    """Return a text in which letters that stand for each other are equal."""
+    return text.replace("+", " ").replace('"', "'")
+
+
+def readings(text: str) -> list[Reading]:
+    """Return the text, and what it is once its escapes are undone, once and again."""
+    found = [Reading(text, [], None)]
+    for _ in range(_DEPTH):
+        reading = _undone(found[-1])
+        if reading is None:
+            break
+        found.append(reading)
+    return found
+
+
+def _undone(before: Reading) -> Reading | None:
+    parts: list[str] = []
+    edges: list[tuple[int, int, int, int]] = []
+    size = end = 0
+    for found in _ESCAPE.finditer(before.plain.replace('"', "'")):
+        letter = _read(found[0])
+        if letter == found[0]:
+            continue
+        start = found.start()
+        parts += [before.plain[end:start], letter]
+        size += start - end
+        end = found.end()
+        edges.append((size, size + len(letter), start, end))
+        size += len(letter)
+    return Reading("".join([*parts, before.plain[end:]]), edges, before) if edges else None
+
+
+def _read(escape: str) -> str:
+    if escape[0] == "&":
+        return html.unescape(escape) if escape[1] != "#" else _character(escape[2:-1].lower())
+    if escape[0] == "'":
+        return "'"
+    kind = escape.lstrip("\\")[:1]
+    if kind in _BLANKS or kind in ("", "'"):
+        return _BLANKS.get(kind, kind)
+    codes = _MARKS.sub(" ", escape).split()
+    if kind in "uU":
+        units = b"".join(int(code, 16).to_bytes(4 if kind == "U" else 2) for code in codes)
+        return units.decode("utf-32-be" if kind == "U" else "utf-16-be", "replace")
+    data = bytes(int(code, 16 if escape[0] == "%" or kind == "x" else 8) for code in codes)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _character(number: str) -> str:
+    """Return the one of a number in HTML: `html.unescape` leaves some out."""
+    code = int(number[1:], 16) if number[0] == "x" else int(number)
+    return chr(code) if code <= sys.maxunicode else "\N{REPLACEMENT CHARACTER}"

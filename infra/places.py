@@ -110,7 +110,7 @@ def check_setting(name: str, *, secret: bool = False) -> None:
 
 
 def check_open(settings: Mapping[str, str]) -> None:
-    """Raise `ValueError` for variables or Spark settings with a secret in clear, by the names and forms that logs mask."""
+    """Raise `ValueError` for variables or Spark settings with a secret in clear, by the names and forms of the log."""
     for name, value in settings.items():
         if is_secret(name, value) or any(secrets_in(value)):
             raise ValueError(

@@ -166,3 +166,20 @@ def test_a_record_with_a_number_that_nobody_can_show_hides_no_other_run(name: st
     assert [run.run_key for run in listing.runs] == ["run"]
     assert [uri.rpartition("/")[2] for uri in listing.unread] == ["damaged.json"]
     assert [event.run_key for event in Watcher(bench.ledger).look()] == ["run"]
+
+
+def test_a_document_of_before_all_moments_hides_no_other_write() -> None:
+    """Python has no year below 1, so that no view could show it; it is named as damaged."""
+    bench = Bench()
+    bench.world.job().begin()
+    key = f"checkpoints/{bench.world.key}.json"
+    found = bench.world.bucket.get(key)
+    assert found is not None
+    document = json.loads(found.body)
+    document["attempts"][-1]["started_ms"] = -(10**14)
+    bench.world.bucket.put("checkpoints/sw-old.json", json.dumps(document).encode())
+
+    listing = bench.ledger.runs(10)
+
+    assert [len(run.writes) for run in listing.runs] == [1]
+    assert [uri.rpartition("/")[2] for uri in listing.unread] == ["sw-old.json"]

@@ -70,8 +70,9 @@ def _attempt(
     global _warm
     close_to_others()
     cold_start, _warm = not _warm, True
+    began_ms = epoch_ms()
     invocation = Invocation(
-        deadline=Deadline(epoch_ms() + context.get_remaining_time_in_millis(), epoch_ms()),
+        deadline=Deadline(began_ms + context.get_remaining_time_in_millis(), began_ms),
         request_id=request_id,
         run_id=uuid.uuid4().hex,
         memory_mb=int(context.memory_limit_in_mb),
@@ -82,6 +83,7 @@ def _attempt(
     progress = Progress(invocation)
     result = handle(event, progress, environment)
     observability.count(result)
+    observability.count_usage_error(result, version=context.function_version, began_ms=began_ms)
     return result, progress.settings
 
 

@@ -7,13 +7,13 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from aws_lambda_powertools import Logger, Metrics
-from aws_lambda_powertools.metrics import MetricUnit
+from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 if TYPE_CHECKING:
     from handler.outcome.result import Result
     from handler.runs.record import RunRecord
 
-__all__ = ["NAMESPACE", "count", "log_job_line", "logger", "metrics", "name_run", "print_metric"]
+__all__ = ["NAMESPACE", "count", "count_usage_error", "log_job_line", "logger", "metrics", "name_run", "print_metric"]
 
 _SERVICE: Final = os.environ.get("POWERTOOLS_SERVICE_NAME", "soal")
 NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
@@ -83,6 +83,18 @@ def count(result: Result) -> None:
     if result.memory.peak_mb is not None:
         metrics.add_metric("PeakMb", MetricUnit.Megabytes, result.memory.peak_mb)
     metrics.add_metadata("runId", result.run_id)
+
+
+def count_usage_error(result: Result, *, version: str, began_ms: int) -> None:
+    """Count a run that a caller must change, by the function's version: Lambda counts it among the version's errors,
+    and a deployment is not to be taken back for it. The moment is that by which Lambda counts: the invocation's begin.
+    """
+    if result.error is None or not result.error.usage:
+        return
+    with single_metric(name="UsageErrors", unit=MetricUnit.Count, value=1, namespace=NAMESPACE) as metric:
+        metric.add_dimension(name="service", value=_SERVICE)
+        metric.add_dimension(name="version", value=version)
+        metric.set_timestamp(began_ms)
 
 
 def _words(text: str) -> str:

@@ -228,6 +228,13 @@ VARIABLES: Final = (
         (Reader.REDRIVE,),
         setter=Setter.STACK,
     ),
+    Variable(
+        "SOAL_REDRIVE_JOBS",
+        "ARN",
+        "the queue of jobs; what SQS has moved from any other one is set aside; not set: all that SQS has moved",
+        (Reader.REDRIVE,),
+        setter=Setter.STACK,
+    ),
     # Log and metrics, through Powertools
     Variable(
         "POWERTOOLS_LOG_LEVEL",

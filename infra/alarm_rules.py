@@ -154,7 +154,9 @@ def _depth(queue: sqs.IQueue) -> cloudwatch.Metric:
 
 
 def deployment_rule(alias: lambda_.Alias) -> Rule:
-    """Return the alarm that reverts a gradual deployment: it counts only runs of the new version.
+    """Return the alarm that reverts a gradual deployment: it counts only runs of the new version, and none that a
+    caller must change, else one bad event would take each deployment back. What the handler cannot count, since it did
+    not start or was killed, is an error of Lambda's with nothing to take off.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/automating-updates-to-serverless-apps.html
     """
@@ -171,4 +173,17 @@ def deployment_rule(alias: lambda_.Alias) -> Rule:
         statistic="Sum",
         period=Duration.minutes(1),
     )
-    return Rule("NewVersionFails", "A run of the version that is being deployed has failed", errors)
+    usage_errors = cloudwatch.Metric(
+        namespace=_NAMESPACE,
+        metric_name="UsageErrors",
+        dimensions_map={"service": Aws.STACK_NAME, "version": alias.version.version},
+        statistic="Sum",
+        period=Duration.minutes(1),
+    )
+    failures = cloudwatch.MathExpression(
+        expression="errors - FILL(usage, 0)",
+        label="failures of the new version",
+        period=Duration.minutes(1),
+        using_metrics={"errors": errors, "usage": usage_errors},
+    )
+    return Rule("NewVersionFails", "A run of the version that is being deployed has failed", failures)

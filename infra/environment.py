@@ -55,7 +55,9 @@ def sweeper_environment(config: Config, made: Made) -> dict[str, str]:
     return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(made)}
 
 
-def redrive_environment(config: Config, made: Made, *, function: str, queue: str, parked: str) -> dict[str, str]:
+def redrive_environment(
+    config: Config, made: Made, *, function: str, queue: str, parked: str, jobs: str | None
+) -> dict[str, str]:
     """Return the variables of the redrive's function; it reads no documents."""
     return {
         **_of_context(config, Reader.REDRIVE),
@@ -63,6 +65,7 @@ def redrive_environment(config: Config, made: Made, *, function: str, queue: str
         "SOAL_REDRIVE_FUNCTION": function,
         "SOAL_REDRIVE_QUEUE": queue,
         "SOAL_REDRIVE_PARKED": parked,
+        **({} if jobs is None else {"SOAL_REDRIVE_JOBS": jobs}),
     }
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import TYPE_CHECKING, Final
 
-from aws_cdk import Acknowledgment, Duration, Validations
+from aws_cdk import Acknowledgment, Aws, Duration, Validations
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 # The limit of SQS: a failure is an event, which may be as large, with its result.
 _MESSAGE_MAX_BYTES: Final = 1_048_576
+_NAME_MAX: Final = 80
+"""https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html"""
+_DIGEST_LENGTH: Final = 8
 
 
 class FailureQueue(Construct):
@@ -25,9 +29,9 @@ class FailureQueue(Construct):
     every service, while `key_statements` grants them through SQS only.
     """
 
-    def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
+    def __init__(self, scope: Construct, name: str, *, jobs_arn: str | None, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
-        self.queue = private_queue(self, "Queue", key=key)
+        self.queue = private_queue(self, "Queue", key=key, source_arn=jobs_arn)
         self.for_functions = without_key(self.queue)
         _end_of_the_line(
             self.queue, "It is where failed events end: destination of failures, dead-letter queue of others"
@@ -55,6 +59,20 @@ class UndeliveredQueue(Construct):
         _end_of_the_line(self.queue, "It is a dead-letter queue itself")
 
 
+def job_queue_name(stack_name: str) -> str:
+    """Return the name of the queue of jobs. CloudFormation cannot choose it: the failure queue names the queue of jobs,
+    whose dead-letter queue it is, and of two resources only one can wait for the other.
+    """
+    digest = hashlib.sha256(stack_name.encode()).hexdigest()[:_DIGEST_LENGTH]
+    name = f"{stack_name}-Jobs"
+    return name if len(name) <= _NAME_MAX else f"{stack_name[: _NAME_MAX - _DIGEST_LENGTH - 6]}-{digest}-Jobs"
+
+
+def queue_arn(name: str) -> str:
+    """Return the ARN of a queue of this account and region."""
+    return f"arn:{Aws.PARTITION}:sqs:{Aws.REGION}:{Aws.ACCOUNT_ID}:{name}"
+
+
 def _end_of_the_line(queue: sqs.Queue, reason: str) -> None:
     for rule in ("AwsSolutions::AwsSolutions-SQS3", "Serverless::Serverless-SQSRedrivePolicy"):
         Validations.of(queue).acknowledge(Acknowledgment(id=rule, reason=reason))
@@ -70,13 +88,23 @@ def private_queue(
     name: str,
     *,
     key: kms.IKey | None,
+    queue_name: str | None = None,
+    source_arn: str | None = None,
     visibility: Duration | None = None,
     dead_letters: sqs.DeadLetterQueue | None = None,
 ) -> sqs.Queue:
-    """Make a queue that is encrypted and takes requests over TLS only."""
+    """Make a queue that is encrypted and takes requests over TLS only.
+
+    It is the dead-letter queue of the queue `source_arn`, and of no other: by default SQS lets each queue of the
+    account name it, so that whoever may make a queue could send.
+    """
+    sources = [] if source_arn is None else [sqs.Queue.from_queue_arn(scope, f"{name}Source", source_arn)]
+    permission = sqs.RedrivePermission.BY_QUEUE if sources else sqs.RedrivePermission.DENY_ALL
     return sqs.Queue(
         scope,
         name,
+        queue_name=queue_name,
+        redrive_allow_policy=sqs.RedriveAllowPolicy(redrive_permission=permission, source_queues=sources or None),
         dead_letter_queue=dead_letters,
         encryption=sqs.QueueEncryption.SQS_MANAGED if key is None else sqs.QueueEncryption.KMS,
         encryption_master_key=key,

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from aws_cron_expression_validator.validator import AWSCronExpressionError, AWSCronExpressionValidator
 
+from handler.redaction.secret_forms import secrets_in
 from handler.redaction.secret_names import is_secret
 from handler.spark_settings.fixed import why_fixed, why_not_secret
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
@@ -90,11 +91,6 @@ class ImageUri:
         return self.reference.startswith("sha256:")
 
 
-_PASSWORD_IN_URI: Final = re.compile(
-    r"//[^/@\s]*:[^/@\s]*@|[?&;,(]\s*[\w.-]*(?:password|passwd|pwd|pass)\s*=", re.IGNORECASE
-)
-
-
 def check_name(name: str) -> None:
     """Raise `ValueError` for a name that no variable of the job can have."""
     if not VARIABLE_NAME.fullmatch(name):
@@ -114,9 +110,9 @@ def check_setting(name: str, *, secret: bool = False) -> None:
 
 
 def check_open(settings: Mapping[str, str]) -> None:
-    """Raise `ValueError` if variables or Spark settings hold a secret in clear, by the names that logs mask, too."""
+    """Raise `ValueError` for variables or Spark settings with a secret in clear, by the names and forms of the log."""
     for name, value in settings.items():
-        if is_secret(name, value) or _PASSWORD_IN_URI.search(value):
+        if is_secret(name, value) or any(secrets_in(value)):
             raise ValueError(
                 f"{name} carries a secret, which the template and the function would show; put it into"
                 f' Secrets Manager and write secrets={{"{name}": "ARN of the secret"}} (or ARN#key for one of its keys)'

@@ -15,7 +15,7 @@ from infra.dashboard import dashboard
 from infra.deployment import GradualDeployment
 from infra.encryption import key_statements, own_key
 from infra.environment import Made, job_environment, sweeper_environment
-from infra.failures import FailureQueue, UndeliveredQueue
+from infra.failures import FailureQueue, UndeliveredQueue, job_queue_name, queue_arn
 from infra.function import JobFunction
 from infra.image import Image
 from infra.lake import Lake
@@ -41,7 +41,9 @@ class SoalStack(Stack):
         checkpoints = CheckpointBucket(self, "Checkpoints", days=config.checkpoint_days, key=key)
         scripts = Scripts(self, "Scripts", existing=config.scripts, key=key)
         lake = Lake(self, "Lake", config=config, key=key)
-        failed = FailureQueue(self, "Failures", key=key)
+        jobs_name = job_queue_name(config.stack_name)
+        jobs_arn = queue_arn(jobs_name) if config.queue else None
+        failed = FailureQueue(self, "Failures", jobs_arn=jobs_arn, key=key)
         failures = failed.queue
         undelivered = UndeliveredQueue(self, "Undelivered", key=key).queue
         image = Image(self, config)
@@ -98,6 +100,7 @@ class SoalStack(Stack):
                 image=image,
                 alias=job.alias,
                 failures=failures,
+                jobs_arn=jobs_arn,
                 key_statements=key_statements(key, "sqs", "lambda"),
                 made=made,
                 undelivered=undelivered,
@@ -106,7 +109,9 @@ class SoalStack(Stack):
             if config.redrive_attempts > 0
             else None
         )
-        triggers = Triggers(self, "Triggers", config=config, alias=job.alias, failures=failures, key=key)
+        triggers = Triggers(
+            self, "Triggers", config=config, alias=job.alias, failures=failures, job_queue_name=jobs_name, key=key
+        )
         alarms = Alarms(
             self,
             "Alarms",
@@ -167,7 +172,11 @@ class SoalStack(Stack):
             "DashboardName": page.dashboard_name,
             **({} if lake.bucket is None else {"LakeBucket": lake.bucket.bucket_name}),
             **({} if locks is None else {"LockTable": locks.table.table_name}),
-            **({} if triggers.queue is None else {"JobQueueUrl": triggers.queue.queue_url}),
+            **(
+                {}
+                if triggers.queue is None
+                else {"JobQueueArn": triggers.queue.queue_arn, "JobQueueUrl": triggers.queue.queue_url}
+            ),
             **({} if redrive is None else {"ParkedQueueUrl": redrive.parked.queue_url}),
         }
         for name, value in outputs.items():

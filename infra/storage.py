@@ -46,10 +46,11 @@ class BucketPart:
     def allow_listing(self, sid: str, *folders: str) -> iam.PolicyStatement:
         """Allow to list keys below the prefix, or below `folders` of it.
 
-        S3 then also answers 404 instead of 403 for a missing key there.
+        S3 then also answers 404 instead of 403 for a missing key there. The name of a folder without its slash is no
+        such prefix: it is also the beginning of its neighbours' names.
         """
         below = [f"{self.prefix}/{folder}".strip("/") for folder in folders] or [self.prefix]
-        prefixes = [pattern for folder in below if folder for pattern in (folder, f"{folder}/*")]
+        prefixes = [f"{folder}/*" for folder in below if folder]
         return iam.PolicyStatement(
             sid=sid,
             actions=["s3:ListBucket"],

@@ -33,6 +33,7 @@ class Triggers(Construct):
         config: Config,
         alias: lambda_.Alias,
         failures: sqs.IQueue,
+        job_queue_name: str,
         key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
@@ -49,6 +50,7 @@ class Triggers(Construct):
                 "Jobs",
                 dead_letters=sqs.DeadLetterQueue(max_receive_count=config.queue_receives, queue=failures),
                 key=key,
+                queue_name=job_queue_name,
                 visibility=Duration.seconds(config.timeout_s * VISIBILITY_IN_TIMEOUTS),
             )
             # Each message is a run of its own, and fails or succeeds alone.

@@ -73,13 +73,15 @@ def redrive_queue(
     attempts_max: int,
     messages_max: int,
     parked_url: str | None = None,
+    jobs_arn: str | None = None,
     wait_s: int = 1,
 ) -> Iterator[Redriven]:
     """Receive messages, invoke with each, and delete those that Lambda took; `send` returns the request id, None: a dry
     run.
 
     Messages that no redrive can help are set aside in the queue `parked_url`, so that they are not in the way of others
-    at the next pass; without one they are left. They do not count among `messages_max`.
+    at the next pass; without one they are left. They do not count among `messages_max`. To these belongs what SQS has
+    moved from another queue than `jobs_arn`, the queue of jobs: its sender may be nobody who may start a run.
     Raises the errors of `sqs`, and nothing for what a message holds. A message is deleted only after Lambda, or the
     other queue, has it, and the caller has the `Redriven`. So it may be sent twice, which is the same run, or be in
     both queues; it is never in none. All others can be seen again at the end, however it comes.
@@ -101,7 +103,7 @@ def redrive_queue(
                 return
             left.update((message["MessageId"], message["ReceiptHandle"]) for message in messages)
             for message in messages:
-                redriven = _redriven(message, send, attempts_max)
+                redriven = _redriven(message, send, attempts_max, jobs_arn)
                 if redriven.what == "left" and parked_url is not None and send is not None:
                     aside += 1
                     redriven = _parked(sqs, parked_url, message, redriven)
@@ -117,10 +119,15 @@ def redrive_queue(
                 sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
 
 
-def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] | None, attempts_max: int) -> Redriven:
+def _redriven(
+    message: Mapping[str, Any],
+    send: Callable[[object], str | None] | None,
+    attempts_max: int,
+    jobs_arn: str | None,
+) -> Redriven:
     name, body = message["MessageId"], message["Body"]
-    if (size := len(body.encode())) > _BODY_MAX_BYTES:
-        return Redriven(name, "left", f"it has {size} bytes; a redrive sends {_BODY_MAX_BYTES} at most", None)
+    if (reason := _never_sent(message, jobs_arn)) is not None:
+        return Redriven(name, "left", reason, None)
     try:
         replay = replay_of(body, _first_id(message), _origin(message))
     except Exception as error:  # noqa: BLE001 - nothing that a message holds may end a pass
@@ -135,10 +142,30 @@ def _redriven(message: Mapping[str, Any], send: Callable[[object], str | None] |
         return Redriven(name, "left" if error.for_ever else "failed", str(error), replay.attempt)
 
 
+def _never_sent(message: Mapping[str, Any], jobs_arn: str | None) -> str | None:
+    """Return why the message is not even read."""
+    moved_from = _moved_from(message)
+    if moved_from is not None and moved_from != jobs_arn:
+        own = f"the queue of jobs is {jobs_arn}" if jobs_arn else "no queue of jobs is named (--job-queue-arn)"
+        return f"SQS has moved it from {moved_from}, and {own}"
+    if (size := len(message["Body"].encode())) > _BODY_MAX_BYTES:
+        return f"it has {size} bytes; a redrive sends {_BODY_MAX_BYTES} at most"
+    return None
+
+
+def _moved_from(message: Mapping[str, Any]) -> str | None:
+    """Return the queue from which SQS has moved a message. Its attributes are its sender's, and what they say is a
+    caller's word; of a copy that was set aside they are the redrive's.
+    """
+    moved: str | None = message.get("Attributes", {}).get(_MOVED)
+    if moved is None and (kept := message.get("MessageAttributes", {}).get(_FIRST_QUEUE)) is not None:
+        moved = str(kept.get("StringValue"))
+    return moved
+
+
 def _origin(message: Mapping[str, Any]) -> Origin:
     attributes = message.get("MessageAttributes", {})
-    # A message that SQS has moved has its sender's attributes, and what they say is a caller's word.
-    if _MOVED in message.get("Attributes", {}) or _FIRST_QUEUE in attributes:
+    if _moved_from(message) is not None:
         return Origin.QUEUE
     if _ERROR in attributes:
         return Origin.EXECUTION

@@ -40,6 +40,7 @@ class _Settings(BaseModel):
     queue: str = Field(alias="SOAL_REDRIVE_QUEUE")
     parked: str = Field(alias="SOAL_REDRIVE_PARKED")
     function: str = Field(alias="SOAL_REDRIVE_FUNCTION")
+    jobs: str | None = Field(default=None, alias="SOAL_REDRIVE_JOBS")
     attempts_max: Annotated[int, Field(ge=1, le=100)] = Field(alias="SOAL_REDRIVE_ATTEMPTS")
 
 
@@ -83,4 +84,5 @@ def redrive(environment: Mapping[str, str]) -> Iterator[Redriven]:
         attempts_max=settings.attempts_max,
         messages_max=_MESSAGES_MAX,
         parked_url=settings.parked,
+        jobs_arn=settings.jobs,
     )

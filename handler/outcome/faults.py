@@ -19,6 +19,18 @@ _WORKER_DIED: Final = "Python worker exited unexpectedly"
 """Spark's words for a worker that has ended without being told to."""
 
 
+# Delta's, of which each says that a commit of another writer came first, and that this one is not in the table.
+_CONFLICTS: Final = frozenset(
+    {
+        *("ConcurrentAppendException", "ConcurrentDeleteDeleteException", "ConcurrentDeleteReadException"),
+        *("ConcurrentTransactionException", "ConcurrentWriteException", "DeltaConcurrentModificationException"),
+        *("MetadataChangedException", "ProtocolChangedException"),
+    }
+)
+_ICEBERG_CONFLICT: Final = "org.apache.iceberg.exceptions.CommitFailedException"
+"""Iceberg's, inside of one of Spark's; a commit of which nobody knows the end (CommitStateUnknown…) is another one."""
+
+
 def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault:
     """Say why a child ended that was neither stopped nor successful."""
     uncaught = evidence.uncaught
@@ -27,7 +39,8 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
     if uncaught is not None and evidence.exited == exit_code:
         text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
         usage = uncaught["exitCode"] == EXIT_USAGE
-        return Fault(str(uncaught["type"]), text, retryable=exit_code == EXIT_TRY_AGAIN, usage=usage)
+        retryable = exit_code == EXIT_TRY_AGAIN or (exit_code == 1 and _is_conflict(evidence, str(uncaught["type"])))
+        return Fault(str(uncaught["type"]), text, retryable=retryable, usage=usage)
     if signal_number is not None:
         return Fault("Signal", f"the job was ended by signal {signal_number} ({_signal_name(signal_number)})")
     if exit_code is None:
@@ -35,6 +48,14 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
     if exit_code == EXIT_TRY_AGAIN:
         return Fault("TryAgain", "the script ended with exit code 75: try again later", retryable=True)
     return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
+
+
+def _is_conflict(evidence: JobEvidence, type_name: str) -> bool:
+    """Tell whether another writer's commit came first: the same job reads the table anew, and may succeed. Two first
+    jobs that create one table end so.
+    """
+    first = next(iter(evidence.raised), None)
+    return type_name in _CONFLICTS or (first is not None and first.of_spark and _ICEBERG_CONFLICT in first.text)
 
 
 def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault | None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 __all__ = ["RUNNING", "CancelRequest", "RunRecord"]
 
 RUNNING: Final = "RUNNING"
 """The state of an attempt that has not ended, or was killed."""
+
+
+_Moment = Annotated[int, Field(ge=0, le=200_000_000_000_000)]
+"""Milliseconds of the epoch, to the year 8307: a later one can neither be shown nor be added to."""
+_Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
 class RunRecord(BaseModel):
@@ -23,14 +28,14 @@ class RunRecord(BaseModel):
     fingerprint: str
     name: str | None
     entry_point: str
-    attempt: int
+    attempt: _Number
     run_id: str
     previous_run_id: str | None
     request_id: str
     state: str
-    started_ms: int
-    deadline_ms: int
-    ended_ms: int | None = None
+    started_ms: _Moment
+    deadline_ms: _Moment
+    ended_ms: _Moment | None = None
     result_uri: str
     execution: str | None = None
     """The ARN of the durable execution that makes the attempts."""
@@ -53,4 +58,4 @@ class CancelRequest(BaseModel):
 
     schema_version: Literal[1] = 1
     reason: str
-    requested_ms: int
+    requested_ms: _Moment

@@ -305,8 +305,9 @@ def _checked(record: _Read) -> _Read:
             continue
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             raise TypeError(f"{field.name} has the type {type(value).__name__}")
-        if isinstance(value, int) and abs(value) > (_MOMENT_MAX if field.name.endswith("_ms") else _NUMBER_MAX):
-            raise ValueError(f"{field.name} is too large")
+        least, most = (0, _MOMENT_MAX) if field.name.endswith("_ms") else (-_NUMBER_MAX, _NUMBER_MAX)
+        if isinstance(value, int) and not least <= value <= most:
+            raise ValueError(f"{field.name} is too small or too large")
     return record
 
 

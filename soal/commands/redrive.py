@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 def redrive(
     queue_url: Annotated[str, typer.Option(help="The failure queue: output FailureQueueUrl of the stack.")],
     function: FunctionName,
+    job_queue_arn: Annotated[
+        str | None,
+        typer.Option(
+            help="The queue of jobs: output JobQueueArn of the stack. What SQS has moved from another queue is left."
+        ),
+    ] = None,
     attempts_max: Annotated[
         int, typer.Option(min=1, max=100, help="Leave a run in the queue that has had this many attempts.")
     ] = 3,
@@ -60,6 +66,7 @@ def redrive(
                 None if dry_run else send,
                 attempts_max=attempts_max,
                 messages_max=messages_max,
+                jobs_arn=job_queue_arn,
             )
         )
     except (BotoCoreError, ClientError) as error:

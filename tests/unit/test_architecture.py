@@ -35,8 +35,8 @@ SHARED = {
         }
     )
 }
-# The one module by which a room asks another's own code, so that both say the same.
-ASKED = {"infra": frozenset({"handler.deployable"})}
+# The modules by which a room asks another's own code, so that both say the same.
+ASKED = {"infra": frozenset({"handler.deployable", "handler.redaction.secret_forms"})}
 # An invocation's values go one way through the handler's rooms: none imports a room that comes after it.
 STAGES = ("request", "spark", "runs", "outcome", "stages", "durable", "functions")
 # Engines and formats are imported only by the adapter that needs them, so that the rest runs where they are not.

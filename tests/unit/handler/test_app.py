@@ -207,8 +207,10 @@ def test_a_block_that_was_left_at_its_statement_is_remarked(world: World) -> Non
     assert any("s3a://lake/t: an earlier attempt had committed" in warning for warning in result.warnings)
 
 
-def test_the_function_raises_what_is_not_a_success(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As an error whose message is the document."""
+def test_the_function_raises_what_is_not_a_success(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As an error whose message is the document; a usage error is counted by the version that has raised it."""
 
     class Context:
         aws_request_id = "r"
@@ -222,6 +224,8 @@ def test_the_function_raises_what_is_not_a_success(monkeypatch: pytest.MonkeyPat
     with pytest.raises(JobFailed) as caught:
         lambda_handler({}, cast("Any", Context()))
     assert json.loads(str(caught.value))["error"]["field"] == "SW_CHECKPOINT_BUCKET"
+    (counted,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"UsageErrors"' in line)
+    assert (counted["UsageErrors"], counted["version"]) == ([1.0], "f")
 
 
 def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,9 +8,9 @@ import pytest
 
 from handler import observability
 from handler.outcome.assemble import result_of
-from handler.outcome.state import Outcome, State
+from handler.outcome.state import Fault, Outcome, State
 from handler.runs.record import RunRecord
-from safewriter.deadline import Deadline
+from safewriter.deadline import Deadline, epoch_ms
 from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
 from tests.support.walks import new_walk, settled
@@ -42,6 +42,25 @@ def test_a_result_becomes_metrics() -> None:
     assert (blob["VerdictCommitted"], blob["RowsCommitted"], blob["BytesCommitted"]) == ([2.0], [22248.0], [99.0])
     assert (blob["TotalMs"], blob["RemainingMs"]) == ([1000.0], [8000.0])
     assert "SparkStartMs" not in blob
+
+
+@pytest.mark.parametrize(("usage", "counted"), [(True, 1), (False, 0)])
+def test_a_usage_error_is_counted_by_the_version_at_the_invocation_s_beginning(
+    usage: bool,  # noqa: FBT001 - a column of the table above
+    counted: int,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The alarm of a deployment takes it off the version's errors of the same minute; other failures stay."""
+    progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
+    result = result_of(progress, Outcome(State.FAILED, "d", Fault("T", "m", usage=usage)))
+    began_ms = epoch_ms() - 60_000
+    observability.count_usage_error(result, version="7", began_ms=began_ms)
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert len(told) == counted
+    for blob in told:
+        assert (blob["UsageErrors"], blob["version"], blob["service"]) == ([1.0], "7", "soal")
+        assert blob["_aws"]["Timestamp"] == began_ms
+        assert blob["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["service", "version"]]
 
 
 def test_each_verdict_is_a_line_with_its_table(capsys: pytest.CaptureFixture[str]) -> None:

@@ -162,7 +162,7 @@ def test_a_context_key_becomes_its_variable_in_every_function_that_reads_it(vari
         return {
             Reader.JOB: job_environment(config, made),
             Reader.SWEEPER: sweeper_environment(config, made),
-            Reader.REDRIVE: redrive_environment(config, made, function="arn", queue="url", parked="url"),
+            Reader.REDRIVE: redrive_environment(config, made, function="arn", queue="url", parked="url", jobs="arn"),
         }
 
     expected = AS_TEXT.get(key, str(OTHER_VALUES[key]))
@@ -179,7 +179,7 @@ def test_the_stack_sets_what_is_listed_as_its_own_and_nothing_else() -> None:
     found = {
         *job_environment(config, made),
         *sweeper_environment(config, made),
-        *redrive_environment(config, made, function="arn", queue="url", parked="url"),
+        *redrive_environment(config, made, function="arn", queue="url", parked="url", jobs="arn"),
     }
 
     assert found == {one.name for one in VARIABLES if one.key is not None or one.setter is Setter.STACK}

@@ -279,6 +279,14 @@ def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key:
         ("environment", "PYICEBERG_CATALOG__LAKE__URI", "postgresql://db/lake?sslpassword=sesame"),
         ("environment", "API_TOKEN", "sesame"),
         ("environment", "DATABASE_URL", "postgresql://soal:sesame@db/lake"),
+        ("environment", "DATABASE_URL", "postgres://soal:open/sesame@db/lake"),
+        ("environment", "OPTIONS", "-Xmx2g -Ddb.password=sesame"),
+        ("environment", "CONFIG", '{"user": "soal", "password": "sesame"}'),
+        ("environment", "JAAS", 'PlainLoginModule required username="soal" password="sesame";'),
+        ("environment", "CLIENT", "AKIASESAMESESAMESESA"),
+        ("environment", "CLIENT", f"ghp_{'sesame' * 6}"),
+        ("environment", "CLIENT", "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJzZXNhbWUifQ.sesame"),
+        ("environment", "CLIENT", "-----BEGIN RSA PRIVATE KEY-----\nsesame\n-----END RSA PRIVATE KEY-----"),
     ],
 )
 def test_a_secret_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
@@ -300,6 +308,9 @@ def test_what_is_no_secret_is_a_variable() -> None:
         "PYICEBERG_CATALOG__LAKE__TOKEN_REFRESH_ENABLED": "true",
         "PGPASSFILE": "/opt/pgpass",
         "INPUT_KEY": "raw/2026/part-0.csv",
+        "OPTIONS": "-Xmx2g -Dfile.encoding=UTF-8",
+        "COMMIT": "3f786850e387550fdab836ed7e6dc881de23001b",
+        "QUERY": "SELECT password FROM users",
     }
 
     assert read_context({"environment": json.dumps(variables)}).environment == variables

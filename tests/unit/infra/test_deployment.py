@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from infra.config import Deployment
 
@@ -34,11 +34,32 @@ def test_the_alarm_looks_at_the_new_version_only(full: Synthesised) -> None:
     """A job that has always failed takes no deployment back; one failure of the new version does."""
     alarm = full.the("CloudWatch::Alarm", "AlarmsNewVersionFails")
     (version,) = full.of_type("Lambda::Version")
-    dimensions = {each["Name"]: each["Value"] for each in alarm["Dimensions"]}
+    name, dimensions = watched(full, "errors")
 
     assert dimensions["ExecutedVersion"] == {"Fn::GetAtt": [version, "Version"]}
     assert full.resolved(dimensions["Resource"]) == f"{full.resolved(dimensions['FunctionName'])}:live"
-    assert (alarm["MetricName"], alarm["Threshold"], alarm["TreatMissingData"]) == ("Errors", 1, "notBreaching")
+    assert (name, alarm["Threshold"], alarm["TreatMissingData"]) == ("Errors", 1, "notBreaching")
+
+
+def test_a_caller_s_mistake_takes_no_deployment_back(full: Synthesised) -> None:
+    """Of the version's errors those are taken off that its handler has counted as usage errors; a version that does not
+    start counts none, and all of its errors stay.
+    """
+    alarm = full.the("CloudWatch::Alarm", "AlarmsNewVersionFails")
+    (version,) = full.of_type("Lambda::Version")
+    (told,) = (one for one in alarm["Metrics"] if "Expression" in one)
+
+    assert (told["Expression"], told.get("ReturnData", True)) == ("errors - FILL(usage, 0)", True)
+    assert watched(full, "usage") == (
+        "UsageErrors",
+        {"service": {"Ref": "AWS::StackName"}, "version": {"Fn::GetAtt": [version, "Version"]}},
+    )
+
+
+def watched(stack: Synthesised, name: str) -> tuple[str, dict[str, Any]]:
+    alarm = stack.the("CloudWatch::Alarm", "AlarmsNewVersionFails")
+    (metric,) = (one["MetricStat"]["Metric"] for one in alarm["Metrics"] if one["Id"] == name)
+    return metric["MetricName"], {each["Name"]: each["Value"] for each in metric["Dimensions"]}
 
 
 def test_it_can_move_this_alias_and_no_other(full: Synthesised) -> None:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from infra.failures import job_queue_name
+
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
 
@@ -53,6 +55,26 @@ def test_queues_are_lambdas_business_and_not_the_codes(stack: Synthesised) -> No
         assert not access.may(action, queue, **code)
 
 
+def test_no_queue_is_the_dead_letter_queue_of_a_foreign_one(stack: Synthesised) -> None:
+    """SQS would let each queue of the account name one of the stack's, so that its senders could start jobs."""
+    queues = stack.of_type("SQS::Queue")
+    sources = {
+        name: stack.resolved(queue["RedriveAllowPolicy"].get("sourceQueueArns", [])) for name, queue in queues.items()
+    }
+    ours = [
+        f"arn:aws:sqs:us-east-1:123456789012:{queue['QueueName']}" for queue in queues.values() if "QueueName" in queue
+    ]
+
+    assert all(
+        queue["RedriveAllowPolicy"]["redrivePermission"] == ("byQueue" if sources[name] else "denyAll")
+        for name, queue in queues.items()
+    )
+    assert {name: arns for name, arns in sources.items() if arns} == (
+        {name: ours for name in queues if name.startswith("Failures")} if ours else {}
+    )
+    assert len(ours) == len(stack.of_type("Lambda::EventSourceMapping"))
+
+
 def test_only_services_send_to_the_failure_queue(stack: Synthesised) -> None:
     """A redrive starts what stands there: of the roles only the job's may send, for Lambda, and of others EventBridge
     for the stack's own rules.
@@ -73,3 +95,10 @@ def test_only_services_send_to_the_failure_queue(stack: Synthesised) -> None:
     for statement in opened:
         assert (statement["Action"], statement["Principal"]) == (SEND, {"Service": "events.amazonaws.com"})
         assert statement["Condition"]["ArnEquals"]["aws:SourceArn"]["Fn::GetAtt"][0] in stack.of_type("Events::Rule")
+
+
+def test_stacks_with_long_names_have_queues_of_jobs_of_their_own() -> None:
+    """SQS takes 80 characters; where a name is cut, a digest of all of it keeps two stacks apart."""
+    one, other = (job_queue_name(f"{'S' * 127}{end}") for end in "ab")
+
+    assert (len(one), one == other, job_queue_name("Nightly")) == (80, False, "Nightly-Jobs")

@@ -28,10 +28,13 @@ def test_a_job_works_below_the_named_prefix_only(plain: Synthesised, action: str
 @pytest.mark.parametrize("role", [JOB, SWEEPER])
 @pytest.mark.parametrize(
     ("prefix", "allowed"),
-    [("tables", True), ("tables/t/_delta_log/", True), ("", False), ("tables-2/", False), ("other/", False)],
+    [
+        *((prefix, True) for prefix in ("tables/", "tables/t", "tables/t/_delta_log/")),
+        *((prefix, False) for prefix in ("", "tables", "tables-2", "tables-2/", "other/")),
+    ],
 )
 def test_only_the_named_prefix_is_listed(plain: Synthesised, role: str, prefix: str, *, allowed: bool) -> None:
-    """A listing must ask for the prefix, or for something below it."""
+    """A listing must ask for the prefix with its slash, or for something below it: `tables` begins `tables-2`, too."""
     assert plain.access(role).may("s3:ListBucket", "arn:aws:s3:::my-lake", s3_prefix=prefix) is allowed
 
 

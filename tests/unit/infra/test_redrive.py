@@ -42,7 +42,13 @@ def test_its_settings_name_queue_alias_and_bound(full: Synthesised) -> None:
     queue, parked = (name_of(full, beginning).lower() for beginning in ("Failures", "RedriveParked"))
     assert (settings.attempts_max, settings.function) == (3, full.resolved({"Ref": alias}))
     assert (settings.queue, settings.parked) == (queue, parked)
+    assert settings.jobs == jobs_arn(full)
     assert "SW_CHECKPOINT_BUCKET" not in variables
+
+
+def jobs_arn(stack: Synthesised) -> str:
+    queue = stack.the("SQS::Queue", "Triggers")
+    return f"arn:aws:sqs:us-east-1:123456789012:{queue['QueueName']}"
 
 
 def test_it_takes_failures_invokes_the_alias_and_no_more(full: Synthesised) -> None:

@@ -288,7 +288,7 @@ def test_a_dry_run_sends_nothing_and_removes_nothing() -> None:
     """It says what would be sent."""
     queue = Queue(record({"clientToken": "t"}, failed()))
     told = CliRunner().invoke(app, ["redrive", "--queue-url", queue.url, "--function", "f", "--dry-run", "--json"])
-    assert [(one["what"], one["attempt"], one["request_id"]) for one in json.loads(told.stdout)] == [("sent", 1, None)]
+    assert [(one["what"], one["attempt"], one["requestId"]) for one in json.loads(told.stdout)] == [("sent", 1, None)]
     assert (told.exit_code, queue.visible()) == (0, 1)
 
 
@@ -363,6 +363,7 @@ JOB = json.dumps({"script": "s3://scripts/good.py"})
 ERROR = {"ErrorCode": {"DataType": "Number", "StringValue": "200"}}
 RULE = {"RULE_ARN": {"DataType": "String", "StringValue": "arn:aws:events:us-east-1:123456789012:rule/nightly"}}
 FROM_JOBS = {"DeadLetterQueueSourceArn": "arn:aws:sqs:us-east-1:123456789012:jobs"}
+STATED = {"DataType": "String", "StringValue": FROM_JOBS["DeadLetterQueueSourceArn"]}
 MESSAGE_MAX_BYTES = 1_048_576
 
 
@@ -372,6 +373,7 @@ class Queues:
     def __init__(self) -> None:
         self.messages: dict[str, list[dict[str, Any]]] = {"failures": [], "parked": []}
         self.hidden: set[str] = set()
+        self.jobs_arn: str | None = FROM_JOBS["DeadLetterQueueSourceArn"]
         self.sent: list[object] = []
 
     def put(self, body: str, attributes: Any = None, system: Any = None, url: str = "failures") -> str:
@@ -416,7 +418,14 @@ class Queues:
 
     def passing(self, url: str, messages_max: int, parked_url: str | None) -> Iterator[Redriven]:
         return redrive_queue(
-            self, url, self.send, attempts_max=3, messages_max=messages_max, parked_url=parked_url, wait_s=0
+            self,
+            url,
+            self.send,
+            attempts_max=3,
+            messages_max=messages_max,
+            parked_url=parked_url,
+            jobs_arn=self.jobs_arn,
+            wait_s=0,
         )
 
 
@@ -504,6 +513,22 @@ def test_messages_of_the_largest_size_leave_the_way_of_others(size: int, system:
     assert len(queues.sent) == 1
 
 
+@pytest.mark.parametrize("jobs_arn", [FROM_JOBS["DeadLetterQueueSourceArn"], None])
+@pytest.mark.parametrize("attributes", [{}, ERROR, RULE, {"SoalQueue": STATED}], ids=["none", "error", "rule", "queue"])
+def test_what_another_queue_s_dead_letters_bring_starts_nothing(attributes: Any, jobs_arn: str | None) -> None:
+    """Any queue of the account could name the failure queue as its own dead-letter queue, and its senders are no
+    callers; whatever they say in attributes, the message is set aside, and a redrive of that queue leaves it there.
+    """
+    queues = Queues()
+    queues.jobs_arn = jobs_arn
+    queues.put(JOB, attributes, {"DeadLetterQueueSourceArn": "arn:aws:sqs:us-east-1:123456789012:theirs"})
+    (first,) = queues.passing("failures", 100, "parked")
+    assert first.what == "parked"
+    assert "SQS has moved it from arn:aws:sqs:us-east-1:123456789012:theirs" in str(first.reason)
+    assert queues.redrive("parked", parked_url=None) == ["left"]
+    assert queues.sent == []
+
+
 def test_attributes_that_leave_no_room_stay_behind() -> None:
     """Those that name the run go first."""
     queues = Queues()
@@ -585,5 +610,5 @@ def test_by_hand_an_error_of_the_queue_leaves_the_table_of_what_was_sent(monkeyp
 
     monkeypatch.setattr("soal.commands.redrive.redrive_queue", passing)
     told = CliRunner().invoke(app, ["redrive", "--queue-url", "http://127.0.0.1:1/q", "--function", "f", "--json"])
-    assert [one["message_id"] for one in json.loads(told.stdout)] == ["m-1"]
+    assert [one["messageId"] for one in json.loads(told.stdout)] == ["m-1"]
     assert "DeleteMessage" in str(told.exception)

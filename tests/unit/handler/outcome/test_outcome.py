@@ -3,10 +3,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import delta.exceptions
 import pytest
 
 from handler.input_errors import InputError
 from handler.outcome.evidence import JobEvidence
+from handler.outcome.faults import fault_of
 from handler.outcome.outcome import judge, of_error
 from handler.outcome.state import State
 from handler.process.child import Ended, Stop
@@ -308,3 +310,28 @@ def test_a_guard_that_could_not_be_made_is_no_success(writes: tuple[WriteReport,
     assert outcome.fault.type == "WriteNotCommitted"
     failed = evidence(exit_code=1, writes=writes)
     assert "guard" not in judge(replace(failed, journal=(*failed.journal, told))).details
+
+
+@pytest.mark.parametrize(
+    ("type_name", "text", "retryable"),
+    [
+        *(
+            (name, "", True)
+            for name in delta.exceptions.__dict__
+            if name.endswith("Exception") and name.startswith(("Concurrent", "Delta", "Metadata", "Protocol"))
+        ),
+        ("Py4JJavaError", "org.apache.iceberg.exceptions.CommitFailedException: stale", True),
+        ("Py4JJavaError", "org.apache.iceberg.exceptions.CommitStateUnknownException: no answer", False),
+        ("AnalysisException", "", False),
+    ],
+)
+def test_a_conflict_with_another_writer_s_commit_may_be_tried_again(
+    type_name: str,
+    text: str,
+    retryable: bool,  # noqa: FBT001 - a column of the table above
+) -> None:
+    """The attempt has failed; the same job reads the table anew. An unknown end of a commit is no conflict."""
+    given = evidence(1, exited=1, uncaught={"type": type_name})
+    told = Entry("raised", 2, {"type": type_name, "ofSpark": True, "text": text})
+    fault = fault_of(replace(given, journal=(*given.journal, told)), 1, None)
+    assert (fault.type, fault.retryable) == (type_name, retryable)

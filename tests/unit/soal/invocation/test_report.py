@@ -187,9 +187,9 @@ def test_the_attempts_of_an_execution_have_a_line_each(capsys: pytest.CaptureFix
         assert ("INCOMPLETE" in out) == ("61.5" in out) == (len(listed) > 1)
 
 
-@pytest.mark.parametrize("number", [10**400, -(10**400), 2**63])
+@pytest.mark.parametrize("number", [10**400, -(10**400), 2**63, "9" * 4_000])
 @pytest.mark.parametrize("raised", [False, True])
-def test_a_number_without_bound_is_no_result(number: int, *, raised: bool) -> None:
+def test_a_number_without_bound_is_no_result(number: int | str, *, raised: bool) -> None:
     """Python reads any, and cannot divide it by a thousand to show seconds."""
     told = document(State.FAILED, error=ERROR)
     told["timings"]["totalMs"] = number

@@ -12,6 +12,7 @@ from safewriter.deadline import Deadline
 from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from soal.runs.ledger import Ledger
+from soal.runs.watching import Watcher
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -146,3 +147,39 @@ def test_documents_of_another_version_are_left_out_and_named() -> None:
     listing = bench.ledger.runs(10)
     assert len(listing.runs) == 1
     assert [uri.rpartition("/")[2] for uri in listing.unread] == ["sw-new.json", "new.json"]
+
+
+@pytest.mark.parametrize("name", ["startedMs", "deadlineMs", "endedMs", "attempt"])
+@pytest.mark.parametrize("number", [10**23, -(10**17), 10**400])
+def test_a_record_with_a_number_that_nobody_can_show_hides_no_other_run(name: str, number: int) -> None:
+    """It is named as damaged, for the list and for who watches, and the others are shown."""
+    bench = Bench()
+    bench.begin()
+    (stored,) = (one.key for one in bench.world.bucket.list("runs/") if one.key.endswith(".json"))
+    found = bench.world.bucket.get(stored)
+    assert found is not None
+    damaged = json.dumps({**json.loads(found.body), "runKey": "other", name: number}).encode()
+    bench.world.bucket.put("runs/damaged.json", damaged)
+
+    listing = bench.ledger.runs(10)
+
+    assert [run.run_key for run in listing.runs] == ["run"]
+    assert [uri.rpartition("/")[2] for uri in listing.unread] == ["damaged.json"]
+    assert [event.run_key for event in Watcher(bench.ledger).look()] == ["run"]
+
+
+def test_a_document_of_before_all_moments_hides_no_other_write() -> None:
+    """Python has no year below 1, so that no view could show it; it is named as damaged."""
+    bench = Bench()
+    bench.world.job().begin()
+    key = f"checkpoints/{bench.world.key}.json"
+    found = bench.world.bucket.get(key)
+    assert found is not None
+    document = json.loads(found.body)
+    document["attempts"][-1]["started_ms"] = -(10**14)
+    bench.world.bucket.put("checkpoints/sw-old.json", json.dumps(document).encode())
+
+    listing = bench.ledger.runs(10)
+
+    assert [len(run.writes) for run in listing.runs] == [1]
+    assert [uri.rpartition("/")[2] for uri in listing.unread] == ["sw-old.json"]

@@ -12,15 +12,9 @@ from handler.input_errors import InputError
 if TYPE_CHECKING:
     from handler.settings import HandlerSettings
 
-__all__ = ["default_home", "find_java", "find_pyspark", "pyspark_home", "spark_file"]
+__all__ = ["find_java", "find_pyspark", "pyspark_home", "spark_file"]
 
-_IMAGE_HOME: Final = Path("/opt/soal")
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
-
-
-def default_home() -> Path:
-    """Return where jars and Spark defaults are when `SOAL_HOME` does not say: in the image, or in a clone."""
-    return _IMAGE_HOME if _IMAGE_HOME.is_dir() else _REPOSITORY / ".soal"
 
 
 def find_pyspark() -> Path | None:

@@ -38,6 +38,8 @@ class RunRecord(BaseModel):
     """The hash of the last attempt's script and Python files; None: no attempt has fetched them."""
     settings: str | None = None
     """The hash of the last attempt's settings (`Job.settings`); None: a version has begun it that did not keep it."""
+    event: str | None = None
+    """The hash of the event that triggered the run (`Job.event`); None: a version has begun it that did not keep it."""
     may_hold_writes: bool = True
     """False: every attempt before this one has reported that it left no committed write, and none without a verdict."""
     reason: str | None = None

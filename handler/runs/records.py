@@ -105,6 +105,7 @@ class Runs:
             execution=execution,
             code=code,
             settings=job.settings,
+            event=job.event,
             may_hold_writes=False,
         )
         key = _record_key(job.run_key)

@@ -30,6 +30,12 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool
             f"{job.run_key!r} was used before for {before.entry_point}, or with other arguments; a retry must be the"
             " same job, and another job needs a token of its own",
         )
+    if None not in (before.turn, now.turn) and before.turn != now.turn:
+        raise InputError(
+            field,
+            f"{job.run_key!r} was used before for {_turn(before)}, and now it is for {_turn(now)}: a job whose writes"
+            " are skipped would complete that turn. A turn needs a token of its own",
+        )
     if before.event not in (None, now.event):
         raise InputError(
             "event",
@@ -67,6 +73,11 @@ def of_completed_turn(job: Job, problem: str) -> InputError:
 
 def _field(job: Job) -> str:
     return "clientToken" if job.client_token is not None else "event"
+
+
+def _turn(record: RunRecord) -> str:
+    lock, name = record.turn or ("", "")
+    return f"the turn of {name} on {lock}"
 
 
 def _of_event(record: RunRecord) -> str:

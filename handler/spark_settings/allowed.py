@@ -165,7 +165,6 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         "delete.deletionVectors.persistent", "update.deletionVectors.persistent", "merge.deletionVectors.persistent",
         "vacuum.parallelDelete.enabled", "vacuum.logging.enabled",
      ))),
-
     # A table keeps what it was created with. So only those stand here with which SafeWriter undoes a commit, and that
     # keep the table's log and files as long. Not: appendOnly, enableTypeWidening, checkpointInterval, and what ends in
     # RetentionDuration.

@@ -57,6 +57,7 @@ def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
         state=outcome.state.value,
         reason=progress.redactor(outcome.details),
         may_hold_writes=not has_none,
+        turn_completed=progress.turn is not None and progress.turn.has_completed,
     )
 
 

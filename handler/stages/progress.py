@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from handler.process.log import JobLog
     from handler.request.job import Job, Requested
     from handler.runs.records import OpenRun, Runs
+    from handler.runs.turn import JobTurn
     from handler.secrets import Secrets
     from handler.settings import HandlerSettings
     from handler.spark.machine import Machine
@@ -95,6 +96,7 @@ class Progress:
     settings: HandlerSettings | None = None
     job: Job | None = None
     begun: Begun | None = None
+    turn: JobTurn | None = None
     download_ms: int | None = None
     job_log: JobLog | None = None
     started: bool = False

@@ -62,6 +62,7 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
     job, settings, invocation, reuse = prepared.job, prepared.settings, progress.invocation, services.reuse
     turn_of_job = held(job.coordination, prepared.schedule, run=job.run_key, warn=progress.warn)
     with turn_of_job as turn, _own_directories(prepared, progress, reuse), reuse.place(settings.tmp) as place:
+        progress.turn = turn
         files = places_of(job, place.sandbox)
         attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
         inherited = {**environment, **services.credentials()}
@@ -69,7 +70,7 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
         with Journal(place.sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
             outcome, settled = _Run(prepared, progress, services, place, files, journal, turn).run(command)
         if outcome.state is State.SUCCESS:
-            turn.completed()
+            turn.completed(again=progress.begun is not None and progress.begun.run.record.turn_completed)
         too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
         has_secret = _brings_a_secret(job, settings.conf, settled.journal)
         if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:

@@ -94,7 +94,7 @@ def handle(event: object, progress: Progress, environment: Mapping[str, str], se
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
         outcome = of_error(error, progress.writes, started=progress.started)
         trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details
-        observability.logger.error(progress.redactor(trace))
+        observability.logger.error(progress.told(trace))
     return record(progress, outcome, services)
 
 

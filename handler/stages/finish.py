@@ -55,7 +55,7 @@ def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
     return begun.runs.end(
         begun.run,
         state=outcome.state.value,
-        reason=progress.redactor(outcome.details),
+        reason=progress.told(outcome.details),
         may_hold_writes=not has_none,
         turn_completed=progress.turn is not None and progress.turn.has_completed,
     )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from handler.outcome.encodable import encodable
 from handler.redaction.redact import Redactor
 
 if TYPE_CHECKING:
@@ -107,6 +108,12 @@ class Progress:
     def writes(self) -> tuple[WriteReport, ...] | None:
         """The verdicts; None if there are none yet."""
         return None if self.settled is None else self.settled.writes
+
+    def told(self, text: str) -> str:
+        """Return a text as it may leave the handler: without secrets, and in a form that can be written. Every text of
+        a result, a record or a log goes this way, but a run's key and the places of objects, by which they are found.
+        """
+        return encodable(self.redactor(text))
 
     def warn(self, *warnings: str) -> None:
         """Add sentences that the result will hold; each once."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from handler import observability
@@ -55,6 +56,7 @@ __all__ = ["run"]
 
 _MEMORY_SHARE_MAX: Final = 0.8
 """Of the function's memory, which a machine that waits may hold: the next job's Python processes need some, too."""
+_TABLES_MAX: Final = 1000
 
 
 def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
@@ -108,10 +110,10 @@ class _Run:
     def run(self, command: Command) -> tuple[Outcome, Settled]:
         """Start the command, let the script begin once its record and code are there, wait for the end, and judge."""
         progress, clock = self.progress, self.services.clock
-        writes = OpenWrites(self.journal)
+        writes, told = OpenWrites(self.journal), lru_cache(_TABLES_MAX)(progress.told)  # a job prints many lines
         job_log = progress.job_log = JobLog(
             self.prepared.redactor,
-            log=lambda line: observability.log_job_line(line, writes.tables()),
+            log=lambda line: observability.log_job_line(line, tuple(map(told, writes.tables()))),
             metric=observability.print_metric,
             namespace=observability.NAMESPACE,
         )
@@ -160,7 +162,7 @@ class _Run:
         invocation = progress.invocation
         code, failure = self._fetch()
         begun = runs.begin(
-            job,
+            replace(job, name=None if job.name is None else progress.told(job.name)),
             code=code,
             run_id=invocation.run_id,
             request_id=invocation.request_id,
@@ -169,7 +171,7 @@ class _Run:
             repeats=self.turn.repeats,
         )
         progress.begun = Begun(self.prepared, runs, begun)
-        observability.name_run(begun.record)
+        observability.name_run(begun.record, progress.told)
         if failure is not None:
             raise failure
         if begun.has_other_code:

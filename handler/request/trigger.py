@@ -108,6 +108,9 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     version, sequencer = (
         _text(item, name, f"{path}.object.{name}") if item.get(name) else "" for name in ("versionId", "sequencer")
     )
+    if not sequencer and record.get("eventName"):
+        # Restored, tagged, expired: only the name tells two events of one version apart then.
+        sequencer = _text(record, "eventName", "Records[0].eventName")
     return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from handler import observability
+from handler.outcome.cut import answerable
 from handler.outcome.outcome import is_our_fault, of_error
 from handler.outcome.result import deliver
 from handler.process.tree import close_to_others
@@ -45,7 +46,8 @@ _warm = False
 
 def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     """Run the job that an event describes; return its result document, or raise `JobFailed` with it."""
-    return deliver(*_attempt(event, context, os.environ, context.aws_request_id))
+    result, settings = _attempt(event, context, os.environ, context.aws_request_id)
+    return deliver(answerable(result), settings)
 
 
 def attempt(
@@ -96,7 +98,7 @@ def handle(event: object, progress: Progress, environment: Mapping[str, str], se
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
         outcome = of_error(error, progress.writes, started=progress.started)
         trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details
-        observability.logger.error(progress.redactor(trace))
+        observability.logger.error(progress.told(trace))
     return record(progress, outcome, services)
 
 

@@ -10,6 +10,8 @@ from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from handler.outcome.result import Result
     from handler.runs.record import RunRecord
 
@@ -23,9 +25,11 @@ logger: Final = Logger(service=_SERVICE, json_deserializer=str)
 metrics: Final = Metrics(namespace=NAMESPACE, service=_SERVICE)
 
 
-def name_run(record: RunRecord) -> None:
-    """Add the run and the attempt to every line that is logged from now on, also to the job's own."""
-    logger.append_keys(run_key=record.run_key, run_id=record.run_id, attempt=record.attempt)
+def name_run(record: RunRecord, told: Callable[[str], str]) -> None:
+    """Add the run and the attempt to every line that is logged from now on, also to the job's own. `told` makes the
+    form in which the run's key may be logged.
+    """
+    logger.append_keys(run_key=told(record.run_key), run_id=record.run_id, attempt=record.attempt)
 
 
 def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Final, Self
 from pydantic import BaseModel, ConfigDict
 
 from handler.outcome.continuation import is_progress
-from handler.outcome.result import AttemptResult, ErrorResult, Memory, Result, Timings, Versions, WriteResult
+from handler.outcome.cut import Limits, cut
+from handler.outcome.result import AttemptResult, ErrorResult, Memory, Result, Timings, Versions
 from handler.outcome.state import State
 
 if TYPE_CHECKING:
@@ -29,9 +30,7 @@ _BUSY_S: Final = (60, 120, 240, 480, 900)
 """The pauses after attempts that found another one alive, a turn held, or S3 away; the last is that of all others."""
 _BUSY_MAX: Final = 100
 """As many in a row, about a day."""
-_WRITES_MAX: Final = 40
-_LINES_MAX: Final = 20
-_TEXT_MAX: Final = 400
+_LIMITS: Final = Limits(writes=40, lines=20, text=400)
 
 
 class Attempt(BaseModel):
@@ -50,7 +49,7 @@ class Attempt(BaseModel):
     def of(cls, result: Result) -> Self:
         """Count, then cut."""
         own = sum(is_progress(write, result.run_id) for write in result.writes)
-        return cls(result=_cut(result), committed=own)
+        return cls(result=cut(result, _LIMITS), committed=own)
 
     @classmethod
     def without_result(cls, error: str, details: str, *, memory_mb: int) -> Self:
@@ -132,30 +131,3 @@ def _line(number: int, attempt: Attempt) -> AttemptResult:
         total_ms=result.timings.total_ms,
         result_uri=result.result_uri,
     )
-
-
-def _cut(result: Result) -> Result:
-    """Return the result without what is long; the document at its URI has all."""
-    told = sorted(result.writes, key=lambda write: write.status == "committed")[:_WRITES_MAX]  # the others first
-    writes = tuple(_short(write) for write in result.writes if write in told)
-    left_out = len(result.writes) - len(writes)
-    remark = (f"{left_out} writes are left out here; the document at resultUri has all",) if left_out else ()
-    error = result.error
-    return result.model_copy(
-        update={
-            "state_details": _text(result.state_details),
-            "error": None if error is None else error.model_copy(update={"message": _text(error.message)}),
-            "writes": writes,
-            "warnings": (*(_text(text) for text in result.warnings[:_LINES_MAX]), *remark),
-            "log_tail": tuple(_text(text) for text in result.log_tail[-_LINES_MAX:]),
-        }
-    )
-
-
-def _short(write: WriteResult) -> WriteResult:
-    update = {name: _text(text) for name in ("reason", "undo_refused") if (text := getattr(write, name)) is not None}
-    return write.model_copy(update=update)
-
-
-def _text(text: str) -> str:
-    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"

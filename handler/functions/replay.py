@@ -30,11 +30,13 @@ __all__ = ["Origin", "Replay", "replay_of"]
 _NAME_IN_ARN: Final = 6
 """arn:aws:lambda:region:account:function:NAME:qualifier"""
 _NO_KEY: Final = (
-    "the key of its run is not in the message: start it again with the key that soal runs list shows as clientToken"
+    "the key of its run is not in the message: start it again by the event of a continuation, which"
+    " docs/reference/event shows, with the key that soal runs list shows"
 )
 _FROM_NOWHERE: Final = (
     "nothing tells whether a rule or a message of the queue of jobs brought this event, and the key of its run is made"
-    " of that: start it again with the key that soal runs list shows as clientToken"
+    " of that: start it again by the event of a continuation, which docs/reference/event shows, with the key that soal"
+    " runs list shows"
 )
 _MUST_CHANGE: Final = "the event, the settings or the script must be changed first: {}"
 

@@ -15,6 +15,7 @@ from pydantic.alias_generators import to_camel
 
 from handler import observability
 from handler.input_errors import InputError
+from handler.outcome.encodable import encodable
 from handler.redaction.redact import Redactor, redact
 from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
 from safewriter.deadline import Deadline, epoch_ms
@@ -164,7 +165,7 @@ def _tell(look: Look, now_ms: int, redactor: Redactor) -> None:
 
 
 def _reason(look: Look, redactor: Redactor) -> str | None:
-    return None if look.problem is None else redactor(look.problem)
+    return None if look.problem is None else encodable(redactor(look.problem))
 
 
 def _age_ms(since: datetime, now_ms: int) -> int:

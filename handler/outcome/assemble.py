@@ -6,6 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
+from handler.outcome.encodable import encodable
 from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from handler.outcome.state import State
 from handler.spark.classpath import jars
@@ -13,10 +14,9 @@ from handler.spark.installation import pyspark_home
 from safewriter.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from handler.outcome.state import Outcome
-    from handler.redaction.redact import Redactor
     from handler.settings import HandlerSettings
     from handler.stages.progress import Progress
     from safewriter.record.journal import Entry
@@ -29,7 +29,7 @@ _JAR_VERSION: Final = re.compile(r"(delta-spark|iceberg-spark-runtime)[-_][0-9._
 
 def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None = None) -> Result:
     """Put the document together; texts in it are without secrets."""
-    redact = progress.redactor
+    told = progress.told
     record = None if progress.begun is None else progress.begun.run.record
     job = progress.job
     ended = None if progress.settled is None else progress.settled.ended
@@ -40,27 +40,27 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         client_token=None if job is None else job.client_token,
         attempt=None if record is None else record.attempt,
         previous_run_id=None if record is None else record.previous_run_id,
-        name=None if job is None or job.name is None else redact(job.name),
+        name=None if job is None or job.name is None else told(job.name),
         state=outcome.state,
-        state_details=redact(outcome.details),
+        state_details=told(outcome.details),
         exit_code=outcome.exit_code,
         signal=outcome.signal,
         error=None
         if fault is None
         else ErrorResult(
-            type=fault.type,
-            message=redact(fault.message),
-            field=None if fault.field is None else redact(fault.field),
+            type=told(fault.type),
+            message=told(fault.message),
+            field=None if fault.field is None else told(fault.field),
             retryable=fault.retryable,
             usage=fault.usage,
         ),
-        writes=tuple(_write(write, redact) for write in progress.writes or ()),
+        writes=tuple(_write(write, told) for write in progress.writes or ()),
         timings=_timings(progress, journal),
         cold_start=progress.invocation.cold_start,
         warm_start=ended is not None and ended.reused,
         memory=Memory(limit_mb=progress.invocation.memory_mb, peak_mb=None if ended is None else ended.peak_mb),
         versions=_versions(progress.settings),
-        warnings=tuple(redact(warning) for warning in (*progress.warnings, *_ignored(journal))),
+        warnings=tuple(told(warning) for warning in (*progress.warnings, *_ignored(journal))),
         log_tail=() if progress.job_log is None else progress.job_log.tail(),
         result_uri=None if record is None else record.result_uri,
         resume_token=job.run_key if job is not None and outcome.state is State.INCOMPLETE else None,
@@ -68,20 +68,20 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
     )
 
 
-def _write(report: WriteReport, redact: Redactor) -> WriteResult:
+def _write(report: WriteReport, told: Callable[[str], str]) -> WriteResult:
     return WriteResult(
-        table=report.table,
+        table=told(report.table),
         format=report.format,
-        step=report.step,
+        step=None if report.step is None else told(report.step),
         status=report.status,
         version=report.version,
         rows=report.rows,
         bytes=report.bytes,
-        reason=None if report.reason is None else redact(report.reason),
-        undo_refused=None if report.undo_refused is None else redact(report.undo_refused),
-        incomplete=None if report.incomplete is None else redact(report.incomplete),
-        checkpoint=report.checkpoint,
-        run_id=report.run_id,
+        reason=None if report.reason is None else told(report.reason),
+        undo_refused=None if report.undo_refused is None else told(report.undo_refused),
+        incomplete=None if report.incomplete is None else told(report.incomplete),
+        checkpoint=encodable(report.checkpoint),
+        run_id=None if report.run_id is None else told(report.run_id),
     )
 
 

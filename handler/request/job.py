@@ -53,7 +53,8 @@ class TriggerEvent:
 class Job:
     """A job to run. `run_key` names the run; two attempts of one run have equal fingerprints.
 
-    `settings`: the hash of the event's own settings, which two attempts with committed writes have in common.
+    `settings`: the hash of the event's own settings, which two attempts with committed writes have in common. `event`:
+    that of the event that triggered it, which all attempts have in common; empty for a job document.
     """
 
     entry_point: Location
@@ -66,6 +67,7 @@ class Job:
     tags: Mapping[str, str]
     trigger_event: TriggerEvent | None
     settings: str
+    event: str = ""
     coordination: Configuration | None = None
     accept_changed_script: bool = False
     """The owner's word: another script may continue the run."""
@@ -87,6 +89,7 @@ class Job:
             tags=dict(request.tags),
             coordination=request.coordination,
             accept_changed_script=request.accept_changed_script or settings.accept_changed_script == "on",
+            event="" if request.trigger is None else request.trigger.content,
             trigger_event=None if request.trigger is None else _trigger_event(request.trigger.event, settings),
         )
 
@@ -103,7 +106,7 @@ class Job:
 
         The script's content, with that of the Python files, may change by the owner's word, and settings as long as
         nothing is committed. So they are not in it: the run's record holds them, and writes are named without them.
-        Nor is the triggering event: a queue delivers the same message with another receive count.
+        Nor is the triggering event: the record holds it beside them, since records of before have none.
         """
         parts = [str(self.entry_point), list(self.arguments)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

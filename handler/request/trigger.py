@@ -29,6 +29,10 @@ _READABLE_MAX: Final = 31
 _DIGEST_LENGTH: Final = 32
 _BYTE_ORDER_MARK: Final = "\ufeff"
 """Some editors begin a file with it; JSON does not, and a job behind it must not pass for another text."""
+_SQS: Final = "sqs:"
+_EVENTBRIDGE: Final = "eventbridge:"
+_REPLAYED: Final = "replay-name"
+"""EventBridge adds it to an event of an archive, which keeps its id."""
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9._]+")
 
 
@@ -43,6 +47,19 @@ class Trigger:
     identity: str | None
     document: Mapping[str, Any] | None = None
     document_path: str = ""
+
+    @property
+    def content(self) -> str:
+        """The hash of what the event says, the same on each delivery: without what a service adds to one delivery.
+
+        Of an SQS message that is its body. Its receipt and counts change, and a redrive has nothing but the body.
+        """
+        said = self.event
+        if (self.identity or "").startswith(_SQS):
+            said = {"body": said["Records"][0].get("body")}
+        elif (self.identity or "").startswith(_EVENTBRIDGE):
+            said = {name: value for name, value in said.items() if name != _REPLAYED}
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
     def run_key(self, function: str | None) -> str | None:
         """Return the key of the run that a function makes of this event, None if the event has no identity.
@@ -62,7 +79,7 @@ def recognise(event: Mapping[str, Any]) -> Trigger | None:
     if "Records" in event:
         return _records(event)
     if "detail-type" in event and "source" in event:
-        return Trigger(event, f"eventbridge:{_text(event, 'id', 'id')}")
+        return Trigger(event, f"{_EVENTBRIDGE}{_text(event, 'id', 'id')}")
     return None
 
 
@@ -91,11 +108,14 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     version, sequencer = (
         _text(item, name, f"{path}.object.{name}") if item.get(name) else "" for name in ("versionId", "sequencer")
     )
+    if not sequencer and record.get("eventName"):
+        # Restored, tagged, expired: only the name tells two events of one version apart then.
+        sequencer = _text(record, "eventName", "Records[0].eventName")
     return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
 
 
 def _sqs(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
-    key = f"sqs:{_text(record, 'messageId', 'Records[0].messageId')}"
+    key = f"{_SQS}{_text(record, 'messageId', 'Records[0].messageId')}"
     try:
         body = parsed(record.get("body", "").removeprefix(_BYTE_ORDER_MARK))
     except (AttributeError, TypeError, ValueError):

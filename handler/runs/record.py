@@ -7,10 +7,12 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
-__all__ = ["RUNNING", "CancelRequest", "RunRecord"]
+__all__ = ["RUNNING", "SUCCESS", "CancelRequest", "RunRecord"]
 
 RUNNING: Final = "RUNNING"
 """The state of an attempt that has not ended, or was killed."""
+SUCCESS: Final = "SUCCESS"
+"""The state of an attempt that has done its work: `State.SUCCESS`."""
 
 
 _Moment = Annotated[int, Field(ge=0, le=200_000_000_000_000)]
@@ -43,6 +45,13 @@ class RunRecord(BaseModel):
     """The hash of the last attempt's script and Python files; None: no attempt has fetched them."""
     settings: str | None = None
     """The hash of the last attempt's settings (`Job.settings`); None: a version has begun it that did not keep it."""
+    event: str | None = None
+    """The hash of the event that triggered the run (`Job.event`); None: a version has begun it that did not keep it."""
+    turn: tuple[str, str] | None = None
+    """The lock and the job of the run's turn; None: no attempt had one, or a version has begun it that did not keep it.
+    """
+    turn_completed: bool = False
+    """The run has completed its turn, or had done its work before it had one: a turn of it counts no second time."""
     may_hold_writes: bool = True
     """False: every attempt before this one has reported that it left no committed write, and none without a verdict."""
     reason: str | None = None

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import ValidationError
 
-from handler.runs.record import RUNNING, CancelRequest, RunRecord
+from handler.runs.record import RUNNING, SUCCESS, CancelRequest, RunRecord
 from handler.runs.same_job import check_same_job, of_completed_turn
 from safewriter.errors import TryAgainError
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
@@ -105,6 +105,8 @@ class Runs:
             execution=execution,
             code=code,
             settings=job.settings,
+            event=job.event,
+            turn=None if job.coordination is None else (job.coordination.lock, job.coordination.job),
             may_hold_writes=False,
         )
         key = _record_key(job.run_key)
@@ -134,6 +136,8 @@ class Runs:
                     "previous_run_id": before.run_id,
                     "started_ms": self.clock(),
                     "code": first.code or before.code,
+                    "turn": first.turn or before.turn,
+                    "turn_completed": repeats or before.turn_completed or _has_done_its_work(before),
                     "may_hold_writes": before.may_hold_writes or before.state == RUNNING,
                 }
             )
@@ -206,12 +210,19 @@ class Runs:
         return any(self.store.get(key) is not None for key in _cancel_keys(record))
 
     def end(
-        self, run: OpenRun, *, state: str, reason: str | None = None, may_hold_writes: bool = True
+        self,
+        run: OpenRun,
+        *,
+        state: str,
+        reason: str | None = None,
+        may_hold_writes: bool = True,
+        turn_completed: bool = False,
     ) -> tuple[str, ...]:
         """Record how the attempt ended; return warnings, if a later attempt has taken the record over. Its lease, which
         nobody asks for any more, expires by itself.
 
         `may_hold_writes`: False only if every guarded write of the attempt is known to have left nothing.
+        `turn_completed`: the lock service has said that the attempt completed its turn.
         """
         record = run.record.model_copy(
             update={
@@ -219,6 +230,7 @@ class Runs:
                 "ended_ms": self.clock(),
                 "reason": None if reason is None else reason[:_REASON_MAX],
                 "may_hold_writes": run.record.may_hold_writes or may_hold_writes,
+                "turn_completed": run.record.turn_completed or turn_completed,
             }
         )
         try:
@@ -231,6 +243,11 @@ class Runs:
 def result_key(run_id: str) -> str:
     """Return where the result document of an attempt lies in the checkpoint bucket."""
     return f"results/{run_id}/run_result.json"
+
+
+def _has_done_its_work(record: RunRecord) -> bool:
+    """Tell whether a run has ended well, and nothing says under which turn."""
+    return record.turn is None and record.state == SUCCESS
 
 
 def _digest(run_key: str) -> str:

@@ -1,5 +1,5 @@
-"""Whether an attempt may continue a run: it is the same job, with the same settings, and the same code or the owner's
-word.
+"""Whether an attempt may continue a run: it is the same job for the same event, with the same settings, and the same
+code or the owner's word.
 """
 
 from __future__ import annotations
@@ -29,6 +29,19 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool
             field,
             f"{job.run_key!r} was used before for {before.entry_point}, or with other arguments; a retry must be the"
             " same job, and another job needs a token of its own",
+        )
+    if None not in (before.turn, now.turn) and before.turn != now.turn:
+        raise InputError(
+            field,
+            f"{job.run_key!r} was used before for {_turn(before)}, and now it is for {_turn(now)}: a job whose writes"
+            " are skipped would complete that turn. A turn needs a token of its own",
+        )
+    if before.event not in (None, now.event):
+        raise InputError(
+            "event",
+            f"{job.run_key!r} was used before {_of_event(before)}, and now comes {_of_event(now)}: the rows of the one"
+            " would pass for those of the other. Deliver the event as it was first, or start a run of its own: by"
+            " another id, or another token",
         )
     has_nothing = not before.may_hold_writes and before.state != RUNNING
     if not has_nothing and before.settings not in (None, now.settings):
@@ -60,6 +73,15 @@ def of_completed_turn(job: Job, problem: str) -> InputError:
 
 def _field(job: Job) -> str:
     return "clientToken" if job.client_token is not None else "event"
+
+
+def _turn(record: RunRecord) -> str:
+    lock, name = record.turn or ("", "")
+    return f"the turn of {name} on {lock}"
+
+
+def _of_event(record: RunRecord) -> str:
+    return f"with an event of SHA-256 {record.event[:_HASH_SHOWN]}" if record.event else "without an event"
 
 
 def _named(record: RunRecord) -> str:

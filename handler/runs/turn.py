@@ -30,6 +30,8 @@ class JobTurn:
     def __init__(self, coordinator: JobCoordinator | None) -> None:
         self._coordinator = coordinator
         self._end = End.FAILED
+        self.has_completed = False
+        """The lock service has said that the run completed its turn, now or before."""
         self.loss: str | None = None
         """Why the job was ended for its turn; None: it was not."""
 
@@ -54,9 +56,11 @@ class JobTurn:
             self.loss = str(held.lost_error())
         return self.loss is None
 
-    def completed(self) -> None:
-        """Note that the job has done what its turn was for."""
-        self._end = End.COMPLETED
+    def completed(self, *, again: bool = False) -> None:
+        """Note that the job has done what its turn was for. `again`: its run had done so before, by its own record, and
+        this turn does not count.
+        """
+        self._end = End.REPEATED if again else End.COMPLETED
 
     def give_back(self, warn: Callable[[str], None], left_ms: int) -> None:
         """End the turn; if the lock service does not answer, the lease ends it, and it counts as not completed."""
@@ -65,7 +69,9 @@ class JobTurn:
             return
         lock = coordinator.configuration.lock
         try:
-            if not within(left_ms, lambda: coordinator.unlock(self._end)) and self._end is End.COMPLETED:
+            is_given_back = within(left_ms, lambda: coordinator.unlock(self._end))
+            self.has_completed = is_given_back and self._end is End.COMPLETED
+            if not is_given_back and self._end is End.COMPLETED:
                 warn(f"the turn on {lock} was lost, or has a write without a verdict; it does not count as completed")
         except (SafeWriterError, OverdueError) as error:
             logger.warning("the turn on %s was not given back: %s", lock, error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shutil
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 
     from handler.sandbox.removal import Tree
 
-    Shape: TypeAlias = tuple[tuple[int, int], ...]
-    """Number and mode of the root and of each directory in it."""
+    Shape: TypeAlias = tuple[tuple[int, int, tuple[tuple[str, bytes], ...]], ...]
+    """Number, mode and extended attributes of the root, its lock and each directory in it."""
 
 __all__ = ["LASTING", "NoSpaceError", "Sandbox", "check_space", "forbids_execution", "open_sandbox"]
 
@@ -113,9 +114,9 @@ class Sandbox:
 
     @property
     def shape(self) -> Shape:
-        """The directories of a job, as they are now: a Java machine that outlives the job works in them."""
-        directories = [path.lstat() for path in (self.root, self.scripts, self.home, self.tmp, self.work)]
-        return tuple((directory.st_ino, directory.st_mode) for directory in directories)
+        """What stays between two jobs, as it is now: a Java machine that outlives the job works there."""
+        kept = (self.root, self.root / _LOCK, self.scripts, self.home, self.tmp, self.work)
+        return tuple((path.lstat().st_ino, path.lstat().st_mode, _attributes(path)) for path in kept)
 
     def renew(self, made: Shape) -> bool:
         """Empty the directories for the next job; return whether they still have the shape that they were made in."""
@@ -124,6 +125,17 @@ class Sandbox:
                 return self.shape == made and empty(handle, keep=_BETWEEN_JOBS) == 0
         except OSError:
             return False
+
+
+def _attributes(path: Path) -> tuple[tuple[str, bytes], ...]:
+    """Return the extended attributes of a path, in which a job could leave something for the next one."""
+    try:
+        names = os.listxattr(path, follow_symlinks=False)
+    except OSError as error:
+        if error.errno == errno.ENOTSUP:  # the file system has none
+            return ()
+        raise
+    return tuple(sorted((name, os.getxattr(path, name, follow_symlinks=False)) for name in names))
 
 
 @contextmanager

@@ -70,7 +70,6 @@ _BYTES: Final = _between(1, 2**40)
 _THRESHOLD: Final = _matching(r"-1|0|[1-9][0-9]{0,8}(b|[kmgt]b?)?", "a size such as 64m, or -1 for none")
 _MEMORY: Final = _matching(r"[1-9][0-9]{0,6}[kmgt]b?", "a size such as 1500m or 2g")
 _DURATION: Final = _matching(r"[0-9]{1,9}(ms|s|m|min|h|d)?", "a duration such as 30s or 5m")
-_INTERVAL: Final = _matching(r"interval [0-9]{1,6} (hour|day|week)s?", "an interval such as interval 30 days")
 _IDENTIFIER: Final = _matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,127}", "a name of letters, digits, _, . and -")
 _ZONE: Final = _matching(
     r"UTC|GMT|(Africa|America|Antarctica|Arctic|Asia|Atlantic|Australia|Etc|Europe|Indian|Pacific)(/[a-z0-9_+-]+){1,2}"
@@ -166,9 +165,12 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         "delete.deletionVectors.persistent", "update.deletionVectors.persistent", "merge.deletionVectors.persistent",
         "vacuum.parallelDelete.enabled", "vacuum.logging.enabled",
      ))),
+    # A table keeps what it was created with. So only those stand here with which SafeWriter undoes a commit, and that
+    # keep the table's log and files as long. Not: appendOnly, enableTypeWidening, checkpointInterval, and what ends in
+    # RetentionDuration.
     (_BOOLEAN, " ".join(f"{_DEFAULT}{name}" for name in (
-        "appendOnly", "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "enableChangeDataFeed",
-        "enableDeletionVectors", "enableInCommitTimestamps", "enableRowTracking", "enableTypeWidening",
+        "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "enableChangeDataFeed", "enableDeletionVectors",
+        "enableInCommitTimestamps", "enableRowTracking",
      ))),
     (_COUNT, f"""
         spark.default.parallelism spark.task.maxFailures spark.sql.shuffle.partitions
@@ -178,7 +180,7 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         spark.sql.leafNodeDefaultParallelism spark.sql.orc.columnarReaderBatchSize
         spark.sql.parquet.columnarReaderBatchSize spark.sql.pivotMaxValues
         spark.sql.sources.parallelPartitionDiscovery.parallelism spark.sql.streaming.minBatchesToRetain
-        {_DELTA}snapshotPartitions {_DEFAULT}checkpointInterval
+        {_DELTA}snapshotPartitions
         spark.hadoop.fs.s3a.connection.maximum spark.hadoop.fs.s3a.threads.max spark.hadoop.fs.s3a.paging.maximum
      """),
     (_NUMBER, f"""
@@ -209,7 +211,6 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         spark.locality.wait spark.network.timeout spark.executor.heartbeatInterval
         spark.sql.broadcastTimeout spark.sql.streaming.pollingDelay
      """),
-    (_INTERVAL, f"{_DEFAULT}logRetentionDuration {_DEFAULT}deletedFileRetentionDuration"),
     (_one_of("none", "id", "name"), f"{_DEFAULT}columnMapping.mode"),
     (_one_of("classic", "v2"), f"{_DEFAULT}checkpointPolicy"),
     (_one_of("org.apache.iceberg.spark.SparkCatalog"), _CATALOG),

@@ -36,13 +36,13 @@ def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
     try:
         in_time(lambda: progress.warn(*_end(begun, progress, outcome)))
     except (StoreError, OverdueError) as error:
-        progress.warn(f"the run's record still says RUNNING: {error}")
+        progress.warnings.insert(0, f"the run's record still says RUNNING: {error}")
     result = result_of(progress, outcome, continued_by=_continue(begun, progress, outcome, services))
     body = json.dumps(result.document(), ensure_ascii=False).encode()
     try:
         in_time(lambda: begun.runs.store.put(result_key(progress.invocation.run_id), body))
     except (StoreError, OverdueError) as error:
-        progress.warn(f"this document is not at resultUri: {error}")
+        progress.warnings.insert(0, f"this document is not at resultUri: {error}")  # where no cut takes it away
         result = result_of(progress, outcome, continued_by=result.continued_by)
     return result
 
@@ -55,8 +55,9 @@ def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
     return begun.runs.end(
         begun.run,
         state=outcome.state.value,
-        reason=progress.redactor(outcome.details),
+        reason=progress.told(outcome.details),
         may_hold_writes=not has_none,
+        turn_completed=progress.turn is not None and progress.turn.has_completed,
     )
 
 

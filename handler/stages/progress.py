@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from handler.outcome.encodable import encodable
 from handler.redaction.redact import Redactor
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from handler.process.log import JobLog
     from handler.request.job import Job, Requested
     from handler.runs.records import OpenRun, Runs
+    from handler.runs.turn import JobTurn
     from handler.secrets import Secrets
     from handler.settings import HandlerSettings
     from handler.spark.machine import Machine
@@ -95,6 +97,7 @@ class Progress:
     settings: HandlerSettings | None = None
     job: Job | None = None
     begun: Begun | None = None
+    turn: JobTurn | None = None
     download_ms: int | None = None
     job_log: JobLog | None = None
     started: bool = False
@@ -105,6 +108,12 @@ class Progress:
     def writes(self) -> tuple[WriteReport, ...] | None:
         """The verdicts; None if there are none yet."""
         return None if self.settled is None else self.settled.writes
+
+    def told(self, text: str) -> str:
+        """Return a text as it may leave the handler: without secrets, and in a form that can be written. Every text of
+        a result, a record or a log goes this way, but a run's key and the places of objects, by which they are found.
+        """
+        return encodable(self.redactor(text))
 
     def warn(self, *warnings: str) -> None:
         """Add sentences that the result will hold; each once."""

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import time
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 from handler import observability
@@ -55,6 +56,7 @@ __all__ = ["run"]
 
 _MEMORY_SHARE_MAX: Final = 0.8
 """Of the function's memory, which a machine that waits may hold: the next job's Python processes need some, too."""
+_TABLES_MAX: Final = 1000
 
 
 def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
@@ -62,6 +64,7 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
     job, settings, invocation, reuse = prepared.job, prepared.settings, progress.invocation, services.reuse
     turn_of_job = held(job.coordination, prepared.schedule, run=job.run_key, warn=progress.warn)
     with turn_of_job as turn, _own_directories(prepared, progress, reuse), reuse.place(settings.tmp) as place:
+        progress.turn = turn
         files = places_of(job, place.sandbox)
         attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
         inherited = {**environment, **services.credentials()}
@@ -69,7 +72,7 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
         with Journal(place.sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
             outcome, settled = _Run(prepared, progress, services, place, files, journal, turn).run(command)
         if outcome.state is State.SUCCESS:
-            turn.completed()
+            turn.completed(again=progress.begun is not None and progress.begun.run.record.turn_completed)
         too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
         has_secret = _brings_a_secret(job, settings.conf, settled.journal)
         if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:
@@ -107,10 +110,10 @@ class _Run:
     def run(self, command: Command) -> tuple[Outcome, Settled]:
         """Start the command, let the script begin once its record and code are there, wait for the end, and judge."""
         progress, clock = self.progress, self.services.clock
-        writes = OpenWrites(self.journal)
+        writes, told = OpenWrites(self.journal), lru_cache(_TABLES_MAX)(progress.told)  # a job prints many lines
         job_log = progress.job_log = JobLog(
             self.prepared.redactor,
-            log=lambda line: observability.log_job_line(line, writes.tables()),
+            log=lambda line: observability.log_job_line(line, tuple(map(told, writes.tables()))),
             metric=observability.print_metric,
             namespace=observability.NAMESPACE,
         )
@@ -159,7 +162,7 @@ class _Run:
         invocation = progress.invocation
         code, failure = self._fetch()
         begun = runs.begin(
-            job,
+            replace(job, name=None if job.name is None else progress.told(job.name)),
             code=code,
             run_id=invocation.run_id,
             request_id=invocation.request_id,
@@ -168,7 +171,7 @@ class _Run:
             repeats=self.turn.repeats,
         )
         progress.begun = Begun(self.prepared, runs, begun)
-        observability.name_run(begun.record)
+        observability.name_run(begun.record, progress.told)
         if failure is not None:
             raise failure
         if begun.has_other_code:

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 CANDIDATES = [
     *("true", "false", "TRUE", "-1", "0", "1", "2", "7", "22", "99", "2147483647", "0.5", "1.0", "64m", "512mb", "1g"),
-    *("100", "30s", "5m", "200ms", "1h", "interval 30 days", "UTC", "Europe/Vienna", "+02:00", "static", "DYNAMIC"),
+    *("100", "30s", "5m", "200ms", "1h", "UTC", "Europe/Vienna", "+02:00", "static", "DYNAMIC"),
     *("ANSI", "legacy", "STRICT", "EXCEPTION", "CORRECTED", "LAST_WIN", "INT96", "TIMESTAMP_MICROS", "FIFO", "FAIR"),
     *("TIMESTAMP_MILLIS", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "none", "uncompressed", "snappy", "gzip", "zstd", "lz4"),
     *("zlib", "lzf", "id", "name", "classic", "v2", "some_name", "in-memory", "s3a://lake/here", "a note"),

@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
+from handler import observability
 from handler.app import lambda_handler
 from handler.credentials import credentials_for_java
 from handler.input_errors import InputError
@@ -129,9 +131,9 @@ def test_a_store_that_fails_at_the_end_is_a_warning(world: World) -> None:
     world.store.replace = refuse  # type: ignore[method-assign]
     result = world.handle()
     assert result.state == "SUCCESS"
-    assert [warning.partition(":")[0] for warning in result.warnings[-2:]] == [
-        "the run's record still says RUNNING",
+    assert [warning.partition(":")[0] for warning in result.warnings[:2]] == [
         "this document is not at resultUri",
+        "the run's record still says RUNNING",
     ]
 
 
@@ -267,3 +269,67 @@ def test_a_secret_that_cannot_be_read_starts_nothing(world: World, error: Except
     assert result.error is not None
     assert (result.error.retryable, result.error.usage) == (retryable, not retryable)
     assert "the secret X" in result.state_details
+
+
+LONE = "\ud800"
+"""Half of a surrogate pair, as JSON and Python can hold it, and UTF-8 cannot."""
+
+
+@pytest.mark.parametrize(
+    ("told", "report"),
+    [
+        (
+            (
+                ("python_exited", {"exitCode": 1}),
+                ("uncaught", {"type": f"E{LONE}", "message": f"no such customer: {LONE}", "exitCode": 1}),
+            ),
+            COMMITTED,
+        ),
+        ((("setting_ignored", {"why": f"w{LONE}", "key": f"k{LONE}"}),), COMMITTED),
+        ((("block_left", {"table": f"t{LONE}"}),), COMMITTED),
+        ((("not_made", {"table": f"t{LONE}", "type": "T", "reason": "r"}),), COMMITTED),
+        ((), replace(COMMITTED, table=f"s3://lake/{LONE}", step=LONE, checkpoint=f"s3://c/{LONE}")),
+        ((), replace(COMMITTED, reason=LONE, undo_refused=LONE, incomplete=LONE, run_id=LONE)),
+    ],
+    ids=["error", "setting", "block", "guard", "table", "reason"],
+)
+def test_half_of_a_surrogate_pair_is_told_by_its_number(world: World, told: Any, report: Any) -> None:
+    """The result is there, on S3 too, and the record is closed: else the run would pass for one that was killed."""
+    world.told, world.reports = list(told), (report,)
+    world.end["exit_code"] = int("uncaught" in str(told))
+    result = world.handle()
+    json.dumps(result.document(), ensure_ascii=False).encode()
+    (document,), (record,) = world.stored("results/"), world.stored("runs/")
+    assert document == result.document()
+    assert record["state"] == result.state
+    assert "\\ud800" in json.dumps(document, ensure_ascii=False)
+
+
+def test_no_text_leaves_with_a_secret_whoever_wrote_it(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tables, steps, names and types of errors are a script's words. A run's key and objects' places stay as they are:
+    the run and the objects are found by them.
+    """
+    secret = "hunter22-Zq81xx"
+    world.reports = (
+        replace(COMMITTED, table=f"s3://lake/{secret}", step=secret, reason=secret, undo_refused=secret, run_id=secret),
+    )
+    opened = {"table": secret, "step": None, "writeKey": "k", "nonce": "n", "format": "delta", "checkpoint": "c"}
+    error = {"type": secret, "message": secret, "exitCode": 1}
+    world.told = cast("Any", [("write_opened", opened), ("python_exited", {"exitCode": 1}), ("uncaught", error)])
+    world.prints, world.end["exit_code"] = b"a line\n", 1
+    handlers = observability.logger.handlers
+    handlers[0].stream = sys.stdout  # type: ignore[attr-defined]
+    try:
+        result = world.handle({**EVENT, "clientToken": secret, "name": secret}, DB_PASSWORD=secret)
+        observability.count(result)
+    finally:
+        observability.metrics.clear_metrics()
+        observability.logger.remove_keys(["run_key", "run_id", "attempt"])
+    (record,) = world.stored("runs/")
+    assert result.client_token == record["runKey"] == secret
+    kept = {**result.document(), "clientToken": None}, {**record, "runKey": None}
+    lines = capsys.readouterr().out
+    for shown in (*map(str, kept), lines):
+        assert "[redacted]" in shown
+        assert secret not in shown
+    assert '"table":"[redacted]"' in next(line for line in lines.splitlines() if "a line" in line)

@@ -217,7 +217,79 @@ def test_a_run_of_a_version_that_kept_no_settings_is_continued(world: World) -> 
     (key,) = (listed.key for listed in world.store.list("runs/"))
     stored = world.store.get(key)
     assert stored is not None
-    earlier = {name: value for name, value in json.loads(stored.body).items() if name != "settings"}
+    earlier = {name: value for name, value in json.loads(stored.body).items() if name not in ("settings", "event")}
     world.store.put(key, json.dumps(earlier).encode())
     assert world.handle({**EVENT, "conf": ZONE}).state == "SUCCESS"
     assert is_refused(world, world.handle()) is True
+
+
+OWN = {"SOAL_ENTRY_POINT": "s3://scripts/job.py"}
+
+
+def of_rule(**fields: object) -> dict[str, object]:
+    return {"detail-type": "Order", "source": "shop", "id": "E-1", "detail": {"rows": [1, 2, 3]}, **fields}
+
+
+def of_queue(**fields: object) -> dict[str, object]:
+    record = {"eventSource": "aws:sqs", "messageId": "m-1", "body": "[1, 2, 3]", "receiptHandle": "r-1", **fields}
+    return {"Records": [record]}
+
+
+def continued(event: object, token: str) -> dict[str, object]:
+    return {"continuation": {"count": 1, "token": token, "event": event}}
+
+
+@pytest.mark.parametrize("left", [COMMITTED, ROLLED_BACK], ids=["committed", "rolled back"])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (of_rule(detail={"rows": [666]}), of_rule()),
+        (of_queue(body="[666]"), of_queue()),
+        (continued({"rows": []}, "nightly-1"), {"clientToken": "nightly-1"}),
+        ({"clientToken": "nightly-1"}, continued({"rows": []}, "nightly-1")),
+        (continued({"rows": []}, "nightly-1"), continued({"rows": [1]}, "nightly-1")),
+    ],
+    ids=["rule", "queue", "no event", "an event", "continuation"],
+)
+def test_another_event_is_no_attempt_at_a_run(world: World, left: object, first: object, second: object) -> None:
+    """Its rows would be skipped for those of the first one, and the result would be SUCCESS. The run stays as it is."""
+    world.end, world.reports = {"exit_code": 1, "signal": None, "stop": None}, (left,)
+    assert world.handle(first, **OWN).error is not None
+    before, world.may_run = world.stored("runs/"), False
+    error = world.handle(second, **OWN).error
+    assert error is not None
+    assert (error.usage, error.field, world.may_run) == (True, "event", False)
+    assert world.stored("runs/") == before
+    assert world.handle(first, **OWN).attempt == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "again"),
+    [
+        (of_rule(), of_rule(**{"replay-name": "of-monday"})),
+        (of_queue(), of_queue(receiptHandle="r-2", attributes={"ApproximateReceiveCount": "2"})),
+        (of_queue(), {"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": "[1, 2, 3]"}]}),
+        (of_rule(detail={"a": 1, "b": 2}), of_rule(detail={"b": 2, "a": 1})),
+    ],
+    ids=["replay", "queue", "redrive of a message", "order of fields"],
+)
+def test_what_a_service_adds_to_a_delivery_makes_no_other_event(world: World, first: object, again: object) -> None:
+    """A redelivery, a replay and a redrive are attempts at the same run."""
+    assert world.handle(first, **OWN).state == "SUCCESS"
+    result = world.handle(again, **OWN)
+    assert (result.state, result.attempt) == ("SUCCESS", 2)
+    (record,) = world.stored("runs/")
+    assert world.handle(continued(again, record["runKey"]), **OWN).attempt == 3
+
+
+def test_a_run_of_a_version_that_kept_no_event_is_continued(world: World) -> None:
+    """Its record does not say which one it was; from then on it does."""
+    assert world.handle(of_rule(), **OWN).state == "SUCCESS"
+    (key,) = (listed.key for listed in world.store.list("runs/"))
+    (record,) = world.stored("runs/")
+    del record["event"]
+    world.store.put(key, json.dumps(record).encode())
+    assert world.handle(of_rule(), **OWN).attempt == 2
+    error = world.handle(of_rule(detail={}), **OWN).error
+    assert error is not None
+    assert error.field == "event"

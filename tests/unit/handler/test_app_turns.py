@@ -11,8 +11,8 @@ from handler.outcome.result import deliver, exit_status
 from handler.process.child import Stop
 from safewriter.coordination import Configuration
 from safewriter.coordination.backends.memory import named
-from safewriter.coordination.record import End, OpenWrite, Record
-from safewriter.coordination.transitions import end, grant, join, open_write
+from safewriter.coordination.record import RUNS_MAX, End, OpenWrite, Record
+from safewriter.coordination.transitions import end, grant, has_completed, join, open_write
 from tests.unit.handler.world import EVENT, UNKNOWN, World
 
 if TYPE_CHECKING:
@@ -236,3 +236,61 @@ def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.M
     monkeypatch.setattr(world, "supervise", until_it_is_over)
     handled(world)
     assert asked == [True, False]
+
+
+def test_a_run_that_has_completed_its_turn_completes_no_other_one_however_long_ago(world: World) -> None:
+    """The lock remembers the last runs of a job; the run's own record remembers its turn as long as it is there."""
+    scripts = {"Ingestion": "s3://scripts/ingestion.py", "Mutation": "s3://scripts/mutation.py"}
+    ingestion, mutation = ({"script": script} for script in scripts.values())
+    turns = json.dumps({"table": {"Ingestion": ingestion, "Mutation": {**AFTER, **mutation}}})
+
+    def turn(job: str, number: int) -> Any:
+        return world.handle({"script": scripts[job], "clientToken": f"{job}-{number}"}, SOAL_TURNS=turns)
+
+    for number in range(RUNS_MAX + 1):
+        for job in scripts:
+            assert turn(job, number).state == "SUCCESS"
+    completions = record(world).completions
+    assert not has_completed(record(world), "Ingestion", "Ingestion-0")
+
+    for attempt, fails in ((2, True), (3, False)):
+        world.end["exit_code"] = int(fails)
+        result = turn("Ingestion", 0)
+        assert (result.state == "FAILED", result.attempt) == (fails, attempt)
+    assert (record(world).history[-1].end, record(world).completions) == (End.REPEATED, completions)
+    assert "has not completed a turn" in turn("Mutation", 51).state_details
+    assert turn("Ingestion", 51).state == turn("Mutation", 51).state == "SUCCESS"
+
+
+def test_a_token_belongs_to_one_turn(world: World) -> None:
+    """A script may be two jobs: a run of the one, whose writes are skipped, completes no turn of the other."""
+    turns = json.dumps({"table": {"Mutation": FREE}, "other": {"Mutation": FREE}})
+    for lock, is_refused in (("table", False), ("other", True), ("table", False)):
+        event = {**EVENT, "coordination": {"lock.name": lock}}
+        world.may_run = False
+        error = world.handle(event, SOAL_TURNS=turns).error
+        assert (error is not None, world.may_run) == (is_refused, not is_refused)
+        if error is not None:
+            assert (error.field, error.usage) == ("clientToken", True)
+            assert "for the turn of Mutation on table, and now it is for the turn of Mutation on other" in error.message
+    other = named(world.tmp.name).read("other")
+    assert other is not None
+    assert [past.end for past in other.record.history] == [End.FAILED]
+
+
+def test_a_run_that_did_its_work_without_a_turn_completes_none(world: World) -> None:
+    """The owner has declared its script since, or a version has kept no turn: its writes are skipped."""
+    assert world.handle().state == "SUCCESS"
+    assert handled(world).attempt == 2
+    assert [past.end for past in record(world).history] == [End.REPEATED]
+
+
+def test_a_turn_that_did_not_count_is_completed_by_a_retry(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lock service did not take it back, and the successors wait: the run's record says no more than the lock."""
+    with monkeypatch.context() as away:
+        away.setattr("safewriter.coordination.turn.Turn.release", lambda *_: False)
+        assert handled(world).state == "SUCCESS"
+    backend = named(world.tmp.name)
+    backend.write(end(record(world), End.EXPIRED, 0), backend.read("table"))
+    assert handled(world).attempt == 2
+    assert [past.end for past in record(world).history] == [End.EXPIRED, End.COMPLETED]

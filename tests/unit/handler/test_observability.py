@@ -120,13 +120,13 @@ def test_every_line_says_to_which_run_it_belongs(capsys: pytest.CaptureFixture[s
     )
     observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # as above
     try:
-        observability.name_run(record)
+        observability.name_run(record, lambda key: key.replace("night", "dai"))
         observability.log_job_line("a row")
     finally:
         observability.logger.remove_keys(["run_key", "run_id", "attempt"])
     line = json.loads(capsys.readouterr().out)
     assert {name: line[name] for name in ("run_key", "run_id", "attempt", "source", "message")} == {
-        "run_key": "nightly",
+        "run_key": "daily",
         "run_id": "r",
         "attempt": 2,
         "source": "job",

@@ -69,10 +69,10 @@ class World:
         self.began_without_record = not self.stored("runs/")
         options = list(command.submission)
         self.properties = Path(options[options.index("--properties-file") + 1]).read_text()
-        output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         journal.append(command.variables["SOAL_JOURNAL"], "python_started")
         for event, fields in self.told:
             journal.append(command.variables["SOAL_JOURNAL"], event, **fields)
+        output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         try:
             yield self
         finally:

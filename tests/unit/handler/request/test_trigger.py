@@ -122,3 +122,15 @@ def test_a_run_is_named_by_the_event_and_the_function_that_gets_it() -> None:
     assert Trigger({}, "sqs:m-1").run_key("f") == one.run_key("f")
     assert str(one.run_key("f")).startswith("sqs-m-1-")
     assert Trigger({}, None).run_key("f") is None
+
+
+def test_two_events_of_one_version_are_two_runs() -> None:
+    """Events of a restoration, of tags or of a lifecycle have no sequencer; their names tell them apart."""
+
+    def key(name: str, **of_object: str) -> str | None:
+        s3 = {"bucket": {"name": "in"}, "object": {"key": "a.csv", "versionId": "v", **of_object}}
+        trigger = recognise({"Records": [{"eventSource": "aws:s3", "eventName": name, "s3": s3}]})
+        return None if trigger is None else trigger.run_key("f")
+
+    assert key("ObjectRestore:Post") == key("ObjectRestore:Post") != key("ObjectRestore:Completed")
+    assert key("ObjectCreated:Put", sequencer="1") == key("ObjectCreated:Copy", sequencer="1")

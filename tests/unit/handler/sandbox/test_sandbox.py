@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
@@ -186,3 +187,24 @@ def test_another_user_s_sandbox_is_left_alone(tmp_path: Path) -> None:
     os.chown(left, 65534, 65534)
     with open_sandbox(tmp_path):
         assert left.exists()
+
+
+@pytest.mark.parametrize("place", [".", "tmp", "scripts", ".soal-sandbox"])
+def test_a_directory_with_extended_attributes_is_not_the_one_that_was_made(tmp_path: Path, place: str) -> None:
+    """They would stay for the next job, as files would."""
+    with open_sandbox(tmp_path, free_min_mb=0) as sandbox:
+        made = sandbox.shape
+        assert sandbox.renew(made)
+        os.setxattr(sandbox.root / place, "user.left", b"for the next job")
+        assert not sandbox.renew(made)
+
+
+def test_a_file_system_without_extended_attributes_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be left in them there."""
+
+    def none(*_: object, **__: object) -> list[str]:
+        raise OSError(errno.ENOTSUP, "not supported")
+
+    monkeypatch.setattr(os, "listxattr", none)
+    with open_sandbox(tmp_path, free_min_mb=0) as sandbox:
+        assert sandbox.renew(sandbox.shape)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from handler.input_errors import InputError
-from handler.spark_settings.allowed import form_of
+from handler.spark_settings.allowed import ALLOWED, form_of
 from handler.spark_settings.checked import Permit, check_conf, check_own_conf
 from handler.spark_settings.tuning import TUNING
 
@@ -263,3 +263,31 @@ def test_an_account_has_twelve_digits() -> None:
 def test_what_a_retry_may_change_is_what_an_event_may_bring() -> None:
     """A name that is on no list would be a setting that nobody has looked at."""
     assert all(form_of(name) is not None for name in TUNING)
+
+
+def test_an_event_gives_no_table_a_property_that_refuses_an_undo() -> None:
+    """The table that its job creates would have it for ever, and others write there. The owner may set and allow it."""
+    prefix = "spark.databricks.delta.properties.defaults."
+    lasting = {
+        "appendOnly": "true",
+        "enableTypeWidening": "true",
+        "checkpointInterval": "1",
+        "logRetentionDuration": "interval 0 hours",
+        "deletedFileRetentionDuration": "interval 0 hours",
+    }
+    for name, value in lasting.items():
+        with pytest.raises(InputError, match="not a setting that an event may bring"):
+            check(f"{prefix}{name}", value)
+        check(f"{prefix}{name}", value, permits=(f"{prefix}{name}",))
+        check_own_conf({f"{prefix}{name}": value}, "SOAL_CONF")
+    assert {name.removeprefix(prefix) for name in ALLOWED if name.startswith(prefix)} == {
+        "autoOptimize.autoCompact",
+        "autoOptimize.optimizeWrite",
+        "checkpointPolicy",
+        "columnMapping.mode",
+        "dataSkippingNumIndexedCols",
+        "enableChangeDataFeed",
+        "enableDeletionVectors",
+        "enableInCommitTimestamps",
+        "enableRowTracking",
+    }

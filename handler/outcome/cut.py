@@ -1,0 +1,70 @@
+"""A result without what is long: the document at its URI has all."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from handler.outcome.result import Result, WriteResult
+
+__all__ = ["Limits", "answerable", "cut"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How many writes and lines a result may have, and how many characters a text of it."""
+
+    writes: int
+    lines: int
+    text: int
+
+
+_ANSWER_MAX_BYTES: Final = 400_000
+"""Lambda ends an invocation whose answer has more than 6 MB. The failure queue takes 1 MiB, in which the event stands,
+too. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+"""
+_CUTS: Final = (Limits(500, 200, 4000), Limits(100, 50, 1000), Limits(40, 20, 400), Limits(20, 10, 200))
+
+
+def answerable(result: Result) -> Result:
+    """Return the result, cut as far as it must be for Lambda and for the failure queue to take the answer."""
+    shown = result
+    for limits in _CUTS:
+        # As an error's message it is a JSON text in a JSON document.
+        if len(json.dumps(json.dumps(shown.document(), ensure_ascii=False))) <= _ANSWER_MAX_BYTES:
+            break
+        shown = cut(result, limits)
+    return shown
+
+
+def cut(result: Result, limits: Limits) -> Result:
+    """Return the result within limits; a warning says how many writes are left out, committed ones first."""
+    told = sorted(result.writes, key=lambda write: write.status == "committed")[: limits.writes]  # the others first
+    kept = {id(write) for write in told}
+    writes = tuple(_short(write, limits) for write in result.writes if id(write) in kept)
+    left_out = len(result.writes) - len(writes)
+    remark = (f"{left_out} writes are left out here; the document at resultUri has all",) if left_out else ()
+    error = result.error
+    return result.model_copy(
+        update={
+            "state_details": _text(result.state_details, limits),
+            "error": None
+            if error is None
+            else error.model_copy(update={"type": _text(error.type, limits), "message": _text(error.message, limits)}),
+            "writes": writes,
+            "warnings": (*(_text(text, limits) for text in result.warnings[: limits.lines]), *remark),
+            "log_tail": tuple(_text(text, limits) for text in result.log_tail[-limits.lines :]),
+        }
+    )
+
+
+def _short(write: WriteResult, limits: Limits) -> WriteResult:
+    names = ("table", "step", "reason", "undo_refused", "incomplete")
+    texts = {name: text for name in names if (text := getattr(write, name)) is not None}
+    return write.model_copy(update={name: _text(text, limits) for name, text in texts.items()})
+
+
+def _text(text: str, limits: Limits) -> str:
+    return text if len(text) <= limits.text else f"{text[: limits.text]}…"

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from handler.app import lambda_handler
+from handler.outcome.cut import answerable
+from handler.outcome.result import ErrorResult, WriteResult
+from handler.outcome.state import State
+from tests.unit.handler.outcome.test_result import result
+
+
+def write(number: int, status: str = "committed", text: str = "x") -> WriteResult:
+    return WriteResult(
+        table=f"s3a://lake/{number}",
+        format="delta",
+        step=text,
+        status=status,
+        version=1,
+        rows=1,
+        bytes=1,
+        reason=text,
+        undo_refused=text,
+        incomplete=text,
+        checkpoint="s3://checkpoints/" + "a" * 64,
+    )
+
+
+@pytest.mark.parametrize("text", ["x" * 10, "\u65e5\U0001f600" * 5000, '"' * 5000], ids=["short", "letters", "quotes"])
+def test_an_answer_has_a_bound_whatever_a_job_has_written(text: str) -> None:
+    """Lambda and the failure queue take it; writes that are not committed are there, and the number of the others."""
+    given = result(
+        State.FAILED,
+        ErrorResult(type=text, message=text * 100, field=None, retryable=False, usage=False),
+        state_details=text * 1000,
+        writes=tuple(write(number, "rolled_back" if number == 2999 else "committed", text) for number in range(3000)),
+        warnings=(text,) * 3000,
+        log_tail=(text,) * 200,
+    )
+    shown = answerable(given)
+    assert len(json.dumps(json.dumps(shown.document(), ensure_ascii=False))) <= 400_000
+    assert shown.writes[-1].status == "rolled_back"
+    left_out = 3000 - len(shown.writes)
+    assert shown.warnings[-1] == f"{left_out} writes are left out here; the document at resultUri has all"
+
+
+def test_the_function_s_answer_has_that_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Returned or raised."""
+    given = result(writes=tuple(map(write, range(3000))))
+    monkeypatch.setattr("handler.app._attempt", lambda *_: (given, None))
+    shown = lambda_handler({}, cast("Any", SimpleNamespace(aws_request_id="r")))
+    assert 0 < len(shown["writes"]) < 3000
+
+
+def test_an_answer_that_fits_stays_as_it_is() -> None:
+    """Nothing is left out of it."""
+    given = result(writes=tuple(map(write, range(300))), state_details="d" * 10_000)
+    assert answerable(given) is given

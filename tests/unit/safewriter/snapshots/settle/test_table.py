@@ -366,3 +366,16 @@ def test_a_bug_in_a_clean_up_changes_no_verdict(bench: Bench, monkeypatch: pytes
 
 def sweep(bench: Bench) -> Sweep:
     return Sweeper(bench.checkpoints, bench.recovery(), bench.clock, lambda: True, threads=1).sweep()
+
+
+@pytest.mark.parametrize("what", ["version", "rows", "bytes", "at_ms"])
+def test_a_mark_with_a_number_of_no_build_decides_nothing(bench: Bench, what: str) -> None:
+    """Its document stays readable, and says unknown."""
+    held = bench.claim()
+    bench.publish(held)
+    told = json.loads(bench.current.encode())
+    told["published"][name_of(held.document.attempt)][what] = 2**70
+    bench.lake.put(CURRENT, json.dumps(told).encode())
+    with pytest.raises(UnknownOutcomeError, match="does not say which snapshot is current"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN

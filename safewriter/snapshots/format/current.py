@@ -135,6 +135,15 @@ class Current:
         young = self.history[: max(0, self.version - since)]
         return attempt in self.published or any(past.manifest_ref == manifest_ref for past in young)
 
+    def names(self, manifest_ref: str) -> bool:
+        """Tell whether a manifest is current, or was, as far as the history goes back."""
+        return manifest_ref == self.manifest_ref or any(past.manifest_ref == manifest_ref for past in self.history)
+
+    @property
+    def has_forgotten(self) -> bool:
+        """Whether the history is full, so that it may have had others."""
+        return len(self.history) >= _PAST
+
     def changed(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of this class
         """Return another body with these changes."""
         return replace(self, **changes, nonce=uuid.uuid4().hex)

@@ -11,13 +11,16 @@ if TYPE_CHECKING:
 
     _Record = TypeVar("_Record", bound=DataclassInstance)
 
-__all__ = ["checked", "count", "space_bytes", "whole"]
+__all__ = ["checked", "count", "short", "shortened", "space_bytes", "whole"]
 
 _LONG_MAX: Final = 2**63 - 1
 _COUNT_MAX: Final = 2**53
 """Nothing that is counted comes near it, and what adds one to it stays below 64 bits."""
 _MOMENT_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: Python has no later moment."""
+_SHOWN_MAX: Final = 200
+_MESSAGE_MAX: Final = 6000
+_BEGINNING: Final = 4000
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "int": (int,),
     "int | None": (int, type(None)),
@@ -50,6 +53,20 @@ def whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not -_LONG_MAX <= value <= _LONG_MAX:
         raise ValueError("is not a whole number of 64 bits")
     return value
+
+
+def short(value: object) -> str:
+    """Return what messages show of a value of others: the beginning of its `repr`."""
+    if isinstance(value, str | bytes):
+        value = value[: _SHOWN_MAX + 1]
+    told = repr(value)
+    return told if len(told) <= _SHOWN_MAX else f"{told[:_SHOWN_MAX]}…"
+
+
+def shortened(message: str) -> str:
+    """Return a message with its beginning and end, and without its middle if it is longer than people read."""
+    left = len(message) - _MESSAGE_MAX
+    return message if left <= 0 else f"{message[:_BEGINNING]} …({left:,} letters)… {message[left + _BEGINNING :]}"
 
 
 def count(value: object) -> int:

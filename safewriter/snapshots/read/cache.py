@@ -34,10 +34,12 @@ def name_of(shard: Shard) -> str:
 class CachedFile:
     """A file that stays as long as this object is alive."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "is_checked", "path")
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path, self._fd = path, fd
+        self.is_checked = False
+        """Whether its reader has looked at its pages."""
         fcntl.flock(fd, fcntl.LOCK_SH)
         os.utime(fd)
 

@@ -105,6 +105,9 @@ class Shards:
             # The last one to refer to it may be another thread.
             connection = database.of_file(file.path, TABLES, f"mmap_size = {_MMAP_BYTES}")
             opened = OpenShard(connection, file, shard.db_id)
+            if not file.is_checked:
+                database.check_pages(connection, TABLES)
+                file.is_checked = True
             connection.execute(SELECT, (b"",)).fetchone()
             database.unlimited(connection)
         except sqlite3.Error as error:

@@ -134,6 +134,16 @@ def circular() -> bytes:
     return with_one_child(shard_body((n.to_bytes(8, "big"), b"v" * 900) for n in range(2000)), 2, 2)
 
 
+def sharing() -> bytes:
+    """Return a shard of two long rows, whose ends are the same pages."""
+    body = bytearray(shard_body((key, key * 200_000) for key in (b"a", b"b")))
+    size = int.from_bytes(body[16:18], "big")
+    assert body[size] == 10  # the second page is the table, and has rows only
+    ends = [2 * size, size + int.from_bytes(body[size + 8 : size + 10], "big")]
+    body[ends[0] - 4 : ends[0]] = body[ends[1] - 4 : ends[1]]
+    return bytes(body)
+
+
 def repeated() -> bytes:
     """Return a manifest of which one page of shards is there many times."""
     shards = tuple(replace(SHARD, db_id=number) for number in range(300))
@@ -219,6 +229,13 @@ def test_pages_in_a_circle_end(bucket: Bucket) -> None:
     with pytest.raises(ShardDamagedError, match="malformed"):
         read(bucket)
     assert "damaged" in verify(Source(PREFIX, bucket.opened), ref).faults[0].what
+
+
+def test_no_key_is_sought_where_rows_share_pages(bucket: Bucket) -> None:
+    """A row that goes on in a circle is compared for minutes, which is one step to SQLite."""
+    with_shard(bucket, sharing())
+    with pytest.raises(ShardDamagedError, match=r"it is damaged: .*2nd reference to page"):
+        read(bucket)
 
 
 def test_a_statement_ends_after_as_many_steps_as_the_file_may_need(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from safewriter.bounds import count, whole
+from safewriter.bounds import count, short, whole
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.places import canonical_url
@@ -91,7 +91,7 @@ class Current:
         try:
             self.decode(body, CURRENT)
         except ManifestParseError as error:
-            raise ManifestPublishError(f"nobody could read {CURRENT} any more: {error}") from error
+            raise ManifestPublishError(f"nobody could read {CURRENT} any more, so it stays: {error}") from error
         return body
 
     @classmethod
@@ -115,9 +115,12 @@ class Current:
                 nonce=str(found.get("nonce", "")),
             )
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise ManifestParseError(f"{where} does not say which snapshot is current: {error!r}") from error
+            raise ManifestParseError(
+                f"{where} does not say which snapshot is current: {short(error)}. Restore an earlier version of the"
+                " object"
+            ) from error
         if version != _FORMAT:
-            raise ManifestParseError(f"{where} has format_version {version!r}; this code knows {_FORMAT}")
+            raise ManifestParseError(f"{where} has format_version {short(version)}; this code knows {_FORMAT}")
         return current
 
     @property

@@ -429,6 +429,15 @@ def test_an_object_of_a_day_that_there_never_was_is_no_manifest(bucket: Bucket) 
         "['a']" + "".join(f".map(x{n}, x{n} + x{n})" for n in range(22)) + "[0].size()",
         "[" + ", ".join("1" * 999) + "].all(a, [" + ", ".join("1" * 999) + "].all(b, a == b)) ? 0 : 1",
         "0" + " " * 20_000,
+        "[1, 2].exists(x, 'a'.matches('a')) ? 1 : 0",
+        r"""'a'.matches(string(key) + '(\pL{10}){10}') ? 1 : 0""",
+        "'a'.matches('(a{10}){10}') ? 1 : 0",
+        r"'a'.matches('a\u007b10}') ? 1 : 0",
+        r"'a'.matches(r'\pL\pL\pL') ? 1 : 0",
+        "'a'.matches('" + "." * 199 + "') ? 1 : 0",
+        "'a'.matches('.') || 'a'.matches // '.')\n('a{9}') ? 1 : 0",
+        "matches('a', 'a{9}') ? 1 : 0",
+        '"a".matches("""a{9}""") ? 1 : 0',
     ],
 )
 def test_a_rule_that_grows_is_refused_before_it_is_compiled(bucket: Bucket, rule: str) -> None:
@@ -447,6 +456,7 @@ def test_a_rule_that_grows_is_refused_before_it_is_compiled(bucket: Bucket, rule
         "['a', 'b', 'c'].exists(x, key.startsWith(x)) || ['d', 'e'].exists(x, key.endsWith(x)) ? 0 : 1",
         " + ".join(["key"] * 30) + " == 'a' ? 0 : 1",
         "key in [" + ", ".join(f"'{n}'" for n in range(1500)) + "] ? 0 : 1",
+        r"""key.matches('^a.*') || key.matches(r"\d+[.]\w") || key == 'matches' ? 0 : 1""",
     ],
 )
 def test_an_honest_rule_is_read(rule: str) -> None:

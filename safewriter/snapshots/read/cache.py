@@ -54,7 +54,7 @@ class CacheFolder:
 
     def __init__(self, folder: Path, limit_bytes: int | None = None) -> None:
         self._folder = folder
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self._known: set[tuple[str, int]] = set()
         """Names and inodes of the files that were checked, here or while they came."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -138,14 +138,14 @@ class CacheFolder:
                 total += stat.st_size
                 if not is_part:
                     files.append((stat.st_mtime_ns, stat.st_size, path))
-            if self._limit_bytes is None:
+            if self.limit_bytes is None:
                 return 0
             for _, size, path in sorted(files):
-                if total <= self._limit_bytes:
+                if total <= self.limit_bytes:
                     break
                 if self._removed(path):
                     total -= size
-            return max(0, total - self._limit_bytes)
+            return max(0, total - self.limit_bytes)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.db"

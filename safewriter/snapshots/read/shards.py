@@ -153,7 +153,7 @@ class Shards:
         while self._cache.make_room(shard.db_bytes) and self._close_one():
             pass
         with self._cache.part(shard.db_bytes) as part:
-            fetch(self._source, shard, part, self._sleep)
+            fetch(self._source, shard, part, self._sleep, most_bytes=self._cache.limit_bytes)
             return self._cache.keep(part, name_of(shard))
 
     def _close_one(self) -> bool:

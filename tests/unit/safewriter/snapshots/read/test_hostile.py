@@ -321,13 +321,23 @@ def test_a_size_that_no_disk_has_is_refused_before_anything_is_fetched(
     assert (tmp_path / "other.db").exists()
 
 
-def test_an_object_is_fetched_no_further_than_its_manifest_says(bucket: Bucket, tmp_path: Path) -> None:
-    """It may be as large as S3 allows."""
-    published(bucket, lambda found: found)
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "the manifest names"),
+        ({"sha256": None}, "the manifest names"),
+        ({"sha256": None, "db_bytes": 0}, "the cache"),
+    ],
+)
+def test_an_object_is_fetched_no_further_than_its_manifest_says(
+    bucket: Bucket, tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    """It may be as large as S3 allows. Where the manifest names no size, it ends with the cache's limit."""
+    published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], **changes),)))
     (key,) = [listed.key for listed in bucket.list("kv/shards/")]
     bucket.put(key, b"x" * (8 << 20))
-    with pytest.raises(ShardDamagedError, match="has more bytes than the"):
-        read(bucket, cache=tmp_path)
+    with pytest.raises(ShardDamagedError, match=f"has more bytes than the .* that {told}"):
+        read(bucket, cache=tmp_path, cache_limit_bytes=4 << 20)
 
 
 def test_an_object_that_does_not_fit_on_the_disk_is_told(bucket: Bucket) -> None:

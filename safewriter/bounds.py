@@ -64,9 +64,14 @@ def short(value: object) -> str:
 
 
 def shortened(message: str) -> str:
-    """Return a message with its beginning and end, and without its middle if it is longer than people read."""
-    left = len(message) - _MESSAGE_MAX
-    return message if left <= 0 else f"{message[:_BEGINNING]} …({left:,} letters)… {message[left + _BEGINNING :]}"
+    """Return a message with its beginning and its last words, and without its middle if it is longer than people read.
+
+    Half a word stands only before the mark, where whoever masks secrets looks for it.
+    """
+    if len(message) <= _MESSAGE_MAX:
+        return message
+    last = message[_BEGINNING - _MESSAGE_MAX :].partition(" ")[2]
+    return f"{message[:_BEGINNING]}… ({len(message):,} letters) {last}"
 
 
 def count(value: object) -> int:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import checked, whole
+from safewriter.bounds import checked, shortened, whole
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.parsing import parsed
 
@@ -182,9 +182,9 @@ class Checkpoint:
         return dataclasses.replace(
             self,
             status=status,
-            reason=reason if reason is not None else self.reason,
-            undo_refused=undo_refused if undo_refused is not None else self.undo_refused,
-            incomplete=incomplete if incomplete is not None else self.incomplete,
+            reason=_told(reason, self.reason),
+            undo_refused=_told(undo_refused, self.undo_refused),
+            incomplete=_told(incomplete, self.incomplete),
             attempts=(*self.attempts[:-1], last),
         )
 
@@ -258,6 +258,10 @@ class Checkpoint:
             return _read(found)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error
+
+
+def _told(text: str | None, before: str | None) -> str | None:
+    return before if text is None else shortened(text)
 
 
 def _written(document: Checkpoint) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from safewriter.bounds import whole
+from safewriter.bounds import shortened, whole
 
 if TYPE_CHECKING:
     from safewriter.record.document import AttemptRecord, Checkpoint, Status
@@ -20,6 +20,9 @@ __all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table", "Trace"]
 
 class RetentionGapError(LookupError):
     """The table no longer holds everything that a settler must read, or it is another table."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 @dataclass(frozen=True, slots=True)

@@ -465,3 +465,17 @@ def test_no_clean_up_deletes_what_the_pointer_names(bench: Bench) -> None:
     with pytest.raises(RetentionGapError, match="nothing of it is deleted"):
         bench.table().remove_leftovers(document, document.attempts)
     assert bench.keys() == before
+
+
+def test_the_reason_of_a_verdict_has_a_bound(bench: Bench) -> None:
+    """Whatever the pointer says; the error has it, too, and the log."""
+    bench.claim()
+    history = [{"manifest_ref": "s3://lake/x", "at": "Z" + "A" * 2_000_000}]
+    bench.lake.put(
+        CURRENT, json.dumps(json.loads(Current.absent(bench.now()).encode()) | {"history": history}).encode()
+    )
+    with pytest.raises(UnknownOutcomeError) as told:
+        bench.settle()
+    assert len(str(told.value)) < 10_000
+    assert len(bench.document.reason or "") < 10_000
+    assert len(bench.document.moved(Status.COMMITTED, reason="x" * 10**6).reason or "") < 10_000

@@ -105,8 +105,10 @@ class Current:
                 manifest_ref=None if ref is None else canonical_url(ref),
                 run_id=None if run_id is None else str(run_id),
                 updated_at=str(found["updated_at"]),
-                version=count(found.get("version", 0 if ref is None else 1)),  # another program counts nothing
-                fencing_token=None if token is None else count(token),
+                version=_counted(
+                    "version", found.get("version", 0 if ref is None else 1)
+                ),  # another program counts nothing
+                fencing_token=None if token is None else _counted("fencing_token", token),
                 published={name: _publication(told) for name, told in (found.get("published") or {}).items()},
                 fenced={name: whole(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
                 history=tuple(
@@ -175,12 +177,19 @@ class Current:
 
 def _publication(told: Mapping[str, Any]) -> Publication:
     return Publication(
-        version=count(told["version"]),
+        version=_counted("the version of a mark", told["version"]),
         manifest_ref=canonical_url(told["manifest_ref"]),
-        rows=count(told["rows"]),
-        bytes=count(told["bytes"]),
+        rows=_counted("the number of rows of a mark", told["rows"]),
+        bytes=_counted("the size of a mark", told["bytes"]),
         at_ms=whole(told["at_ms"]),
     )
+
+
+def _counted(name: str, value: object) -> int:
+    try:
+        return count(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
 
 
 def _moment(text: str) -> str:

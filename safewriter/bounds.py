@@ -1,12 +1,34 @@
-"""Bounds on values of JSON from outside: the memory that they take, and the range of whole numbers."""
+"""Bounds on values of JSON from outside: the memory that they take, the range of numbers, the types of fields."""
 
 from __future__ import annotations
 
-from typing import Final
+import dataclasses
+import math
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-__all__ = ["space_bytes", "whole"]
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    _Record = TypeVar("_Record", bound=DataclassInstance)
+
+__all__ = ["checked", "count", "short", "shortened", "space_bytes", "whole"]
 
 _LONG_MAX: Final = 2**63 - 1
+_COUNT_MAX: Final = 2**53
+"""Nothing that is counted comes near it, and what adds one to it stays below 64 bits."""
+_MOMENT_MAX: Final = 253_402_300_799_999
+"""The last millisecond of the year 9999: Python has no later moment."""
+_SHOWN_MAX: Final = 200
+_MESSAGE_MAX: Final = 6000
+_BEGINNING: Final = 4000
+_TYPES: Final[dict[str, tuple[type, ...]]] = {
+    "int": (int,),
+    "int | None": (int, type(None)),
+    "float": (int, float),
+    "str": (str,),
+    "str | None": (str, type(None)),
+    "bool": (bool,),
+}
 _SPACE_BYTES: Final = (("{", 250), ("[", 100), (",", 70), (":", 110))
 """What Python takes at most for a value, by the character before it: a dictionary with one entry, an empty list, a
 short text or a float in a list, a name in a dictionary. tests/unit/safewriter/test_bounds.py measures it.
@@ -31,3 +53,47 @@ def whole(value: object) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or not -_LONG_MAX <= value <= _LONG_MAX:
         raise ValueError("is not a whole number of 64 bits")
     return value
+
+
+def short(value: object) -> str:
+    """Return what messages show of a value of others: the beginning of its `repr`."""
+    if isinstance(value, str | bytes):
+        value = value[: _SHOWN_MAX + 1]
+    told = repr(value)
+    return told if len(told) <= _SHOWN_MAX else f"{told[:_SHOWN_MAX]}…"
+
+
+def shortened(message: str) -> str:
+    """Return a message with its beginning and its last words, and without its middle if it is longer than people read.
+
+    Half a word stands only before the mark, where whoever masks secrets looks for it.
+    """
+    if len(message) <= _MESSAGE_MAX:
+        return message
+    last = message[_BEGINNING - _MESSAGE_MAX :].partition(" ")[2]
+    return f"{message[:_BEGINNING]}… ({len(message):,} letters) {last}"
+
+
+def count(value: object) -> int:
+    """Return a number of JSON that counts something; `ValueError` for any other, and for what is none."""
+    number = whole(value)
+    if not 0 <= number <= _COUNT_MAX:
+        raise ValueError("is no number from 0 to 2^53")
+    return number
+
+
+def checked(record: _Record) -> _Record:
+    """Return a record that was read from JSON if its texts and numbers are such; `TypeError` or `ValueError` names a
+    field that is none. A field whose name ends with `_ms` is a moment, or a time.
+    """
+    for field in dataclasses.fields(record):
+        value: Any = getattr(record, field.name)
+        allowed = _TYPES.get(str(field.type))
+        if allowed is None:
+            continue
+        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+            raise TypeError(f"{field.name} has the type {type(value).__name__}")
+        least, most = (0, _MOMENT_MAX) if field.name.endswith("_ms") else (-_LONG_MAX, _LONG_MAX)
+        if isinstance(value, int | float) and not (math.isfinite(value) and least <= value <= most):
+            raise ValueError(f"{field.name} is too small or too large")
+    return record

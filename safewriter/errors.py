@@ -31,6 +31,8 @@ from __future__ import annotations
 
 from typing import ClassVar, Final, Self
 
+from safewriter.bounds import shortened
+
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -43,6 +45,10 @@ class SafeWriterError(Exception):
 
     exit_code: ClassVar[int] = EXIT_FAILED
     retryable: ClassVar[bool] = False
+
+    def __init__(self, *message: object) -> None:
+        # It may quote what others have written, and goes into documents, logs and terminals.
+        super().__init__(*(shortened(part) if isinstance(part, str) else part for part in message))
 
 
 class UsageError(SafeWriterError):

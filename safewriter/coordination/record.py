@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import checked
 from safewriter.coordination.configuration import Edge, FirstRun, Mode
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.parsing import parsed
@@ -182,8 +183,13 @@ class Record:
         return self.holder is not None and self.holder.nonce == nonce
 
     def encode(self) -> bytes:
-        """Return the document. It bears a random id, so two changes never have equal bytes, nor equal ETags."""
-        return json.dumps({"version": SCHEMA_VERSION, "change": uuid.uuid4().hex, **asdict(self)}).encode()
+        """Return the document. It bears a random id, so two changes never have equal bytes, nor equal ETags.
+
+        Raises `UnreadableCheckpointError` for one that `decode` would refuse: the earlier one stays readable.
+        """
+        body = json.dumps({"version": SCHEMA_VERSION, "change": uuid.uuid4().hex, **asdict(self)}).encode()
+        self.decode(body, f"the next record of {self.lock}, which is not written,")
+        return body
 
     @classmethod
     def decode(cls, body: bytes, where: str) -> Record:
@@ -204,24 +210,25 @@ class Record:
     @classmethod
     def _of(cls, found: dict[str, Any]) -> Record:
         holder = found["holder"]
-        return cls(
-            lock=str(found["lock"]),
-            token=int(found["token"]),
-            tickets=int(found["tickets"]),
-            completions=int(found["completions"]),
-            holder=None if holder is None else Holder(**{**holder, "writes": _writes(holder["writes"])}),
-            queue=tuple(Waiter(**waiter) for waiter in found["queue"]),
+        record = cls(
+            lock=found["lock"],
+            token=found["token"],
+            tickets=found["tickets"],
+            completions=found["completions"],
+            holder=None if holder is None else checked(Holder(**{**holder, "writes": _writes(holder["writes"])})),
+            queue=tuple(checked(Waiter(**waiter)) for waiter in found["queue"]),
             unsettled=_writes(found["unsettled"]),
             jobs={name: _job(job) for name, job in found["jobs"].items()},
-            history=tuple(PastTurn(**{**turn, "end": End(turn["end"])}) for turn in found["history"]),
+            history=tuple(checked(PastTurn(**{**turn, "end": End(turn["end"])})) for turn in found["history"]),
             servers=tuple(map(str, found["servers"])),
         )
+        return checked(record)
 
 
 def _writes(found: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:
-    return tuple(OpenWrite(**write) for write in found)
+    return tuple(checked(OpenWrite(**write)) for write in found)
 
 
 def _job(found: dict[str, Any]) -> Job:
     kinds = {"mode": Mode(found["mode"]), "edge": Edge(found["edge"]), "first_run": FirstRun(found["first_run"])}
-    return Job(**{**found, **kinds, "runs": tuple(map(str, found["runs"]))})
+    return checked(Job(**{**found, **kinds, "runs": tuple(map(str, found["runs"]))}))

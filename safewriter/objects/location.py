@@ -28,6 +28,8 @@ class Location:
         _, bucket, key = match.groups()
         if not _BUCKET.fullmatch(bucket):
             raise ValueError(f"{uri!r} has no valid bucket name (3 to 63 of a-z, 0-9, '.', '-')")
+        if not _is_utf8(key):
+            raise ValueError(f"{uri!r} is no text in UTF-8, and no object has such a key")
         return cls(bucket, key)
 
     @property
@@ -45,3 +47,11 @@ class Location:
 
     def __str__(self) -> str:
         return f"s3://{self.bucket}/{self.key}" if self.key else f"s3://{self.bucket}"
+
+
+def _is_utf8(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can hold
+        return False
+    return True

@@ -236,8 +236,8 @@ class S3ObjectStore:
         for pause_s in (*PAUSES_S, None):
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
-            except (ClientError, BotoCoreError) as error:
-                found = self._read_back(key, error)
+            except (ClientError, BotoCoreError, UnicodeEncodeError) as error:
+                found = None if isinstance(error, UnicodeEncodeError) else self._read_back(key, error)
                 if found is not None and found.body == body:
                     return found.etag
                 if isinstance(error, ClientError) and (code_of(error) in _PRECONDITION or _gone(error, condition)):
@@ -267,7 +267,7 @@ class S3ObjectStore:
         for pause_s in (*PAUSES_S, None):
             try:
                 return request()
-            except (ClientError, BotoCoreError) as error:
+            except (ClientError, BotoCoreError, UnicodeEncodeError) as error:
                 if pause_s is None or not may_pass(error):
                     raise failure(verb, self.uri(key), error) from error
                 self._sleep(pause_s)
@@ -286,6 +286,9 @@ def code_of(error: ClientError) -> str:
 
 def failure(verb: str, uri: str, error: Exception) -> StoreError:
     """Make the error of a request that failed for good."""
+    if isinstance(error, UnicodeEncodeError):
+        shown = uri.encode(errors="backslashreplace").decode()
+        return StoreError(f"{verb} {shown}: no object has such a key: it is no text in UTF-8")
     code = code_of(error) if isinstance(error, ClientError) else ""
     if verb == "GET" and code in _FORBIDDEN:
         text = (
@@ -309,7 +312,7 @@ def _of_one(refused: Any) -> ClientError:  # noqa: ANN401 - a boto3 TypedDict
 def may_pass(error: Exception) -> bool:
     """Tell whether the same request may work a moment later."""
     if not isinstance(error, ClientError):
-        return True
+        return not isinstance(error, UnicodeEncodeError)
     if code_of(error) in _DENIED:
         return False
     status = error.response["ResponseMetadata"]["HTTPStatusCode"]

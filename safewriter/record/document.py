@@ -10,8 +10,9 @@ import json
 import uuid
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import checked, shortened, whole
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.parsing import parsed
 
@@ -181,9 +182,9 @@ class Checkpoint:
         return dataclasses.replace(
             self,
             status=status,
-            reason=reason if reason is not None else self.reason,
-            undo_refused=undo_refused if undo_refused is not None else self.undo_refused,
-            incomplete=incomplete if incomplete is not None else self.incomplete,
+            reason=_told(reason, self.reason),
+            undo_refused=_told(undo_refused, self.undo_refused),
+            incomplete=_told(incomplete, self.incomplete),
             attempts=(*self.attempts[:-1], last),
         )
 
@@ -235,8 +236,16 @@ class Checkpoint:
         return dataclasses.replace(self, attempts=(*attempts[:-1], last))
 
     def to_bytes(self) -> bytes:
-        """Return the document as JSON, with a nonce of its own, so that no two writes of it are equal."""
-        return json.dumps(_written(self), indent=1).encode()
+        """Return the document as JSON, with a nonce of its own, so that no two writes of it are equal.
+
+        Raises `UnreadableCheckpointError` for one that `from_bytes` would refuse: the earlier one stays readable.
+        """
+        body = json.dumps(_written(self), indent=1).encode()
+        try:
+            self.from_bytes(body)
+        except UnreadableCheckpointError as error:
+            raise UnreadableCheckpointError(f"{self.write_key}: nothing was written, since {error}") from error
+        return body
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Checkpoint:
@@ -249,6 +258,10 @@ class Checkpoint:
             return _read(found)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error
+
+
+def _told(text: str | None, before: str | None) -> str | None:
+    return before if text is None else shortened(text)
 
 
 def _written(document: Checkpoint) -> dict[str, Any]:
@@ -278,44 +291,14 @@ def _read(found: dict[str, Any]) -> Checkpoint:
     known["commit_point"] = CommitPoint(found["commit_point"])
     if not known["attempts"]:
         raise ValueError("no attempt")
-    return _checked(Checkpoint(**known))
-
-
-_NUMBER_MAX: Final = 2**63 - 1
-_MOMENT_MAX: Final = 253_402_300_799_999
-"""The last millisecond of the year 9999: Python has no later moment."""
-_TYPES: Final[dict[str, tuple[type, ...]]] = {
-    "int": (int,),
-    "int | None": (int, type(None)),
-    "str": (str,),
-    "str | None": (str, type(None)),
-    "bool": (bool,),
-}
-
-
-_Read = TypeVar("_Read", Checkpoint, AttemptRecord)
-
-
-def _checked(record: _Read) -> _Read:
-    """Return what was read if its texts and numbers are such; `TypeError` or `ValueError` names one that is none."""
-    for field in dataclasses.fields(record):
-        value = getattr(record, field.name)
-        allowed = _TYPES.get(str(field.type))
-        if allowed is None:
-            continue
-        if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
-            raise TypeError(f"{field.name} has the type {type(value).__name__}")
-        least, most = (0, _MOMENT_MAX) if field.name.endswith("_ms") else (-_NUMBER_MAX, _NUMBER_MAX)
-        if isinstance(value, int) and not least <= value <= most:
-            raise ValueError(f"{field.name} is too small or too large")
-    return record
+    return checked(Checkpoint(**known))
 
 
 def _read_attempt(found: dict[str, Any]) -> AttemptRecord:
     names = {field.name for field in dataclasses.fields(AttemptRecord)}
     known = {name: value for name, value in found.items() if name in names}
-    known["version_before"] = -1 if found["version_before"] == "absent" else int(found["version_before"])
+    known["version_before"] = -1 if found["version_before"] == "absent" else whole(found["version_before"])
     known["features"] = tuple(found.get("features", ()))
     if not known["prefix"]:
         raise ValueError("an attempt without a prefix: clean-up would take every file for its own")
-    return _checked(AttemptRecord(**known))
+    return checked(AttemptRecord(**known))

@@ -10,6 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import checked
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt
 from safewriter.parsing import parsed
@@ -121,6 +122,6 @@ class Marker:
                 )
             found = {"catalog": {}, **found}  # a marker of an earlier version has none
             known = {one.name: found[one.name] for one in dataclasses.fields(cls)}
-            return cls(**{**known, "commit_point": CommitPoint(known["commit_point"])})
+            return checked(cls(**{**known, "commit_point": CommitPoint(known["commit_point"])}))
         except (ValueError, TypeError, KeyError) as error:
             raise UnreadableCheckpointError(f"not a marker: {error!r}") from error

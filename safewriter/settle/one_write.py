@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
+from safewriter.bounds import shortened
 from safewriter.errors import SafeWriterError, UnreadableCheckpointError
 from safewriter.record.announcements import announcements
 from safewriter.record.checkpoints import UNCLAIMED, past_grace
@@ -86,7 +87,7 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
         action, problem = Action.UNREADABLE, str(error)
     except Exception as error:  # noqa: BLE001 - the other writes must be inspected, too
         action = Action.FAILED
-        problem = str(error) if isinstance(error, SafeWriterError) else repr(error)
+        problem = str(error) if isinstance(error, SafeWriterError) else shortened(repr(error))
     return Inspection(
         action, problem, None if before is None else before.document, None if stored is None else stored.document
     )
@@ -121,7 +122,7 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
     except SafeWriterError as error:
         return Action.UNCLEAN, str(error)
     except Exception as error:  # noqa: BLE001 - the verdict stands, and the markers' time must come
-        return Action.UNCLEAN, repr(error)
+        return Action.UNCLEAN, shortened(repr(error))
     return Action.CLEANED, None
 
 

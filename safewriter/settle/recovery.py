@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
+from safewriter.bounds import shortened
 from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import past_grace
@@ -171,7 +172,8 @@ class Recovery:
         try:
             self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
         except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
-            _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, error)
+            told = shortened(str(error))
+            _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, told)
 
     # -- clean-up: only under a terminal verdict, only files that are exactly ours -----------------------------------
 

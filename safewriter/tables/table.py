@@ -9,6 +9,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from safewriter.bounds import shortened, whole
+
 if TYPE_CHECKING:
     from safewriter.record.document import AttemptRecord, Checkpoint, Status
     from safewriter.tables.session import Seen
@@ -18,6 +20,9 @@ __all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table", "Trace"]
 
 class RetentionGapError(LookupError):
     """The table no longer holds everything that a settler must read, or it is another table."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(shortened(message))
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +39,26 @@ class Intent:
 
 @dataclass(frozen=True, slots=True)
 class Landed:
-    """Our commit as the checkpoint records it: the table's version or snapshot, and rows and bytes if known."""
+    """Our commit as the checkpoint records it: the table's version or snapshot, and rows and bytes if known.
+
+    Rows and bytes of more than 64 bits, which no table has, are not known. Raises `RetentionGapError` for such a
+    version.
+    """
 
     commit_version: int
     rows: int | None = None
     bytes: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "bytes"):
+            try:
+                whole(getattr(self, name))
+            except ValueError:
+                object.__setattr__(self, name, None)
+        try:
+            whole(self.commit_version)
+        except ValueError as error:
+            raise RetentionGapError(f"the commit's version {error}, so the table is damaged") from None
 
 
 @dataclass(frozen=True, slots=True)

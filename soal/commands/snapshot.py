@@ -136,6 +136,13 @@ def rollback(
     back: Annotated[int | None, typer.Option(min=1, help="To so many snapshots before the current one.")] = None,
     endpoint_url: EndpointUrl = None,
     *,
+    forget_token: Annotated[
+        bool,
+        typer.Option(
+            "--forget-token",
+            help="Also forget the token of the last turn, also of the current snapshot: it is of another lock.",
+        ),
+    ] = False,
     dry_run: DryRun = False,
     local: Local = False,
     as_json: Json = False,
@@ -151,7 +158,9 @@ def rollback(
         from safewriter.snapshots.keep.rollback import rollback as roll_back
 
         wanted = Target(manifest_ref=ref, run_id=run_id, back=back)
-        done = roll_back(source_of(prefix, endpoint_url, local=local), wanted, dry_run=dry_run)
+        done = roll_back(
+            source_of(prefix, endpoint_url, local=local), wanted, dry_run=dry_run, forget_token=forget_token
+        )
     report = RollbackReport(
         prefix=prefix,
         before=done.before,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
+from safewriter.bounds import shortened
 from soal.console.view import View, columns, moment
 
 if TYPE_CHECKING:
@@ -84,11 +85,11 @@ def _snapshot(report: SnapshotReport) -> Iterator[RenderableType]:
     yield Text(f"  {report.manifest_ref}", "dim")
     yield Text(
         f"  {report.rows:,} rows, {report.bytes:,} bytes in {len(report.shards):,} of {report.num_dbs:,} shards; key"
-        f" {report.key_col} ({report.key_encoding}), sharded by {report.sharding.get('strategy')}"
+        f" {report.key_col} ({report.key_encoding}), sharded by {shortened(str(report.sharding.get('strategy')))}"
     )
     for name in ("cel_expr", "routing_values"):
         if report.sharding.get(name) is not None:
-            yield Text(f"  {name}: {report.sharding[name]}")
+            yield Text(f"  {name}: {shortened(str(report.sharding[name]))}")
     for name, value in report.custom.items():
         yield Text(f"  {name}: {value}")
     table = columns("shard", "rows", "bytes", "first key", "last key", right=("shard", "rows", "bytes"))

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Self
 
+from safewriter.bounds import count, short, whole
 from safewriter.parsing import parsed
 from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.places import canonical_url
@@ -74,7 +75,9 @@ class Current:
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def encode(self) -> bytes:
-        """Return the JSON document. Raises `ManifestPublishError` if it is larger than readers read."""
+        """Return the JSON document. Raises `ManifestPublishError` if it is larger than readers read, or if they would
+        refuse it for something else.
+        """
         told = {**asdict(self), "format_version": _FORMAT, "manifest_content_type": CONTENT_TYPE}
         needed = ("manifest_ref", "run_id")
         body = json.dumps(
@@ -85,6 +88,10 @@ class Current:
                 f"{CURRENT} would have {len(body):,} bytes, more than the {CURRENT_MAX_BYTES:,} that are read: it names"
                 " the guarded builds of a week. Build less often, or under a shorter prefix"
             )
+        try:
+            self.decode(body, CURRENT)
+        except ManifestParseError as error:
+            raise ManifestPublishError(f"nobody could read {CURRENT} any more, so it stays: {error}") from error
         return body
 
     @classmethod
@@ -98,19 +105,24 @@ class Current:
                 manifest_ref=None if ref is None else canonical_url(ref),
                 run_id=None if run_id is None else str(run_id),
                 updated_at=str(found["updated_at"]),
-                version=int(found.get("version", 0 if ref is None else 1)),  # another program counts nothing
-                fencing_token=None if token is None else int(token),
+                version=_counted(
+                    "version", found.get("version", 0 if ref is None else 1)
+                ),  # another program counts nothing
+                fencing_token=None if token is None else _counted("fencing_token", token),
                 published={name: _publication(told) for name, told in (found.get("published") or {}).items()},
-                fenced={name: int(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
+                fenced={name: whole(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
                 history=tuple(
                     Past(canonical_url(one["manifest_ref"]), _moment(one["at"])) for one in found.get("history") or ()
                 ),
                 nonce=str(found.get("nonce", "")),
             )
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
-            raise ManifestParseError(f"{where} does not say which snapshot is current: {error!r}") from error
+            raise ManifestParseError(
+                f"{where} does not say which snapshot is current: {short(error)}. Restore an earlier version of the"
+                " object"
+            ) from error
         if version != _FORMAT:
-            raise ManifestParseError(f"{where} has format_version {version!r}; this code knows {_FORMAT}")
+            raise ManifestParseError(f"{where} has format_version {short(version)}; this code knows {_FORMAT}")
         return current
 
     @property
@@ -127,6 +139,15 @@ class Current:
         """Tell whether a manifest was made current after version `since`, or by an attempt."""
         young = self.history[: max(0, self.version - since)]
         return attempt in self.published or any(past.manifest_ref == manifest_ref for past in young)
+
+    def names(self, manifest_ref: str) -> bool:
+        """Tell whether a manifest is current, or was, as far as the history goes back."""
+        return manifest_ref == self.manifest_ref or any(past.manifest_ref == manifest_ref for past in self.history)
+
+    @property
+    def has_forgotten(self) -> bool:
+        """Whether the history is full, so that it may have had others."""
+        return len(self.history) >= _PAST
 
     def changed(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of this class
         """Return another body with these changes."""
@@ -155,10 +176,20 @@ class Current:
 
 
 def _publication(told: Mapping[str, Any]) -> Publication:
-    numbers = (told["version"], told["rows"], told["bytes"], told["at_ms"])
-    if not all(type(one) is int for one in numbers):
-        raise TypeError(f"a publication has the numbers {numbers}")
-    return Publication(**{**told, "manifest_ref": canonical_url(told["manifest_ref"])})
+    return Publication(
+        version=_counted("the version of a mark", told["version"]),
+        manifest_ref=canonical_url(told["manifest_ref"]),
+        rows=_counted("the number of rows of a mark", told["rows"]),
+        bytes=_counted("the size of a mark", told["bytes"]),
+        at_ms=whole(told["at_ms"]),
+    )
+
+
+def _counted(name: str, value: object) -> int:
+    try:
+        return count(value)
+    except ValueError as error:
+        raise ValueError(f"{name} {error}") from None
 
 
 def _moment(text: str) -> str:

@@ -158,7 +158,7 @@ class Manifest:
         try:
             with closing(database.of_bytes(body, _TABLES)) as connection:
                 connection.row_factory = sqlite3.Row
-                metas = connection.execute("SELECT * FROM build_meta").fetchall()
+                metas = connection.execute("SELECT * FROM build_meta LIMIT 2").fetchall()
                 rows = connection.execute(_SELECT_SHARDS, (SHARDS_MAX + 1,)).fetchall()
             return _manifest(metas, rows)
         except (sqlite3.Error, AttributeError, IndexError, TypeError, ValueError) as error:

@@ -59,10 +59,13 @@ class RunDocument:
 
 def told(body: bytes) -> dict[str, Any]:
     """Return what a record says: of JSON all, of YAML the fields that are simple texts. `ValueError` for anything else
-    that is not UTF-8.
+    that is not UTF-8, or holds a text that could not be: its values become keys.
     """
     try:
         found = parsed(body)
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise
     except ValueError:
         lines = _FIELD.findall(body.decode())
         return {name: quoted or double or plain.rstrip() for name, quoted, double, plain in lines}

@@ -67,8 +67,18 @@ class Rollback:
         return self.before != self.after
 
 
-def rollback(source: Source, target: Target, *, publisher: Publisher | None = None, dry_run: bool = False) -> Rollback:
+def rollback(
+    source: Source,
+    target: Target,
+    *,
+    publisher: Publisher | None = None,
+    dry_run: bool = False,
+    forget_token: bool = False,
+) -> Rollback:
     """Make a snapshot current that is whole: its manifest can be read, and each shard is there with its size.
+
+    `forget_token`: also forget the token of the last turn, since its lock is not the one that builds take now, or since
+    somebody has changed it. The snapshot may be the current one then.
 
     Raises `ReaderStateError` if there is no such snapshot, `ManifestParseError` or `ShardDamagedError` if it is not
     whole, `PublishConflictError` if another one was published meanwhile, or the clean-up removes it,
@@ -82,7 +92,9 @@ def rollback(source: Source, target: Target, *, publisher: Publisher | None = No
     before = base.current.manifest_ref
     ref = _named(source, base.current, target)
     manifest = _whole(source, ref)
-    if dry_run or ref == before:
+    if forget_token:
+        base = replace(base, current=base.current.changed(fencing_token=None))
+    if dry_run or (ref == before and not forget_token):
         return Rollback(before, ref, manifest)
     if not _is_kept(source, ref):
         raise _removed(ref)

@@ -34,10 +34,12 @@ def name_of(shard: Shard) -> str:
 class CachedFile:
     """A file that stays as long as this object is alive."""
 
-    __slots__ = ("_fd", "path")
+    __slots__ = ("_fd", "is_checked", "path")
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path, self._fd = path, fd
+        self.is_checked = False
+        """Whether its reader has looked at its pages."""
         fcntl.flock(fd, fcntl.LOCK_SH)
         os.utime(fd)
 
@@ -52,7 +54,7 @@ class CacheFolder:
 
     def __init__(self, folder: Path, limit_bytes: int | None = None) -> None:
         self._folder = folder
-        self._limit_bytes = limit_bytes
+        self.limit_bytes = limit_bytes
         self._known: set[tuple[str, int]] = set()
         """Names and inodes of the files that were checked, here or while they came."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -136,14 +138,14 @@ class CacheFolder:
                 total += stat.st_size
                 if not is_part:
                     files.append((stat.st_mtime_ns, stat.st_size, path))
-            if self._limit_bytes is None:
+            if self.limit_bytes is None:
                 return 0
             for _, size, path in sorted(files):
-                if total <= self._limit_bytes:
+                if total <= self.limit_bytes:
                     break
                 if self._removed(path):
                     total -= size
-            return max(0, total - self._limit_bytes)
+            return max(0, total - self.limit_bytes)
 
     def _path(self, name: str) -> Path:
         return self._folder / f"{name}.db"

@@ -21,8 +21,17 @@ __all__ = ["fetch"]
 _PAUSES_S: Final = (0.5, 1.0, 2.0, 4.0)
 
 
-def fetch(source: Source, shard: Shard, file: BinaryIO, sleep: Callable[[float], None] = time.sleep) -> None:
+def fetch(
+    source: Source,
+    shard: Shard,
+    file: BinaryIO,
+    sleep: Callable[[float], None] = time.sleep,
+    *,
+    most_bytes: int | None = None,
+) -> None:
     """Write a shard's content to a file, again from its beginning while the store does not answer.
+
+    It stops behind the size that the manifest names, or without one behind `most_bytes`.
 
     Raises `ReaderStateError` if the shard is not there, `OtherDatabaseError` if it is no SQLite file,
     `ShardDamagedError` if its content is not the one that the manifest names, `StoreError` if the store does not
@@ -31,7 +40,7 @@ def fetch(source: Source, shard: Shard, file: BinaryIO, sleep: Callable[[float],
     url, found = url_of(shard), ""
     for pause_s in (*_PAUSES_S, None):
         try:
-            found = _copy(source, shard, file)
+            found = _copy(source, shard, file, most_bytes)
             break
         except StoreError as error:
             if error.denied or pause_s is None:
@@ -48,8 +57,10 @@ def fetch(source: Source, shard: Shard, file: BinaryIO, sleep: Callable[[float],
         )
 
 
-def _copy(source: Source, shard: Shard, file: BinaryIO) -> str:
+def _copy(source: Source, shard: Shard, file: BinaryIO, most_bytes: int | None) -> str:
     url, digest = url_of(shard), hashlib.sha256()
+    if shard.sha256 is not None or shard.db_bytes:
+        most_bytes = shard.db_bytes
     blocks = source.stream(url)
     if blocks is None:
         if is_other_database(shard, source.objects_of(shard)):
@@ -60,10 +71,11 @@ def _copy(source: Source, shard: Shard, file: BinaryIO) -> str:
         raise ReaderStateError(f"{url} is not there; refresh(), or check the snapshot")
     file.seek(0)
     for block in blocks:
-        if shard.sha256 is not None and file.tell() + len(block) > shard.db_bytes:
+        if most_bytes is not None and file.tell() + len(block) > most_bytes:
+            named = "the manifest names: somebody has changed the object" if shard.db_bytes else "the cache may hold"
             raise ShardDamagedError(
-                f"{url} has more bytes than the {shard.db_bytes:,} that the manifest names: somebody has changed the"
-                " object. Go back to another snapshot, or build again"
+                f"{url} has more bytes than the {most_bytes:,} that {named}. Go back to another snapshot, or build"
+                " again"
             )
         digest.update(block)
         file.write(block)

@@ -105,6 +105,9 @@ class Shards:
             # The last one to refer to it may be another thread.
             connection = database.of_file(file.path, TABLES, f"mmap_size = {_MMAP_BYTES}")
             opened = OpenShard(connection, file, shard.db_id)
+            if not file.is_checked:
+                database.check_pages(connection, TABLES)
+                file.is_checked = True
             connection.execute(SELECT, (b"",)).fetchone()
             database.unlimited(connection)
         except sqlite3.Error as error:
@@ -150,7 +153,7 @@ class Shards:
         while self._cache.make_room(shard.db_bytes) and self._close_one():
             pass
         with self._cache.part(shard.db_bytes) as part:
-            fetch(self._source, shard, part, self._sleep)
+            fetch(self._source, shard, part, self._sleep, most_bytes=self._cache.limit_bytes)
             return self._cache.keep(part, name_of(shard))
 
     def _close_one(self) -> bool:

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import short
 from safewriter.snapshots.errors import (
     ConfigValidationError,
     KeyRangeError,
@@ -36,9 +37,15 @@ KEY_VARIABLE: Final = "key"
 
 _TEXT_MAX: Final = 16_384
 _WORK_MAX: Final = 10_000
-_TOLD_MAX: Final = 200
 _MACRO: Final = re.compile(r"\b(all|exists|exists_one|filter|map)\b")
 _GROWING: Final = re.compile(r"[,+]")
+_MATCHES: Final = re.compile(r"""\bmatches\b(?!["'])""")
+_PLAIN: Final = re.compile(
+    r"""matches\s*\(\s*("[^"\\{\n]*"|'[^'\\{\n]*'|[rR]"(?:[^"\\{\n]|\\[^pP"\n])*"|[rR]'(?:[^'\\{\n]|\\[^pP'\n])*')\s*\)"""
+)
+"""A pattern that stands there as it is, without repetitions by number and classes of Unicode."""
+_PATTERNS_MAX: Final = 200
+"""Letters of all patterns: the library compiles each of them at each call, in 20 microseconds a letter."""
 
 _HASHED: Final = re.compile(r"\s*shard_hash\s*\((?P<argument>.*)\)\s*%\s*(?P<shards>[1-9][0-9]*)[uU]\s*", re.DOTALL)
 _PYTHON: Final[dict[CelType, type]] = {
@@ -246,13 +253,28 @@ def _check_work(text: str) -> None:
     """
     if len(text) <= _TEXT_MAX:
         macros = len(_MACRO.findall(text))
+        _check_patterns(text, macros)
         if (len(_GROWING.findall(text)) + 1) ** macros <= _WORK_MAX:
             return
-    told = text if len(text) <= _TOLD_MAX else f"{text[:_TOLD_MAX]}…"
     raise ConfigValidationError(
-        f"the expression {told!r} may take too long: it has {len(text):,} letters of {_TEXT_MAX:,}, or too many macros"
-        " (all, exists, exists_one, filter, map). Write `key in [...]` instead of macros, or make a column of it"
+        f"the expression {short(text)} may take too long: it has {len(text):,} letters of {_TEXT_MAX:,}, or too"
+        " many macros (all, exists, exists_one, filter, map). Write `key in [...]` instead of macros, or make a column"
+        " of it"
     )
+
+
+def _check_patterns(text: str, macros: int) -> None:
+    """Refuse patterns that no one sees, or that take long: a short one may stand for millions of letters."""
+    patterns = [_PLAIN.match(text, call.start()) for call in _MATCHES.finditer(text)]
+    if not patterns:
+        return
+    letters = sum(len(one[1]) if one is not None else _TEXT_MAX for one in patterns)
+    if macros or letters > _PATTERNS_MAX:
+        raise ConfigValidationError(
+            f"the expression {short(text)} may take too long: matches(…) needs a pattern that is written there as one"
+            f" text, without {{}}, \\p and \\P, of {_PATTERNS_MAX} letters in all, and no macro beside it. Take"
+            " startsWith, endsWith or contains, or make a column of it"
+        )
 
 
 def _shard_hash(value: Key) -> int:

@@ -1,7 +1,11 @@
 """Settle a build of a snapshot: `_CURRENT` shows whether it was published, and fences it if it was not.
 
-A guarded build leaves its attempt's name in `_CURRENT` when it publishes. A fence is that name among those that are
-fenced: a build whose compare-and-swap fails reads `_CURRENT` again, and gives up if it finds itself there.
+A guarded build leaves its attempt's name in `_CURRENT` when it publishes: its mark. A fence is that name among those
+that are fenced: a build whose compare-and-swap fails reads `_CURRENT` again, and gives up if it finds itself there.
+
+The mark does not decide alone. The same body names the manifest, as current or in its history, and the manifest is an
+object of its own. Where these witnesses contradict each other, somebody has changed `_CURRENT`, and the verdict is an
+operator's.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import NotCommittedError
 from safewriter.identity import attempts_in
-from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge
+from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge, is_there
 from safewriter.record.document import Status
 from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
@@ -85,7 +89,7 @@ class SnapshotTable(Table):
             etag, current = self._read()
             if etag is None and attempt.version_before > 0:
                 raise RetentionGapError(f"{self.store.uri(CURRENT)} is gone, and with it the names of all builds")
-            if (publication := current.published.get(name)) is not None:
+            if (publication := self._published(current, name, attempt)) is not None:
                 return _landed(publication)
             if self.clock() - attempt.started_ms > DECIDED_MS:
                 raise RetentionGapError(
@@ -99,6 +103,34 @@ class SnapshotTable(Table):
             with suppress(PreconditionFailed):  # the publication may have been first
                 self._fence(name, etag, current)
         raise StoreError(f"{self.store.uri(CURRENT)}: {name} could not be fenced off in time")
+
+    def _published(self, current: Current, name: str, attempt: AttemptRecord) -> Publication | None:
+        """Return an attempt's mark, if all witnesses say the same; None if none of them knows the attempt."""
+        mark = current.published.get(name)
+        key = BuildId.read(attempt.properties).manifest_key if "build" in attempt.properties else None
+        if mark is not None:
+            self._check_mark(current, name, mark, key)
+        elif key is not None and current.names(self.store.uri(key)):
+            raise RetentionGapError(
+                f"{self.store.uri(CURRENT)} names the manifest of {name}, and has not its mark, so somebody has changed"
+                " it"
+            )
+        return mark
+
+    def _check_mark(self, current: Current, name: str, mark: Publication, key: str | None) -> None:
+        """Raise `RetentionGapError` unless the manifest that a mark names was current, and is there."""
+        ref = mark.manifest_ref
+        found = ref.removeprefix(self.store.uri(""))
+        if key not in (None, found) or not (current.names(ref) or current.has_forgotten):
+            problem = "neither is current nor was"
+        elif found == ref or not is_there(self.store, found):
+            problem = "is not there"
+        else:
+            return
+        raise RetentionGapError(
+            f"{self.store.uri(CURRENT)} says that {name} has published {ref}, which {problem}. A clean-up may have"
+            " removed it, or somebody has changed the mark"
+        )
 
     def _fence(self, name: str, etag: str | None, current: Current) -> None:
         try:
@@ -142,19 +174,31 @@ class SnapshotTable(Table):
                     except ManifestParseError as error:
                         raise RetentionGapError(str(error)) from error
                     del found
+            else:
+                self._check_unnamed(names.manifest_key)
             now = datetime.fromtimestamp(self.clock() / 1000, UTC)
             names.end_record(self.store, now, published=keep is not None)
             removed += names.remove(self.store, keep, self.may_go_on)
         return removed
 
+    def _check_unnamed(self, key: str) -> None:
+        """Raise `RetentionGapError` if a manifest is or was current that the verdict says was never published."""
+        if self._read()[1].names(ref := self.store.uri(key)):
+            raise RetentionGapError(
+                f"{self.store.uri(CURRENT)} names {ref}, whose build is settled as not published; nothing of it is"
+                " deleted. If it is current, roll back to another snapshot, or build again"
+            )
+
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for the names of a write's attempts, which are kept for a week."""
         _, current = self._read()
         named = names_of(current, write_key)
-        published = {epoch: current.published[name] for name, epoch in named.items() if name in current.published}
+        published = {epoch: name for name, epoch in named.items() if name in current.published}
         if published:
             last = max(published)
-            return Trace(last, _landed(published[last]), published[last].version - 1, succeeded=True)
+            mark = current.published[published[last]]
+            self._check_mark(current, published[last], mark, None)
+            return Trace(last, _landed(mark), mark.version - 1, succeeded=True)
         if self.clock() - since_ms > DECIDED_MS:
             raise RetentionGapError(f"{self.store.uri(CURRENT)} may have forgotten a build that began so long ago")
         return Trace(max(named.values())) if named else None

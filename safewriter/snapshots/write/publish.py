@@ -177,7 +177,9 @@ class Publisher:
         if base.token is not None and token < base.token:
             raise PublishConflictError(
                 f"{self.store.uri(CURRENT)} has token {base.token}, and this build has {token}: another job has had a"
-                " turn since, so this snapshot is not current",
+                " turn since, so this snapshot is not current. If the lock has given no such token (soal locks show),"
+                " it is another lock than before, or somebody has changed the object: let no build run, then"
+                " soal snapshot rollback --ref CURRENT-MANIFEST --forget-token",
                 manifest_ref=ref,
             )
 

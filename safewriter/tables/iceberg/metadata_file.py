@@ -16,9 +16,9 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import short
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.parsing import parsed
 from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, Held, check_space, properties, references
 from safewriter.tables.iceberg.pointer import Pointer
 
@@ -32,7 +32,8 @@ __all__ = ["FilePointer"]
 _GZIP: Final = b"\x1f\x8b"
 _PREVIOUS: Final = ("write.metadata.previous-versions-max", 100)  # Iceberg's property and its default
 _VERSION: Final = re.compile(r"(\d+)-")
-_FIELD: Final = re.compile(r'\s*([{,])\s*("(?:[^"\\]|\\.)*")\s*:\s*')
+_FIELD: Final = re.compile(r'\s*([{,])\s*(?=")')
+_COLON: Final = re.compile(r"\s*:\s*")
 _END: Final = re.compile(r"\s*\}\s*")
 
 
@@ -135,9 +136,12 @@ def _parsed(location: str, text: str, *, is_gzip: bool) -> _File:
     file = _File(location, is_gzip, text, {}, {})
     at = 0
     while (field := _FIELD.match(text, at)) and field[1] == ("," if file.spans else "{"):
-        name, start = parsed(field[2]), field.end()
+        name, end = decode(text, field.end())
+        if (colon := _COLON.match(text, end)) is None:
+            break
+        start = colon.end()
         if name in file.spans:
-            raise ValueError(f"the field {name!r} stands twice in one object")
+            raise ValueError(f"the field {short(name)} stands twice in one object")
         file.metadata[name], at = decode(text, start)
         file.spans[name] = (start, at)
     if not file.spans or _END.fullmatch(text, at) is None:

@@ -46,7 +46,10 @@ DECIDED_MS: Final = 6 * _DAY_MS
 _MARK: Final = "safewriter."
 _SUMMARY: Final = "safewriter.attempt"
 """The field of a snapshot's summary that names the attempt which has published it."""
-_MARKED: Final = re.compile(r"(\d+) (\d+) (\d+) \d+")  # snapshot, rows, bytes, epoch milliseconds
+_MARKED: Final = re.compile(
+    r"(\d{1,19}) (\d{1,19}) (\d{1,19}) \d+", re.ASCII
+)  # snapshot, rows, bytes, epoch milliseconds
+_DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _TRIES_MAX: Final = 50
 
 
@@ -269,9 +272,14 @@ def _landed(held: Held, name: str) -> Landed | None:
     if not own:
         return None
     rows, size = (
-        sum(int(one["summary"].get(what) or 0) for one in own) for what in ("added-records", "added-files-size")
+        sum(_number(one["summary"].get(what)) for one in own) for what in ("added-records", "added-files-size")
     )
-    return Landed(int(own[-1]["snapshot-id"]), rows, size)
+    return Landed(own[-1]["snapshot-id"], rows, size)
+
+
+def _number(text: object) -> int:
+    """Return what a summary counts; 0 for what is no number of 64 bits."""
+    return int(str(text)) if _DIGITS.fullmatch(str(text)) else 0
 
 
 def _told(mark: str, name: str) -> Landed:

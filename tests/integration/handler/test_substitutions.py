@@ -166,7 +166,7 @@ def test_no_form_carries_a_variable_or_a_setting(function: LambdaEmulator, betwe
     heard = between.heard
     assert [bait for bait in BAITS if bait.encode() in heard] == []
     ran = {name for name, each in ends.items() if "ran" in each}
-    assert {"write csv", "SQL", "names: whole texts", "saveAsTextFile", "option of a reader"} <= ran
+    assert {"write csv", "SQL", "names: whole texts", "saveAsTextFile"} <= ran
     assert quote("${env.OWNERS_VARIABLE}").encode() in heard
 
 

@@ -4,7 +4,7 @@ import tracemalloc
 
 import pytest
 
-from safewriter.bounds import space_bytes, whole
+from safewriter.bounds import short, shortened, space_bytes, whole
 from safewriter.parsing import parsed
 
 
@@ -43,3 +43,17 @@ def test_a_number_is_whole_and_has_64_bits_or_is_none(value: object) -> None:
     with pytest.raises(ValueError, match="whole number"):
         whole(value)
     assert whole(2**63 - 1) == 2**63 - 1
+
+
+def test_a_message_has_its_beginning_and_its_last_words() -> None:
+    """They say what, where, and what to do; of a word that is cut only the beginning is left, before the mark."""
+    assert shortened("x" * 6000) == "x" * 6000
+    long = shortened("where: " + "s" * 2_000_000 + " do this")
+    assert long == "where: " + "s" * 3993 + "… (2,000,015 letters) do this"
+    assert len(shortened("a word " * 1_000_000)) < 7000
+
+
+def test_a_value_of_others_is_shown_by_its_beginning() -> None:
+    """Whatever it is."""
+    assert short("a" * 10**6) == "'" + "a" * 199 + "…"
+    assert short(["a"]) == "['a']"

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -61,6 +62,41 @@ def test_a_record_with_a_damaged_field_is_damaged(change: dict[str, object]) -> 
     """It is not read as a free lock."""
     with pytest.raises(UnreadableCheckpointError, match="is damaged"):
         Record.decode(json.dumps({**json.loads(full().encode()), **change}).encode(), "here")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value"),
+    [
+        ("holder", "since_ms", 10**18),
+        ("holder", "since_ms", "x"),
+        ("holder", "job", 5),
+        ("holder", "lease_s", "x"),
+        ("holder", "lease_s", float("inf")),
+        ("queue", "ticket", "x"),
+        ("queue", "poll_s", None),
+        ("history", "until_ms", 10**18),
+        ("unsettled", "epoch", "1"),
+        ("jobs", "lag", "x"),
+        ("jobs", "completed", "x"),
+        ("jobs", "predecessor", 1),
+        (None, "token", 2**63),
+        (None, "lock", 1),
+    ],
+)
+def test_every_field_has_its_type(part: str | None, name: str, value: object) -> None:
+    """Whoever lists the locks shows the others beside a damaged one, and no report fails later."""
+    told = json.loads(full().encode())
+    found = told if part is None else told[part]
+    for one in found if isinstance(found, list) else [found["B"] if part == "jobs" else found]:
+        one[name] = value
+    with pytest.raises(UnreadableCheckpointError, match=f"here is damaged: .*{name}"):
+        Record.decode(json.dumps(told).encode(), "here")
+
+
+def test_a_record_that_nobody_could_read_is_not_written() -> None:
+    """The one before stays, and the next holder can go on with it."""
+    with pytest.raises(UnreadableCheckpointError, match=r"which is not written, is damaged: .*token"):
+        replace(full(), token=2**63).encode()
 
 
 def test_a_record_of_a_later_version_is_refused() -> None:

@@ -69,3 +69,9 @@ def test_below_a_folder_is_what_follows_its_slash(uri: str, folder: str, *, belo
 def test_a_location_knows_its_name(uri: str, name: str) -> None:
     """The last part of the key, which a bucket has not."""
     assert Location.parse(uri).name == name
+
+
+def test_half_of_a_pair_of_surrogates_is_no_key() -> None:
+    """JSON can hold it, and no request can."""
+    with pytest.raises(ValueError, match=r"'s3://lake/\\ud800' is no text in UTF-8"):
+        Location.parse("s3://lake/\ud800")

@@ -11,7 +11,7 @@ from safewriter.objects.s3 import S3ObjectStore, open_store, s3_client, table_st
 from safewriter.objects.store import Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 # How it behaves against a server stands in tests/contract/test_object_store.py.
 
@@ -249,3 +249,26 @@ def test_a_batch_that_is_refused_as_a_whole_is_an_error(stubbed: Stubbed, code: 
     stubbed.refuses("delete_objects", code, status)
     with pytest.raises(StoreError, match=f"a and 1 more.*{code}"):
         stubbed.store.delete_all(["a", "b"])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.get("\ud800"),
+        lambda store: store.put("\ud800", b""),
+        lambda store: store.create("\ud800", b""),
+        lambda store: store.delete("\ud800"),
+        lambda store: list(store.list("\ud800")),
+        lambda store: list(store.uploads("\ud800")),
+    ],
+)
+def test_a_key_that_is_no_text_in_utf8_is_an_error_of_the_store(
+    monkeypatch: pytest.MonkeyPatch, call: Callable[[S3ObjectStore], object]
+) -> None:
+    """Documents of others may name one; it can be printed, too. Nothing is sent."""
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "made-up")
+    store = S3ObjectStore(s3_client(endpoint="http://127.0.0.1:9"), "bucket", sleep=lambda _: None)
+    with pytest.raises(StoreError, match="no object has such a key") as told:
+        call(store)
+    str(told.value).encode()

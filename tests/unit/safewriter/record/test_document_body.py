@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -106,7 +107,7 @@ def test_an_unknown_schema_version_is_refused(version: object) -> None:
         document().to_bytes().replace(b'"write"', b'"read"'),
         document().to_bytes().replace(b'"owner"', b'"master"'),
         document().to_bytes().replace(b'"nonce": "a"', b'"once": "a"'),
-        document(attempts=(attempt(prefix=""),)).to_bytes(),
+        document().to_bytes().replace(b'"prefix": "sw-1-a-"', b'"prefix": ""'),
         document().to_bytes().replace(b'"version_before": 4', b'"version_before": "none"'),
     ],
 )
@@ -163,3 +164,10 @@ def test_a_field_of_another_type_is_damage(name: str, value: object) -> None:
     (found if name in ("run_key", "write_key", "epoch") else found["attempts"][-1])[name] = value
     with pytest.raises(UnreadableCheckpointError, match=r"not a checkpoint document"):
         Checkpoint.from_bytes(json.dumps(found).encode())
+
+
+@pytest.mark.parametrize(("name", "value"), [("version_before", 2**64), ("rows", 2**70), ("deadline_ms", 10**18)])
+def test_a_document_that_nobody_could_read_is_not_written(name: str, value: Any) -> None:
+    """The one before stays readable, and a settler can go on with it."""
+    with pytest.raises(UnreadableCheckpointError, match=f"sw-1: nothing was written, .*{name}|64 bits"):
+        document(attempts=(dataclasses.replace(attempt(), **{name: value}),)).to_bytes()

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
-from safewriter.snapshots.errors import ManifestParseError
+from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.current import CONTENT_TYPE, Current, Past, Publication, manifest_key, stamp
 
 CURRENT = Current(manifest_ref="s3://lake/m", run_id="r", updated_at="2026-11-22T00:00:00.000000Z")
@@ -93,3 +93,18 @@ def test_a_manifest_lies_at_the_moment_and_the_run() -> None:
     """The moment in UTC, with six digits."""
     for moment in (MOMENT, MOMENT.astimezone(timezone(timedelta(hours=5)))):
         assert manifest_key("r", moment) == "manifests/2026-11-22T01:02:03.000004Z_run_id=r/manifest"
+
+
+@pytest.mark.parametrize("number", ["-1", str(2**64), "9" * 4300, "1.5", '"1"', "true"])
+@pytest.mark.parametrize("name", ["version", "fencing_token"])
+def test_what_counts_is_a_number_that_a_document_can_hold(name: str, number: str) -> None:
+    """A build begins on no other: its checkpoint document could not be read."""
+    told = '{"manifest_ref": null, "run_id": null, "updated_at": "t", "%s": %s}'
+    with pytest.raises(ManifestParseError, match="c does not say which snapshot is current"):
+        Current.decode((told % (name, number)).encode(), "c")
+
+
+def test_nothing_is_written_that_nobody_could_read() -> None:
+    """The pointer stays as it was."""
+    with pytest.raises(ManifestPublishError, match="nobody could read _CURRENT any more"):
+        replace(CURRENT, version=2**53).moved("s3://lake/m", "r", MOMENT).encode()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import tracemalloc
 from contextlib import closing
 from dataclasses import replace
 
@@ -199,3 +200,19 @@ def test_a_key_is_any_text() -> None:
     """However many commas and brackets it has."""
     shard = replace(SHARD, min_key="[{," * 99, max_key="{")
     assert Manifest.decode(replace(MANIFEST, shards=(shard,)).encode(), "m").shards == (shard,)
+
+
+def test_of_many_descriptions_no_more_than_two_are_read() -> None:
+    """A manifest has one; a file of a few megabytes has room for thousands."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.deserialize(MANIFEST.encode())
+        for _ in range(14):
+            connection.execute("INSERT INTO build_meta SELECT * FROM build_meta")
+        connection.commit()
+        body = connection.serialize()
+    tracemalloc.start()
+    with pytest.raises(ManifestParseError):
+        Manifest.decode(body, "m")
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 1 << 20

@@ -180,3 +180,17 @@ def test_a_snapshot_in_another_database_becomes_current_again(world: World) -> N
     world.publish("new")
     assert back(world, manifest_ref=old).after == old
     assert world.current().manifest_ref == old
+
+
+def test_the_token_of_another_lock_can_be_forgotten(world: World) -> None:
+    """Builds in turns of a lock that has given no such token cannot begin before; the error says what to do."""
+    ref = world.publish("one", OLD)
+    world.publisher.base(10**15)
+    with pytest.raises(PublishConflictError, match="soal snapshot rollback --ref CURRENT-MANIFEST --forget-token"):
+        world.publisher.base(7)
+    rollback(world.source, Target(manifest_ref=ref), publisher=world.publisher)
+    rollback(world.source, Target(manifest_ref=ref), publisher=world.publisher, forget_token=True, dry_run=True)
+    assert world.current().fencing_token == 10**15
+    rollback(world.source, Target(manifest_ref=ref), publisher=world.publisher, forget_token=True)
+    assert (world.current().fencing_token, world.current().manifest_ref) == (None, ref)
+    assert world.publisher.base(7).token == 7

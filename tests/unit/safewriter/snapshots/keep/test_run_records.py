@@ -53,11 +53,12 @@ def record(skew: timedelta = timedelta(), **changes: Any) -> bytes:
         (b"\xff", timedelta(hours=25), True),
         (b"[]", timedelta(hours=25), True),
         (b"{}", timedelta(hours=25), True),
+        (record(shard_prefix="\ud800"), timedelta(hours=25), True),
         (record(updated_at="2026-11-20T00:00:00", lease_expires_at="2026-11-20T00:10:00"), timedelta(hours=1), False),
     ],
     ids=[
         *("lease", "expired", "slow clock", "fast clock", "succeeded", "failed", "another status", "no lease", "torn"),
-        *("binary", "list", "empty", "no zone"),
+        *("binary", "list", "empty", "no UTF-8", "no zone"),
     ],
 )
 def test_a_run_lives_while_its_lease_does(body: bytes, after: timedelta, *, lives: bool) -> None:

@@ -134,6 +134,16 @@ def circular() -> bytes:
     return with_one_child(shard_body((n.to_bytes(8, "big"), b"v" * 900) for n in range(2000)), 2, 2)
 
 
+def sharing() -> bytes:
+    """Return a shard of two long rows, whose ends are the same pages."""
+    body = bytearray(shard_body((key, key * 200_000) for key in (b"a", b"b")))
+    size = int.from_bytes(body[16:18], "big")
+    assert body[size] == 10  # the second page is the table, and has rows only
+    ends = [2 * size, size + int.from_bytes(body[size + 8 : size + 10], "big")]
+    body[ends[0] - 4 : ends[0]] = body[ends[1] - 4 : ends[1]]
+    return bytes(body)
+
+
 def repeated() -> bytes:
     """Return a manifest of which one page of shards is there many times."""
     shards = tuple(replace(SHARD, db_id=number) for number in range(300))
@@ -221,6 +231,13 @@ def test_pages_in_a_circle_end(bucket: Bucket) -> None:
     assert "damaged" in verify(Source(PREFIX, bucket.opened), ref).faults[0].what
 
 
+def test_no_key_is_sought_where_rows_share_pages(bucket: Bucket) -> None:
+    """A row that goes on in a circle is compared for minutes, which is one step to SQLite."""
+    with_shard(bucket, sharing())
+    with pytest.raises(ShardDamagedError, match=r"it is damaged: .*2nd reference to page"):
+        read(bucket)
+
+
 def test_a_statement_ends_after_as_many_steps_as_the_file_may_need(tmp_path: Path) -> None:
     """Whatever makes it go on, of which SQLite knows more ways than anybody."""
     path = tmp_path / "shard.db"
@@ -304,13 +321,23 @@ def test_a_size_that_no_disk_has_is_refused_before_anything_is_fetched(
     assert (tmp_path / "other.db").exists()
 
 
-def test_an_object_is_fetched_no_further_than_its_manifest_says(bucket: Bucket, tmp_path: Path) -> None:
-    """It may be as large as S3 allows."""
-    published(bucket, lambda found: found)
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [
+        ({}, "the manifest names"),
+        ({"sha256": None}, "the manifest names"),
+        ({"sha256": None, "db_bytes": 0}, "the cache"),
+    ],
+)
+def test_an_object_is_fetched_no_further_than_its_manifest_says(
+    bucket: Bucket, tmp_path: Path, changes: dict[str, Any], told: str
+) -> None:
+    """It may be as large as S3 allows. Where the manifest names no size, it ends with the cache's limit."""
+    published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], **changes),)))
     (key,) = [listed.key for listed in bucket.list("kv/shards/")]
     bucket.put(key, b"x" * (8 << 20))
-    with pytest.raises(ShardDamagedError, match="has more bytes than the"):
-        read(bucket, cache=tmp_path)
+    with pytest.raises(ShardDamagedError, match=f"has more bytes than the .* that {told}"):
+        read(bucket, cache=tmp_path, cache_limit_bytes=4 << 20)
 
 
 def test_an_object_that_does_not_fit_on_the_disk_is_told(bucket: Bucket) -> None:
@@ -412,6 +439,15 @@ def test_an_object_of_a_day_that_there_never_was_is_no_manifest(bucket: Bucket) 
         "['a']" + "".join(f".map(x{n}, x{n} + x{n})" for n in range(22)) + "[0].size()",
         "[" + ", ".join("1" * 999) + "].all(a, [" + ", ".join("1" * 999) + "].all(b, a == b)) ? 0 : 1",
         "0" + " " * 20_000,
+        "[1, 2].exists(x, 'a'.matches('a')) ? 1 : 0",
+        r"""'a'.matches(string(key) + '(\pL{10}){10}') ? 1 : 0""",
+        "'a'.matches('(a{10}){10}') ? 1 : 0",
+        r"'a'.matches('a\u007b10}') ? 1 : 0",
+        r"'a'.matches(r'\pL\pL\pL') ? 1 : 0",
+        "'a'.matches('" + "." * 199 + "') ? 1 : 0",
+        "'a'.matches('.') || 'a'.matches // '.')\n('a{9}') ? 1 : 0",
+        "matches('a', 'a{9}') ? 1 : 0",
+        '"a".matches("""a{9}""") ? 1 : 0',
     ],
 )
 def test_a_rule_that_grows_is_refused_before_it_is_compiled(bucket: Bucket, rule: str) -> None:
@@ -430,6 +466,7 @@ def test_a_rule_that_grows_is_refused_before_it_is_compiled(bucket: Bucket, rule
         "['a', 'b', 'c'].exists(x, key.startsWith(x)) || ['d', 'e'].exists(x, key.endsWith(x)) ? 0 : 1",
         " + ".join(["key"] * 30) + " == 'a' ? 0 : 1",
         "key in [" + ", ".join(f"'{n}'" for n in range(1500)) + "] ? 0 : 1",
+        r"""key.matches('^a.*') || key.matches(r"\d+[.]\w") || key == 'matches' ? 0 : 1""",
     ],
 )
 def test_an_honest_rule_is_read(rule: str) -> None:

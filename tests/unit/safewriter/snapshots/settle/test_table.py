@@ -14,7 +14,7 @@ from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Sweep, Sweeper
 from safewriter.snapshots.errors import PublishConflictError
-from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES
+from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.settle.table import name_of
 from safewriter.snapshots.write.session import PublicationState
@@ -87,7 +87,8 @@ def test_a_publication_that_is_faster_than_the_fence_counts(bench: Bench) -> Non
 
     def raced(key: str, body: bytes, *, tag: str = "") -> str:
         bench.lake.create = create  # type: ignore[method-assign]
-        bench.publisher.point("s3://lake/m", manifest, bench.publisher.base(), attempt=name_of(held.document.attempt))
+        ref = bench.lake.uri(BuildId.read(held.document.attempt.properties).manifest_key)
+        bench.publisher.point(ref, manifest, bench.publisher.base(), attempt=name_of(held.document.attempt))
         return create(key, body, tag=tag)
 
     bench.lake.create = raced  # type: ignore[method-assign]
@@ -238,9 +239,9 @@ def test_a_published_snapshot_that_was_removed_since_has_nothing_to_clean(bench:
     """Whoever has removed its manifest removes its shards; another one may have taken them over."""
     held = bench.claim()
     bench.publish(held)
+    bench.settle()
     bench.lake.delete(BuildId.read(held.document.attempt.properties).manifest_key)
     before = bench.keys()
-    bench.settle()
     bench.clean()
     assert bench.keys() == before
 
@@ -294,6 +295,7 @@ def test_of_several_attempts_without_a_document_the_last_one_counts(bench: Bench
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(2)
     manifest = bench.publish(bench.claim())
     later = f"{bench.write.key[:15]}-9-{'0' * 16}"
+    bench.lake.put("later", b"a manifest")
     bench.publisher.point("s3://lake/later", manifest, bench.publisher.base(), attempt=later)
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(9, Landed(2, 10, 14), 1, succeeded=True)
 
@@ -366,3 +368,114 @@ def test_a_bug_in_a_clean_up_changes_no_verdict(bench: Bench, monkeypatch: pytes
 
 def sweep(bench: Bench) -> Sweep:
     return Sweeper(bench.checkpoints, bench.recovery(), bench.clock, lambda: True, threads=1).sweep()
+
+
+@pytest.mark.parametrize("what", ["version", "rows", "bytes", "at_ms"])
+def test_a_mark_with_a_number_of_no_build_decides_nothing(bench: Bench, what: str) -> None:
+    """Its document stays readable, and says unknown."""
+    held = bench.claim()
+    bench.publish(held)
+    told = json.loads(bench.current.encode())
+    told["published"][name_of(held.document.attempt)][what] = 2**70
+    bench.lake.put(CURRENT, json.dumps(told).encode())
+    with pytest.raises(UnknownOutcomeError, match="does not say which snapshot is current"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN
+
+
+def changed(bench: Bench, **members: object) -> None:
+    """Change `_CURRENT` as whoever may write it can."""
+    bench.lake.put(CURRENT, json.dumps(json.loads(bench.current.encode()) | members).encode())
+
+
+def other_builds(bench: Bench, number: int) -> None:
+    manifest = bench.build(bench.claim_other())
+    for _ in range(number):
+        bench.publisher.point("s3://lake/other", manifest, bench.publisher.base())
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+@pytest.mark.parametrize("fenced", [False, True])
+def test_a_build_that_readers_have_had_is_not_rolled_back(bench: Bench, *, replaced: bool, fenced: bool) -> None:
+    """Somebody has removed its mark; the pointer or its history still names its manifest, and all of it stays."""
+    held = bench.claim()
+    bench.publish(held)
+    if replaced:
+        other_builds(bench, 1)
+    changed(bench, published={}, fenced={name_of(held.document.attempt): bench.now_ms} if fenced else {})
+    before = bench.keys()
+    with pytest.raises(UnknownOutcomeError, match="and has not its mark"):
+        bench.settle()
+    bench.clean()
+    assert (bench.document.status, bench.keys()) == (Status.UNKNOWN, before)
+
+
+@pytest.mark.parametrize("has_manifest", [False, True])
+def test_a_mark_alone_commits_nothing(bench: Bench, *, has_manifest: bool) -> None:
+    """Nothing was published: somebody has set it."""
+    held = bench.claim()
+    names = BuildId.read(held.document.attempt.properties)
+    if has_manifest:
+        bench.build(held)
+    mark = {"version": 1, "manifest_ref": bench.lake.uri(names.manifest_key), "rows": 1, "bytes": 1, "at_ms": 1}
+    bench.lake.put(CURRENT, Current.absent(bench.now()).encode())
+    changed(bench, published={name_of(held.document.attempt): mark})
+    with pytest.raises(RetentionGapError, match="neither is current nor was"):
+        bench.table().trace(held.document.write_key, bench.now_ms)
+    with pytest.raises(UnknownOutcomeError, match="neither is current nor was"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN
+
+
+@pytest.mark.parametrize("ref", ["s3://lake/strange", "s3://elsewhere/m"])
+def test_a_mark_that_names_another_manifest_commits_nothing(bench: Bench, ref: str) -> None:
+    """A build publishes its own."""
+    held = bench.claim()
+    bench.publish(held)
+    name = name_of(held.document.attempt)
+    mark = json.loads(bench.current.encode())["published"][name]
+    changed(bench, published={name: mark | {"manifest_ref": ref}})
+    with pytest.raises(UnknownOutcomeError, match="neither is current nor was"):
+        bench.settle()
+
+
+def test_a_mark_without_its_manifest_commits_nothing(bench: Bench) -> None:
+    """Of a snapshot that is there, its manifest is the witness."""
+    held = bench.claim()
+    bench.publish(held)
+    bench.lake.delete(BuildId.read(held.document.attempt.properties).manifest_key)
+    with pytest.raises(UnknownOutcomeError, match="which is not there"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN
+
+
+def test_a_mark_counts_after_a_hundred_later_publications(bench: Bench) -> None:
+    """The history has forgotten its manifest by then."""
+    bench.publish(bench.claim())
+    other_builds(bench, 100)
+    assert bench.settle().status is Status.COMMITTED
+
+
+def test_no_clean_up_deletes_what_the_pointer_names(bench: Bench) -> None:
+    """Whatever the document says: a person has set its verdict, for example."""
+    held = bench.claim()
+    bench.publish(held)
+    before = bench.keys()
+    document = held.document.moved(Status.ROLLED_BACK, reason="by hand", settled_ms=1, settled_by="by hand")
+    with pytest.raises(RetentionGapError, match="nothing of it is deleted"):
+        bench.table().remove_leftovers(document, document.attempts)
+    assert bench.keys() == before
+
+
+def test_the_reason_of_a_verdict_has_a_bound(bench: Bench) -> None:
+    """Whatever the pointer says; the error has it, too, and the log."""
+    bench.claim()
+    history = [{"manifest_ref": "s3://lake/x", "at": "Z" + "A" * 2_000_000}]
+    bench.lake.put(
+        CURRENT, json.dumps(json.loads(Current.absent(bench.now()).encode()) | {"history": history}).encode()
+    )
+    with pytest.raises(UnknownOutcomeError) as told:
+        bench.settle()
+    assert len(str(told.value)) < 10_000
+    assert len(bench.document.reason or "") < 10_000
+    assert len(bench.document.moved(Status.COMMITTED, reason="x" * 10**6).reason or "") < 10_000

@@ -221,3 +221,15 @@ def test_a_zipped_file_is_expanded_no_further_than_it_is_read() -> None:
     tracemalloc.stop()
 
     assert peak < 4 * TEXT_MAX_BYTES
+
+
+def test_a_long_name_takes_no_more_memory_than_its_text() -> None:
+    """A zipped file of 30 KB may hold one of 30 MB."""
+    lake = MemoryObjectStore()
+    lake.put(Location.parse(OLD).key, gzip.compress(b'{"' + b"x" * (4 << 20) + b'":1}'))
+    tracemalloc.start()
+    assert one_file(lake).read() is not None
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+
+    assert peak < 80 << 20

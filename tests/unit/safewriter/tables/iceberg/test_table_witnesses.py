@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
 from safewriter.record.document import Status
@@ -56,6 +57,17 @@ def test_a_mark_that_cannot_be_read_is_no_obstacle_beside_the_snapshot(bench: Be
     with bench.load().transaction() as change:
         change.set_properties({f"safewriter.{name_of(held.document.attempt)}": "yes"})
     assert bench.settle().attempt.commit_version == snapshot
+
+
+@pytest.mark.parametrize("mark", ["9" * 30 + " 10 7 1", "9" * 19 + " 10 7 1", "yes"])
+def test_a_mark_of_no_snapshot_decides_nothing(bench: Bench, mark: str) -> None:
+    """Its document stays readable, and says unknown."""
+    held = bench.claim()
+    with bench.load().transaction() as change:
+        change.set_properties({f"safewriter.{name_of(held.document.attempt)}": mark})
+    with pytest.raises(UnknownOutcomeError, match=r"no mark|the commit's version"):
+        bench.settle()
+    assert bench.document.status is Status.UNKNOWN
 
 
 @pytest.mark.parametrize("kept", ["mark", "snapshot", "neither"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.model.gate_comparison import difference
@@ -12,6 +13,8 @@ from tests.model.passing import CODES
 if TYPE_CHECKING:
     from tests.logstore.jvm import LogStore
     from tests.model.gate_world import World
+
+pytestmark = pytest.mark.slow
 
 OFTEN: Final = 5
 WANTED: Final = {

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tests.model.setting import Setting
     from tests.model.state import Doc, State
 
+pytestmark = pytest.mark.slow
+
 NAMES = [
     "stands still beyond its grace",
     "new table",

@@ -158,6 +158,7 @@ def write(root: Path, name: str, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_dependency_rule_holds() -> None:
     """Nothing in the tree imports what its room may not import."""
     assert violations(ROOT) == []
@@ -192,6 +193,7 @@ def test_the_event_goes_one_way(room: str) -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_an_event_becomes_a_job_in_one_place() -> None:
     """Whoever has an event asks `handler.request.job`, which unwraps, parses and completes it."""
     importers = {
@@ -309,6 +311,7 @@ def test_a_wrong_all_is_found(tmp_path: Path, text: str) -> None:
     assert listed != bound
 
 
+@pytest.mark.slow
 def test_every_test_says_what_it_shows() -> None:
     """Each test's docstring is its sentence of behaviour."""
     tests = sorted((ROOT / "tests").rglob("test_*.py"))

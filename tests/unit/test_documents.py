@@ -51,6 +51,7 @@ def test_a_json_block_is_an_event_that_is_accepted(document: str, text: str, tmp
     assert requested(json.loads(text), settings, "request").job is not None, document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("document", "text"), blocks("bash"))
 def test_the_commands_exist(document: str, text: str) -> None:
     """Each script is a file that can be run, each `soal` command knows its options."""
@@ -99,6 +100,7 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS_MAX
 
 
+@pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
     """Each reference leads somewhere, each page is in the contents, each name of the API exists."""
     build = [sys.executable, "-P", "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html"]

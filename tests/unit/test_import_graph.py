@@ -58,6 +58,7 @@ def circle(*packages: str, root: Path = ROOT) -> list[str]:
     return []
 
 
+@pytest.mark.slow
 def test_there_is_no_circle_of_imports() -> None:
     """Also none that only type checkers see: what is read first is read without what is read later."""
     assert circle(*sorted(OURS)) == []
@@ -89,6 +90,7 @@ def test_a_circle_of_imports_is_found(tmp_path: Path, inner: str) -> None:
     assert set(circle("scripts", root=tmp_path)) == {"scripts.a", "scripts.b.c", "scripts.d"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [
@@ -104,6 +106,7 @@ def test_commands_that_go_to_aws_need_no_emulator(module: str) -> None:
     assert [name for name in reached if name.startswith("scripts.emulator")] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", modules_of("soal.commands"))
 def test_no_command_imports_another_one(module: str) -> None:
     """They share options.py, target.py, and the rooms of the things that they show."""

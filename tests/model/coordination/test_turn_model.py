@@ -12,6 +12,8 @@ from tests.model.coordination.scenarios import COUNTEREXAMPLES, SCENARIOS, WIDE,
 if TYPE_CHECKING:
     from tests.model.coordination.setting import Setting
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("setting", [pytest.param(one, id=name) for name, one in SCENARIOS.items()])
 def test_no_promise_can_be_broken(setting: Setting) -> None:

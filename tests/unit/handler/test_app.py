@@ -194,6 +194,7 @@ def test_a_job_that_may_have_written_more_than_is_known_is_unknown(world: World)
     assert "other writes" in result.state_details
 
 
+@pytest.mark.slow
 def test_a_flood_is_remarked(world: World) -> None:
     """The reader must know that the log is not whole."""
     world.prints = b"x" * 8000 + b"\n"

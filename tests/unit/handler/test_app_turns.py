@@ -238,6 +238,7 @@ def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.M
     assert asked == [True, False]
 
 
+@pytest.mark.slow
 def test_a_run_that_has_completed_its_turn_completes_no_other_one_however_long_ago(world: World) -> None:
     """The lock remembers the last runs of a job; the run's own record remembers its turn as long as it is there."""
     scripts = {"Ingestion": "s3://scripts/ingestion.py", "Mutation": "s3://scripts/mutation.py"}

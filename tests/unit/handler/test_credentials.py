@@ -51,6 +51,7 @@ def test_credentials_are_those_of_the_moment(monkeypatch: pytest.MonkeyPatch) ->
     assert not found.refresh_needed(refresh_in=39 * 60)
 
 
+@pytest.mark.slow
 def test_a_function_without_credentials_says_so() -> None:
     """The client's error names the answer."""
     with pytest.raises(CredentialRetrievalError, match="404"):

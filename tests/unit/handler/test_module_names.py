@@ -42,6 +42,7 @@ def test_whatever_the_guard_imports_cannot_be_hidden() -> None:
             check_file(f"{name}.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["pyspark", "py4j", "delta", "sitecustomize", "usercustomize", *sorted(sys.stdlib_module_names)]
 )

@@ -81,6 +81,7 @@ def schemas() -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_every_variable_that_the_code_names_is_listed() -> None:
     """A new one is seen here before anybody asks what it is."""
     assert named_in_sources() - LISTED.keys() == set()

@@ -19,6 +19,7 @@ public class Count {
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler; apt install openjdk-17-jdk-headless")
 def test_jars_lose_what_nothing_reads(tmp_path: Path) -> None:
     """Other machines' libraries and names of variables go, with the services they offered; those of this one stay."""

@@ -12,6 +12,8 @@ from tests.support.metrics import NAMESPACE, emitted
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 
 

@@ -12,6 +12,8 @@ from tests.support.deployed import UNKNOWN, Deployed, deploy
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def deployed(plain: Synthesised) -> Deployed:

@@ -6,6 +6,7 @@ import inspect
 import re
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from aws_durable_execution_sdk_python import lambda_service
 from cfnlint.api import lint
 from cfnlint.config import ManualArgs
@@ -88,6 +89,7 @@ def test_executions_that_fail_or_time_out_raise_an_alarm_and_have_a_row(
     assert "Durable" not in plain.resolved(plain.the("CloudWatch::Dashboard")["DashboardBody"])
 
 
+@pytest.mark.slow
 def test_cdk_nag_and_cloudformation_s_schemas_find_nothing(durable: Synthesised) -> None:
     """But wildcards with a reason: an execution's ARN begins with that of a version."""
     kept = (*KEPT, r"Runtime/KeepSteps/.*\[Resource::<Runtime\w+\.Arn>:\*\]")

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
     from tests.support.cloud import Synthesised
 
+pytestmark = pytest.mark.slow
+
 STACKS = ["plain", "plain_with_key", "full", "full_without_key"]
 # What a role does by itself, in no other service's name.
 # A queue that the redrive reads, and one that it sends to; keys that are not the stack's.

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "platform", "variant"), [("x86_64", "linux/amd64", "slim"), ("arm64", "linux/arm64", "full")]
 )

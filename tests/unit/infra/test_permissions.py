@@ -60,11 +60,13 @@ def test_no_permission_is_superfluous(case: tuple[str, Statement]) -> None:
     assert bool(missed) is not bool(elsewhere)
 
 
+@pytest.mark.slow
 def test_what_an_empty_log_s_settler_needs_is_kept_with_the_rest() -> None:
     """Only there a tombstone is put and tagged, and the note of a creation read; the scenario with Spark has none."""
     assert set(kinds(needs_of_settling())) <= set(kept_needs())
 
 
+@pytest.mark.slow
 def test_what_a_fence_needs_is_kept_with_the_rest() -> None:
     """Where the catalog is no REST server, the settler writes the metadata file itself; the scenario has a server."""
     assert set(kinds(needs_of_fencing())) <= set(kept_needs())
@@ -76,6 +78,7 @@ def s3() -> Iterator[EmbeddedS3]:
         yield server
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("role", [JOB, SWEEPER])
 @pytest.mark.parametrize(
     ("bucket", "act"),

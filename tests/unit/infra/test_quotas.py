@@ -14,6 +14,8 @@ from tests.unit.infra.conftest import FULL
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 def synthesised(folder: Path, **context: str) -> tuple[int, str]:
     """Return the exit code of the app and what it says."""

@@ -82,6 +82,7 @@ BAD = (
 )
 
 
+@pytest.mark.slow
 def test_cfn_lint_takes_what_the_reference_shows() -> None:
     """The table is right: the other implementation knows no mistake in it, and finds one that is put in."""
     assert refusals_of_cfn_lint(GOOD) == []

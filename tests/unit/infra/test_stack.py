@@ -63,6 +63,7 @@ def test_what_is_kept_is_still_found(full: Synthesised, pattern: str) -> None:
     assert any(re.search(pattern, f"{each.construct} {each.rule}") for each in full.violations)
 
 
+@pytest.mark.slow
 def test_cloudformation_would_take_the_template(full: Synthesised) -> None:
     """cfn-lint, which has CloudFormation's schemas of all resources, finds nothing."""
     # The CDK says twice that a function comes after its role.

@@ -61,6 +61,7 @@ def test_a_refused_block_leaves_no_trace() -> None:
     blocks.open(session, write(table="other"))
 
 
+@pytest.mark.slow
 def test_a_session_that_is_gone_is_forgotten() -> None:
     """The blocks keeps no session alive."""
     blocks, session = OpenBlocks(), Session()

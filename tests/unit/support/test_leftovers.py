@@ -27,6 +27,7 @@ def test_the_exit_code_of_the_command_is_kept(program: str, code: int) -> None:
     assert leftovers(program).returncode == code
 
 
+@pytest.mark.slow
 def test_a_process_that_stays_is_named_killed_and_a_failure() -> None:
     """A detached process of a command that went well makes the run fail, and is gone after it."""
     done = leftovers(DETACHED)

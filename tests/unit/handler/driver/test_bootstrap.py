@@ -12,6 +12,8 @@ import pytest
 import handler.driver.bootstrap
 from safewriter.record.journal import Journal
 
+pytestmark = pytest.mark.slow
+
 BOOTSTRAP = Path(handler.driver.bootstrap.__file__)
 PACKAGES = Path(pyspark.__file__).parents[2]
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from pyspark.errors.exceptions.captured import CapturedException
 
 from handler.driver import pyspark_fixes
@@ -11,7 +12,8 @@ from handler.driver import pyspark_fixes
 if TYPE_CHECKING:
     from pathlib import Path
 
-    import pytest
+pytestmark = pytest.mark.slow
+
 
 BEGIN = """
 import sys

@@ -17,6 +17,8 @@ from tests.support.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 SERVER = Path(handler.driver.server.__file__)
 PACKAGES = Path(pyspark.__file__).parents[1]
 

@@ -3,6 +3,10 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.slow
+
 BEGIN = """
 import sys, threading
 from pyspark.core.context import SparkContext

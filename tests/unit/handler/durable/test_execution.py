@@ -7,6 +7,7 @@ import socket
 from typing import TYPE_CHECKING, Any
 
 import boto3
+import pytest
 from aws_durable_execution_sdk_python import DurableContext, durable_execution
 from aws_durable_execution_sdk_python_testing.runner import DurableFunctionTestResult, DurableFunctionTestRunner
 
@@ -18,7 +19,8 @@ from tests.unit.handler.durable.results import result, write
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import pytest
+pytestmark = pytest.mark.slow
+
 
 INCOMPLETE = [result("INCOMPLETE", f"{number}", write(f"{number}", f"{number}")) for number in range(2)]
 

@@ -45,6 +45,7 @@ def failed(state: State = State.TIMED_OUT, attempt: int = 1, **error: Any) -> di
     return {"errorType": "JobFailed", "errorMessage": json.dumps(answer.document())}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "event",
     [
@@ -477,6 +478,7 @@ def test_an_answer_that_is_no_text_hides_no_run(answer: object) -> None:
     assert replay_of(record({"clientToken": "t"}, answer), "m").hopeless is None
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("amazon")
 def test_a_dry_run_shows_a_message_that_cannot_be_read_beside_the_others() -> None:
     """By hand, as in the stack's own function, it has a reason and ends nothing."""
@@ -554,6 +556,7 @@ def test_a_message_that_cannot_be_set_aside_takes_no_other_s_place() -> None:
     assert queues.redrive(messages_max=1) == ["failed", "failed", "failed", "sent"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

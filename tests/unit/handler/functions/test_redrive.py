@@ -17,6 +17,8 @@ from handler.input_errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(autouse=True)
 def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -12,6 +12,8 @@ from handler.outcome.result import ErrorResult, WriteResult
 from handler.outcome.state import State
 from tests.unit.handler.outcome.test_result import result
 
+pytestmark = pytest.mark.slow
+
 
 def write(number: int, status: str = "committed", text: str = "x") -> WriteResult:
     return WriteResult(

@@ -197,6 +197,7 @@ def test_a_private_key_whose_lines_have_a_prefix_is_masked(before: str) -> None:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",
     [
@@ -221,6 +222,7 @@ def test_hostile_lines_are_masked_in_bounded_time(unit: str) -> None:
     redact(unit * (65_536 // len(unit)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", ["s.", "/key="])
 def test_a_text_of_sixteen_lines_takes_sixteen_times_as_long_as_one(unit: str) -> None:
     """A metric or an argument may be so long; with the square of its length it would take many minutes (as above)."""

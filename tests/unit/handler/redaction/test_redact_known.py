@@ -207,6 +207,7 @@ ENCODERS: dict[str, Callable[[str], str]] = {
 LETTERS = st.characters(min_codepoint=33, max_codepoint=126)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENCODERS)
 @given(secret=st.text(LETTERS, min_size=20, max_size=60))
 def test_no_ordinary_encoder_hides_a_known_value(name: str, secret: str) -> None:

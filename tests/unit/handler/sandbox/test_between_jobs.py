@@ -49,6 +49,7 @@ def leave_everything(path: Path, outside: Path) -> None:
     os.close(deep)
 
 
+@pytest.mark.slow
 def test_a_directory_is_as_it_was_before_the_first_job(tmp_path: Path) -> None:
     """What was there stays, whatever is new goes, and nothing outside is touched."""
     own, outside = tmp_path / "own", tmp_path / "outside"
@@ -136,6 +137,7 @@ def test_a_claim_that_fails_gives_the_lock_back(tmp_path: Path, monkeypatch: pyt
     OwnedDirectory.claim(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lost", [True, False])
 def test_what_a_killed_job_has_left_deep_down_harms_nobody(tmp_path: Path, *, lost: bool) -> None:
     """A record that it has removed, or forged, and a tree that no JSON can hold."""

@@ -67,6 +67,7 @@ def test_what_needs_the_image_is_left_out_with_a_reason(measured: list[str], tmp
     assert "soal image build" in other.problem
 
 
+@pytest.mark.slow
 def test_a_step_that_fails_is_told_and_the_next_one_runs(tmp_path: Path) -> None:
     """The message is that of the command."""
     bad, other = plan.run(

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from scripts.emulator.s3 import EmbeddedS3
     from scripts.local.function import Function
 
+pytestmark = pytest.mark.slow
+
 
 class Answers:
     """A function that answers so, one after the other."""

@@ -15,6 +15,8 @@ from tests.unit.lab.experiment.records import record
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from tests.lab.experiment.plan import Run
 
+pytestmark = pytest.mark.slow
+
 SETTINGS = Settings(plan="ours", scale=0.04, seed=1, small=None)
 
 

@@ -131,6 +131,7 @@ def test_only_a_replacement_is_lost_because_nothing_is_there(stubbed: Stubbed, c
         stubbed.store.create("key", b"body")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "code",
     [

@@ -107,6 +107,7 @@ def test_a_guard_settles_only_its_own_epoch(land: object) -> None:
 # -- a settler that slept ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cause", Cause)
 @pytest.mark.parametrize("commit_point", CommitPoint)
 @pytest.mark.parametrize("landed", [True, False])

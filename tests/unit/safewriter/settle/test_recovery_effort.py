@@ -230,6 +230,7 @@ def requests_to_verdict(world: World, cause: Cause) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("commit_point", "landed", "status", "bound"),
     [

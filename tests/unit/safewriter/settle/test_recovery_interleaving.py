@@ -26,6 +26,8 @@ from tests.unit.safewriter.world import World
 if TYPE_CHECKING:
     from tests.unit.safewriter.job import Job
 
+pytestmark = pytest.mark.slow
+
 
 class Settler:
     """One that can be stopped between any two of its requests."""

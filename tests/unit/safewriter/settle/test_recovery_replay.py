@@ -34,6 +34,7 @@ from tests.unit.safewriter.world import World
 # -- the settler is hit ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_scenario
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_settler_that_is_killed_at_any_write_leaves_nothing_untrue(scenario: Scenario, landed: object) -> None:
@@ -50,6 +51,7 @@ def test_a_settler_that_is_killed_at_any_write_leaves_nothing_untrue(scenario: S
         is_cleaned(world)
 
 
+@pytest.mark.slow
 @every_scenario
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_settler_that_gets_errors_at_any_write_leaves_nothing_untrue(scenario: Scenario, landed: object) -> None:
@@ -64,6 +66,7 @@ def test_a_settler_that_gets_errors_at_any_write_leaves_nothing_untrue(scenario:
             is_cleaned(world)
 
 
+@pytest.mark.slow
 @every_scenario
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_settler_whose_write_is_late_changes_nothing_when_it_lands(scenario: Scenario, landed: object) -> None:
@@ -127,6 +130,7 @@ def test_a_supervisor_that_would_keep_what_a_dying_guard_undoes_says_the_truth(
 # -- the retry settles, and is hit itself ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every_scenario
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_retry_that_is_killed_at_any_write_leaves_nothing_untrue(scenario: Scenario, landed: object) -> None:

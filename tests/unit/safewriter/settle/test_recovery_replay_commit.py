@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from tests.unit.safewriter.job import Job
 
+pytestmark = pytest.mark.slow
+
 
 def in_the_air(scenario: Scenario, job: Job) -> Callable[[], object]:
     """Return the landing of a commit whose client knows nothing of its death, by the rules of Delta and gate."""

@@ -119,6 +119,7 @@ def test_finished_writes_cost_nothing() -> None:
     assert requests(100) == requests(10_000)
 
 
+@pytest.mark.slow
 def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
     """Each sweep has time for a third of two thousand; the oldest and the newest are in the first."""
     world = World(existing=False)

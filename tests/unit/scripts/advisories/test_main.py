@@ -11,6 +11,8 @@ from scripts.advisories.artifacts import Artifact, inventory
 from scripts.advisories.osv import Osv
 from tests.support.osv import FakeOsv, serve, vulnerability
 
+pytestmark = pytest.mark.slow
+
 JACKSON = "com.fasterxml.jackson.core:jackson-databind"
 ROOT = Path(__file__).parents[4]
 EMPTY = "assessments = []\n"

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from soal.doctor.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 MADE = Home.of()
 
 

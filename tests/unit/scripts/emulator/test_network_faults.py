@@ -14,6 +14,8 @@ from tests.support.putting import put
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 PUT = Match(operations={"PutObject"})
 
 

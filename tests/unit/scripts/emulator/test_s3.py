@@ -12,6 +12,8 @@ from scripts.emulator import EmbeddedS3
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 PART_BYTES = 5 * 1024 * 1024
 
 

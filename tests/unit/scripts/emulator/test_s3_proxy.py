@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
+pytestmark = pytest.mark.slow
+
 LAKE = "lake"
 KEY = "a b+ü%/c"
 STALE = '"00000000000000000000000000000000"'

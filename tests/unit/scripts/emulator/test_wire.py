@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedS3]:

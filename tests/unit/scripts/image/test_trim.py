@@ -121,6 +121,7 @@ def test_the_newest_interface_of_each_service_stays(tmp_path: Path) -> None:
     assert gone.isdisjoint((name, model.api_version) for name, model in named.items())
 
 
+@pytest.mark.slow
 def test_an_iceberg_table_is_settled_without_a_console() -> None:
     """All that settles imports in a Python that has none of the packages which the image leaves out."""
     absent = [name.replace("/", ".") for name in UNUSED]

@@ -12,6 +12,8 @@ from soal.local.names import CREDENTIALS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = {"type": "struct", "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}]}
 CREATE: list[dict[str, Any]] = [
     {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},

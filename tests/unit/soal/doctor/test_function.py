@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
     from soal.doctor.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 REPOSITORY = "123456789012.dkr.ecr.us-east-1.amazonaws.com/soal"
 FOLDERS = ("checkpoints", "notes", "runs", "results")
 DAYS_20 = dict.fromkeys(FOLDERS, 20)

@@ -22,6 +22,8 @@ from tests.support.statement import Statement
 if TYPE_CHECKING:
     from soal.doctor.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 ARN = "arn:aws:iam::123456789012:role/job"
 REQUESTS = {
     role: tuple(

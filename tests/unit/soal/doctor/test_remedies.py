@@ -45,6 +45,7 @@ def text(node: ast.AST) -> str:
 TEXTS = {where: text(node) for where, node in NODES if id(node) not in PARTS and text(node).startswith("aws ")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 def test_each_call_names_an_operation_and_its_options(call: ast.Call) -> None:
     """As the service's model knows them; required ones may come in a mapping, which the findings' tests see."""

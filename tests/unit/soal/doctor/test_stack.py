@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from soal.doctor.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 SWEEPER = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:sweeper"
 
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
     from soal.doctor.finding import Finding
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[EmbeddedS3]:

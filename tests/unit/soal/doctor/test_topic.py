@@ -53,6 +53,7 @@ def test_a_topic_that_somebody_hears() -> None:
     assert told(examine_topic(sns, STACK)) == [("alarm topic", "ok"), ("subscriptions", "ok")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("statements", "status"),
     [

@@ -23,6 +23,8 @@ from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 DAY_S = 86_400
 LOST = "s3://lake/w/db/t/data/lost.parquet"
 

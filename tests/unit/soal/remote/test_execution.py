@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from typer.testing import Result as Ended
 
-pytestmark = pytest.mark.emulator
+pytestmark = [pytest.mark.emulator, pytest.mark.slow]
 
 HANDLER = """
 import json

@@ -73,6 +73,7 @@ def test_a_function_error_is_a_result_too(emulator: LambdaEmulator) -> None:
     assert (found.result.state, found.exit_code) == (State.FAILED, EXIT_FAILED)
 
 
+@pytest.mark.slow
 def test_a_function_that_was_killed_says_what_to_do(emulator: LambdaEmulator) -> None:
     """Its timeout is not known here."""
     found = RemoteFunction("function", emulator.endpoint).invoke(event("sleep"))

@@ -13,6 +13,8 @@ from tests.lab.results import read
 if TYPE_CHECKING:
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 TAKEOVER = "tests/contract/coordination/test_takeover.py"
 SHORT = "dead_holder_s_lock memory"
 TESTS = """

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+pytestmark = pytest.mark.slow
+
 URL = "s3://lake/kv/shards/run_id=r/db=00000/attempt=00-b-t"
 ROWS = {number.to_bytes(8, "big"): b"value %d" % number for number in range(300)}
 

@@ -131,6 +131,7 @@ def test_a_commit_is_read_in_blocks_wherever_they_are_cut() -> None:
         assert Commit.parse(5, [body[at : at + size] for at in range(0, len(body), size)]) == whole
 
 
+@pytest.mark.slow
 def test_an_overwrite_of_20_000_files_takes_a_fraction_of_its_size() -> None:
     """Statistics, which fill most of a log, are not held, nor what nobody asks of a removed file."""
     stats = json.dumps({"minValues": {f"column_{number}": number for number in range(50)}})
@@ -147,6 +148,7 @@ def test_an_overwrite_of_20_000_files_takes_a_fraction_of_its_size() -> None:
     assert peak - len(body) < HELD_MAX_BYTES
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "body",
     [

@@ -14,6 +14,8 @@ from tests.unit.safewriter.tables.iceberg.fenced import FENCE, GlueTable
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+pytestmark = pytest.mark.slow
+
 KEPT = ("VersionId", "UpdateTime")
 
 

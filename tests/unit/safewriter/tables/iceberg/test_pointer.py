@@ -124,6 +124,7 @@ def test_the_first_of_two_fences_wins(table: FencedTable) -> None:
     assert table.load().metadata_location == shown
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [
@@ -153,6 +154,7 @@ def test_a_table_that_is_gone(table: FencedTable) -> None:
     assert table.pointer().read() is None
 
 
+@pytest.mark.slow
 def test_there_is_no_table_in_a_namespace_that_is_not_there(table: FencedTable) -> None:
     """It is as gone as the table."""
     name = TableName.parse("lite.other.t")

@@ -10,6 +10,7 @@ import org.apache.hadoop.conf.Configuration;
  * ({@code WITH}), which the log holds, too. As a setting of Hadoop it would choose the server to which the role's
  * credentials go, the class that has them, or a program; and Hadoop keeps such a file system for later statements. So only
  * settings of the formats pass. Those of file systems belong to the session, where scripts, events and owners are checked.
+ * Options that are nothing to Hadoop ({@code delta.…}) stay Spark's own.
  */
 public final class ReaderOptions {
   /** A list of what may pass: Parquet and ORC also have settings with classes, and with objects to be deserialised. */
@@ -19,14 +20,21 @@ public final class ReaderOptions {
       + "|orc\\.(block|bloom|buffer|compress|dictionary|encoding|row|stripe)[\\w.]*"
       + "|avro\\.(mapred\\.ignore\\.inputs\\.without\\.extension|output\\.codec)");
 
+  /** Where Hadoop and its formats look for names; anything else that has a dot is not handed to them at all. */
+  private static final Pattern OF_HADOOP = Pattern.compile(
+      "(adl|avro|dfs|file|fs|ftp|ha|hadoop|hive|httpfs|io|ipc|mapred|mapreduce|net|nfs|orc|parquet|rpc|s3|s3a|security|seq"
+          + "|tfile|yarn|zlib)\\..*",
+      Pattern.CASE_INSENSITIVE);
+
   private ReaderOptions() {}
 
-  /** Stands for {@code values.set(name, value)}; throws if it is no setting of a format. */
+  /** Stands for {@code values.set(name, value)}; throws if it is a setting of Hadoop's that is none of a format. */
   public static void set(Configuration values, String name, String value) {
-    if (!OF_A_FORMAT.matcher(name).matches()) {
+    if (OF_A_FORMAT.matcher(name).matches()) {
+      values.set(name, value);
+    } else if (OF_HADOOP.matcher(name).matches()) {
       throw new UnsupportedOperationException("the option " + name + " sets more than a format, and options may come from"
           + " a table's log; give it to the session instead, as spark.hadoop." + name);
     }
-    values.set(name, value);
   }
 }

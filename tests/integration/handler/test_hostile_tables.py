@@ -178,6 +178,8 @@ def test_a_file_s_schema_runs_no_python(function: LambdaEmulator, s3: EmbeddedS3
 
 def test_options_of_formats_are_options_still(function: LambdaEmulator, s3: EmbeddedS3) -> None:
     """Those of a table's log, too: a harmless one reads the table."""
-    table = create(s3, "harmless", {}, {"mapreduce.input.fileinputformat.split.maxsize": "1048576", "plain": "x", "delta.of": "x"})
+    table = create(
+        s3, "harmless", {}, {"mapreduce.input.fileinputformat.split.maxsize": "1048576", "plain": "x", "delta.of": "x"}
+    )
     result = run(function, "read", "delta", table)
     assert result.state == "SUCCESS", result.state_details

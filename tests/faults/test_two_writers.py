@@ -51,22 +51,23 @@ DEFAULT = {f"spark.delta.logStore.{scheme}.impl": "io.delta.storage.S3SingleDriv
 def append_by_two(s3: EmbeddedS3, table: str, rounds: int, way: str, *session: str) -> None:
     """Let two processes append `rounds` times each, side by side, every PUT delayed."""
     environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+    asked = json.dumps({"way": way, "table": table})
     with (
         _appender("a", *session, **environment) as one,
         _appender("b", *session, **environment) as two,
     ):
         for child in (one, two):
-            child.expect("ready")
-        one.tell(f"{way} {table}")  # creates the table, so that all that follows is appends
-        one.expect("done 0")
-        two.tell(f"{way} {table}")
-        two.expect("done 0")
+            child.expect("answer {}")
+        one.tell(asked)  # creates the table, so that all that follows is appends
+        one.expect('answer {"row": 0}')
+        two.tell(asked)
+        two.expect('answer {"row": 0}')
         s3.wire.add(Rule(Match(operations={"PutObject"}), Delay(100), times=None))
         for number in range(1, rounds):
             for child in (one, two):
-                child.tell(f"{way} {table}")
+                child.tell(asked)
             for child in (one, two):
-                child.expect(f"done {number}")
+                child.expect(f'answer {{"row": {number}}}')
     s3.wire.clear_rules()
 
 

@@ -4,10 +4,9 @@ of the two is killed again and again.
 
 from __future__ import annotations
 
-import json
 import random
-import uuid
 from concurrent.futures import ThreadPoolExecutor
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import pytest
@@ -23,12 +22,13 @@ from scripts.emulator.network_faults import Freeze
 from scripts.emulator.rules import Delay, Match, Rule
 from tests.faults.statements import STATEMENTS
 from tests.faults.victims import DEADLINE_MS
+from tests.lab.bench.fanout import Writers
 from tests.support.lake import CHECKPOINTS
-from tests.support.processes import Child
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -48,38 +48,33 @@ DEFAULT = {f"spark.delta.logStore.{scheme}.impl": "io.delta.storage.S3SingleDriv
 """The log store that Delta itself has for S3."""
 
 
-def append_by_two(s3: EmbeddedS3, table: str, rounds: int, way: str, *session: str) -> None:
+def append_by_two(
+    s3: EmbeddedS3,
+    folder: Path,
+    table: str,
+    rounds: int,
+    way: str,
+    lake_format: str,
+    settings: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     """Let two processes append `rounds` times each, side by side, every PUT delayed."""
-    environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
-    asked = json.dumps({"way": way, "table": table})
-    with (
-        _appender("a", *session, **environment) as one,
-        _appender("b", *session, **environment) as two,
-    ):
-        for child in (one, two):
-            child.expect("answer {}")
-        one.tell(asked)  # creates the table, so that all that follows is appends
-        one.expect('answer {"row": 0}')
-        two.tell(asked)
-        two.expect('answer {"row": 0}')
+    variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+    with Writers(2, settings, folder, lake_format, variables=variables) as writers:
+        for number in range(2):  # the first creates the table, so that all that follows is appends
+            writers.append_alone(way, table, number)
         s3.wire.add(Rule(Match(operations={"PutObject"}), Delay(100), times=None))
-        for number in range(1, rounds):
-            for child in (one, two):
-                child.tell(asked)
-            for child in (one, two):
-                child.expect(f'answer {{"row": {number}}}')
+        for _ in range(1, rounds):
+            assert writers.append(way, table) == []
     s3.wire.clear_rules()
 
 
-def _appender(*arguments: str, **environment: str) -> Child:
-    return Child("tests.lab.bench.appender", *arguments, environment={**environment, "SOAL_RUN_KEY": uuid.uuid4().hex})
-
-
 @pytest.mark.parametrize("rounds", [3, pytest.param(ROUNDS, marks=pytest.mark.matrix)])
-def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable[[], Lake], rounds: int) -> None:
+def test_no_commit_of_two_guarded_writers_is_lost(
+    s3: EmbeddedS3, lake: Callable[[], Lake], rounds: int, tmp_path: Path
+) -> None:
     """As many rows, versions and true verdicts as appends."""
     table = lake()
-    append_by_two(s3, table.table, rounds, "guarded", "delta")
+    append_by_two(s3, tmp_path, table.table, rounds, "guarded", "delta")
     assert table.rows() == 2 * rounds
     assert table.operations() == ["WRITE"] * 2 * rounds
     assert {document.status for document in table.documents()} == {"committed"}
@@ -87,10 +82,12 @@ def test_no_commit_of_two_guarded_writers_is_lost(s3: EmbeddedS3, lake: Callable
 
 
 @pytest.mark.matrix
-def test_deltas_default_store_loses_commits_in_the_same_test(s3: EmbeddedS3, lake: Callable[[], Lake]) -> None:
+def test_deltas_default_store_loses_commits_in_the_same_test(
+    s3: EmbeddedS3, lake: Callable[[], Lake], tmp_path: Path
+) -> None:
     """The control: without the conditional store both writers report success, and rows are missing."""
     table = lake()
-    append_by_two(s3, table.table, ROUNDS, "plain", "delta", json.dumps(DEFAULT))
+    append_by_two(s3, tmp_path, table.table, ROUNDS, "plain", "delta", DEFAULT)
     assert table.rows() < 2 * ROUNDS
 
 
@@ -98,7 +95,7 @@ def test_deltas_default_store_loses_commits_in_the_same_test(s3: EmbeddedS3, lak
 @pytest.mark.usefixtures("run_key")
 @pytest.mark.parametrize("kind", ["rest", pytest.param("glue", marks=pytest.mark.aws)])
 def test_no_commit_of_two_guarded_writers_to_an_iceberg_table_is_lost(
-    spark: SparkSession, s3: EmbeddedS3, kind: str, request: pytest.FixtureRequest
+    spark: SparkSession, s3: EmbeddedS3, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     """An append that meets a main which has moved is applied again; each is in main's history once. That Glue refuses
     a version which is gone is the emulator's doing, not moto's.
@@ -106,7 +103,7 @@ def test_no_commit_of_two_guarded_writers_to_an_iceberg_table_is_lost(
     catalog: Catalog = request.getfixturevalue(kind)
     table = catalog.table(s3.observer())
     spark.sql(f"CREATE TABLE {table.name} (id LONG) USING iceberg")
-    append_by_two(s3, table.name, ROUNDS, "guarded", "iceberg", json.dumps(catalog.settings()))
+    append_by_two(s3, tmp_path, table.name, ROUNDS, "guarded", "iceberg", catalog.settings())
     assert table.rows() == 2 * ROUNDS
     assert len(table.history()) == 1 + 2 * ROUNDS, "an empty snapshot, to which a fence could hold, and each append"
     assert [document.status for document in table.documents()] == ["committed"] * 2 * ROUNDS

@@ -40,7 +40,7 @@ def main(name: str, lake_format: str, settings: str = "{}") -> None:
         except Exception as error:  # noqa: BLE001 - the caller counts them
             answer(failed=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
         else:
-            answer(row=number)
+            answer()
 
 
 def _append(rows: DataFrame, lake_format: str, table: str) -> None:

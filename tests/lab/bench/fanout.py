@@ -219,6 +219,7 @@ def _where(folder: Path, rest: RestCatalog | None) -> dict[str, str]:
 
 class Writers(AbstractContextManager["Writers"]):
     """Processes with a Spark each, ready to append. Their logs are files in `folder`; `name` begins their own names.
+    `variables`: more of their environment.
 
     They end with the block, or with this process, even if it is killed.
     """
@@ -231,11 +232,17 @@ class Writers(AbstractContextManager["Writers"]):
         lake_format: str = "iceberg",
         *,
         name: str = "writer",
+        variables: Mapping[str, str] | None = None,
     ) -> None:
         words = (lake_format, json.dumps(dict(settings)))
         self._stack = ExitStack()
         self._writers = [
-            Child(_APPENDER, (f"{name}-{number}", *words), folder, variables={"SOAL_RUN_KEY": uuid.uuid4().hex})
+            Child(
+                _APPENDER,
+                (f"{name}-{number}", *words),
+                folder,
+                variables={**(variables or {}), "SOAL_RUN_KEY": uuid.uuid4().hex},
+            )
             for number in range(count)
         ]
 
@@ -256,8 +263,8 @@ class Writers(AbstractContextManager["Writers"]):
             writer.ask(way=way, table=table)
         return [one["failed"] for one in answers(self._writers) if "failed" in one]
 
-    def append_alone(self, way: str, table: str) -> None:
-        """Let the first append one row, while the others wait. Raises `RuntimeError` if it fails."""
-        self._writers[0].ask(way=way, table=table)
-        if "failed" in (answer := self._writers[0].answer()):
-            raise RuntimeError(f"the first append to {table}: {answer['failed']}")
+    def append_alone(self, way: str, table: str, number: int = 0) -> None:
+        """Let one append one row, while the others wait. Raises `RuntimeError` if it fails."""
+        self._writers[number].ask(way=way, table=table)
+        if "failed" in (answer := self._writers[number].answer()):
+            raise RuntimeError(f"an append alone to {table}: {answer['failed']}")

@@ -11,7 +11,7 @@ from handler.input_errors import InputError, validated
 from handler.module_names import check_file
 from handler.request.turns import DeclaredTurn, declared_turns
 from handler.secrets import SecretReference, parse_references
-from handler.spark.classpath import default_home
+from handler.spark.installation import default_home
 from handler.spark.missing_dependencies import Variant
 from handler.spark_settings.checked import Permit, check_own_conf
 from safewriter.errors import SettingError

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.spark.classpath import default_home
-from handler.spark.installation import find_pyspark
+from handler.spark.installation import default_home, find_pyspark
 from handler.spark.missing_dependencies import SLIM
 
 if TYPE_CHECKING:

@@ -167,7 +167,7 @@ class Runs:
 
     def _sighting(self, record: RunRecord, stored: StoredObject) -> Sighting:
         last_sign = stored.last_modified
-        if record.state == "RUNNING" and not is_over(record.deadline_ms, stored.server_date):
+        if record.state == RUNNING and not is_over(record.deadline_ms, stored.server_date):
             lease = self.store.get(_lease_key(record))
             last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, record.deadline_ms)

@@ -7,13 +7,13 @@ archive if the class path *begins* as the one it was made with; jars that may be
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from pathlib import Path
 
-__all__ = ["LITERAL", "OWN", "added_jars", "archived_jars", "default_home", "jars", "lambdas_jar"]
+__all__ = ["LITERAL", "OWN", "added_jars", "archived_jars", "jars", "lambdas_jar"]
 
 OWN: Final = "soal-"
 """The prefix of the names of our own jars."""
@@ -23,13 +23,6 @@ LITERAL: Final = "soal-literal.jar"
 without them.
 """
 _DIGITS: Final = 16
-_IMAGE_HOME: Final = Path("/opt/soal")
-_REPOSITORY: Final = Path(__file__).resolve().parents[2]
-
-
-def default_home() -> Path:
-    """Return where jars and Spark defaults are when `SOAL_HOME` does not say: in the image, or in a clone."""
-    return _IMAGE_HOME if _IMAGE_HOME.is_dir() else _REPOSITORY / ".soal"
 
 
 def jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:

@@ -62,7 +62,7 @@ class Command:
 def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
     """Raise `InputError` if the job cannot start on this machine; call it before anything begins."""
     pyspark_home()
-    find_java(settings)
+    find_java(settings.soal_home, settings.java_home)
     heap_mb(job.conf, machine)
 
 
@@ -126,7 +126,7 @@ def _machine(
 ) -> Command:
     spark_home = pyspark_home()
     argv = (
-        str(find_java(settings)),
+        str(find_java(settings.soal_home, settings.java_home)),
         *jvm_options(conf, sandbox, settings, machine, total_ms),
         "-cp",
         ":".join(str(jar) for jar in jars(spark_home, settings.soal_home)),

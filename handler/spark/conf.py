@@ -25,7 +25,7 @@ def merged_conf(
     own: Mapping[str, str], sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets
 ) -> dict[str, str]:
     """Merge the settings: the image's defaults, the machine's, the job's `own`, those that must not change."""
-    defaults = read_properties(spark_file(settings, "spark-defaults.conf"))
+    defaults = read_properties(spark_file(settings.soal_home, "spark-defaults.conf"))
     cores = int(own.get("spark.driver.cores", machine.cores))
     conf = {
         **defaults,

@@ -5,16 +5,19 @@ from __future__ import annotations
 import importlib.util
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from handler.input_errors import InputError
 
-if TYPE_CHECKING:
-    from handler.settings import HandlerSettings
+__all__ = ["default_home", "find_java", "find_pyspark", "pyspark_home", "spark_file"]
 
-__all__ = ["find_java", "find_pyspark", "pyspark_home", "spark_file"]
-
+_IMAGE_HOME: Final = Path("/opt/soal")
 _REPOSITORY: Final = Path(__file__).resolve().parents[2]
+
+
+def default_home() -> Path:
+    """Return where jars and Spark defaults are when `SOAL_HOME` does not say: in the image, or in a clone."""
+    return _IMAGE_HOME if _IMAGE_HOME.is_dir() else _REPOSITORY / ".soal"
 
 
 def find_pyspark() -> Path | None:
@@ -26,27 +29,27 @@ def find_pyspark() -> Path | None:
 
 
 def pyspark_home() -> Path:
-    """Return pip's pyspark, which is a whole Spark, without importing it."""
+    """As `find_pyspark`. Raises `InputError` if it is not installed."""
     home = find_pyspark()
     if home is None:
         raise InputError("pyspark", "is not installed beside the handler; run scripts/setup")
     return home
 
 
-def find_java(settings: HandlerSettings) -> Path:
+def find_java(soal_home: Path, java_home: Path | None) -> Path:
     """Return the java to run: `.soal/java` where set-up has made it, else JAVA_HOME, else the one on the path."""
-    own = settings.soal_home / "java" / "bin" / "java"
+    own = soal_home / "java" / "bin" / "java"
     if own.exists():
         return own
-    if settings.java_home is not None:
-        return settings.java_home / "bin" / "java"
+    if java_home is not None:
+        return java_home / "bin" / "java"
     on_path = shutil.which("java")
     if on_path is None:
         raise InputError("JAVA_HOME", "is not set and no java is on the path; install Java 17 or run scripts/setup")
     return Path(on_path)
 
 
-def spark_file(settings: HandlerSettings, name: str) -> Path:
+def spark_file(soal_home: Path, name: str) -> Path:
     """Return a file of image/spark: in the image below SOAL_HOME, else in the working tree."""
-    baked = settings.soal_home / "spark" / name
+    baked = soal_home / "spark" / name
     return baked if baked.exists() else _REPOSITORY / "image" / "spark" / name

@@ -87,5 +87,5 @@ def jvm_options(
         f"-Dderby.system.home={sandbox.work}",
         # MySQL's driver, which Java loads with all others, would leave a thread, and the Java machine could not go on.
         "-Dcom.mysql.cj.disableAbandonedConnectionCleanup=true",
-        f"-Dlog4j2.configurationFile={spark_file(settings, 'log4j2.properties')}",
+        f"-Dlog4j2.configurationFile={spark_file(settings.soal_home, 'log4j2.properties')}",
     )

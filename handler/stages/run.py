@@ -153,7 +153,9 @@ class _Run:
         return judge(evidence), settled
 
     def _missing(self) -> tuple[Missing, ...]:
-        return read_missing(spark_file(self.prepared.settings, "missing.toml"), self.prepared.settings.variant)
+        return read_missing(
+            spark_file(self.prepared.settings.soal_home, "missing.toml"), self.prepared.settings.variant
+        )
 
     def _begin(self) -> RunSupervisor:
         """Fetch the code and record the attempt, also one whose code could not be fetched."""

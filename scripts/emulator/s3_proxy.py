@@ -50,7 +50,7 @@ class S3Proxy:
         settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
         port, self._process = launch_gateway(
             classpath=":".join(jars),
-            java_path=str(find_java(settings)),
+            java_path=str(find_java(settings.soal_home, settings.java_home)),
             javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
             die_on_exit=True,
             return_proc=True,

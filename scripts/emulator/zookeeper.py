@@ -58,7 +58,8 @@ class ZooKeeper:
         if spark_home is None:
             raise FileNotFoundError("PySpark is not installed; run scripts/setup")
         jars = [str(jar) for pattern in _JARS for jar in sorted((spark_home / "jars").glob(pattern))]
-        java = find_java(read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"}))
+        settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
+        java = find_java(settings.soal_home, settings.java_home)
         with (self._folder / "zookeeper.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [

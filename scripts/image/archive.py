@@ -127,7 +127,7 @@ def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], a
 def _check(settings: HandlerSettings, archive: Path) -> None:
     """Start Java once with `-Xshare:on`, which fails if it does not take the archive: nobody else would notice."""
     command = [
-        str(find_java(settings)),
+        str(find_java(settings.soal_home, settings.java_home)),
         f"-XX:SharedArchiveFile={archive}",
         "-Xshare:on",
         "-cp",

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from handler.spark.classpath import default_home
+from handler.spark.installation import default_home
 from scripts.image.archive import TrainingError, train
 from scripts.image.lambdas import LIST
 

@@ -40,7 +40,15 @@ def make_jar(settings: HandlerSettings, names: Path = LIST) -> Path:
     fresh = jar.with_suffix(".new")
     tools = [one for one in added_jars(home) if one.name.startswith(OWN)]
     class_path = ":".join(str(one) for one in (*tools, *sources))
-    command = [str(find_java(settings)), "-XX:TieredStopAtLevel=1", "-cp", class_path, _TOOL, str(fresh), str(names)]
+    command = [
+        str(find_java(settings.soal_home, settings.java_home)),
+        "-XX:TieredStopAtLevel=1",
+        "-cp",
+        class_path,
+        _TOOL,
+        str(fresh),
+        str(names),
+    ]
     done = subprocess.run(
         [*command, *(str(one) for one in sources)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )

@@ -131,7 +131,7 @@ def peer(s3: EmbeddedS3, image: str | None, job: str = "append") -> Run:
         **s3.environment(),
         "SCRIPT_BUCKET": SCRIPTS,
         "SPARK_SCRIPT": f"jobs/{JOBS[job][1]}",
-        "JAVA_HOME": str(find_java(settings).resolve().parents[1]),
+        "JAVA_HOME": str(find_java(settings.soal_home, settings.java_home).resolve().parents[1]),
         "CLASS_PATH": stock_class_path(),
     }
     with _peer_on_host(variables) if image is None else _peer_in_container(variables, image) as function:

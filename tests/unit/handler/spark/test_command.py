@@ -224,16 +224,19 @@ def test_the_module_options_are_spark_s_own(tmp_path: Path) -> None:
     )
     (launcher,) = pyspark_home().joinpath("jars").glob("spark-launcher_*.jar")
     text = subprocess.run(
-        [str(find_java(SETTINGS)), "-cp", str(launcher), str(source)], check=True, capture_output=True, text=True
+        [str(find_java(SETTINGS.soal_home, SETTINGS.java_home)), "-cp", str(launcher), str(source)],
+        check=True,
+        capture_output=True,
+        text=True,
     ).stdout
     assert tuple(word for word in text.split() if word != "--add-modules=jdk.incubator.vector") == MODULE_OPTIONS
 
 
 def test_the_files_of_the_image_are_found() -> None:
     """The defaults are settings that a job may not change, or plain tuning."""
-    defaults = read_properties(spark_file(SETTINGS, "spark-defaults.conf"))
+    defaults = read_properties(spark_file(SETTINGS.soal_home, "spark-defaults.conf"))
     assert all(re.match(r"spark\.", key) for key in defaults)
-    assert spark_file(SETTINGS, "log4j2.properties").is_file()
+    assert spark_file(SETTINGS.soal_home, "log4j2.properties").is_file()
 
 
 @pytest.mark.parametrize("settings", [shipped_settings(), local_settings()])

@@ -34,7 +34,8 @@ def look(home: Path, java_home: Path | None) -> dict[str, Finding]:
 @pytest.fixture(scope="module")
 def java() -> Path:
     """The installation that the handler takes."""
-    return find_java(read_settings({"SW_CHECKPOINT_BUCKET": "any"})).resolve().parent.parent
+    settings = read_settings({"SW_CHECKPOINT_BUCKET": "any"})
+    return find_java(settings.soal_home, settings.java_home).resolve().parent.parent
 
 
 @pytest.fixture

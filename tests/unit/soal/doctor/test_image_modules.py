@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.spark.classpath import default_home
+from handler.spark.installation import default_home
 from scripts.provision.python_env import is_complete
 from soal.doctor.script_needs import IN_IMAGE, modules_of
 from soal.home import home_of, site_of

@@ -253,7 +253,8 @@ class SafeWriter:
 
     def _skip(self, error: BaseException | None) -> bool:
         block = self._block
-        tidy(self.checkpoint_uri, lambda: block.recovery.clean_skipped(block.write.key, block.attempt.nonce))
+        if not block.session.is_outlived():  # as in `Ending.finish`
+            tidy(self.checkpoint_uri, lambda: block.recovery.clean_skipped(block.write.key, block.attempt.nonce))
         if not isinstance(error, Exception) or not self._block.session.was_skipped(error):
             return False
         _log.warning("%s: an earlier attempt has committed this write; the block was left at its statement", self.table)

@@ -103,8 +103,13 @@ class Ending:
         ) from error
 
     def finish(self) -> None:
-        """Clean up beside the job after a success."""
-        tidy(self._block.checkpoint_uri, self._clean_after_success)
+        """Clean up beside the job after a success.
+
+        A statement that outlives the block keeps its files, and a later settler deletes them. Without them it would
+        fail before its commit, the gate would have nothing to refuse, and nobody would hear of its rows.
+        """
+        if self._spotless or not self._block.session.is_outlived():
+            tidy(self._block.checkpoint_uri, self._clean_after_success)
 
     def never_began(self) -> None:
         """Settle a claimed write whose block could not be opened, so that no retry has to wait for it."""

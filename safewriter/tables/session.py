@@ -186,6 +186,10 @@ class Session(Protocol):
         """Tell whether the block may have left files that no commit refers to."""
         ...
 
+    def is_outlived(self) -> bool:
+        """Tell whether a statement that began in the block may still run, and need the files that it has written."""
+        ...
+
     def restore(self) -> None:
         """Put the session back as it was."""
         ...

@@ -159,6 +159,10 @@ class SparkScope:
         """Return False, where nobody looks for the files of a block by their names."""
         return False
 
+    def is_outlived(self) -> bool:
+        """Return False, as above."""
+        return False
+
     # -- the block's jobs --------------------------------------------------------------------------------------------
 
     def cancel(self) -> None:

@@ -111,6 +111,10 @@ class SnapshotSession(SparkScope):
         """Return True: a task that was repeated or speculated may have left shards, and nobody has counted them."""
         return True
 
+    def is_outlived(self) -> bool:
+        """Return False: the build has waited for its job, and then for the tasks that the job gave up."""
+        return False
+
     def publish(self) -> None:
         """Publish the staged snapshot, once. Raises `PublishConflictError` if another build was faster. After a
         `StoreError` only `_CURRENT` can say whether it arrived.

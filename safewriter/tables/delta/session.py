@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["DeltaSession", "is_append_only"]
 
-_GATE_PROTOCOL: Final = 8
+_log = logging.getLogger(__name__)
+_GATE_PROTOCOL: Final = 9
 _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
@@ -229,3 +231,11 @@ class DeltaSession(SparkScope):
             return True  # an append without rows writes an empty file, which its commit does not name
         jobs = self.java_class("io.soal.logstore.BlockJobs")
         return not jobs.allTasksSucceeded(self.jspark, self._group)
+
+    def is_outlived(self) -> bool:
+        """Tell whether a statement that began in the block may still run, and need the files that it has written."""
+        try:
+            return bool(self._gate.isOutlived())
+        except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the verdict stands
+            _log.warning("%s: Java does not answer (%s); a later settler removes leftover files", self.table, error)
+            return True

@@ -9,10 +9,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark import inheritable_thread_target
 
 import safewriter
 from safewriter import SafeWriter
 from safewriter.block import ending
+from safewriter.record.journal import Journal
 from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.support.attempts import next_attempt
@@ -23,10 +25,13 @@ from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
+    from scripts.emulator.exchange import Reply, Request
     from scripts.emulator.s3 import EmbeddedS3
+
 pytestmark = pytest.mark.spark
 
 
@@ -184,6 +189,42 @@ def test_a_statement_that_outlives_its_block_commits_nothing(
     assert "SafeWriter [over]" in str(errors[0])
     assert lake.operations() == before
     append(spark, lake.table, 2)  # who begins after the block is free
+    lake.check()
+
+
+def test_a_statement_that_outlives_a_success_ends_at_the_gate(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clean-up leaves it its file, without which it would fail before the gate could tell the supervisor of it."""
+    monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
+    written, is_over = threading.Event(), threading.Event()
+
+    def answer_late(request: Request) -> Callable[[], Reply]:
+        reply = request.apply()
+        written.set()
+
+        def wait() -> Reply:
+            assert is_over.wait(BUSY_S)
+            return reply
+
+        return wait
+
+    try:
+        with Journal(tmp_path / "journal") as journal, ThreadPoolExecutor(1) as pool:
+            with SafeWriter(spark, lake.table) as block:
+                append(spark, block.table, 3)
+                s3.wire.add(Rule(Match(operations={"PutObject"}, bucket=LAKE, key_class="data"), answer_late))
+                late = pool.submit(inheritable_thread_target(spark)(append), spark, block.table, 7)
+                assert written.wait(BUSY_S)
+                block.success()
+            wait_for_hygiene()
+            is_over.set()
+            assert "SafeWriter [over]" in str(late.exception(BUSY_S))
+            assert [entry.event for entry in journal.entries()][-2:] == ["write_closed", "refused"]
+    finally:
+        is_over.set()
+        s3.wire.clear_rules()
+    assert lake.rows() == 3
     lake.check()
 
 

@@ -236,6 +236,17 @@ def test_a_write_that_was_committed_before_is_skipped(
     assert block.done == ["verified", *skipped, *left, "restored", CLOSED]
 
 
+def test_a_skipped_block_leaves_a_statement_that_outlives_it_its_files(
+    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are for a later settler, which finds the block's marker."""
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
+    monkeypatch.setattr(block.session, "is_outlived", lambda: True)
+    with guarded() as sw:
+        sw.success()
+    assert "cleaned ('key', 'nonce')" not in block.done
+
+
 def test_a_skipped_block_that_cannot_be_opened_settles_nothing(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:

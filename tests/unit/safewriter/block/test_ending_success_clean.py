@@ -46,6 +46,20 @@ def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
     assert all(file.key in world.lake.contents() for file in job.files)
 
 
+def test_a_statement_that_outlives_its_block_keeps_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It ends at the gate, which tells the supervisor; a later settler finds the files by the marker."""
+    monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
+    monkeypatch.setattr(FakeSession, "is_outlived", lambda *_: True)
+    world, job, end = landed()
+    end.succeed()
+
+    end.finish()
+    wait_for_hygiene()
+
+    assert job.leftover in world.lake.contents()
+    assert world.marked() == (job.attempt.nonce,)
+
+
 def test_a_success_that_could_not_be_cleaned_keeps_its_marker(monkeypatch: pytest.MonkeyPatch) -> None:
     """Otherwise no sweeper would find what a failed task has left."""
     monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)

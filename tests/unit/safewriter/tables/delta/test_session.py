@@ -44,7 +44,7 @@ def surroundings(one: DeltaSession, monkeypatch: pytest.MonkeyPatch, **found: ob
     """Have the log store say this of the session."""
     said = json.dumps({"busy": False, "endpoint": "", **found})
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: said))
-    one._gates = SimpleNamespace(protocol=lambda: 8)
+    one._gates = SimpleNamespace(protocol=lambda: 9)
 
 
 def test_a_driver_without_the_log_store_is_told_what_to_add() -> None:
@@ -82,7 +82,7 @@ def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.Monke
     surroundings(one, monkeypatch)
     one.verify()
     one._gates.protocol = lambda: 5
-    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 8"):
+    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 9"):
         one.verify()
 
 
@@ -267,3 +267,15 @@ def test_files_are_looked_for_unless_the_first_try_landed_and_each_task_succeede
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(allTasksSucceeded=lambda *_: succeeded))
     one._group = "safewriter-1"
     assert one.may_have_left_files(seen) is not (at_once and succeeded)
+
+
+def test_a_java_that_does_not_answer_may_still_carry_out_a_statement() -> None:
+    """Nothing says that the statement has ended, so its files stay."""
+    one = session()
+
+    def gone() -> bool:
+        raise ConnectionError("Java has ended")
+
+    for answer, outlived in ((lambda: False, False), (lambda: True, True), (gone, True)):
+        one._gate = SimpleNamespace(isOutlived=answer)
+        assert one.is_outlived() is outlived

@@ -31,7 +31,7 @@ import org.apache.spark.sql.SparkSession;
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
-  public static final int PROTOCOL = 8;
+  public static final int PROTOCOL = 9;
 
   /** The blocks of this Java machine. */
   static final Blocks BLOCKS = new Blocks();
@@ -101,6 +101,11 @@ public final class Gate {
       gate.shut(SKIPPED);
     }
     return gate;
+  }
+
+  /** Whether a statement that began while the block was open still runs: it may be about to use a file that it wrote. */
+  public boolean isOutlived() {
+    return !ranBefore.containsAll(Statement.running());
   }
 
   /** Whether a block is open on a session, whatever object stands for it in Python. */

@@ -1,6 +1,6 @@
 """The role's credentials for Java, which gets no variable that holds them.
 
-Java's libraries replace names of variables in settings, paths and SQL by their values. So the Java machine of a job has
+Java's libraries replace names of variables in settings, paths and SQL by their values. So the JVM of a job has
 an environment without secrets, and asks this process for credentials when it needs them, as AWS's SDKs ask in a
 container: https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html
 """

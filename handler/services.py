@@ -36,7 +36,7 @@ def _invoke(function: str, payload: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock, the Java machine that waits, and the
+    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock, the JVM that waits, and the
     variables by which it finds the role's credentials.
     """
 

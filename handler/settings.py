@@ -106,7 +106,7 @@ class HandlerSettings(BaseModel):
     """The image's variant, which it names itself."""
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
     reuse: Literal["on", "off"] = Field(alias="SOAL_REUSE", default="on")
-    """Whether the Java machine of a job that ended well runs the next one."""
+    """Whether the JVM of a job that ended well runs the next one."""
     timeout_s: Annotated[int, Field(ge=1)] = Field(alias="SOAL_TIMEOUT_S", default=900)
     """The function's timeout, for what begins before the first event tells the time that it has."""
     initialization: str | None = Field(alias="AWS_LAMBDA_INITIALIZATION_TYPE", default=None)

@@ -159,7 +159,7 @@ VARIABLES: Final = (
     Variable(
         "SOAL_REUSE",
         "on or off",
-        "whether the Java machine of a job that ended well runs the next one, in a Spark context of its own",
+        "whether the JVM of a job that ended well runs the next one, in a Spark context of its own",
         (Reader.JOB,),
         default="on",
         key="reuse",

@@ -122,7 +122,7 @@ class Config(BaseModel):
     reserved_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
     """The largest number of runs at once; as many are reserved."""
     provisioned_concurrency: Annotated[int, Field(ge=1, le=10000)] | None = None
-    """How many sandboxes Lambda keeps ready for the alias, each with a Java machine: their first runs are warm. They
+    """How many sandboxes Lambda keeps ready for the alias, each with a JVM: their first runs are warm. They
     cost by the hour, used or not."""
     retry_attempts: Annotated[int, Field(ge=0, le=2)] = 0
     """How often Lambda retries a failed event: the same event is the same run, so nothing is written twice."""
@@ -138,7 +138,7 @@ class Config(BaseModel):
     jit: Literal["auto", "c1", "full"] = "auto"
     """How Java compiles: quickly (`c1`) or well (`full`)."""
     reuse: Literal["on", "off"] = "on"
-    """Whether the Java machine of a job that ended well runs the next one of its sandbox."""
+    """Whether the JVM of a job that ended well runs the next one of its sandbox."""
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
     """How long before the deadline open writes are settled."""
     audit_log: bool = True

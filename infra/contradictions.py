@@ -205,7 +205,7 @@ def _of_provisioned(config: Config) -> Iterator[ConfigError]:
         yield ConfigError(
             "provisioned_concurrency",
             kept,
-            "with reuse=off no Java machine waits in a sandbox, and a run there starts as slowly as anywhere; leave"
+            "with reuse=off no JVM waits in a sandbox, and a run there starts as slowly as anywhere; leave"
             " reuse out, or this",
         )
 

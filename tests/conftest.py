@@ -82,12 +82,12 @@ def aws(request: pytest.FixtureRequest) -> tuple[Path, ...]:
 
 @pytest.fixture(scope="session")
 def spark(s3: EmbeddedS3, aws: tuple[Path, ...]) -> Iterator[SparkSession]:
-    """The one Spark session of a test run: a process can have no second context, and a Java machine costs seconds."""
+    """The one Spark session of a test run: a process can have no second context, and a JVM costs seconds."""
     before = dict(os.environ)
     os.environ.update(s3.environment(), PYSPARK_PYTHON=sys.executable)  # Python workers with this run's packages
     try:
         session = build_session(s3.endpoint, more_jars=(*LOCAL_JARS, *aws))
-    finally:  # the Java machine has its credentials now, and no other test may find them
+    finally:  # the JVM has its credentials now, and no other test may find them
         os.environ.clear()
         os.environ.update(before)
     yield session
@@ -157,7 +157,7 @@ def _known(spark: SparkSession, catalog: Catalog) -> Catalog:
 
 @pytest.fixture(scope="session")
 def logstore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogStore]:
-    """The log store's classes in a Java machine without Spark."""
+    """The log store's classes in a JVM without Spark."""
     from tests.logstore.jvm import LogStore, compiled
 
     folder = tmp_path_factory.mktemp("logstore")

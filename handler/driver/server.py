@@ -1,8 +1,8 @@
 """Forks a driver for each job: PySpark is imported once, and a job's Python starts with it in a few milliseconds.
 
-`python server.py`, started by the Java machine (io.soal.host.PythonDrivers). A request on the standard input has a
+`python server.py`, started by the JVM (io.soal.host.PythonDrivers). A request on the standard input has a
 length (4 bytes) and words with zero bytes between: the port and the secret of the gateway to Java, the script, its
-arguments. The answer goes to the standard error, which is the Java machine's: the driver's exit code (4 bytes). A
+arguments. The answer goes to the standard error, which is the JVM's: the driver's exit code (4 bytes). A
 request without words is answered with 0 once this process can fork.
 """
 

@@ -1,4 +1,4 @@
-"""Work for the main thread. A Java machine dies with the thread that started it, and the durable SDK calls its steps on
+"""Work for the main thread. A JVM dies with the thread that started it, and the durable SDK calls its steps on
 threads of its own, which end with the invocation.
 """
 

@@ -63,7 +63,7 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: 
     if java and evidence.saw_java_out_of_memory:
         return Fault(
             "OutOfMemory",
-            "the Java heap was full and the Java machine ended itself; give the function more memory, or the job more,"
+            "the Java heap was full and the JVM ended itself; give the function more memory, or the job more,"
             " smaller partitions",
         )
     killed = _killed_for_memory(evidence, signal_number)

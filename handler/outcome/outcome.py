@@ -81,13 +81,13 @@ def is_our_fault(outcome: Outcome) -> bool:
 
 
 def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
-    """Return the job's exit code or signal. The Java machine reports a signal that ended the Python driver as an exit
+    """Return the job's exit code or signal. The JVM reports a signal that ended the Python driver as an exit
     code above 128; the journal tells that from a script that exits so.
     """
     code = evidence.ended.exit_code
     is_unknown = code is None and evidence.ended.signal is None
     if evidence.exited == 0 and (evidence.ended.stop is not None or is_unknown):
-        return 0, None  # the script had ended well; the ladder, or something else, met its Java machine
+        return 0, None  # the script had ended well; the ladder, or something else, met its JVM
     if code is None or code <= _SIGNALLED or evidence.exited == code:
         return code, evidence.ended.signal
     return None, code - _SIGNALLED

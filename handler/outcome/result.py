@@ -72,7 +72,7 @@ class Timings(_Part):
     script_download_ms: int | None = None
     """Download of script and Python files."""
     jvm_start_ms: int | None = None
-    """Start of the Java machine."""
+    """Start of the JVM."""
     session_ms: int | None = None
     """Start of the Spark session."""
     job_ms: int | None = None
@@ -173,7 +173,7 @@ class Result(_Part):
     """This was the first invocation of its sandbox."""
     warm_start: bool = Field(
         default=False,
-        description="a Java machine was waiting for the job: an earlier one's, or that of provisioned concurrency",
+        description="a JVM was waiting for the job: an earlier one's, or that of provisioned concurrency",
     )
     memory: Memory
     """The function's memory, and how much of it was used."""

@@ -1,4 +1,4 @@
-"""Run a command: let a Java machine run its job, supervise both, and leave no process of the job.
+"""Run a command: let a JVM run its job, supervise both, and leave no process of the job.
 
 The ladder's steps are two instants of `safewriter.schedule`: SIGTERM for everything below this process, then SIGKILL.
 """
@@ -56,7 +56,7 @@ class Ended:
     """How the child ended: `exit_code`, or the number of the `signal` that ended it. Times are epoch milliseconds.
 
     `survivors` are processes that could not be killed; empty but for a fault of the kernel. `rests`: the job has ended
-    well, its Java machine has nothing left of it, and waits for another one.
+    well, its JVM has nothing left of it, and waits for another one.
     """
 
     exit_code: int | None
@@ -68,13 +68,13 @@ class Ended:
     survivors: frozenset[Process]
     rests: bool = False
     reused: bool = False
-    """Whether the machine waited for a job: it had run another one, or was ready before the first event."""
+    """Whether the JVM waited for a job: it had run another one, or was ready before the first event."""
 
 
 @dataclass(slots=True)
 class Child:
-    """A machine that has been asked for a job; `others` are the other processes below this one. `rests`: the job has
-    ended well, and the machine waits for another one.
+    """A JVM that has been asked for a job; `others` are the other processes below this one. `rests`: the job has
+    ended well, and the JVM waits for another one.
     """
 
     jvm: Jvm
@@ -130,10 +130,10 @@ class Child:
 
 @contextmanager
 def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = None) -> Iterator[Child]:
-    """Run a command's job in a machine that rests, or in a new one, and leave no process of the job behind. Only a
-    machine that rests again lives on, and is its caller's.
+    """Run a command's job in a JVM that rests, or in a new one, and leave no process of the job behind. Only a
+    JVM that rests again lives on, and is its caller's.
 
-    Must be called on the main thread: the machine dies with the thread that forked it. Other processes below this one
+    Must be called on the main thread: the JVM dies with the thread that forked it. Other processes below this one
     that exist already are left alone.
     """
     become_subreaper()
@@ -155,7 +155,7 @@ def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = N
 
 
 def _asked(jvm: Jvm, output: JobLog, others: frozenset[Process], started_ms: int, *, reused: bool) -> Child:
-    """Ask a machine for its job, and begin to read its output."""
+    """Ask a JVM for its job, and begin to read its output."""
     stream = Output(jvm.stdout.fileno())
     stream.discard()
     jvm.ask()
@@ -172,7 +172,7 @@ def _descend(
     others: frozenset[Process],
     is_to_end: Callable[[], bool],
 ) -> tuple[Stop | None, int]:
-    """Wait for the end of the job or its machine and go down the ladder; return the last step taken and the highest
+    """Wait for the end of the job or its JVM and go down the ladder; return the last step taken and the highest
     memory seen.
     """
     stop: Stop | None = None

@@ -1,4 +1,4 @@
-"""A Java machine that runs jobs, one after the other (io.soal.host.Host): its process, its channel and its output."""
+"""A JVM that runs jobs, one after the other (io.soal.host.Host): its process, its channel and its output."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _OOM_SCORE: Final = b"900"
 
 @dataclass(slots=True)
 class Jvm:
-    """A machine that has been started for a `command`. A newline on the `channel` asks it for a job; a line comes back
+    """A JVM that has been started for a `command`. A newline on the `channel` asks it for a job; a line comes back
     once the job has ended well and nothing of it is left. Any other byte asks for that line alone. At the end of the
     channel it ends.
     """
@@ -44,7 +44,7 @@ class Jvm:
 
     @classmethod
     def start(cls, command: Command) -> Jvm:
-        """Start a machine. Must be called on the main thread: it dies with the thread that forked it."""
+        """Start a JVM. Must be called on the main thread: it dies with the thread that forked it."""
         ours, its = socket.socketpair()
         with its:
             try:
@@ -90,7 +90,7 @@ class Jvm:
         return self.drivers is None or is_living(self.drivers)
 
     def end(self) -> None:
-        """Kill the machine, and with it the process that it keeps; let go of both."""
+        """Kill the JVM, and with it the process that it keeps; let go of both."""
         below = descendants(of=self.name.pid)
         self.process.kill()
         with suppress(subprocess.TimeoutExpired):  # Popen has to reap it
@@ -108,7 +108,7 @@ class Jvm:
 
 
 class Output(io.RawIOBase):
-    """The output of a machine up to its end, or to the end of a job: once `job_has_ended` was called, all that is there
+    """The output of a JVM up to its end, or to the end of a job: once `job_has_ended` was called, all that is there
     is read, and then the stream ends.
     """
 
@@ -145,7 +145,7 @@ class Output(io.RawIOBase):
 
 
 def _spawn(command: Command, channel: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the machine in a session of its own (a terminal's or emulator's signals to our group are not for it)."""
+    """Start the JVM in a session of its own (a terminal's or emulator's signals to our group are not for it)."""
     parent = os.getpid()
 
     def before_exec() -> None:
@@ -166,7 +166,7 @@ def _spawn(command: Command, channel: socket.socket) -> subprocess.Popen[bytes]:
         command.argv,
         env=dict(command.environment),
         cwd=command.directory,
-        stdin=channel.fileno(),  # its end tells the machine that we are gone
+        stdin=channel.fileno(),  # its end tells the JVM that we are gone
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

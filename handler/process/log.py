@@ -75,7 +75,7 @@ class JobLog:
         self.lines_dropped = 0
         """Lines that were not logged, because there were too many, they took too long, or the search failed."""
         self.saw_out_of_memory = False
-        """The Java machine said that its heap is full."""
+        """The JVM said that its heap is full."""
 
     def pump(self, stream: BinaryIO) -> None:
         """Read until end-of-file, whatever a line holds: nobody else reads, and the job waits once the pipe is full."""

@@ -47,7 +47,7 @@ LASTING: Final[Tree] = {
     _ARCHIVE_LOG: None,
     **{name: {} for name in ("scripts", "home", "tmp", "work")},
 }
-"""What a sandbox keeps for the Java machine that works in it, until its first job."""
+"""What a sandbox keeps for the JVM that works in it, until its first job."""
 _BETWEEN_JOBS: Final[Tree] = {name: below for name, below in LASTING.items() if name != _ARCHIVE_LOG}
 """And while one job follows the other: the log tells about the first one's start, and the job may have changed it."""
 
@@ -114,7 +114,7 @@ class Sandbox:
 
     @property
     def shape(self) -> Shape:
-        """What stays between two jobs, as it is now: a Java machine that outlives the job works there."""
+        """What stays between two jobs, as it is now: a JVM that outlives the job works there."""
         kept = (self.root, self.root / _LOCK, self.scripts, self.home, self.tmp, self.work)
         return tuple((path.lstat().st_ino, path.lstat().st_mode, _attributes(path)) for path in kept)
 

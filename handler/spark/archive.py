@@ -37,7 +37,7 @@ def archive_options(soal_home: Path, log: Path) -> tuple[str, ...]:
 
 
 def why_unused(soal_home: Path, log: Path) -> str | None:
-    """Return why a Java machine that was started with `archive_options` did not use the archive; None if it did, if it
+    """Return why a JVM that was started with `archive_options` did not use the archive; None if it did, if it
     did not even begin, or if it was started for an earlier job, whose sandbox has lost the log.
     """
     archive = archive_of(soal_home)

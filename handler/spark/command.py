@@ -1,6 +1,6 @@
-"""Make the command that runs a job: a Java machine of our own (io.soal.host.Host), no shell and no launcher in between.
+"""Make the command that runs a job: a JVM of our own (io.soal.host.Host), no shell and no launcher in between.
 
-The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts one more Java machine. This
+The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts one more JVM. This
 package adds what its launcher would add: the class path (`classpath`), heap and options of Java (`jvm_options`).
 """
 
@@ -44,7 +44,7 @@ _NO_SECRETS: Final = Secrets()
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A Java machine, which inherits nothing, and the job that it is to run. Two commands are equal if one machine can
+    """A JVM, which inherits nothing, and the job that it is to run. Two commands are equal if one machine can
     run both jobs, the one after the other.
     """
 

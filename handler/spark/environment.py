@@ -57,7 +57,7 @@ class AttemptVariables:
 
 
 def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
-    """Build the environment of a Java machine from the function's variables. Nothing of it is of one job alone, and
+    """Build the environment of a JVM from the function's variables. Nothing of it is of one job alone, and
     nothing is a secret that serves anybody outside this machine.
     """
     passed = {name: value for name, value in inherited.items() if _FOR_JAVA.fullmatch(name)}
@@ -88,7 +88,7 @@ def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark
 def job_variables(
     job: Job, sandbox: Sandbox, attempt: AttemptVariables, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """Build the variables that a job's Python processes have besides those of their Java machine: the function's, and
+    """Build the variables that a job's Python processes have besides those of their JVM: the function's, and
     those about their attempt.
     """
     return {

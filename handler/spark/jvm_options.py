@@ -1,4 +1,4 @@
-"""The options of the Java machine: heap, collector, compiler, archive, and those that let Spark run on Java 17."""
+"""The options of the JVM: heap, collector, compiler, archive, and those that let Spark run on Java 17."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def jvm_options(
         f"-Djava.io.tmpdir={sandbox.tmp}",
         f"-Duser.home={sandbox.home}",
         f"-Dderby.system.home={sandbox.work}",
-        # MySQL's driver, which Java loads with all others, would leave a thread, and the Java machine could not go on.
+        # MySQL's driver, which Java loads with all others, would leave a thread, and the JVM could not go on.
         "-Dcom.mysql.cj.disableAbandonedConnectionCleanup=true",
         f"-Dlog4j2.configurationFile={spark_file(settings.soal_home, 'log4j2.properties')}",
     )

@@ -43,7 +43,7 @@ class Machine:
     def reserve_mb(self) -> int:
         """Memory that is not heap.
 
-        Beside the heap live the rest of the Java machine (metaspace, code, threads, buffers of S3A: about 250 MB), the
+        Beside the heap live the rest of the JVM (metaspace, code, threads, buffers of S3A: about 250 MB), the
         Python driver and this handler (about 100 MB each), and the Python workers of UDFs, which grow with the cores
         and so with the memory: hence a share, and a floor.
         """

@@ -24,4 +24,4 @@ STOCK: Final[Mapping[str, str]] = {
     _FILES: "org.apache.hadoop.fs.LocalFileSystem",
     _OF_CONTEXT: "org.apache.hadoop.fs.local.LocalFs",
 }
-"""Hadoop's own, for a Java machine that starts without our jars: the training of the class-data archive."""
+"""Hadoop's own, for a JVM that starts without our jars: the training of the class-data archive."""

@@ -1,4 +1,4 @@
-"""Reuse of a Java machine: what a job that ended well leaves to the next one, its machine and the emptied sandbox."""
+"""Reuse of a JVM: what a job that ended well leaves to the next one, its JVM and the emptied sandbox."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ __all__ = ["Place", "Reuse"]
 
 @dataclass(slots=True)
 class Place:
-    """The sandbox of one job, and the machine that waits in it, if there is one."""
+    """The sandbox of one job, and the JVM that waits in it, if there is one."""
 
     sandbox: Sandbox
     shape: Shape
     stack: ExitStack
     jvm: Jvm | None = None
     keeps: bool = False
-    """Whether the machine waits for the next job."""
+    """Whether the JVM waits for the next job."""
 
     def jvm_for(self, command: Command) -> Jvm | None:
-        """Return the waiting machine if it can run the job of a command; any other one ends."""
+        """Return the waiting JVM if it can run the job of a command; any other one ends."""
         if self.jvm is not None and not (self.jvm.command == command and self.jvm.is_alive()):
             self.end()
         return self.jvm
 
     def keep(self, jvm: Jvm) -> None:
-        """Let a machine that rests wait for the next job."""
+        """Let a JVM that rests wait for the next job."""
         self.jvm, self.keeps = jvm, True
 
     def end(self) -> None:
-        """End the machine."""
+        """End the JVM."""
         if self.jvm is not None:
             self.jvm.end()
         self.jvm, self.keeps = None, False
@@ -50,21 +50,21 @@ class Place:
 
 @dataclass(slots=True)
 class Reuse:
-    """Keeps at most one machine between the jobs of this process."""
+    """Keeps at most one JVM between the jobs of this process."""
 
     _waiting: Place | None = field(default=None)
 
     @property
     def sandbox(self) -> Path | None:
-        """Where a machine waits."""
+        """Where a JVM waits."""
         return None if self._waiting is None else self._waiting.sandbox.root
 
     def begin(
         self, base: Path, command_for: Callable[[Sandbox], Command], *, ready_within_s: float | None = None
     ) -> None:
-        """Start a machine before there is a job for it. Must be called on the main thread.
+        """Start a JVM before there is a job for it. Must be called on the main thread.
 
-        With `ready_within_s` return once the machine waits for a job; one that does not within that time ends.
+        With `ready_within_s` return once the JVM waits for a job; one that does not within that time ends.
         """
         place = self._fresh(base)
         with place.stack.pop_all() as stack:
@@ -77,16 +77,16 @@ class Reuse:
 
     @contextmanager
     def place(self, base: Path) -> Iterator[Place]:
-        """Give a job a sandbox below `base`: the one in which a machine waits, or a fresh one.
+        """Give a job a sandbox below `base`: the one in which a JVM waits, or a fresh one.
 
-        At the end it is removed, and its machine ends, unless the machine is kept and the sandbox can be emptied.
+        At the end it is removed, and its JVM ends, unless the JVM is kept and the sandbox can be emptied.
         Raises `NoSpaceError`.
         """
         place, self._waiting = self._waiting, None
         if place is not None:
             try:
                 check_space(base)
-            except NoSpaceError:  # the waiting machine may hold files that were deleted
+            except NoSpaceError:  # the waiting JVM may hold files that were deleted
                 place.stack.close()
                 place = None
         place = place or self._fresh(base)

@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _MEMORY_SHARE_MAX: Final = 0.8
-"""Of the function's memory, which a machine that waits may hold: the next job's Python processes need some, too."""
+"""Of the function's memory, which a JVM that waits may hold: the next job's Python processes need some, too."""
 _TABLES_MAX: Final = 1000
 
 
@@ -203,7 +203,7 @@ class _Run:
 
 def _brings_a_secret(job: Job, given: Mapping[str, str], journal: Iterable[Entry]) -> bool:
     """Tell whether a job has a secret in its settings that not all jobs of the function have. Java's libraries keep
-    copies of settings for the life of the machine: codecs, handlers of URLs, signers.
+    copies of settings for the life of the JVM: codecs, handlers of URLs, signers.
     """
     return any(entry.event == "secret_set" for entry in journal) or any(
         given.get(key) != value and is_secret(key, value) for key, value in job.conf.items()

@@ -141,7 +141,7 @@ class Batches:
                          " write of the batch has no verdict", batch_id, turn.job, turn.lock)  # fmt: skip
 
     def _is_recorded(self, stream: Stream, batch_id: int) -> bool:
-        """Wait for the stream to record the batch, or to end. A Java machine that answers no more for a lease counts
+        """Wait for the stream to record the batch, or to end. A JVM that answers no more for a lease counts
         as a stream that has ended.
         """
         answered_s, pause_s = uptime_s(), _FIRST_POLL_S
@@ -153,7 +153,7 @@ class Batches:
                 if has_ended:
                     return False
                 answered_s = uptime_s()
-            except Exception as error:  # noqa: BLE001 - the log's store, or the Java machine, does not answer
+            except Exception as error:  # noqa: BLE001 - the log's store, or the JVM, does not answer
                 if uptime_s() - answered_s > self._coordinator.configuration.lease_s:
                     _log.warning("nobody can tell whether batch %d is recorded: %s", batch_id, error)
                     return False

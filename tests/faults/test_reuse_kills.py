@@ -1,4 +1,4 @@
-"""Faults at each mutating request of a job, in a Java machine that has run another job before.
+"""Faults at each mutating request of a job, in a JVM that has run another job before.
 
 The real handler under the real emulator; deltalake and pyiceberg tell what is in the table. The handler settles the
 writes of a job that has failed before it answers, and its retry makes them exactly once.

@@ -92,7 +92,7 @@ class Child:
             cast("IO[str]", process.stdin).close()
 
     def kill(self) -> None:
-        """End it at once; its Java machine ends with it."""
+        """End it at once; its JVM ends with it."""
         self._process.kill()
 
     @property
@@ -179,7 +179,7 @@ class JobProcess:
                 os.killpg(self._process.pid, number)
 
     def end_java(self) -> None:
-        """SIGKILL its Java machine alone: the largest process, which a kernel without memory takes first."""
+        """SIGKILL its JVM alone: the largest process, which a kernel without memory takes first."""
         if self._process.returncode is None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for one in psutil.Process(self._process.pid).children(recursive=True):

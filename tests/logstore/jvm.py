@@ -1,4 +1,4 @@
-"""The log store's classes in a Java machine of their own, without Spark: compiled from the sources of this tree."""
+"""The log store's classes in a JVM of their own, without Spark: compiled from the sources of this tree."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Histories of blocks and commits in one Java machine, as hypothesis draws them: likely ones, near the edges."""
+"""Histories of blocks and commits in one JVM, as hypothesis draws them: likely ones, near the edges."""
 
 from __future__ import annotations
 

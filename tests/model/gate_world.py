@@ -48,7 +48,7 @@ class _Open:
 
 @dataclass(repr=False)
 class World:
-    """One Java machine and the stores around it. Each method takes a step, and notes it with what is seen after it."""
+    """One JVM and the stores around it. Each method takes a step, and notes it with what is seen after it."""
 
     steps: list[dict[str, Any]] = field(default_factory=list)
     seen: list[dict[str, Any]] = field(default_factory=list)

@@ -105,7 +105,7 @@ class Block(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """The blocks of one Java machine. `left`: the executions that outlived a block, the latest block first."""
+    """The blocks of one JVM. `left`: the executions that outlived a block, the latest block first."""
 
     open: tuple[Block, ...] = ()
     ended: tuple[Block, ...] = ()

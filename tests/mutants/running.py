@@ -46,7 +46,7 @@ _OURS: Final = ("handler", "image", "infra", "safewriter", "scripts", "tests")
 _TEST_S: Final = 30
 WATCH_S: Final = 1800.0
 _MEMORY_BYTES: Final = 16 << 30
-"""Of address space, of which a Java machine asks for more than it uses; a list that a mutant lets grow stops there."""
+"""Of address space, of which a JVM asks for more than it uses; a list that a mutant lets grow stops there."""
 _ARGUMENTS: Final = (
     *("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no"),
     *("-m", "not (matrix or image or emulator or cluster or aws)"),

@@ -1,5 +1,5 @@
 """The neighbours in a random history of an Iceberg table: another application, which writes and maintains the table
-without SafeWriter. Spark is here one Java machine, so the neighbour has a session of its own, on another thread.
+without SafeWriter. Spark is here one JVM, so the neighbour has a session of its own, on another thread.
 """
 
 from __future__ import annotations

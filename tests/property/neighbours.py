@@ -1,6 +1,6 @@
 """The neighbours in a random history: other processes that write the table without SafeWriter, by Spark and deltalake.
 
-Spark is here one Java machine, whose gate would take a neighbour's statement for one of a block. So neighbours write
+Spark is here one JVM, whose gate would take a neighbour's statement for one of a block. So neighbours write
 by `s3n://`, for which Delta has a log store of its own. That it writes without a condition loses nothing: statements
 follow one another.
 """

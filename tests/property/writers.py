@@ -32,7 +32,7 @@ _QUICK: Final = {
 
 
 def new_session(spark: SparkSession) -> SparkSession:
-    """Return a session of the same Java machine that is quick on small tables."""
+    """Return a session of the same JVM that is quick on small tables."""
     session = spark.newSession()
     for key, value in _QUICK.items():
         session.conf.set(key, value)

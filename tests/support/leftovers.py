@@ -2,7 +2,7 @@
 
 A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. A process that the
 command starts, detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as
-a failure. Temporary files are in a directory that is deleted at the end: a killed Java machine leaves some.
+a failure. Temporary files are in a directory that is deleted at the end: a killed JVM leaves some.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which log store Delta has in the Java machine of the tests: ours, or its own for S3."""
+"""Which log store Delta has in the JVM of the tests: ours, or its own for S3."""
 
 from __future__ import annotations
 

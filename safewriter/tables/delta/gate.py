@@ -79,7 +79,7 @@ class GateState:
 
     @property
     def strays(self) -> str | None:
-        """None: while a block is open, the gate lets no statement of this Java machine write its table past it."""
+        """None: while a block is open, the gate lets no statement of this JVM write its table past it."""
         return None
 
     def error_of(self, error: Exception) -> SafeWriterError | None:

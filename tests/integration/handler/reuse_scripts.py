@@ -1,4 +1,4 @@
-"""Two jobs for one Java machine: the first leaves what it can, the second says what it finds."""
+"""Two jobs for one JVM: the first leaves what it can, the second says what it finds."""
 
 from __future__ import annotations
 

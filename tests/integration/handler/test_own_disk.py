@@ -124,7 +124,7 @@ def test_each_form_of_a_write_to_the_disk_fails_at_its_statement(run: Run) -> No
 
 
 def test_reads_scratch_files_and_sparks_own_files_stay(run: Run) -> None:
-    """In the same Java machine as the job before: Spark's own temporary files, and what a script puts beside them."""
+    """In the same JVM as the job before: Spark's own temporary files, and what a script puts beside them."""
     result = run("uses")
     ends = dict(told(result, "TOLD"))
     assert len(ends) == 14

@@ -1,4 +1,4 @@
-"""One function, job after job in one Java machine: none finds anything of the one before."""
+"""One function, job after job in one JVM: none finds anything of the one before."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_a_machine_ends_with_a_job_that_does_not_end_well(function: Function, en
 
 
 def test_other_settings_of_the_machine_end_it(function: Function) -> None:
-    """A heap is that of a Java machine; SQL settings are those of a session."""
+    """A heap is that of a JVM; SQL settings are those of a session."""
     _, machine = function.probe()
     assert function.probe(conf={"spark.sql.shuffle.partitions": "7"})[1] == machine
     _, larger = function.probe(conf={"spark.driver.memory": "900m"})

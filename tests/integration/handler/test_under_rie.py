@@ -77,7 +77,7 @@ class Function:
         self.lines = lines
 
     def __call__(self, event: object) -> Result:
-        """Invoke; the answer must be one of ours, and nothing of the job may be left but a Java machine that waits."""
+        """Invoke; the answer must be one of ours, and nothing of the job may be left but a JVM that waits."""
         before = self._jobs()
         answer = self.emulator.invoke(event)
         assert not answer.timed_out
@@ -216,7 +216,7 @@ def test_a_setting_that_spark_cannot_read(function: Function) -> None:
 
 
 def test_a_full_java_heap(function: Function) -> None:
-    """The Java machine ends itself, and the result says why; a context of the script's own has the handler's master."""
+    """The JVM ends itself, and the result says why; a context of the script's own has the handler's master."""
     result = function(f"s3://{SCRIPTS}/full_heap.py")
     assert result.error is not None
     assert (result.state, result.error.type) == ("FAILED", "OutOfMemory"), result.log_tail
@@ -225,7 +225,7 @@ def test_a_full_java_heap(function: Function) -> None:
 
 
 def test_a_driver_that_leaves_a_process_behind_and_dies(function: Function) -> None:
-    """The signal is told from an exit code, through the Java machine; the process in another session is ended."""
+    """The signal is told from an exit code, through the JVM; the process in another session is ended."""
     result = function(f"s3://{SCRIPTS}/escapes.py")
     assert (result.state, result.exit_code, result.signal) == ("FAILED", None, 9)
 

@@ -30,7 +30,7 @@ _SHORT: Final = frozenset(
 )
 # What fails with either store, and how its error begins.
 _FAILING: Final = {
-    # Needs table features that Delta has only where its Java machine was started with DELTA_TESTING.
+    # Needs table features that Delta has only where its JVM was started with DELTA_TESTING.
     "DeltaTableTests.test_dropFeatureSupport": (
         "Py4JJavaError: org.apache.spark.sql.delta.DeltaTableFeatureException: [DELTA_UNSUPPORTED_FEATURES_IN_CONFIG]"
     ),

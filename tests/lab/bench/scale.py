@@ -50,7 +50,7 @@ class ScaleRow:
     `done`; `killed` by the kernel for memory; `heap full`, after which Java ends itself; or how else it failed. `pairs`
     are those of which both ways are done. `added_s` is the median of their differences, and `guard_share` that of these
     by the guarded append's time: its noise is the appends', and it may be negative. `…_jvm_mb`: the highest resident
-    memory of the Java machine while the append ran. Java keeps what appends before it have touched.
+    memory of the JVM while the append ran. Java keeps what appends before it have touched.
     """
 
     memory_mb: int

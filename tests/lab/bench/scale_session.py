@@ -1,7 +1,7 @@
 """One warm session as a function of some memory has it: `python -m tests.lab.bench.scale_session MEMORY_MB FOLDER`.
 
 It answers `{"prepare": "delta", "tables": […]}` and `{"append": "delta", "table": "…", "rows": 9, "guarded": true}`.
-It survives the death of its Java machine, and tells how that ended.
+It survives the death of its JVM, and tells how that ended.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KILLED: Final = "killed"
 HEAP_FULL: Final = "heap full"
 _ENDINGS: Final = {-9: KILLED, 137: KILLED, 3: HEAP_FULL}  # 3: -XX:+ExitOnOutOfMemoryError
 _DEATH_TIMEOUT_S: Final = 20.0
-"""For how long a Java machine may take to end, after the connection to it has broken."""
+"""For how long a JVM may take to end, after the connection to it has broken."""
 _TIMEOUT_MS: Final = 900_000
 """The time of a function for the jobs that are measured, from which the handler derives the compiler's settings."""
 
@@ -52,11 +52,11 @@ def own_options(argv: Iterable[str]) -> list[str]:
             return options
         if not word.startswith("-Xmx"):
             options.append(word)
-    raise ValueError("these words start no Java machine: they have no class path")
+    raise ValueError("these words start no JVM: they have no class path")
 
 
 def outcome_of(exit_code: int | None, error: Exception) -> str:
-    """Say how an append failed. `exit_code`: the Java machine's; None: it still runs."""
+    """Say how an append failed. `exit_code`: the JVM's; None: it still runs."""
     if exit_code is None:
         return f"failed: {type(error).__name__}"
     return _ENDINGS.get(exit_code, f"Java ended with exit code {exit_code}")

@@ -1,4 +1,4 @@
-"""A Java machine that stays: a cold one would take half of a case's time."""
+"""A JVM that stays: a cold one would take half of a case's time."""
 
 from __future__ import annotations
 

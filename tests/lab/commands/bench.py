@@ -295,7 +295,7 @@ def warm(
     ] = 60,
     as_json: Json = False,
 ) -> None:
-    """Measure the sample job in the Java machine of the job before, beside a cold run of aws-samples."""
+    """Measure the sample job in the JVM of the job before, beside a cold run of aws-samples."""
     from tests.lab.bench import warm as warm_bench
 
     function = _function(timeout_s, memory_mb, None)

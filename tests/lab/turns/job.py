@@ -38,7 +38,7 @@ _SIGNAL_S: Final = 240
 _POLL_S: Final = 0.05
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
-    # A few rows in a young Java machine: to compile each query takes longer than to interpret it.
+    # A few rows in a young JVM: to compile each query takes longer than to interpret it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }

@@ -23,7 +23,7 @@ _HEIGHT: Final = 412
 _TOPS: Final[dict[Group, int]] = {"without": 98, "with": 244}
 _TITLE: Final = "Three streams on one Delta table, without and with turns"
 _NOTE: Final = (
-    "A Spark driver for each stream. The group without turns ran first, in cold Java machines: compare the overlaps,"
+    "A Spark driver for each stream. The group without turns ran first, in cold JVMs: compare the overlaps,"
     " not the times."
 )
 _BAR: Final = 0.66

@@ -68,7 +68,7 @@ def _success(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[
 
 
 def _announce(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Say that a commit is to be sent, to whoever settles this process; then it is the Java machine's."""
+    """Say that a commit is to be sent, to whoever settles this process; then it is the JVM's."""
     attempt, me = attempt_of(who), state.procs[who]
     journal = Rule.JOURNAL_FIRST in setting.rules
     announced = state.gate(attempt, passed=True, status="in flight", journal=journal).proc(who, at="wait")

@@ -167,7 +167,7 @@ class _CaseRun:
 
     def _retry(self) -> bool:
         """Start the job again; return whether it ended well. A guarded one runs in a warm machine, as with reuse on."""
-        if not self._write.guarded:  # stock commits are a matter of a whole Java machine
+        if not self._write.guarded:  # stock commits are a matter of a whole JVM
             retried = self._start().wait()
             if retried.code != 0:
                 self.error = (retried.out + retried.errors)[-_SAID_MAX:]

@@ -1,4 +1,4 @@
-"""Carry out scripts, one at a time, all in one Java machine: the table before, the attempts, and the table after each.
+"""Carry out scripts, one at a time, all in one JVM: the table before, the attempts, and the table after each.
 
 The tables are read by deltalake and pyiceberg, never by the Spark that has written them.
 """
@@ -44,7 +44,7 @@ _SAID_MAX: Final = 4000
 
 
 class WrongLaboratory:
-    """A context manager: one S3, of the backend that `s3` names, and one Java machine."""
+    """A context manager: one S3, of the backend that `s3` names, and one JVM."""
 
     def __init__(self, s3: str) -> None:
         self._ground = Ground(s3)

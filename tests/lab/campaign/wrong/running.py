@@ -1,4 +1,4 @@
-"""Carry out the scripts that have no result yet, each worker its share in one Java machine."""
+"""Carry out the scripts that have no result yet, each worker its share in one JVM."""
 
 from __future__ import annotations
 

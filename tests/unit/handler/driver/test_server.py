@@ -24,7 +24,7 @@ PACKAGES = Path(pyspark.__file__).parents[1]
 
 
 class Server:
-    """The process that forks drivers, as the Java machine has started it. What it and the drivers print is a file."""
+    """The process that forks drivers, as the JVM has started it. What it and the drivers print is a file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -127,7 +127,7 @@ def test_a_signal_for_all_leaves_the_end_to_the_driver(server: Server) -> None:
 
 
 def test_a_driver_dies_with_its_server(server: Server) -> None:
-    """And a server with the Java machine: its input ends."""
+    """And a server with the JVM: its input ends."""
     server.ask("import signal\nprint('ready')\nsignal.pause()")
     assert until(lambda: b"ready" in server.printed.read_bytes())
     (driver,) = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
@@ -137,7 +137,7 @@ def test_a_driver_dies_with_its_server(server: Server) -> None:
 
 
 def test_the_server_ends_with_its_input(server: Server) -> None:
-    """That is the Java machine's end."""
+    """That is the JVM's end."""
     server.process.communicate()
     assert server.process.returncode == 0
 

@@ -62,7 +62,7 @@ class Function:
 
 
 def test_attempts_run_on_the_thread_that_lambda_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Java machine dies with the thread that has started it, and is to run the next attempt."""
+    """A JVM dies with the thread that has started it, and is to run the next attempt."""
     function = Function(monkeypatch, INCOMPLETE, result("SUCCESS", "last"))
     assert function.execute().status.value == "SUCCEEDED"
     assert function.threads == [True, True]

@@ -41,7 +41,7 @@ def test_without_an_archive_java_gets_none(tmp_path: Path) -> None:
 
 
 def test_an_archive_that_was_taken_is_nothing_to_tell(home: Path) -> None:
-    """Nor is a Java machine that did not even begin."""
+    """Nor is a JVM that did not even begin."""
     assert why_unused(home, home / "a.log") is None
     (home / "a.log").write_text(TAKEN)
     assert why_unused(home, home / "a.log") is None

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Machine:
-    """A Java machine that was started for a command."""
+    """A JVM that was started for a command."""
 
     def __init__(self, command: Command) -> None:
         self.command = command

@@ -52,7 +52,7 @@ def test_an_append_that_does_not_fit_has_no_figures() -> None:
     ],
 )
 def test_how_java_ended_is_the_outcome(exit_code: int | None, outcome: str) -> None:
-    """A Java machine that runs on has refused the append itself."""
+    """A JVM that runs on has refused the append itself."""
     assert outcome_of(exit_code, ValueError("no")) == outcome
 
 

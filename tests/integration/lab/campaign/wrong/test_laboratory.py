@@ -1,6 +1,6 @@
 """Small scripts that do it wrong, on real Spark: each ends with its rows in the table, or with an error.
 
-All run in one Java machine of a process of their own, since Python has one Spark context. deltalake and pyiceberg read
+All run in one JVM of a process of their own, since Python has one Spark context. deltalake and pyiceberg read
 the tables. `scripts/lab faults run --tier scripts` runs the same ones, and keeps what was found.
 """
 

@@ -94,7 +94,7 @@ def test_an_error_before_the_publication_is_sent_leaves_nothing_open(
 
 
 def test_a_block_whose_statement_went_past_it_publishes_nothing(session: IcebergSession, done: list[str]) -> None:
-    """What the Java machine has heard of it when it was shut is known to whoever settles the block."""
+    """What the JVM has heard of it when it was shut is known to whoever settles the block."""
     opened(session, done).strays = "snapshot 9"
     session.shut("success() was called")
     with pytest.raises(NotCommittedError, match=r"snapshot 9\. Its rows stay"):

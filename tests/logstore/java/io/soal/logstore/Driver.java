@@ -10,7 +10,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * The log store's classes in a Java machine without Spark, for tests: a request a line on stdin, an answer a line on
+ * The log store's classes in a JVM without Spark, for tests: a request a line on stdin, an answer a line on
  * stdout. It ends with its input.
  */
 public final class Driver {

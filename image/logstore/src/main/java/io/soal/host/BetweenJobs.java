@@ -40,7 +40,7 @@ import org.apache.spark.util.AccumulatorContext$;
 import scala.Option;
 
 /**
- * Takes away what a job has left in this Java machine.
+ * Takes away what a job has left in this JVM.
  *
  * <p>The job's Spark context is stopped, and with it goes all that a context holds: settings, sessions, views, catalogs,
  * cached tables, files and modules, accumulators, listeners, streams, jobs, and the Python processes of functions. The

@@ -17,12 +17,12 @@ import org.apache.spark.internal.config.ConfigReader;
 
 /**
  * Runs jobs, one after the other, each as Spark's own submission runs it: its settings, a Spark context of its own, a
- * Python process of its own. After a job that ended well nothing of it is left, or this Java machine ends.
+ * Python process of its own. After a job that ended well nothing of it is left, or this JVM ends.
  *
  * <p>{@code Host JOB PYTHON PROGRAM}: the standard input is a socket. A newline on it asks for a job, whose arguments
  * for Spark's submission lie in the file JOB, with a zero byte after each. After a job that has left nothing a line goes
- * back: the number of the process that {@link PythonDrivers} keeps. After any other one this machine ends with the job's
- * exit code. Any other byte asks for the line without a job, as soon as one could begin. The machine also ends with the
+ * back: the number of the process that {@link PythonDrivers} keeps. After any other one this JVM ends with the job's
+ * exit code. Any other byte asks for the line without a job, as soon as one could begin. The JVM also ends with the
  * socket.
  */
 public final class Host {
@@ -44,7 +44,7 @@ public final class Host {
         run(Arrays.copyOf(words, words.length - 1)); // what stands behind the last zero byte is no word
         String left = between.clear();
         if (left != null) {
-          System.err.println("soal: this Java machine ends, since the job has left " + left);
+          System.err.println("soal: this JVM ends, since the job has left " + left);
           end(0);
         }
         flush();
@@ -67,7 +67,7 @@ public final class Host {
     }
   }
 
-  /** Runs a job; ends this machine if the job fails, as Spark would. */
+  /** Runs a job; ends this JVM if the job fails, as Spark would. */
   private static void run(String[] arguments) {
     try {
       new SparkSubmit().doSubmit(arguments);

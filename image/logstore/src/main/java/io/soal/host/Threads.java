@@ -15,7 +15,7 @@ import java.util.regex.Pattern;
  * Tells which threads of a job still run after its end.
  *
  * <p>A thread of a pool counts as none while the pool has nothing to do, now or later. Libraries keep some threads of
- * other kinds for the life of the machine: those are known by name.
+ * other kinds for the life of the JVM: those are known by name.
  */
 final class Threads {
   /**
@@ -33,7 +33,7 @@ final class Threads {
     this.before = before;
   }
 
-  /** Takes the threads that run now for those of the machine itself. */
+  /** Takes the threads that run now for those of the JVM itself. */
   static Threads atRest() {
     return new Threads(new HashSet<>(Thread.getAllStackTraces().keySet()));
   }

@@ -36,7 +36,7 @@ import org.apache.spark.sql.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A table as an open block sees it: statements read from the block's transaction, in this Java machine's memory, and
+ * A table as an open block sees it: statements read from the block's transaction, in this JVM's memory, and
  * write into it. The table's catalog does not see it before the block publishes it.
  *
  * <p>{@code safewriter/tables/iceberg/session.py} calls this class. Statements cannot use the table that Iceberg's

@@ -21,7 +21,7 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * The Spark catalog in which a block's statements find its table: {@code safewriter.`<attempt>`.db.table}.
  *
- * <p>It holds the tables of the blocks that are open in this Java machine, and no others. A statement that outlives its
+ * <p>It holds the tables of the blocks that are open in this JVM, and no others. A statement that outlives its
  * block finds no table.
  */
 public final class StagingCatalog extends SparkCatalog {
@@ -30,7 +30,7 @@ public final class StagingCatalog extends SparkCatalog {
   /** The journals of blocks that are over, by the attempt's name: a statement can outlive its block. */
   static final Map<String, Journal> ENDED = Bounded.map(100_000);
 
-  /** Whether a block is open in this Java machine. */
+  /** Whether a block is open in this JVM. */
   public static boolean isAnyOpen() {
     return !OPEN.isEmpty();
   }

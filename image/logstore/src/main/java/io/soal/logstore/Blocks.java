@@ -13,7 +13,7 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 
 /**
- * The blocks of this Java machine, open and over: finds the gate that a commit has to pass, and refuses a commit that
+ * The blocks of this JVM, open and over: finds the gate that a commit has to pass, and refuses a commit that
  * belongs to no block but looks as if it came from one.
  *
  * <p>While a block is open on a table, this process writes rows to that table through blocks only. A statement on another

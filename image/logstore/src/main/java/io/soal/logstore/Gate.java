@@ -33,7 +33,7 @@ public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
   public static final int PROTOCOL = 9;
 
-  /** The blocks of this Java machine. */
+  /** The blocks of this JVM. */
   static final Blocks BLOCKS = new Blocks();
 
   /** The reason for which the gate of a skipped block is shut. The guard knows it by these words. */
@@ -73,7 +73,7 @@ public final class Gate {
     return PROTOCOL;
   }
 
-  /** Whether a block is open in this Java machine: the process that has opened it may have ended without a word. */
+  /** Whether a block is open in this JVM: the process that has opened it may have ended without a word. */
   public static boolean isAnyOpen() {
     return !BLOCKS.isEmpty();
   }

@@ -29,7 +29,7 @@ import org.apache.spark.sql.SparkSession;
 /**
  * The writes that the last versions of a table name: the witness for a write whose document is gone.
  *
- * <p>A version never changes, so this Java machine reads each once, and those of its own blocks never. A session that
+ * <p>A version never changes, so this JVM reads each once, and those of its own blocks never. A session that
  * writes a table block after block asks nothing.
  */
 public final class LastVersions {
@@ -63,7 +63,7 @@ public final class LastVersions {
   static long firstOf(Path log, String id, long last, String key, Configuration conf) throws IOException {
     String place = Block.canonical(log.toString());
     if (last < 0) {
-      TABLES.put(place, new LastVersions("")); // for the versions that this Java machine is going to write
+      TABLES.put(place, new LastVersions("")); // for the versions that this JVM is going to write
       return -1;
     }
     LastVersions table = TABLES.compute(
@@ -71,7 +71,7 @@ public final class LastVersions {
     return table.first(log, last, key, conf);
   }
 
-  /** Takes note of a version that a block of this Java machine has written. */
+  /** Takes note of a version that a block of this JVM has written. */
   static void landed(Path slot, long version, String key) {
     LastVersions table = TABLES.get(Block.canonical(slot.getParent().toString()));
     if (table != null) {

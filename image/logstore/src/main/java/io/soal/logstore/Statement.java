@@ -47,7 +47,7 @@ public final class Statement {
     return current().executions.stream().findFirst().orElse(null);
   }
 
-  /** The executions that run in this Java machine now. */
+  /** The executions that run in this JVM now. */
   public static Set<Long> running() {
     Set<Long> found = new HashSet<>();
     SQLExecution$.MODULE$.executionIdToQueryExecution().keySet().forEach(number -> found.add((Long) number));

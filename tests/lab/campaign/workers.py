@@ -21,14 +21,15 @@ _LOOK_S: Final = 1.0
 
 @contextmanager
 def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give a pool of processes; after an error no more work begins there."""
+    """Give a pool of processes; after an error no more work begins there, and what runs comes to its end."""
     # Spawned, since a fork would copy the locks of this process's threads.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=die_with_parent) as pool:
         try:
             yield pool
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
 
 def all_of(work: Iterable[Future[_T]], progress: Callable[[], object]) -> list[_T]:

@@ -69,9 +69,9 @@ class LogReader:
         )
         for page in pages:
             for event in page["events"]:
-                if event["eventId"] in self._seen:
+                if (identity := _identity(event)) in self._seen:
                     continue
-                self._seen[event["eventId"]] = None
+                self._seen[identity] = None
                 if len(self._seen) > _SEEN_MAX:
                     self._seen.popitem(last=False)
                 newest = max(newest, event["timestamp"])
@@ -84,6 +84,11 @@ def line_view(line: LogLine) -> View:
     level = f" {line.level:<5} " if line.level else " "
     source = (f"{line.source}: ", "dim") if line.source else ""
     return View(document_of(line), (Text.assemble((line.time, "dim"), level, source, line.text),))
+
+
+def _identity(event: dict[str, Any]) -> str:
+    """Return its ID, which CloudWatch may leave out, or all of the event."""
+    return event.get("eventId") or json.dumps(event, sort_keys=True, default=str)
 
 
 def _line(event: dict[str, Any]) -> LogLine:

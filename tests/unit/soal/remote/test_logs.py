@@ -57,6 +57,20 @@ def test_lines_come_once_each_with_what_the_logger_has_said(client: Any) -> None
     assert [one.text for one in reader.look()] == ["late"]
 
 
+def test_events_without_an_id_come_once_each(client: Any) -> None:
+    """CloudWatch's reference says only that an event may have one."""
+    log(client, powertools("begins"), powertools("ends"))
+
+    def without(parsed: dict[str, Any], **_: object) -> None:
+        for event in parsed["events"]:
+            del event["eventId"]
+
+    client.meta.events.register("after-call.cloudwatch-logs.FilterLogEvents", without)
+    reader = LogReader(client, GROUP, 0)
+    assert [one.text for one in reader.look()] == ["begins", "ends"]
+    assert list(reader.look()) == []
+
+
 def test_the_lines_of_one_run_are_found_by_its_key(client: Any) -> None:
     """In the group that the function's configuration would name."""
     log(client, powertools("mine", run_key="nightly"), powertools("other", run_key="hourly"))

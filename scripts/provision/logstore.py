@@ -30,7 +30,13 @@ _QUICK: Final = "-XX:TieredStopAtLevel=1"
 _FLAGS: Final = ("--release", "17", "-encoding", "UTF-8", "-proc:none", "-nowarn")
 # Equal sources make an equal jar, whenever and wherever they are compiled: the oldest time that a zip can hold.
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
-_LITERAL_SOURCES: Final = ("hadoop-client-api-", "spark-common-utils_", "spark-catalyst_", "spark-sql_")
+_LITERAL_SOURCES: Final = (
+    "hadoop-client-api-",
+    "spark-common-utils_",
+    "spark-catalyst_",
+    "spark-sql_",
+    "iceberg-spark-runtime-",
+)
 _STAMP_S: Final = 1_577_836_800
 """2020-01-01"""
 
@@ -62,7 +68,8 @@ def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Fou
 
 
 def _make_literal(place: Place, java: Java, tools: Path, jar: Path) -> None:
-    sources = [path for path in _spark_jars(place) if path.name.startswith(_LITERAL_SOURCES)]
+    jars = [*_spark_jars(place), *sorted(place.jars.glob("*.jar"))]
+    sources = [path for path in jars if path.name.startswith(_LITERAL_SOURCES)]
     run(
         [java.java, _QUICK, "-cp", f"{tools}:{class_path(place)}", "io.soal.archive.LiteralValues", jar, *sources],
         what=f"making {jar.name}",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -20,6 +21,7 @@ __all__ = [
     "data_folder",
     "head_of",
     "history_of",
+    "misplaced",
     "properties",
     "references",
 ]
@@ -27,6 +29,8 @@ __all__ = [
 TEXT_MAX_BYTES: Final = 32 << 20
 _SPACE_MAX_BYTES: Final = 128 << 20
 """What the metadata of one table takes in memory at most: that of about 20,000 snapshots."""
+_PLACES: Final = ("write.data.path", "write.folder-storage.path", "write.object-storage.path", "write.metadata.path")
+_SHARED: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
 _MAIN: Final = "main"
 
 
@@ -75,6 +79,16 @@ def data_folder(metadata: Mapping[str, Any]) -> Location:
     own = properties(metadata)
     named = next((own[key] for key in ("write.data.path", "write.folder-storage.path") if key in own), None)
     return Location.parse((named or f"{metadata['location'].rstrip('/')}/data").rstrip("/"))
+
+
+def misplaced(metadata: Mapping[str, Any]) -> str | None:
+    """Name the property that sends the table's files to a place of one process; None if there is no such property.
+
+    A path without a scheme is below the directory of the process that writes it.
+    """
+    own = properties(metadata)
+    places: dict[str, str] = {"location": metadata["location"], **{key: own[key] for key in _PLACES if key in own}}
+    return next((f"{key} is {place!r}" for key, place in places.items() if not _SHARED.match(place)), None)
 
 
 def references(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

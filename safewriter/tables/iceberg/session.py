@@ -17,7 +17,7 @@ from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
-from safewriter.tables.iceberg.metadata import head_of, history_of, references
+from safewriter.tables.iceberg.metadata import head_of, history_of, misplaced, references
 from safewriter.tables.iceberg.name import MAIN, TableName
 from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name, snapshots_of
 from safewriter.tables.session import TableState
@@ -123,6 +123,11 @@ class IcebergSession(SparkScope):
                 f" TABLE IF NOT EXISTS {self._name.quoted} (...) USING iceberg')"
             )
         metadata, target = held.metadata, self._name.target
+        if (place := misplaced(metadata)) is not None:
+            raise UnsupportedError(
+                f"{self._name}: its {place}, which is a place of this process alone: its rows would be gone with it;"
+                " set it to a URI of the lake, as s3://BUCKET/PATH"
+            )
         self._held = held
         if target == MAIN and head_of(metadata, MAIN) is None:
             self._java.begin(*self._table)  # a fence needs a snapshot

@@ -52,6 +52,16 @@ for session in (spark, spark.newSession()):
         except Exception as error:
             print("REFUSED", "does not call Java" in str(error) or "does not start programs" in str(error))
 """
+ICEBERG = """
+import sys
+from pyspark.sql import SparkSession
+name = "spark.sql.catalog.own"
+builder = SparkSession.builder.config(name, "org.apache.iceberg.spark.SparkCatalog").config(f"{name}.type", "hadoop")
+spark = builder.config(f"{name}.warehouse", sys.argv[1]).getOrCreate()
+spark.sql(f"CREATE TABLE own.db.t (id BIGINT) USING iceberg TBLPROPERTIES ({sys.argv[2]})")
+spark.range(2).writeTo("own.db.t").append()
+print("ROWS", spark.table("own.db.t").count())
+"""
 OF_JAVA = "('java.lang.System', 'getProperty', 'user.home')"
 GENERATED, DEFAULT = "delta.generationExpression", "CURRENT_DEFAULT"
 
@@ -59,7 +69,7 @@ GENERATED, DEFAULT = "delta.generationExpression", "CURRENT_DEFAULT"
 @pytest.fixture(scope="module")
 def s3() -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], unlistable=[CHECKPOINTS]) as server:
-        for name, text in {"append": APPEND, "read": READ, "queries": QUERIES}.items():
+        for name, text in {"append": APPEND, "read": READ, "queries": QUERIES, "iceberg": ICEBERG}.items():
             server.observer().put_object(Bucket=SCRIPTS, Key=f"{name}.py", Body=text.encode())
         yield server
 
@@ -183,3 +193,24 @@ def test_options_of_formats_are_options_still(function: LambdaEmulator, s3: Embe
     )
     result = run(function, "read", "delta", table)
     assert result.state == "SUCCESS", result.state_details
+
+
+def test_the_properties_of_an_iceberg_table_set_nothing_of_hadoop_s(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """Iceberg's writer of Parquet would send the rows, signed with the role, to another server, or load a class."""
+    elsewhere = socket.create_server(("127.0.0.1", 0))
+    elsewhere.settimeout(0)
+    foreign = {
+        "fs.s3a.endpoint": f"http://127.0.0.1:{elsewhere.getsockname()[1]}",
+        "fs.s3a.impl.disable.cache": "true",
+        "fs.s3a.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+    }
+    listed = ", ".join(f"'{name}' = '{value}'" for name, value in foreign.items())
+
+    result = run(function, "iceberg", f"s3a://{LAKE}/warehouse", listed)
+
+    assert result.state == "SUCCESS", result.state_details
+    assert "ROWS 2" in result.log_tail
+    assert len(s3.observer().list_objects_v2(Bucket=LAKE, Prefix="warehouse/db/t/data/")["Contents"]) == 1
+    with pytest.raises(BlockingIOError):
+        elsewhere.accept()
+    elsewhere.close()

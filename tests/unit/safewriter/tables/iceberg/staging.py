@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 NOW_MS = 1_800_000_000_000
 CATALOG = {"type": "rest", "uri": "https://catalog", "credential": "secret"}
 TABLE = {
+    "location": "s3://lake/t",
     "table-uuid": "uuid",
     "format-version": 2,
     "refs": {"main": {"snapshot-id": 7, "type": "branch"}, "audit": {"snapshot-id": 8, "type": "branch"}},

@@ -111,6 +111,30 @@ def test_what_is_not_there_is_created_before_the_block(
         session.state()
 
 
+@pytest.mark.parametrize(
+    "place",
+    [
+        {"properties": {"write.data.path": "../tmp/x"}},
+        {"properties": {"write.metadata.path": "file:///tmp/x"}},
+        {"properties": {"write.object-storage.path": "/data"}},
+        {"location": "warehouse/t"},
+    ],
+)
+def test_a_table_whose_files_go_to_this_machine_is_refused(session: IcebergSession, place: dict[str, Any]) -> None:
+    """A commit would name files that are gone with the process."""
+    show(session, {**TABLE, **place})
+    with pytest.raises(
+        UnsupportedError, match=f"its {next(iter(place.get('properties', place)))} is .*set it to a URI"
+    ):
+        session.state()
+
+
+def test_a_table_s_files_may_go_to_another_bucket(session: IcebergSession) -> None:
+    """Whatever its scheme is: the session has the file system."""
+    show(session, {**TABLE, "properties": {"write.data.path": "s3a://other/x", "write.metadata.path": "gs://m"}})
+    assert session.state().version == 7
+
+
 def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSession) -> None:
     """Before its publication it leaves nothing in the table."""
     assert session.undo_obstacle(TableState(7, "uuid", ("v9",), {})) is None

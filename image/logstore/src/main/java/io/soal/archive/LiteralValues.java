@@ -31,7 +31,8 @@ import org.apache.xbean.asm9.Opcodes;
  *
  * <p>The log of a Delta table holds SQL, which whoever writes to the table runs: generated and default columns,
  * constraints. In SQL, {@code reflect} calls any method of Java, and {@code TRANSFORM} starts any program. The log, and
- * SQL, also give options to readers, which Spark makes settings of Hadoop ({@link io.soal.host.ReaderOptions}).
+ * SQL, also give options to readers, which Spark makes settings of Hadoop, as Iceberg's writer of Parquet does with all
+ * properties of a table ({@link io.soal.host.ReaderOptions}).
  *
  * <p>There are no settings against either. The jar comes first on the class path, so that its classes stand for the
  * originals.
@@ -51,12 +52,13 @@ public final class LiteralValues {
   private static final String ROW = SQL + "catalyst/InternalRow";
   private static final String PROGRAM = SQL + "execution/SparkScriptTransformationExec";
   private static final String SESSION = SQL + "internal/SessionState";
+  private static final String PARQUET = "org/apache/iceberg/parquet/Parquet$WriteBuilder";
   private static final String SET = "(Ljava/lang/String;Ljava/lang/String;)V";
   private static final String CHECKED_SET = "(L" + HADOOP + ";Ljava/lang/String;Ljava/lang/String;)V";
   private static final String OPTIONS = "io/soal/host/ReaderOptions";
   private static final String REFUSED = "java/lang/UnsupportedOperationException";
-  /** Stands for the one call in {@link #SESSION} that gives an option to Hadoop. */
-  private static final String OPTION_IS_SET = SESSION + ": Configuration.set";
+  /** The methods of {@link #OPTIONS} that stand for the one call by which a class gives foreign names to Hadoop. */
+  private static final Map<String, String> CHECKED_BY = Map.of(SESSION, "set", PARQUET, "setOfTable");
   private static final String NO_CALL = "SQL does not call Java here (reflect, java_method, try_reflect), since the SQL of"
       + " a table's log would, too; call it in the script, as spark._jvm.java.lang.Math.abs(-1)";
   private static final String NO_PROGRAM = "SQL does not start programs here (TRANSFORM ... USING), since the SQL of a"
@@ -97,12 +99,14 @@ public final class LiteralValues {
 
   public static void main(String[] arguments) throws IOException {
     Map<String, Consumer<MethodVisitor>> open = new HashMap<>(CODE);
-    open.put(OPTION_IS_SET, code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, OPTIONS, "set", CHECKED_SET, false));
+    CHECKED_BY.forEach((host, by) -> open.put(
+        host + ": Configuration.set",
+        code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, OPTIONS, by, CHECKED_SET, false)));
     Map<String, byte[]> made = new TreeMap<>();
     Map<String, String> values = new HashMap<>(Map.of(OF_ALL, TEMPORARY));
     for (String source : Arrays.asList(arguments).subList(1, arguments.length)) {
       try (ZipFile jar = new ZipFile(source)) {
-        for (String name : new String[] {HADOOP, SPARK, CALL, PROGRAM, SESSION}) {
+        for (String name : new String[] {HADOOP, SPARK, CALL, PROGRAM, SESSION, PARQUET}) {
           ZipEntry entry = jar.getEntry(name + ".class");
           if (entry != null) {
             made.put(entry.getName(), literal(name, jar.getInputStream(entry).readAllBytes(), open));
@@ -136,7 +140,7 @@ public final class LiteralValues {
         MethodVisitor method = super.visitMethod(access, name, type, generic, errors);
         Consumer<MethodVisitor> code = open.remove(host + "." + name + type);
         if (code == null) {
-          return host.equals(SESSION) ? withCheckedOptions(method, open) : method;
+          return CHECKED_BY.containsKey(host) ? withCheckedOptions(host, method, open) : method;
         }
         method.visitCode();
         code.accept(method);
@@ -148,12 +152,13 @@ public final class LiteralValues {
     return writer.toByteArray();
   }
 
-  private static MethodVisitor withCheckedOptions(MethodVisitor method, Map<String, Consumer<MethodVisitor>> open) {
+  private static MethodVisitor withCheckedOptions(
+      String host, MethodVisitor method, Map<String, Consumer<MethodVisitor>> open) {
     return new MethodVisitor(Opcodes.ASM9, method) {
       @Override
       public void visitMethodInsn(int opcode, String owner, String name, String type, boolean isInterface) {
         if (owner.equals(HADOOP) && name.equals("set") && type.equals(SET)) {
-          open.remove(OPTION_IS_SET).accept(mv); // a second one would be another way: null, the build ends
+          open.remove(host + ": Configuration.set").accept(mv); // a second one would be another way: null, the build ends
         } else {
           super.visitMethodInsn(opcode, owner, name, type, isInterface);
         }

@@ -10,6 +10,7 @@ import org.apache.hadoop.conf.Configuration;
  * ({@code WITH}), which the log holds, too. As a setting of Hadoop it would choose the server to which the role's
  * credentials go, the class that has them, or a program; and Hadoop keeps such a file system for later statements. So only
  * settings of the formats pass. Those of file systems belong to the session, where scripts, events and owners are checked.
+ * The properties of an Iceberg table, which its writer of Parquet hands to Hadoop, are the table's in the same way.
  * Options that are nothing to Hadoop ({@code delta.…}) stay Spark's own.
  */
 public final class ReaderOptions {
@@ -26,6 +27,8 @@ public final class ReaderOptions {
           + "|tfile|yarn|zlib)\\..*",
       Pattern.CASE_INSENSITIVE);
 
+  private static final Pattern OF_PARQUET = Pattern.compile("parquet\\..*");
+
   private ReaderOptions() {}
 
   /** Stands for {@code values.set(name, value)}; throws if it is a setting of Hadoop's that is none of a format. */
@@ -35,6 +38,13 @@ public final class ReaderOptions {
     } else if (OF_HADOOP.matcher(name).matches()) {
       throw new UnsupportedOperationException("the option " + name + " sets more than a format, and options may come from"
           + " a table's log; give it to the session instead, as spark.hadoop." + name);
+    }
+  }
+
+  /** Stands for {@code values.set(name, value)} with a property of a table: those of Parquet pass, and no other is Hadoop's. */
+  public static void setOfTable(Configuration values, String name, String value) {
+    if (OF_PARQUET.matcher(name).matches() && OF_A_FORMAT.matcher(name).matches()) {
+      values.set(name, value);
     }
   }
 }

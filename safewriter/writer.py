@@ -244,31 +244,47 @@ class SafeWriter:
         try:
             if self._watchdog is not None:
                 self._watchdog.stop()
-            if self.already_committed:
-                return self._skip(error)
-            self._end(error)
+            is_left = self._end(error)
         finally:
             self._close()
-        return False
+        self._tidy()
+        return is_left
 
     def _skip(self, error: BaseException | None) -> bool:
-        block = self._block
-        if not block.session.is_outlived():  # as in `Ending.finish`
-            tidy(self.checkpoint_uri, lambda: block.recovery.clean_skipped(block.write.key, block.attempt.nonce))
+        """Return whether the block was left at a statement that could not be skipped."""
         if not isinstance(error, Exception) or not self._block.session.was_skipped(error):
             return False
         _log.warning("%s: an earlier attempt has committed this write; the block was left at its statement", self.table)
-        if block.journal:
-            with suppress(OSError):  # it is only a warning
-                journal.append(block.journal, "block_left", nonce=block.attempt.nonce, table=block.table)
+        self._tell("block_left")
         return True
 
-    def _end(self, error: BaseException | None) -> None:
-        if self._ending is not None:
-            if self._ending.succeeded:
-                self._ending.finish()
-            else:
-                self._ending.fail(error)
+    def _end(self, error: BaseException | None) -> bool:
+        """Settle the write if nobody has; return whether the error is none of the script's."""
+        if self.already_committed:
+            return self._skip(error)
+        if self._ending is not None and not self._ending.succeeded:
+            self._ending.fail(error)
+        return False
+
+    def _tidy(self) -> None:
+        """Clean up beside the job, once the block is over.
+
+        A statement that outlives the block keeps its files, and a later settler deletes them. Without them it would
+        fail before its commit, the gate would have nothing to refuse, and nobody would hear of its rows.
+        """
+        block, is_outlived = self._block, self._block.session.is_outlived()
+        if is_outlived:
+            self._tell("block_outlived")
+        if self._ending is not None and self._ending.succeeded:
+            self._ending.finish(files_stay=is_outlived)
+        elif self.already_committed and not is_outlived:
+            tidy(self.checkpoint_uri, lambda: block.recovery.clean_skipped(block.write.key, block.attempt.nonce))
+
+    def _tell(self, event: str) -> None:
+        """Have the supervisor warn of the block."""
+        if self._block.journal:
+            with suppress(OSError):  # it is only a warning
+                journal.append(self._block.journal, event, nonce=self._block.attempt.nonce, table=self._block.table)
 
     def _close(self) -> None:
         """Stop the threads and put the session back."""

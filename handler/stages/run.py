@@ -214,6 +214,15 @@ def _since_ms(started_ns: int) -> int:
     return (time.monotonic_ns() - started_ns) // 1_000_000
 
 
+_OF_BLOCKS: Final = {
+    "block_left": "an earlier attempt had committed this write. The block ended at its statement, because Delta cannot"
+    " skip a statement that creates a table. Lines after it in the block did not run",
+    "block_outlived": "a statement of another thread still ran when the block ended. Rows that it writes to this table"
+    " after that are not in it; wait for the thread before success()",
+}
+"""What the journal says of blocks, by event."""
+
+
 def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKills) -> Iterator[str]:
     """Yield remarks that the state alone does not make."""
     if kills.own:
@@ -229,11 +238,8 @@ def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKi
         pids = ", ".join(str(process.pid) for process in ended.survivors)
         yield f"processes {pids} of the job could not be killed"
     for entry in settled.journal:
-        if entry.event == "block_left":
-            yield (
-                f"{entry.fields.get('table')}: an earlier attempt had committed this write, and Delta could not skip"
-                " its statement, so the block was left there; nothing of the block behind it was done this time"
-            )
+        if (remark := _OF_BLOCKS.get(entry.event)) is not None:
+            yield f"{entry.fields.get('table')}: {remark}"
     for write in settled.writes or ():
         if write.undo_refused is not None:
             yield f"{write.table}: the commit stays, it could not be undone: {write.undo_refused}"

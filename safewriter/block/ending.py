@@ -102,14 +102,9 @@ class Ending:
             f"the deadline came while the block was open; the write is committed (see {self._block.checkpoint_uri})"
         ) from error
 
-    def finish(self) -> None:
-        """Clean up beside the job after a success.
-
-        A statement that outlives the block keeps its files, and a later settler deletes them. Without them it would
-        fail before its commit, the gate would have nothing to refuse, and nobody would hear of its rows.
-        """
-        if self._spotless or not self._block.session.is_outlived():
-            tidy(self._block.checkpoint_uri, self._clean_after_success)
+    def finish(self, *, files_stay: bool) -> None:
+        """Clean up beside the job after a success. `files_stay`: a statement may still need those of the block."""
+        tidy(self._block.checkpoint_uri, partial(self._clean_after_success, files_stay=files_stay))
 
     def never_began(self) -> None:
         """Settle a claimed write whose block could not be opened, so that no retry has to wait for it."""
@@ -339,12 +334,12 @@ class Ending:
         key, nonce = self._block.write.key, self._block.attempt.nonce
         tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, quiet_nonce=nonce))
 
-    def _clean_after_success(self) -> None:
+    def _clean_after_success(self, *, files_stay: bool) -> None:
         document, checkpoints = self.document, self._block.checkpoints
         if document.attempt.cleaned:
             checkpoints.unmark(document.write_key, self._block.attempt.nonce)
         if self._noted:  # its slot is taken for good, so nobody needs the note
             checkpoints.forget_note(document.write_key, document.epoch)
-        if any(not attempt.cleaned for attempt in document.attempts):
+        if not files_stay and any(not attempt.cleaned for attempt in document.attempts):
             nonce = self._block.attempt.nonce
             self._block.recovery.clean(document.write_key, quiet_nonce=nonce, spotless=self._spotless)

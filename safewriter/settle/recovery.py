@@ -23,6 +23,7 @@ from safewriter.tables.table import Intent, Move, RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from datetime import datetime
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
@@ -183,7 +184,8 @@ class Recovery:
 
         An attempt counts as clean, and its marker is removed, once none of its requests can still arrive: its grace is
         over, or it is the caller's (`quiet_nonce`), who knows that all of them have ended. `spotless`: the caller also
-        knows that it has left no files, so none are looked for.
+        knows that it has left no files, so none are looked for. A job that lives after its success may have a statement
+        that needs its files, so they stay until the attempt's grace is over.
         """
         removed = 0
         for _ in range(_ROUNDS_MAX):
@@ -197,7 +199,11 @@ class Recovery:
             if not dirty:
                 return removed
             self._audit(stored.document)  # here, so that after a kill a later settler does it
-            looked_for = [one for one in dirty if not (spotless and one.nonce == quiet_nonce)]
+            looked_for = [
+                one
+                for one in dirty
+                if (not spotless if one.nonce == quiet_nonce else _may_be_removed(one, stored.server_date))
+            ]
             count = self._remove(stored.document, looked_for)
             removed += count
             done = {
@@ -246,3 +252,7 @@ class Recovery:
 def _undo(document: Checkpoint, cause: Cause) -> bool:
     """Tell whether a commit of the write should be undone, if the table leaves a choice."""
     return cause is Cause.EXCEPTION or document.commit_point is CommitPoint.SUCCESS
+
+
+def _may_be_removed(attempt: AttemptRecord, now: datetime) -> bool:
+    return attempt.settled_by != Cause.SUCCESS.value or past_grace(attempt, now)

@@ -187,7 +187,9 @@ class Session(Protocol):
         ...
 
     def is_outlived(self) -> bool:
-        """Tell whether a statement that began in the block may still run, and need the files that it has written."""
+        """Tell whether a statement that began in the block may still run, and need the files that it has written; once
+        the session is restored, whether one did then.
+        """
         ...
 
     def restore(self) -> None:

@@ -227,6 +227,8 @@ class DeltaSession(SparkScope):
         """
         if not isinstance(seen, GateState) or seen.status is not GateStatus.LANDED or seen.tries > 1:
             return True
+        if self.is_outlived():
+            return True
         if not seen.added_bytes:
             return True  # an append without rows writes an empty file, which its commit does not name
         jobs = self.java_class("io.soal.logstore.BlockJobs")
@@ -235,7 +237,7 @@ class DeltaSession(SparkScope):
     def is_outlived(self) -> bool:
         """Tell whether a statement that began in the block may still run, and need the files that it has written."""
         try:
-            return bool(self._gate.isOutlived())
+            return self._gate is not None and bool(self._gate.isOutlived())
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the verdict stands
             _log.warning("%s: Java does not answer (%s); a later settler removes leftover files", self.table, error)
             return True

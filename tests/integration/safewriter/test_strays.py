@@ -220,7 +220,11 @@ def test_a_statement_that_outlives_a_success_ends_at_the_gate(
             wait_for_hygiene()
             is_over.set()
             assert "SafeWriter [over]" in str(late.exception(BUSY_S))
-            assert [entry.event for entry in journal.entries()][-2:] == ["write_closed", "refused"]
+            assert [entry.event for entry in journal.entries()][-3:] == [
+                "write_closed",
+                "block_outlived",
+                "refused",
+            ]
     finally:
         is_over.set()
         s3.wire.clear_rules()

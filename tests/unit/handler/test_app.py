@@ -202,12 +202,19 @@ def test_a_flood_is_remarked(world: World) -> None:
     assert any("were not logged" in warning for warning in world.handle().warnings)
 
 
-def test_a_block_that_was_left_at_its_statement_is_remarked(world: World) -> None:
-    """It was skipped, and whatever stands in it behind the statement was not done."""
-    world.told = [("block_left", {"table": "s3a://lake/t", "nonce": "n"})]
+@pytest.mark.parametrize(
+    ("event", "remark"),
+    [
+        ("block_left", "an earlier attempt had committed"),
+        ("block_outlived", "a statement of another thread still ran"),
+    ],
+)
+def test_a_block_that_may_lack_rows_is_remarked(world: World, event: str, remark: str) -> None:
+    """It was left at its statement, or a statement was left behind."""
+    world.told = [(event, {"table": "s3a://lake/t", "nonce": "n"})]
     result = world.handle()
     assert result.state == "SUCCESS"
-    assert any("s3a://lake/t: an earlier attempt had committed" in warning for warning in result.warnings)
+    assert any(f"s3a://lake/t: {remark}" in warning for warning in result.warnings)
 
 
 def test_the_function_raises_what_is_not_a_success(

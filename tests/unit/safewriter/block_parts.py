@@ -83,8 +83,8 @@ class Ending:
     def at_lost_turn(self) -> None:
         self._done.append("turn lost")
 
-    def finish(self) -> None:
-        self._done.append("finished")
+    def finish(self, *, files_stay: bool) -> None:
+        self._done.append("finished" + ", files stay" * files_stay)
 
     def never_began(self) -> None:
         self._done.append("settled: it never began")

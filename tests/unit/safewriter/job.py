@@ -179,7 +179,12 @@ class Job:
         if version is None:
             return False
         assert self.held is not None
-        moved = self.document.moved(Status.COMMITTED, commit_version=version)
+        moved = self.document.moved(
+            Status.COMMITTED,
+            commit_version=version,
+            settled_ms=self.world.now_ms,
+            settled_by=Cause.SUCCESS.value,
+        )
         won = self.checkpoints.replace(self.held, moved)
         if won is None:
             found = self.checkpoints.read(self.world.key)

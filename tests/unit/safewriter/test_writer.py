@@ -43,7 +43,7 @@ def test_a_session_that_cannot_be_put_back_changes_no_verdict(
     for _ in range(2):
         with SafeWriter(spark, "s3a://lake/t") as sw:
             sw.success()
-    assert block.done == ["verified", "opened", "succeeded", "finished", CLOSED] * 2
+    assert block.done == ["verified", "opened", "succeeded", CLOSED, "finished"] * 2
     assert "the session's settings could not be restored: the JVM is gone" in caplog.text
 
 
@@ -102,7 +102,7 @@ def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespac
         assert sw.checkpoint == "the document"
         sw.success()
         sw.success()
-    assert block.done == ["verified", "opened", "succeeded", "finished", "restored", CLOSED]
+    assert block.done == ["verified", "opened", "succeeded", "restored", CLOSED, "finished"]
 
 
 def test_a_guard_that_cannot_be_made_is_told_to_the_supervisor(
@@ -183,10 +183,10 @@ def test_a_deadline_has_a_watchdog_and_a_job_without_a_supervisor_a_heartbeat(bl
         "lease of ('key', 'nonce')",
         "succeeded",
         "Watchdog stopped",
-        "finished",
         "Watchdog stopped",
         "Heartbeat stopped",
         "restored",
+        "finished",
     ]
 
 
@@ -209,7 +209,7 @@ def test_a_journal_that_cannot_be_written_changes_no_verdict(
     monkeypatch.setattr("safewriter.record.journal.append", full)
     with guarded() as sw:
         sw.success()
-    assert block.done == ["verified", "opened", "succeeded", "finished", "restored"]
+    assert block.done == ["verified", "opened", "succeeded", "restored", "finished"]
 
 
 @pytest.mark.parametrize(
@@ -231,9 +231,9 @@ def test_a_write_that_was_committed_before_is_skipped(
         sw.success()
         if error is not None:
             raise error
-    skipped = ["opened to be skipped", "the skipped write is there", "cleaned ('key', 'nonce')"]
+    skipped = ["opened to be skipped", "the skipped write is there"]
     left = [] if error is None or goes_on else ["block_left journal nonce"]
-    assert block.done == ["verified", *skipped, *left, "restored", CLOSED]
+    assert block.done == ["verified", *skipped, *left, "restored", CLOSED, "cleaned ('key', 'nonce')"]
 
 
 def test_a_skipped_block_leaves_a_statement_that_outlives_it_its_files(
@@ -244,7 +244,17 @@ def test_a_skipped_block_leaves_a_statement_that_outlives_it_its_files(
     monkeypatch.setattr(block.session, "is_outlived", lambda: True)
     with guarded() as sw:
         sw.success()
-    assert "cleaned ('key', 'nonce')" not in block.done
+    assert block.done[-2:] == [CLOSED, "block_outlived journal nonce"]
+
+
+def test_a_success_beside_a_statement_that_outlives_it_keeps_the_files_and_is_remarked(
+    block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The statement may be a daemon thread's, which nobody waits for: no other line would tell of its rows."""
+    monkeypatch.setattr(block.session, "is_outlived", lambda: True)
+    with guarded() as sw:
+        sw.success()
+    assert block.done[-3:] == [CLOSED, "block_outlived journal nonce", "finished, files stay"]
 
 
 def test_a_skipped_block_that_cannot_be_opened_settles_nothing(

@@ -38,9 +38,6 @@ class FakeSession:
     def may_have_left_files(self, seen: GateState) -> bool:
         return False
 
-    def is_outlived(self) -> bool:
-        return False
-
     def shut(self, reason: str) -> None:
         self.answer()
 

@@ -20,7 +20,7 @@ def test_a_spotless_success_only_takes_its_marker_away() -> None:
     end.succeed()
     asked = len(job.network.sent)
 
-    end.finish()
+    end.finish(files_stay=False)
     wait_for_hygiene()
 
     assert world.document.attempt.cleaned
@@ -37,7 +37,7 @@ def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
     end.succeed()
     assert not world.document.attempt.cleaned
 
-    end.finish()
+    end.finish(files_stay=False)
     wait_for_hygiene()
 
     assert world.document.attempt.cleaned
@@ -49,11 +49,10 @@ def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
 def test_a_statement_that_outlives_its_block_keeps_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
     """It ends at the gate, which tells the supervisor; a later settler finds the files by the marker."""
     monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
-    monkeypatch.setattr(FakeSession, "is_outlived", lambda *_: True)
     world, job, end = landed()
     end.succeed()
 
-    end.finish()
+    end.finish(files_stay=True)
     wait_for_hygiene()
 
     assert job.leftover in world.lake.contents()
@@ -70,7 +69,7 @@ def test_a_success_that_could_not_be_cleaned_keeps_its_marker(monkeypatch: pytes
         raise StoreError("denied")
 
     monkeypatch.setattr(world.lake, "list", denied)
-    end.finish()
+    end.finish(files_stay=False)
     wait_for_hygiene()
 
     assert world.marked() == (job.attempt.nonce,)
@@ -87,7 +86,7 @@ def test_an_earlier_attempt_s_files_are_looked_for_after_a_success() -> None:
     end = ending(second, FakeSession(sight=replace(LANDED, version=second.slot)))
     end.succeed()
 
-    end.finish()
+    end.finish(files_stay=False)
     wait_for_hygiene()
 
     assert first.leftover not in world.lake.contents()
@@ -103,7 +102,7 @@ def test_a_note_may_expire_when_its_commit_has_landed() -> None:
     end = ending(job, FakeSession(sight=replace(LANDED, version=0, noted=True)))
     end.succeed()
 
-    end.finish()
+    end.finish(files_stay=False)
     wait_for_hygiene()
 
     assert world.bucket.tags[key] == FINISHED
@@ -117,5 +116,5 @@ def test_a_cleaned_success_is_not_cleaned_again_while_an_earlier_attempt_is_not(
     end.succeed()
     monkeypatch.setattr(job.recovery, "clean", lambda *_, **__: pytest.fail("nothing is left to look for"))
 
-    end.finish()
+    end.finish(files_stay=False)
     wait_for_hygiene()

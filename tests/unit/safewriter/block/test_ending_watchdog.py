@@ -203,7 +203,7 @@ def test_a_success_that_the_watchdog_has_found_is_cleaned_like_any(monkeypatch: 
     end.succeed()
     asked = len(job.network.sent)
 
-    end.finish()
+    end.finish(files_stay=False)
     wait_for_hygiene()
 
     assert job.leftover not in world.lake.contents()

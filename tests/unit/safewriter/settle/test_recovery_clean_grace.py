@@ -29,6 +29,22 @@ def test_a_marker_stays_until_the_grace_has_passed() -> None:
     nothing_is_left(world)
 
 
+def test_the_files_of_a_job_that_lives_after_its_success_stay_until_the_grace_has_passed() -> None:
+    """A statement of it may still run that needs them; whoever settles next asks nobody."""
+    world = World()
+    job = world.job().begin().land()
+    assert job.success()
+
+    assert world.recovery().clean(world.key) == 0
+    assert job.leftover in world.lake.contents()
+    assert world.marked() == (job.attempt.nonce,)
+
+    world.grace_passes()
+    assert world.recovery().clean(world.key) == 1
+    assert job.leftover not in world.lake.contents()
+    assert world.marked() == ()
+
+
 def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
     """Nobody has said when the attempt would end at the latest, so its verdict is its end."""
     world = World()

@@ -58,6 +58,8 @@ public final class Gate {
   private int tries;
   private long version = -1;
   private BlockSettings settings;
+  private boolean outlived;
+  private boolean closed;
   private CompletableFuture<byte[]> landed = CompletableFuture.completedFuture(null);
 
   private Gate(Blocks blocks, Set<Long> ranBefore, Object session, Block block) {
@@ -103,9 +105,12 @@ public final class Gate {
     return gate;
   }
 
-  /** Whether a statement that began while the block was open still runs: it may be about to use a file that it wrote. */
+  /**
+   * Whether a statement of the session that began while the block was open still runs, or ran when the block was closed: it
+   * may be about to use a file that it wrote.
+   */
   public boolean isOutlived() {
-    return !ranBefore.containsAll(Statement.running());
+    return outlived || !closed && Statement.runsOn(session.get(), ranBefore);
   }
 
   /** Whether a block is open on a session, whatever object stands for it in Python. */
@@ -124,6 +129,8 @@ public final class Gate {
       if (settings != null) {
         settings.restore();
       }
+      outlived = Statement.runsOn(session.get(), ranBefore); // one that begins now has nothing of the block
+      closed = true;
     }
   }
 

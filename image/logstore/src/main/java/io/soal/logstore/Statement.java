@@ -54,6 +54,12 @@ public final class Statement {
     return found;
   }
 
+  /** Whether an execution of a session runs in this JVM now, besides some. */
+  static boolean runsOn(Object session, Set<Long> besides) {
+    return SQLExecution$.MODULE$.executionIdToQueryExecution().entrySet().stream()
+        .anyMatch(one -> one.getValue().sparkSession() == session && !besides.contains(one.getKey()));
+  }
+
   boolean isOn(Thread other) {
     return thread == other;
   }

@@ -114,7 +114,7 @@ def sweeper_rules(config: Config, sweeper: lambda_.IFunction) -> tuple[Rule, ...
         Rule("SweepUnsettled", "The sweeper finds a write that it cannot settle", own_metric("SweepFailed")),
         Rule(
             "SweepUnreadable",
-            "The sweeper finds a document of a version that it does not know",
+            "The sweeper finds a document or a marker that it cannot read",
             own_metric("SweepUnreadable"),
         ),
         Rule(
@@ -154,9 +154,10 @@ def _depth(queue: sqs.IQueue) -> cloudwatch.Metric:
 
 
 def deployment_rule(alias: lambda_.Alias) -> Rule:
-    """Return the alarm that reverts a gradual deployment: it counts only runs of the new version, and none that a
-    caller must change, else one bad event would take each deployment back. What the handler cannot count, since it did
-    not start or was killed, is an error of Lambda's with nothing to take off.
+    """Return the alarm that reverts a gradual deployment: Lambda's errors of the new version less the usage errors.
+
+    Without the subtraction one bad event would take each deployment back. A handler that was killed, or did not start,
+    reports no usage error, so such a run counts.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/automating-updates-to-serverless-apps.html
     """

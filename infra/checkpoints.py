@@ -1,6 +1,6 @@
 """The checkpoint bucket: its lifecycle, and the rights of the job and the sweeper in it.
 
-docs/concepts/protocol.md lists its keys; `runs/`, `cancels/` and `results/` are the handler's.
+docs/concepts/protocol.md lists its keys; `runs/`, `cancels/` and `results/` are the handler's, `locks/` the turns'.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class CheckpointBucket(Construct):
     def job_statements(self) -> list[iam.PolicyStatement]:
         """Return the rights of the job's function here: it may neither leaf through records nor delete them.
 
-        It is told of what it reads whether it is there: without that no absence could be told from a missing right.
+        S3 answers it with 404, not 403, for a key that is missing: otherwise absence would look like a missing right.
         """
         place = self._place
         return [

@@ -228,7 +228,7 @@ class Config(BaseModel):
     open_write_alarm_minutes: Annotated[int, Field(ge=16, le=10080)] = 60
     """How long a write may be open before an alarm."""
     alarm_email: Annotated[str, Field(pattern=r"^[^@\s]+@[^@\s]+\.[^@\s]+$")] | None = None
-    """The mail addresses for the alarms."""
+    """The mail address for the alarms."""
 
     @field_validator("log_retention_days")
     @classmethod

@@ -43,7 +43,7 @@ class Lake(Construct):
         self._read = [BucketPart.of(named) for named in (*config.read_only_data, *triggers)]
         self.bucket: s3.Bucket | None = None
         if config.lake_bucket:
-            # An undo restores files that a commit has replaced by the log alone: old versions are for people.
+            # An undo needs no old versions, since it only removes files that were added: they are for people.
             old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(30))
             self.bucket = private_bucket(self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[old])
             self._written.insert(0, BucketPart(self.bucket.bucket_arn))

@@ -17,7 +17,7 @@
     ├── DeadlineError              the deadline came while the block was open                   exit 124
     ├── TurnLostError              another job may have the turn by now                         exit 75
     ├── StoreError                 S3 or a catalog refused a request, or did not answer         exit 75
-    ├── NotCommittedError          success() was called, but the write is not in the table      exit 1
+    ├── NotCommittedError          the table does not hold this write, or not it alone          exit 1
     ├── SupersededError            a later attempt, or a settler, has taken the write over      exit 1
     ├── UnreadableCheckpointError  a document or marker is damaged                              exit 1
     │   └── UnknownVersionError    it is of a version that this code does not know              exit 1
@@ -52,7 +52,7 @@ class SafeWriterError(Exception):
 
 
 class UsageError(SafeWriterError):
-    """The caller must change something first; nothing was written."""
+    """The caller must change something first."""
 
     exit_code = EXIT_USAGE
 
@@ -123,8 +123,8 @@ class TurnSkippedError(TurnBlockedError):
 
 
 class TurnLostError(SafeWriterError):
-    """The turn has ended before the job; another job may have it. What the job wrote last was not committed, or will be
-    settled by the next holder; or the message says that it is committed.
+    """The lock was lost while the job ran, and another job may have it. The message says if the last write is committed;
+    otherwise the next holder settles it.
     """
 
     exit_code = EXIT_TRY_AGAIN

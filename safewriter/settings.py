@@ -20,9 +20,7 @@ _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": F
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where the checkpoint documents live, how early the watchdog acts, whether rollbacks are audited, and whether an
-    Iceberg table's properties may be changed so that it can be guarded.
-    """
+    """Where the checkpoint documents live, how early the watchdog acts, and whether rollbacks are audited."""
 
     checkpoint_bucket: Location
     warn_before_ms: int = _WARN_BEFORE_MS

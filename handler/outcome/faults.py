@@ -51,8 +51,8 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
 
 
 def _is_conflict(evidence: JobEvidence, type_name: str) -> bool:
-    """Tell whether another writer's commit came first: the same job reads the table anew, and may succeed. Two first
-    jobs that create one table end so.
+    """Tell whether another writer's commit came first: the same job reads the table anew, and may succeed. So it
+    is when two jobs create the same table.
     """
     first = next(iter(evidence.raised), None)
     return type_name in _CONFLICTS or (first is not None and first.of_spark and _ICEBERG_CONFLICT in first.text)

@@ -2,7 +2,7 @@
 
 | writes                 | child                                  | state      |
 |------------------------|----------------------------------------|------------|
-| one is unknown, or may not be named | any                       | UNKNOWN    |
+| one is unknown, or not known of | any                           | UNKNOWN    |
 | any                    | ended for a lost turn, not with exit 0 | FAILED     |
 | any                    | cancelled, not with exit 0             | CANCELLED  |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
@@ -42,7 +42,7 @@ _INTERNAL_ERROR: Final = "InternalError"
 
 
 def judge(evidence: JobEvidence) -> Outcome:
-    """Read the table."""
+    """Return the state by the table above."""
     exit_code, signal_number = _end(evidence)
     state, details, fault = _verdict(evidence, exit_code, signal_number)
     return Outcome(state, details, fault, exit_code, signal_number)

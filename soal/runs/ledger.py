@@ -1,4 +1,4 @@
-"""Runs and their writes, from the checkpoint bucket: read only, and never more than the caller asks for.
+"""Runs and their writes, from the checkpoint bucket, which nothing here changes.
 
 A run has a record if a handler has run it; a job on a cluster has only the documents of its writes.
 """
@@ -78,7 +78,7 @@ class RunView:
     """Why the last attempt ended so, and what to do; the beginning of its result's `stateDetails`."""
 
     def has(self, states: frozenset[str]) -> bool:
-        """Tell whether the run or one of its writes is in one of the states (lower case); of none: always."""
+        """Tell whether the run or one of its writes is in one of the states (lower case); True if there are none."""
         own = {(self.state or "").lower(), self.life, *(write.status for write in self.writes)}
         return not states or not states.isdisjoint(own)
 
@@ -103,7 +103,7 @@ class Ledger:
         self.checkpoints = Checkpoints(store)
 
     def runs(self, limit: int) -> Listing:
-        """Return the newest `limit` runs, or all if that is 0; the cost grows with the limit, not with the history."""
+        """Return the newest `limit` runs, or all if that is 0. What is read grows with the limit, the listing with the history."""
         records, lost = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
         documents = _newest(self.store.list(DOCUMENTS), 0)
         looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents

@@ -50,7 +50,7 @@ _ROW_IDS: Final = "delta.rowTracking"
 """A domain that only grows: each commit with new rows moves it on."""
 _ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE"})
 """Operations that decide about each row by itself: with no file in common they would have done the same without ours.
-A MERGE is none: it inserts rows that it has not found. Nor is a write: its rows may come from the table."""
+A MERGE is not among them: it inserts rows that it has not found. Nor is an insert: its rows may come from the table."""
 
 
 def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit | None:
@@ -75,8 +75,8 @@ def undo(
 ) -> str | None:
     """Undo `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
 
-    `commits` are those since the claim, as last seen. Every reason of a refusal is in the log: either in `ours`, or in
-    a later commit, which has taken the slot of any undo of another settler that did not know it.
+    `commits` are those since the claim, as last seen. All settlers refuse alike: a reason stands in `ours` or in a
+    later commit, and a settler that has not seen that commit loses its slot to it.
     """
     for _ in range(_SLOTS_MAX):
         if find_live(commits, document.write_key, document.epoch) is None:

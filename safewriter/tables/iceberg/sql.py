@@ -31,7 +31,7 @@ class SqlPointer(FilePointer):
     def _executed(self, statement: str, **values: str) -> Any:  # noqa: ANN401 - SQLAlchemy's rows, which an image may lack
         """Return the rows that a statement has read, or the number of those that it has changed."""
         engine = self.opened().engine
-        from sqlalchemy import text  # settings.py has refused an image that lacks it
+        from sqlalchemy import text  # catalogs.py has refused an image that lacks it
 
         *namespace, table = self.name.identifier
         row = {"catalog": self.name.catalog, "namespace": ".".join(namespace), "table": table}

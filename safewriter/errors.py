@@ -123,8 +123,8 @@ class TurnSkippedError(TurnBlockedError):
 
 
 class TurnLostError(SafeWriterError):
-    """The lock was lost while the job ran, and another job may have it. The message says if the last write is committed;
-    otherwise the next holder settles it.
+    """The lock was lost while the job ran, and another job may have it. The message says if the last write is
+    committed; otherwise the next holder settles it.
     """
 
     exit_code = EXIT_TRY_AGAIN

@@ -103,7 +103,7 @@ class Ledger:
         self.checkpoints = Checkpoints(store)
 
     def runs(self, limit: int) -> Listing:
-        """Return the newest `limit` runs, or all if that is 0. What is read grows with the limit, the listing with the history."""
+        """Return the newest `limit` runs, or all if that is 0. The limit bounds what is read, not what is listed."""
         records, lost = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
         documents = _newest(self.store.list(DOCUMENTS), 0)
         looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents

@@ -82,6 +82,9 @@ def jvm_options(
         *MODULE_OPTIONS,
         # io.soal.host.BetweenJobs restores Java's security properties, which have no other way back.
         "--add-opens=java.base/java.security=ALL-UNNAMED",
+        # A row, or the schema that a table's SQL names, may name files and servers. Java's XML fetches none of them.
+        "-Djavax.xml.accessExternalDTD=",
+        "-Djavax.xml.accessExternalSchema=",
         f"-Djava.io.tmpdir={sandbox.tmp}",
         f"-Duser.home={sandbox.home}",
         f"-Dderby.system.home={sandbox.work}",

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from pyiceberg.catalog import Catalog, load_catalog
 from pyiceberg.manifest import DataFile, DataFileContent, FileFormat
 from pyiceberg.schema import Schema
 from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
-from soal.orphans.iceberg import OBJECT_IO
+from soal.orphans.iceberg import catalog_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table, Transaction
 
 ROWS: Final = 10
@@ -28,8 +28,7 @@ IDS: Final = Schema(NestedField(1, "id", LongType(), required=False))
 
 def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """Open the catalog that a session reaches by these properties, and make its namespace `db`."""
-    own = {**to_pyiceberg(name, properties), **OBJECT_IO}
-    catalog = load_catalog(name, **{**own, "init_catalog_tables": "true"})
+    catalog = catalog_of(name, {**to_pyiceberg(name, properties), "init_catalog_tables": "true"})
     catalog.create_namespace_if_not_exists("db")
     return catalog
 

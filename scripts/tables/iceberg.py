@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.table.snapshots import ancestors_of
 
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from scripts.tables.delta import TableView
-from soal.orphans.iceberg import OBJECT_IO, ObjectFileIO, referred
+from soal.orphans.iceberg import catalog_of, referred
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,10 +27,9 @@ def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
     """
     own, _, identifier = name.partition(".")
     try:
-        table = load_catalog(own, **catalog, **OBJECT_IO).load_table(identifier)
+        table = catalog_of(own, catalog, lambda uri: _store(client, uri)).load_table(identifier)
     except (NoSuchTableError, NoSuchNamespaceError):
         return TableView(-1, 0, 0, ())
-    table.io = ObjectFileIO(table.io.properties, lambda uri: _store(client, uri))
     snapshots = main_snapshots(table)
     summary = snapshots[-1].summary if snapshots else None
     rows, files = (int((summary and summary.get(f"total-{what}")) or 0) for what in ("records", "data-files"))

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from mypy_boto3_s3 import S3Client
+    from pyiceberg.catalog import Catalog
     from pyiceberg.table import Table
     from pyiceberg.typedef import Properties
 
@@ -129,6 +130,23 @@ class ObjectFileIO(FileIO):
 
 OBJECT_IO: Final = {"py-io-impl": f"{ObjectFileIO.__module__}.{ObjectFileIO.__qualname__}"}
 """The property by which a catalog of pyiceberg uses it."""
+
+
+def catalog_of(
+    name: str, properties: Mapping[str, str], table_store: Callable[[str], ObjectStore] | None = None
+) -> Catalog:
+    """Open a catalog of pyiceberg that reads and writes files by `ObjectFileIO`, whatever a table's properties say.
+
+    To pyiceberg they go before the catalog's: `py-io-impl` names a class, which it imports and calls with the catalog's
+    credentials, and `s3.endpoint` a server.
+    """
+    catalog = load_catalog(name, **{**properties, **OBJECT_IO})
+
+    def file_io(*_: object, **__: object) -> FileIO:
+        return ObjectFileIO(catalog.properties, table_store)
+
+    catalog._load_file_io = file_io  # type: ignore[method-assign]  # noqa: SLF001 - it has no other place for this
+    return catalog
 
 
 _FENCE: Final = re.compile(r"sw-[0-9a-f]{12}-\d+-[0-9a-f]{16}")
@@ -249,9 +267,12 @@ def _fences(table: Table) -> Iterator[Fence]:
 
 
 def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Table:
+    def table_store(uri: str) -> ObjectStore:
+        return S3ObjectStore(client, Location.parse(uri).bucket)
+
     try:
-        own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog, **OBJECT_IO}
-        table = load_catalog(name.catalog, **own).load_table(name.identifier)
+        own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog}
+        return catalog_of(name.catalog, own, table_store).load_table(name.identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise Problem(f"{name} does not exist", todo="check its name", exit_code=EXIT_FAILED) from error
     except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
@@ -260,8 +281,6 @@ def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Tabl
             todo=f"name the catalog in pyiceberg's variables: PYICEBERG_CATALOG__{name.catalog.upper()}__URI and more",
             exit_code=EXIT_FAILED,
         ) from error
-    table.io = ObjectFileIO(table.io.properties, lambda uri: S3ObjectStore(client, Location.parse(uri).bucket))
-    return table
 
 
 if __name__ == "__main__":

@@ -104,6 +104,9 @@ USES = (
 pathlib.Path(base).mkdir()
 pathlib.Path(base, "plain.csv").write_text("id\\n7\\n")
 pathlib.Path("here.csv").write_text("id\\n7\\n")
+pathlib.Path.home().joinpath("kept.csv").write_text("id\\n7\\n")
+pathlib.Path(own, "scratch.csv").write_text("id\\n7\\n")
+OWN = (f"{base}/plain.csv", "here.csv", f"{pathlib.Path.home()}/kept.csv", f"{own}/scratch.csv")
 
 
 def streamed():
@@ -138,7 +141,7 @@ def shuffled():
 
 
 USES = {
-    "read": lambda: [spark.read.csv(path, header=True).collect()[0].id for path in (f"{base}/plain.csv", "here.csv")],
+    "read": lambda: [spark.read.csv(path, header=True).collect()[0].id for path in OWN],
     "a database": lambda: spark.sql("CREATE DATABASE sales"),
     "a table on S3": lambda: spark.sql("CREATE TABLE sales.t USING delta LOCATION 's3a://lake/t' AS SELECT 1 AS id"),
     "a table on S3 by its path": lambda: rows.write.format("delta").option("path", "s3a://lake/p").saveAsTable("p"),

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
-import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +13,7 @@ from handler.spark_settings.allowed import ALLOWED
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from tests.integration.handler.test_event_settings import values_of
+from tests.support.listener import Listener
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
@@ -36,29 +35,6 @@ for catalog in sys.argv[1:]:
 print(spark.range(5).count(), "rows")
 """
 BAIT = "bait-for-the-listener"
-
-
-class Listener:
-    """A server that answers nothing and remembers what it was sent."""
-
-    def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self.heard = b""
-        threading.Thread(target=self._listen, daemon=True).start()
-
-    def _listen(self) -> None:
-        while True:
-            try:
-                connection, _ = self._socket.accept()
-            except OSError:
-                return  # closed
-            with connection:
-                self.heard += connection.recv(65_536)
-                connection.sendall(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,7 @@ import pytest
 from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from tests.support.listener import Listener
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
@@ -62,6 +63,16 @@ spark.sql(f"CREATE TABLE own.db.t (id BIGINT) USING iceberg TBLPROPERTIES ({sys.
 spark.range(2).writeTo("own.db.t").append()
 print("ROWS", spark.table("own.db.t").count())
 """
+TOLD = """
+import json, sys
+from pyspark.sql import SparkSession
+spark = SparkSession.builder.getOrCreate()
+for query in sys.argv[1:]:
+    try:
+        print("TOLD", json.dumps(str(spark.sql(query).collect()[0][0])))
+    except Exception as error:
+        print("TOLD", json.dumps(f"{type(error).__name__}: {error}"[:400]))
+"""
 OF_JAVA = "('java.lang.System', 'getProperty', 'user.home')"
 GENERATED, DEFAULT = "delta.generationExpression", "CURRENT_DEFAULT"
 
@@ -69,7 +80,13 @@ GENERATED, DEFAULT = "delta.generationExpression", "CURRENT_DEFAULT"
 @pytest.fixture(scope="module")
 def s3() -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], unlistable=[CHECKPOINTS]) as server:
-        for name, text in {"append": APPEND, "read": READ, "queries": QUERIES, "iceberg": ICEBERG}.items():
+        for name, text in {
+            "append": APPEND,
+            "read": READ,
+            "queries": QUERIES,
+            "iceberg": ICEBERG,
+            "told": TOLD,
+        }.items():
             server.observer().put_object(Bucket=SCRIPTS, Key=f"{name}.py", Body=text.encode())
         yield server
 
@@ -167,6 +184,59 @@ def test_a_table_s_log_sets_nothing_of_hadoop_s(function: LambdaEmulator, s3: Em
     with pytest.raises(BlockingIOError):
         elsewhere.accept()
     elsewhere.close()
+
+
+def test_xml_names_no_file_and_no_server(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
+    """Neither a row nor the schema that a table's SQL names makes Java fetch another: a DTD, an entity, an import."""
+    server = Listener()
+    xs = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
+    (tmp_path / "included.xsd").write_text(f"{xs}</xs:schema>", encoding="utf-8")
+    (tmp_path / "empty.dtd").write_text("", encoding="utf-8")
+    row = '<xs:element name="ROW"><xs:complexType><xs:sequence><xs:element name="a" type="xs:int"/></xs:sequence>'
+    schema = f"{xs}%s{row}</xs:complexType></xs:element></xs:schema>"
+    documents = {
+        "plain": schema % "",
+        "server": f'<!DOCTYPE x [<!ENTITY % d SYSTEM "{server.url}">%d;]>' + schema % "",
+        "dtd": f'<!DOCTYPE x SYSTEM "file://{tmp_path}/empty.dtd">' + schema % "",
+        "import": schema % f'<xs:import namespace="u" schemaLocation="{server.url}"/>',
+        "include": schema % f'<xs:include schemaLocation="file://{tmp_path}/included.xsd"/>',
+    }
+    for name, text in documents.items():
+        s3.observer().put_object(Bucket=LAKE, Key=f"xml/{name}.xsd", Body=text.encode())
+    s3.observer().put_object(Bucket=LAKE, Key="xml/rows/a.xml", Body=b"<rows><ROW><a>1</a></ROW></rows>")
+
+    def checked(schema: str, of_row: str = "", value: str = "1") -> str:
+        options = f"map('rowValidationXSDPath', 's3a://{LAKE}/xml/{schema}.xsd', 'mode', 'FAILFAST')"
+        return f"from_xml('{of_row}<ROW><a>{value}</a></ROW>', 'a STRING', {options}).a"
+
+    doctype = f'<!DOCTYPE ROW SYSTEM "{server.url}">'
+    from_files = (
+        f"xml.`s3a://{LAKE}/xml/rows` WITH ('rowTag'='ROW', 'rowValidationXSDPath'='s3a://{LAKE}/xml/server.xsd')"
+    )
+    refused = [
+        *(f"SELECT {checked(name)}" for name in documents if name != "plain"),
+        f"SELECT a FROM {from_files}",
+        f"SELECT {checked('plain', doctype)}",
+        f"SELECT xpath_string('{doctype}<r><a>1</a></r>', 'r/a')",
+    ]
+    taken = [
+        f"SELECT {checked('plain')}",
+        f"SELECT a FROM {from_files.replace('server.xsd', 'plain.xsd')}",
+        "SELECT xpath_string('<!DOCTYPE r [<!ENTITY e \"1\">]><r><a>&e;</a></r>', 'r/a')",
+    ]
+
+    result = run(function, "told", *refused, *taken, f"SELECT {checked('plain', value='x')}")
+
+    told = [json.loads(line.removeprefix("TOLD")) for line in result.log_tail if line.startswith("TOLD")]
+    assert len(told) == len(refused) + len(taken) + 1, result.log_tail
+    assert [end for end in told[: len(refused)] if "Exception" not in end] == []
+    assert told[len(refused) : -1] == ["1"] * len(taken)
+    assert "Malformed records are detected" in told[-1]
+
+    written = run(function, "append", create(s3, "xml-table", {GENERATED: f"CAST({checked('server')} AS STRING)"}))
+    assert "'http' access is not allowed" in written.state_details
+    assert server.heard == b""
+    server.close()
 
 
 @pytest.mark.parametrize("named", ["venv.__main__.X", "sys.exit"])

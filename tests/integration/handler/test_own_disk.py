@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 SparkSession.builder.getOrCreate().range(3).write.parquet("output/report")
 """
-# Paths that may be arguments: of Java's own environment, of another process's, and by a link.
+# Paths that may be arguments: of Java's own environment, of another process's, by a link; and of the handler's files.
 READS = """
 import json, os, tempfile
 from pyspark.sql import SparkSession
@@ -35,11 +35,18 @@ spark = SparkSession.builder.getOrCreate()
 sc = spark.sparkContext
 link = tempfile.gettempdir() + "/link"
 os.symlink("/proc", link)
+sandbox = os.path.dirname(os.getcwd())
+os.symlink(sandbox, tempfile.gettempdir() + "/up")
 places = {
     "own": "file:/proc/self/environ",
     "any": "file:/proc/[0-9]*/environ",
     "link": "file:" + link + "/self/environ",
+    "arguments": "file:" + sandbox + "/submission",
+    "journal": "file:" + sandbox + "/*.json*",
+    "script": "file:" + __file__,
+    "up": "file:" + tempfile.gettempdir() + "/up/submission",
 }
+marks = ("LANG=", "reads.py", "getOrCreate()", "session_ready")
 ways = {
     "text": lambda path: spark.read.text(path).collect(),
     "lines of csv": lambda path: spark.read.csv(path, multiLine=True).collect(),
@@ -51,9 +58,10 @@ ends = {}
 for place, path in places.items():
     for way, read in ways.items():
         try:
-            ends[place + " " + way] = "read" if "LANG=" in str(read(path)) else "empty"
+            ends[place + " " + way] = "read" if any(mark in str(read(path)) for mark in marks) else "empty"
         except Exception as error:
-            ends[place + " " + way] = "refused" if "Spark reads no files of processes" in str(error) else "fails"
+            is_refused = "Spark reads no files of processes or of the handler" in str(error)
+            ends[place + " " + way] = "refused" if is_refused else "fails"
 for end in ends.items():
     print("TOLD", json.dumps(end))
 """
@@ -132,12 +140,13 @@ def test_reads_scratch_files_and_sparks_own_files_stay(run: Run) -> None:
     assert result.warm_start
 
 
-def test_no_way_of_spark_reads_the_environment_of_a_process(run: Run) -> None:
-    """A path may be an argument, and the Python processes of functions have the function's variables."""
+def test_no_way_of_spark_reads_what_is_not_the_job_s(run: Run) -> None:
+    """A path may be an argument, or of a table's SQL: no environment of a process, and no file of the handler's."""
     ends = dict(told(run("reads"), "TOLD"))
-    assert len(ends) == 15
+    assert len(ends) == 35
     assert [name for name, end in ends.items() if end == "read"] == []
     assert ends["own lines of csv"] == ends["link lines of csv"] == "refused", ends
+    assert [ends[f"{place} text"] for place in ("arguments", "journal", "script", "up")] == ["refused"] * 4, ends
 
 
 def test_no_process_of_a_job_was_started_with_the_function_s_variables(run: Run) -> None:

@@ -20,7 +20,6 @@ from unittest.mock import patch
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
-from pyiceberg.catalog import load_catalog
 
 from safewriter.objects.location import Location
 from safewriter.objects.store import PreconditionFailed
@@ -30,7 +29,7 @@ from safewriter.settle.sweeper import Sweeper
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
 from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.tables.delta import named_in
-from soal.orphans.iceberg import OBJECT_IO, referred
+from soal.orphans.iceberg import catalog_of, referred
 from tests.lab.bench.catalog import CATALOG, file_of, of_file
 from tests.lab.campaign.job import AFTER, BEFORE
 from tests.lab.campaign.judging import Seen, violations_of
@@ -336,8 +335,8 @@ class Replayer:
         return self._ids_of[snapshot]
 
     def _loaded(self) -> Any:
-        own = {**to_pyiceberg(CATALOG, self._catalog), **OBJECT_IO, "init_catalog_tables": "false"}
-        return load_catalog(CATALOG, **own).load_table("db.t")
+        own = {**to_pyiceberg(CATALOG, self._catalog), "init_catalog_tables": "false"}
+        return catalog_of(CATALOG, own).load_table("db.t")
 
     def _orphans(self) -> list[str]:
         """Return the data files that no version names."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +16,10 @@ import soal.orphans.iceberg
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.table import name_of
 from scripts.emulator import EmbeddedS3
+from scripts.tables.iceberg import view
 from soal.console.document import schema_text
 from soal.console.problem import Problem
-from soal.orphans.iceberg import IcebergReport
+from soal.orphans.iceberg import IcebergReport, ObjectFileIO, catalog_of
 from tests.support.command_line import app
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 DAY_S = 86_400
+HOSTILE = {"py-io-impl": "sys.exit", "s3.endpoint": "http://127.0.0.1:1", "token": "x"}
 LOST = "s3://lake/w/db/t/data/lost.parquet"
 
 
@@ -34,8 +38,8 @@ class Left:
 
     def __init__(self, s3: EmbeddedS3, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.s3 = s3
-        variables = {"TYPE": "sql", "URI": f"sqlite:///{folder}/lite.db", "INIT_CATALOG_TABLES": "false"}
-        own = {f"PYICEBERG_CATALOG__LITE__{name}": value for name, value in variables.items()}
+        self.catalog = {"type": "sql", "uri": f"sqlite:///{folder}/lite.db", "init_catalog_tables": "false"}
+        own = {f"PYICEBERG_CATALOG__LITE__{name.upper()}": value for name, value in self.catalog.items()}
         for variable, value in {**s3.environment(), **own, "SOAL_HOME": str(folder)}.items():
             monkeypatch.setenv(variable, value)
         with monkeypatch.context() as patched:
@@ -46,6 +50,11 @@ class Left:
             bench.lake.put("w/db/t2/data/of-another-table.parquet", b"parquet")
         for key, body in contents(bench.lake):
             s3.observer().put_object(Bucket="lake", Key=key, Body=body)
+
+    def hostile(self) -> None:
+        """Give the table properties that pyiceberg would heed before the catalog's."""
+        with catalog_of("lite", self.catalog).load_table("db.t").transaction() as change:
+            change.set_properties(HOSTILE)
 
     def soal(self, *arguments: str, table: str = "lite.db.t") -> Any:
         done = CliRunner().invoke(app, ["orphans", table, "--endpoint-url", self.s3.endpoint, *arguments])
@@ -105,6 +114,38 @@ def test_a_fence_that_has_expired_is_a_tag_to_drop(left: Left) -> None:
         f"ALTER TABLE `lite`.`db`.`t` DROP TAG `{one['name']}`" for one in found["fences"]
     ]
     assert len(found["fences"]) == 1
+
+
+def test_a_table_s_properties_call_no_python_and_choose_no_server(left: Left) -> None:
+    """Else pyiceberg would import the class that they name, and call it with the operator's login to the catalog."""
+    left.hostile()
+    assert left.soal("--json")["young"]["files"] == 1
+    assert view(left.s3.observer(), left.catalog, "lite.db.t").version == 1
+
+
+def test_neither_do_those_that_a_server_tells(left: Left) -> None:
+    """A REST catalog tells properties of the table, and of its own, with which the files are to be read."""
+    left.hostile()
+    keys = [key for key in left.s3.keys("lake") if key.endswith(".metadata.json")]
+    documents = [json.loads(left.s3.observer().get_object(Bucket="lake", Key=key)["Body"].read()) for key in keys]
+    (metadata,) = (one for one in documents if "py-io-impl" in one["properties"])
+    answer = {"metadata-location": f"s3://lake/{keys[0]}", "metadata": metadata, "config": HOSTILE}
+
+    class Server(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            is_config = self.path.startswith("/v1/config")
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps({"defaults": HOSTILE, "overrides": HOSTILE} if is_config else answer).encode())
+
+        def log_message(self, *_: object) -> None:
+            """Quiet."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        catalog = catalog_of("rest", {"type": "rest", "uri": f"http://127.0.0.1:{server.server_port}"})
+        assert isinstance(catalog.load_table("db.t").io, ObjectFileIO)
+        server.shutdown()
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ import scala.Option;
  * Where Spark may write on the function's own disk: below the job's temporary folder, in which Spark's own files lie, and
  * in which a script puts what it does not need after the job.
  *
- * <p>The disk is emptied after each job, so a sink anywhere else on it would lose its rows while the job succeeds.
+ * <p>The disk is emptied after each job, so a sink anywhere else on it would lose its rows while the job succeeds. Spark
+ * reads there what is not the handler's.
  */
 final class OwnDisk {
   private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath().normalize();
@@ -23,6 +24,8 @@ final class OwnDisk {
       "org.apache.spark.sql.catalyst.catalog.InMemoryCatalog.createDatabase");
 
   private static final Path PROCESSES = Path.of("/proc");
+  /** Beside them lie the script, its arguments, and other files of the handler. */
+  private static final Set<String> PLACES_OF_THE_JOB = Set.of("tmp", "work", "home");
 
   private OwnDisk() {}
 
@@ -35,12 +38,20 @@ final class OwnDisk {
   }
 
   /**
-   * @throws AccessDeniedException for a file in which Linux shows a process: its environment may hold secrets, and the
-   *     path may come from an argument
+   * @throws AccessDeniedException for a file that is not the job's, since the path may come from an argument or from a
+   *     table's SQL: one in which Linux shows a process, whose environment may hold secrets, or one of the handler
    */
   static void checkRead(File file) throws IOException {
-    if (file.exists() && file.toPath().toRealPath().startsWith(PROCESSES)) {
-      throw new AccessDeniedException(file.getPath(), null, "Spark reads no files of processes; open it in the script");
+    if (!file.exists()) {
+      return; // the read tells that itself
+    }
+    Path path = file.toPath().toRealPath();
+    Path sandbox = TEMPORARY.getParent().toRealPath();
+    boolean isOfHandler = path.startsWith(sandbox)
+        && PLACES_OF_THE_JOB.stream().noneMatch(place -> path.startsWith(sandbox.resolve(place)));
+    if (isOfHandler || path.startsWith(PROCESSES)) {
+      throw new AccessDeniedException(
+          file.getPath(), null, "Spark reads no files of processes or of the handler; open it in the script");
     }
   }
 

@@ -164,6 +164,13 @@ class S3ObjectStore:
         self._tried("DELETE", key, lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key))
 
     def delete_all(self, keys: Sequence[str]) -> None:
+        # A list of names is XML, which has no control characters. In the request for one object its name is in the URL.
+        self._delete_batch([key for key in keys if key.isprintable()])
+        for key in keys:
+            if not key.isprintable():
+                self.delete(key)
+
+    def _delete_batch(self, keys: Sequence[str]) -> None:
         asked = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
 
         def request() -> bool:

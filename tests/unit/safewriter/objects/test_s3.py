@@ -244,6 +244,15 @@ def test_a_store_without_batches_deletes_one_object_after_the_other(stubbed: Stu
     stubbed.store.delete_all(["a", "b"])
 
 
+@pytest.mark.parametrize("key", ["a\x01", "a\r", "a\ufffe"])
+def test_a_key_that_no_xml_can_hold_is_deleted_by_itself(stubbed: Stubbed, key: str) -> None:
+    """One such name would end the clean-up of all others."""
+    rest = {"Objects": [{"Key": "b"}, {"Key": "c"}], "Quiet": True}
+    stubbed.answers.add_response("delete_objects", batch(), {"Bucket": "bucket", "Delete": rest})
+    stubbed.answers.add_response("delete_object", {}, {"Bucket": "bucket", "Key": key})
+    stubbed.store.delete_all([key, "b", "c"])
+
+
 @pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("NoSuchBucket", 404)])
 def test_a_batch_that_is_refused_as_a_whole_is_an_error(stubbed: Stubbed, code: str, status: int) -> None:
     """Only a store that has no such request is asked in another way."""

@@ -31,7 +31,7 @@ names = st.sampled_from(
 )  # fmt: skip
 folders = st.sampled_from(
     ["", "_delta_log/", "_change_data/", "day=1/", "day=2/", "part=a/", "part=b/", "A/", "metadata/", "zone=z/",
-     "inner/", "inner/_delta_log/", "inner/metadata/", "inner/part=a/", "day=1/part=a/"]
+     "inner/", "inner/_delta_log/", "inner/metadata/", "inner/part=a/", "day=1/part=a/", "part-date=1/", "cdc-a=1/"]
 )  # fmt: skip
 keys = st.sets(st.builds(str.__add__, folders, names), max_size=60)
 

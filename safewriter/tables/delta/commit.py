@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from safewriter.bounds import space_bytes, whole
+from safewriter.identity import EPOCH_MAX
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -163,7 +164,13 @@ class Commit:
 
     def settles(self, write_key: str, epoch: int) -> bool:
         """Tell whether this is a commit or a fence of the write with this epoch or a later one."""
-        return self.transactions.get(write_key, -1) >= epoch
+        found = self.epoch_of(write_key)
+        return found is not None and found >= epoch
+
+    def epoch_of(self, write_key: str) -> int | None:
+        """Return the epoch of a write's transaction in it; None if there is none, or one that no attempt has."""
+        epoch = self.transactions.get(write_key)
+        return epoch if epoch is not None and 0 <= epoch <= EPOCH_MAX else None
 
     @property
     def rows(self) -> int | None:

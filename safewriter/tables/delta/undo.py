@@ -64,7 +64,8 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
         if one is not None and one.write_key == write_key
     }
     for commit in commits:
-        ours = commit.signature is None and commit.transactions.get(write_key, epoch + 1) <= epoch
+        found = commit.epoch_of(write_key)
+        ours = commit.signature is None and found is not None and found <= epoch
         if ours and commit.version not in undone:
             return commit
     return None

@@ -55,6 +55,17 @@ def filled(found: set[str]) -> Counted:
     return store
 
 
+@pytest.mark.parametrize("column", ["part-date", "cdc-a"])
+def test_a_run_of_files_hides_no_partition_that_is_called_nearly_so(
+    monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    """Its folder stands behind the numbers of the files."""
+    monkeypatch.setattr(listing, "PAGE", PAGE)
+    ours = f"{column}=1/{OURS[0]}part-00000-c000.parquet"
+    others = {f"{column[: column.index('-')]}-0000{number}-c000.parquet" for number in range(PAGE)}
+    assert ours in set(keys_without(filled({ours, *others}), OURS))
+
+
 @given(keys)
 def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> None:
     """In whatever folder it lies, and between whatever others; with no more pages than a whole listing has."""

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
 
     _Record = TypeVar("_Record", bound=DataclassInstance)
 
-__all__ = ["checked", "count", "short", "shortened", "space_bytes", "whole"]
+__all__ = ["LONG_MAX", "checked", "count", "short", "shortened", "space_bytes", "whole"]
 
-_LONG_MAX: Final = 2**63 - 1
+LONG_MAX: Final = 2**63 - 1
 _COUNT_MAX: Final = 2**53
 """Nothing that is counted comes near it, and what adds one to it stays below 64 bits."""
 _MOMENT_MAX: Final = 253_402_300_799_999
@@ -50,7 +50,7 @@ def space_bytes(text: str | bytes) -> int:
 
 def whole(value: object) -> int:
     """Return a number of JSON that a `long` of Java can be; `ValueError` for any other, and for what is none."""
-    if not isinstance(value, int) or isinstance(value, bool) or not -_LONG_MAX <= value <= _LONG_MAX:
+    if not isinstance(value, int) or isinstance(value, bool) or not -LONG_MAX <= value <= LONG_MAX:
         raise ValueError("is not a whole number of 64 bits")
     return value
 
@@ -93,7 +93,7 @@ def checked(record: _Record) -> _Record:
             continue
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             raise TypeError(f"{field.name} has the type {type(value).__name__}")
-        least, most = (0, _MOMENT_MAX) if field.name.endswith("_ms") else (-_LONG_MAX, _LONG_MAX)
+        least, most = (0, _MOMENT_MAX) if field.name.endswith("_ms") else (-LONG_MAX, LONG_MAX)
         if isinstance(value, int | float) and not (math.isfinite(value) and least <= value <= most):
             raise ValueError(f"{field.name} is too small or too large")
     return record

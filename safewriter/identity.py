@@ -16,8 +16,10 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-__all__ = ["Attempt", "Run", "Write", "attempts_in", "canonical_table"]
+__all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table"]
 
+EPOCH_MAX: Final = 10**9 - 1
+"""No write is tried so often: an epoch beyond it was made up by somebody else, and is none."""
 _SLASHES: Final = re.compile(r"/{2,}")
 
 
@@ -133,8 +135,8 @@ class Attempt:
 
 
 def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:
-    """Return those of some names that attempts at a write bear in their table, with their epochs."""
-    own = re.compile(rf"{re.escape(write_key[:15])}-(\d+)-[0-9a-f]{{16}}")
+    """Return those of some names that attempts at a write bear in their table, with their epochs, up to `EPOCH_MAX`."""
+    own = re.compile(rf"{re.escape(write_key[:15])}-([0-9]{{1,9}})-[0-9a-f]{{16}}")
     return {match[0]: int(match[1]) for name in names if (match := own.fullmatch(name))}
 
 

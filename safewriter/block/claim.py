@@ -21,7 +21,9 @@ from safewriter.errors import (
     TooLateError,
     TryAgainError,
     UnknownOutcomeError,
+    UsageError,
 )
+from safewriter.identity import EPOCH_MAX
 from safewriter.record.document import FOUND, OPEN, AttemptRecord, Checkpoint, CommitPoint, Status
 from safewriter.record.liveness import Owner, Sighting, watch
 from safewriter.record.marker import Marker
@@ -236,6 +238,12 @@ class Claimer:
         return self._found(document, trace)
 
     def _record(self, epoch: int, before: TableState) -> AttemptRecord:
+        if epoch > EPOCH_MAX:
+            raise UsageError(
+                f"nothing was written: {self.write.table}, or {self.checkpoints.uri(self.write.key)}, names attempt"
+                f" {epoch - 1:,} of this write, which no run makes. Find out who has put that there, and use a new"
+                " clientToken"
+            )
         return AttemptRecord(
             epoch=epoch,
             nonce=self.attempt.nonce,

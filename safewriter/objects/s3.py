@@ -7,6 +7,7 @@ import os
 import time
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from urllib.parse import unquote_plus
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -164,6 +165,13 @@ class S3ObjectStore:
         self._tried("DELETE", key, lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key))
 
     def delete_all(self, keys: Sequence[str]) -> None:
+        # A list of names is XML, which has no control characters. In the request for one object its name is in the URL.
+        self._delete_batch([key for key in keys if key.isprintable()])
+        for key in keys:
+            if not key.isprintable():
+                self.delete(key)
+
+    def _delete_batch(self, keys: Sequence[str]) -> None:
         asked = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
 
         def request() -> bool:
@@ -196,11 +204,13 @@ class S3ObjectStore:
         more: dict[str, str] = {}
         while True:
             page = self._tried("LIST UPLOADS", prefix, functools.partial(self._uploads_page, prefix, more))
+            # The client asks for such names in listings of objects by itself, and decodes them there only.
+            name = unquote_plus if page.get("EncodingType") == "url" else str
             for row in page.get("Uploads", ()):
-                yield Upload(row["Key"][len(self._prefix) :], row["UploadId"], row.get("Initiated"))
+                yield Upload(name(row["Key"])[len(self._prefix) :], row["UploadId"], row.get("Initiated"))
             if not page.get("IsTruncated"):
                 return
-            more = {"KeyMarker": page["NextKeyMarker"], "UploadIdMarker": page["NextUploadIdMarker"]}
+            more = {"KeyMarker": name(page["NextKeyMarker"]), "UploadIdMarker": page["NextUploadIdMarker"]}
 
     def abort(self, upload: Upload) -> None:
         def request() -> None:
@@ -225,7 +235,8 @@ class S3ObjectStore:
                 raise failure("GET", self.uri(key), error) from error
 
     def _uploads_page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - as below
-        return self._client.list_multipart_uploads(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
+        asked: dict[str, Any] = {"Prefix": self._prefix + prefix, "EncodingType": "url", **more}
+        return self._client.list_multipart_uploads(Bucket=self._bucket, **asked)
 
     def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
         return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]

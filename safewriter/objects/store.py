@@ -9,12 +9,13 @@ here, since every document carries a nonce.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import islice
+from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from safewriter.errors import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from datetime import datetime
 
 __all__ = [
@@ -27,10 +28,12 @@ __all__ = [
     "Upload",
     "batches",
     "is_there",
+    "paced",
 ]
 
+_T = TypeVar("_T")
 _BATCH: Final = 1000
-"""The most objects that S3 deletes by one request."""
+"""The most objects that S3 deletes, or lists, by one request."""
 
 
 class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status, as in boto3 and the S3 documentation
@@ -137,7 +140,18 @@ def is_there(store: ObjectStore, key: str) -> bool:
     return listed is not None and listed.key == key
 
 
-def batches(keys: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Cut keys into batches for `delete_all`; between two of them the caller looks at its clock."""
-    for start in range(0, len(keys), _BATCH):
-        yield keys[start : start + _BATCH]
+def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
+    """Cut keys into batches for `delete_all`, also while they are listed: nobody holds millions of names. Between two
+    of them the caller looks at its clock.
+    """
+    rest = iter(keys)
+    while batch := list(islice(rest, _BATCH)):
+        yield batch
+
+
+def paced(listed: Iterable[_T], check_time: Callable[[], None]) -> Iterator[_T]:
+    """Yield what a store lists, and look at the clock once for each page, whatever becomes of its names."""
+    for number, one in enumerate(listed, 1):
+        if number % _BATCH == 0:
+            check_time()
+        yield one

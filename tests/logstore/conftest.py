@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 # What is tried again here is tried again by ConditionalPut, not by the layers below it.
 _ONCE = {"attempts.maximum": "0", "retry.limit": "0", "retry.throttle.limit": "0", "endpoint.region": "us-east-1"}
+AGAIN = ("again-by-sdk", "again-by-s3a")
+"""Buckets whose requests are sent again: by the SDK, or by S3A above it."""
+_AGAIN = {f"bucket.{AGAIN[0]}.attempts.maximum": "3", f"bucket.{AGAIN[1]}.retry.limit": "3"}
 _LOCAL = {
     "path.style.access": "true",
     "connection.ssl.enabled": "false",
@@ -63,13 +66,13 @@ class Bucket:
 @pytest.fixture(scope="session")
 def stores(logstore: LogStore) -> Iterator[EmbeddedS3]:
     """An S3 that the log store's file system is connected to."""
-    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as s3:
+    with EmbeddedS3(buckets=(LAKE, CHECKPOINTS, *AGAIN), unlistable=(CHECKPOINTS,)) as s3:
         shipped = {
             key.removeprefix("spark.hadoop."): value
             for key, value in local_settings().items()
             if key.startswith("spark.hadoop.fs.s3")
         }
-        ours = {f"fs.s3a.{key}": value for key, value in {**_ONCE, **_LOCAL, "endpoint": s3.endpoint}.items()}
+        ours = {f"fs.s3a.{key}": value for key, value in {**_ONCE, **_AGAIN, **_LOCAL, "endpoint": s3.endpoint}.items()}
         logstore.ask("settings", settings={**shipped, **ours})
         yield s3
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING, Final
 
 import pytest
 
 from scripts.emulator.network_faults import LoseReply
 from scripts.emulator.rules import Kill, Refuse
+from tests.logstore.conftest import AGAIN
 
 if TYPE_CHECKING:
     from tests.logstore.conftest import Bucket
@@ -56,6 +58,44 @@ def test_a_connection_that_breaks_before_it_was_applied_is_made_again(lake: Buck
     lake.breaks("PutObject", Kill("before", end=lambda: None))
     assert lake.ask("put", "one", body="ours") == LANDED
     assert (lake.requests().count(PUT), lake.get("one")) == (2, "ours")
+
+
+DENIED: Final = "io.soal.logstore.ObjectStore$Denied"
+
+
+def test_a_refusal_of_the_only_request_is_a_witness(lake: Bucket) -> None:
+    """Nothing of it can land, and the error names the right that is missing."""
+    lake.breaks("PutObject", Refuse(403), times=None)
+    error = lake.ask("put", "one", body="ours")["error"][0]
+    assert error.startswith(DENIED)
+    assert "allow s3:PutObject" in error
+
+
+def test_a_refusal_behind_a_try_without_an_answer_proves_nothing(lake: Bucket) -> None:
+    """That try may still be on its way."""
+    lake.breaks("PutObject", Kill("before", end=lambda: None))
+    lake.breaks("PutObject", Refuse(403), times=None)
+    error = lake.ask("put", "one", body="ours")["error"]
+    assert lake.requests().count(PUT) == 2
+    assert not error[0].startswith(DENIED)
+
+
+@pytest.mark.parametrize("bucket", AGAIN)
+def test_a_refusal_behind_a_try_of_the_layers_below_proves_nothing(lake: Bucket, bucket: str) -> None:
+    """They tell nobody of a request that they have sent again, but count it."""
+    again = dataclasses.replace(lake, bucket=bucket)
+    again.breaks("PutObject", Kill("before", end=lambda: None))
+    again.breaks("PutObject", Refuse(403), times=None)
+    error = again.ask("put", "one", body="ours")["error"]
+    assert again.requests().count(PUT) == 2
+    assert not error[0].startswith(DENIED)
+
+
+def test_a_refusal_in_front_of_an_object_proves_nothing(lake: Bucket) -> None:
+    """Somebody's object is there, which Delta has to look at."""
+    lake.put("one", "theirs")
+    lake.breaks("PutObject", Refuse(403), times=None)
+    assert lake.ask("put", "one", body="ours") == TAKEN
 
 
 @pytest.mark.parametrize("status", [400, 403, 412])

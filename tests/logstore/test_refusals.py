@@ -93,6 +93,26 @@ def test_maintenance_that_is_refused_is_not_remembered(logstore: LogStore) -> No
     assert played(logstore, opened(), commit(1, "OPTIMIZE")) == (["done", "refused: operation"], [], "")
 
 
+def test_a_commit_that_s3_denies_has_not_passed(logstore: LogStore) -> None:
+    """So nobody has to fence it; the block knows that a statement is missing, and may send another one."""
+    at = commit(1)["path"]
+    denied = commit(1, plan={at: {"fault": "denied"}})
+    *seen, _ = logstore.ask("history", steps=[opened(), denied, commit(1)])
+    gates = [one["blocks"]["b"] for one in seen]
+    assert [one["outcome"] for one in seen] == ["done", "refused: denied", "done"]
+    assert [(one["status"], one["passed"]) for one in gates] == [("none", False), ("none", False), ("landed", True)]
+    assert gates[-1]["refusal"].startswith("denied: ")
+
+
+def test_a_denial_behind_a_commit_that_was_sent_leaves_that_one_sent(logstore: LogStore) -> None:
+    """The gate says that nothing has passed only if S3 has denied all of it."""
+    taken = commit(1, plan={commit(1)["path"]: {"first": commit(1)["body"]}})
+    denied = commit(2, plan={commit(2)["path"]: {"fault": "denied"}})
+    *seen, _ = logstore.ask("history", steps=[opened(), taken, denied])
+    assert [one["outcome"] for one in seen[1:]] == ["taken", "refused: denied"]
+    assert seen[-1]["blocks"]["b"]["passed"]
+
+
 def test_a_refusal_without_a_journal_is_the_caller_s_alone(logstore: LogStore) -> None:
     """Outside of a function there is none; one that has gone changes nothing either."""
     for journal in ("", "missing"):

@@ -177,7 +177,7 @@ class _Drawn:
             case "taken":
                 return {at: {"first": self._foreign(table), "fault": self._one(("", "", "unreadable", "gone"))}}
             case "lost":
-                return {at: {"fault": self._one(("fails", "applied", "breaks"))}}
+                return {at: {"fault": self._one(("fails", "applied", "breaks", "denied", "denied"))}}
             case "note":
                 taken = {"first": self._actions()}
                 return {note: self._one(({"fault": "fails"}, {"fault": "applied"}, taken, taken))}

@@ -8,11 +8,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["BrokenError", "NoAnswerError", "Stores"]
+__all__ = ["BrokenError", "DeniedError", "NoAnswerError", "Stores"]
 
 
 class NoAnswerError(Exception):
     """The object store, or the journal's disk, has failed."""
+
+
+class DeniedError(Exception):
+    """The object store has refused the only request that was sent."""
 
 
 class BrokenError(Exception):
@@ -44,6 +48,8 @@ class Stores:
             raise BrokenError
         if fault == "fails":
             raise NoAnswerError
+        if fault == "denied":
+            raise DeniedError
         won = path not in self.bodies
         if won:
             self.write(path, body, epochs)

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NoReturn
 
 from tests.model import passing
 from tests.model.gate_actions import Actions, announced, marked, note_of, told_refused
-from tests.model.gate_stores import BrokenError, NoAnswerError, Stores
+from tests.model.gate_stores import BrokenError, DeniedError, NoAnswerError, Stores
 from tests.model.passing import Block, Commit, Machine, Statement
 from tests.model.rules import Rule
 from tests.model.state import Gate
@@ -123,7 +123,7 @@ class World:
             outcome = self._commit(table, statement, target, actions)
         except _RefusedError as refused:
             outcome = f"refused: {refused}"
-        except NoAnswerError:
+        except (NoAnswerError, DeniedError):
             outcome = "failed"
         except BrokenError:
             outcome = "broken"
@@ -170,13 +170,9 @@ class World:
             return "done" if won else "taken"
         one = self._of(found.block)
         self._passing = next(name for name, other in self.blocks.items() if other is one)
+        before = one.gate
         self._pass(one, table, commit, own)
-        try:
-            won = self._put(path, marked(own.body(), one.key, one.block.epoch), {**epochs, one.key: one.block.epoch})
-        except NoAnswerError:
-            one.gate = passing.unknown(_RULES, one.gate)
-            raise
-        if won:
+        if self._send(one, path, own, before):
             self.ends["landed when it was shut"] += one.gate.shut
             one.gate = passing.landed(one.gate, target)
             return "done"
@@ -188,6 +184,17 @@ class World:
         if winner is not None:
             one.seen_up_to = target
         return "taken"
+
+    def _send(self, one: _Open, path: str, own: Actions, before: Gate) -> bool:
+        body, epochs = marked(own.body(), one.key, one.block.epoch), dict(own.transactions)
+        try:
+            return self._put(path, body, {**epochs, one.key: one.block.epoch})
+        except DeniedError:
+            one.gate = passing.lost(one.gate)._replace(passed=before.passed)
+            self._refuse(one, "denied")
+        except NoAnswerError:
+            one.gate = passing.unknown(_RULES, one.gate)
+            raise
 
     def _pass(self, one: _Open, table: str, commit: Commit, actions: Actions) -> None:
         self._check(one, commit)
@@ -212,7 +219,7 @@ class World:
         if code := passing.check(_RULES, one.gate, one.block, commit, late=one.late):
             self._refuse(one, code, operation=commit.operation)
 
-    def _refuse(self, one: _Open, code: str, how: str = "", operation: str = "") -> None:
+    def _refuse(self, one: _Open, code: str, how: str = "", operation: str = "") -> NoReturn:
         self.ends[f"{code} {how}"] += 1
         self.ends["refused again for another reason"] += one.gate.refused not in ("", code)
         self._tell(one, code, operation)

@@ -44,6 +44,7 @@ __all__ = [
 
 CODES: Final = (
     *("session", "thread", "over", "shut", "late", "second", "operation", "recreated", "undo", "gap", "fenced"),
+    "denied",
 )
 """Why the gate refuses."""
 CHANGE_ROWS: Final = ("RESTORE", "CLONE", "CONVERT")

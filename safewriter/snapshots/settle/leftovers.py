@@ -9,12 +9,12 @@ from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
-from safewriter.objects.store import PreconditionFailed, StoreError, batches, is_there
+from safewriter.objects.store import PreconditionFailed, StoreError, batches, is_there, paced
 from safewriter.snapshots.format.current import manifest_key
 from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, ended, run_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from safewriter.objects.store import ObjectStore
 
@@ -105,17 +105,19 @@ class BuildId:
             found = own.match(key)
             return found is not None and found[0] not in keep
 
-        found = [listed.key for listed in store.list(self.run_prefix)]
-        if keep and not any(key.startswith(tuple(f"{folder}/" for folder in keep)) for key in found):
+        def keys() -> Iterator[str]:
+            return (listed.key for listed in paced(store.list(self.run_prefix), check_time))
+
+        folders = tuple(f"{folder}/" for folder in keep)
+        if keep and not any(key.startswith(folders) for key in keys()):
             raise StoreError(
                 f"{store.uri(self.run_prefix)} has none of the shards that the manifest names; none is deleted"
             )
-        for batch in batches([key for key in found if is_left(key)]):
+        for batch in batches(key for key in keys() if is_left(key)):
             check_time()
             store.delete_all(batch)
             removed += len(batch)
-        for upload in list(store.uploads(self.run_prefix)):
-            check_time()
+        for upload in paced(store.uploads(self.run_prefix), check_time):
             if is_left(upload.key):
                 store.abort(upload)
         return removed

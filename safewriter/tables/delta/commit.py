@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from safewriter.bounds import space_bytes, whole
+from safewriter.identity import EPOCH_MAX
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -33,9 +34,13 @@ _SPACE_MAX_BYTES: Final = 64 << 20
 _SMALL_BYTES: Final = 64 << 10
 _ONE_LARGE_LINE: Final = threading.Lock()
 """A sweep settles several tables at once; their large lines are parsed one after the other."""
+_COMMIT_BYTES: Final = 400
+"""What Python takes for a commit without any action."""
 _EACH_BYTES: Final = 240
 """What Python takes for an action besides the characters of its texts."""
 _SHOWN_MAX: Final = 100
+_ENDS: Final = re.compile(r"[/?#]")
+"""What ends a name in a path or a URI."""
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _INFO: Final = ("operation", "userMetadata", "isBlindAppend")
 _TIMES: Final = ("timestamp", "inCommitTimestamp")
@@ -145,8 +150,15 @@ class Commit:
 
     @property
     def paths(self) -> set[str]:
-        """The keys, relative to the table, of all files that this version refers to."""
+        """The decoded paths of all files that this version refers to: keys relative to the table, or URIs."""
         return {*(unquote(added.path) for added in self.adds), *self.removes, *self.cdc}
+
+    @property
+    def names(self) -> Iterator[str]:
+        """The names in all these paths, of folders too: by them a file is known, whether its path is relative, with or
+        without dots, or a URI.
+        """
+        return (name for path in self.paths for name in _ENDS.split(path))
 
     @property
     def changes_data(self) -> bool:
@@ -163,7 +175,13 @@ class Commit:
 
     def settles(self, write_key: str, epoch: int) -> bool:
         """Tell whether this is a commit or a fence of the write with this epoch or a later one."""
-        return self.transactions.get(write_key, -1) >= epoch
+        found = self.epoch_of(write_key)
+        return found is not None and found >= epoch
+
+    def epoch_of(self, write_key: str) -> int | None:
+        """Return the epoch of a write's transaction in it; None if there is none, or one that no attempt has."""
+        epoch = self.transactions.get(write_key)
+        return epoch if epoch is not None and 0 <= epoch <= EPOCH_MAX else None
 
     @property
     def rows(self) -> int | None:
@@ -185,6 +203,7 @@ class _Actions:
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self.held_bytes = 0
+        self._hold(_COMMIT_BYTES)
         self.info: dict[str, Any] | None = None
         self.adds: list[Added] = []
         self.removes: list[str] = []
@@ -214,7 +233,10 @@ class _Actions:
     def _hold(self, size: int) -> None:
         self.held_bytes += size
         if self.held_bytes > self._most_bytes:
-            raise ValueError(f"what it says of its files takes more than {self._most_bytes:,} bytes of memory")
+            raise ValueError(
+                f"what it and the versions before it say takes more than the {HELD_MAX_BYTES:,} bytes of memory that a"
+                " settler has for a table"
+            )
 
     def _add(self, action: dict[str, Any]) -> int:
         path, size = _text(action["path"]), action.get("size")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import (
     DeadlineError,
+    StoreError,
     SupersededError,
     UnguardedSessionError,
     UnknownOutcomeError,
@@ -17,6 +18,8 @@ from safewriter.errors import (
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from safewriter.errors import SafeWriterError
 
 __all__ = ["SKIPPED", "GateState", "GateStatus", "refusal_in"]
@@ -43,7 +46,9 @@ class GateStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class GateState:
-    """The gate's record of its block. `refusal` is `code: message` of a refused statement that writes rows, or empty.
+    """The gate's record of its block. `passed`: it has sent a commit that S3 has not denied.
+
+    `refusal` is `code: message` of a refused statement that writes rows, or empty.
     `stray`: another table that the block's thread has written, or empty.
 
     `noted`: it has put a note into the checkpoint bucket. `tries`: how often a commit was sent, rebases included.
@@ -92,12 +97,19 @@ class GateState:
         if found is None:
             return None
         code, text = found
-        if code in ("operation", "second", "recreated", "undo"):
-            return UnsupportedError(text)
-        if code in ("session", "thread"):
-            return UnguardedSessionError(text)
-        if code == "fenced":
-            return SupersededError(text)
-        if code == "gap":
-            return UnknownOutcomeError(text)
-        return DeadlineError(text) if code == "late" else None
+        kind = _TYPES.get(code)
+        return None if kind is None else kind(text)
+
+
+def _denied(text: str) -> StoreError:
+    return StoreError(text, denied=True)
+
+
+_TYPES: Final[dict[str, Callable[[str], SafeWriterError]]] = {
+    **dict.fromkeys(("operation", "second", "recreated", "undo"), UnsupportedError),
+    **dict.fromkeys(("session", "thread"), UnguardedSessionError),
+    "fenced": SupersededError,
+    "denied": _denied,
+    "gap": UnknownOutcomeError,
+    "late": DeadlineError,
+}

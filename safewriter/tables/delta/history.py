@@ -8,16 +8,17 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import whole
-from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge
+from safewriter.bounds import LONG_MAX, whole
+from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge, paced
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import HELD_MAX_BYTES, Commit, Signature
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ListedObject, ObjectStore
@@ -30,6 +31,18 @@ _ENGINE: Final = "SoAL SafeWriter"
 _WHOLE_MAX_BYTES: Final = 1 << 20
 _COMMIT_MAX_BYTES: Final = 256 << 20
 _HINT_MAX_BYTES: Final = 64 << 10
+
+
+@dataclass(slots=True)
+class _Listed:
+    """What a listing tells of the versions after `before`: they go to `head`, and behind that `lost` is the next one.
+    `first` is the first that was listed. Nothing else is kept of them: a folder may have millions of names.
+    """
+
+    before: int
+    head: int
+    first: tuple[int, ListedObject] | None = None
+    lost: int | None = None
 
 
 class DeltaHistory:
@@ -49,37 +62,54 @@ class DeltaHistory:
         """
         before = attempt.version_before
         # -1 stands before every version: a minus sign sorts before the digits.
-        listed = _versions(self.store.list("_delta_log/", start_after=f"_delta_log/{before:020}"))
+        listed = self._list(before, f"_delta_log/{before:020}")
         if before >= 0:
             _check_same_table(attempt, listed)
-        return self._after(before, listed)
+        return self._read(listed)
 
     def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
         """Return every version that the store has received since a time (epoch milliseconds).
 
         Raises `RetentionGapError` if the log does not reach back so far. One that begins with version 0 is whole.
         """
-
-        def older(listed: Mapping[int, ListedObject]) -> list[int]:
-            return [version for version, one in listed.items() if one.last_modified.timestamp() * 1000 < time_ms]
-
         # Most logs are longer than what has happened since, and the last checkpoint is older than that.
-        recent = _versions(self.store.list("_delta_log/", start_after=f"_delta_log/{self._checkpoint():020}"))
-        if earlier := older(recent):
-            return self._after(max(earlier), recent)
-        found = list(self.store.list("_delta_log/"))
-        listed = _versions(found)
-        if found and not listed:
+        recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=time_ms)
+        if recent.before >= 0:
+            return self._read(recent)
+        listed = self._list(-1, older_than_ms=time_ms)
+        if listed.first is None and next(iter(self.store.list("_delta_log/")), None) is not None:
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
-        return self._after(max(older(listed), default=-1), listed)
+        return self._read(listed)
 
     def from_version(self, version: int) -> tuple[Commit, ...]:
         """Return a version and all that follow; `RetentionGapError` if one is missing, that version too."""
         before = version - 1
-        listed = _versions(self.store.list("_delta_log/", start_after=f"_delta_log/{before:020}.json"))
-        if version not in listed:
+        listed = self._list(before, f"_delta_log/{before:020}.json")
+        if listed.first is None or listed.first[0] != version:
             raise RetentionGapError(f"{self.store.uri(_key(version))} is gone: the table was dropped or replaced")
-        return self._after(before, listed)
+        return self._read(listed)
+
+    def _list(self, before: int, start_after: str = "", *, older_than_ms: int = -1) -> _Listed:
+        """List the log from a version on; one that the store has received before a time moves `before` behind it."""
+        found = _Listed(before, before)
+        for listed in paced(self.store.list("_delta_log/", start_after=start_after), self._check_time):
+            match = _COMMIT.fullmatch(listed.key)
+            if match is None:
+                continue
+            version = int(match.group(1))
+            found.first = found.first or (version, listed)
+            if listed.last_modified.timestamp() * 1000 < older_than_ms:
+                found.before = found.head = version
+                found.lost = None
+            elif version == found.head + 1:
+                found.head = version
+            elif version > found.head and found.lost is None:
+                found.lost = version
+        return found
+
+    def _check_time(self) -> None:
+        if not self._may_go_on():
+            raise StoreError(f"{self.store.uri('_delta_log')}: out of time while listing it")
 
     def _checkpoint(self) -> int:
         """Return the version of the last checkpoint, as Delta's hint has it; -1 if there is none that can be read."""
@@ -93,11 +123,12 @@ class DeltaHistory:
             return -1
         return max(version, -1)
 
-    def _after(self, before: int, listed: Mapping[int, ListedObject]) -> tuple[Commit, ...]:
-        after = [version for version in listed if version > before]
-        if after != list(range(before + 1, before + 1 + len(after))):
-            raise RetentionGapError(f"the log has lost versions after {before} (log retention): {after[:3]}")
-        return tuple(self.read(version) for version in after)
+    def _read(self, listed: _Listed) -> tuple[Commit, ...]:
+        if listed.lost is not None:
+            raise RetentionGapError(
+                f"the log has lost versions after {listed.head} (log retention): the next one is {listed.lost}"
+            )
+        return tuple(self.read(version) for version in range(listed.before + 1, listed.head + 1))
 
     def further(self, commits: tuple[Commit, ...], before: int) -> tuple[Commit, ...]:
         """Return `commits`, or nothing after `before`, with the versions that others have added behind them since.
@@ -197,7 +228,9 @@ class DeltaHistory:
         }
         if _in_commit_timestamps(attempt, commits, creation or []):
             # Without it, or with one that goes back, DESCRIBE HISTORY fails and the table counts as damaged.
-            info = {"inCommitTimestamp": max(now_ms, self._last_timestamp(attempt, commits) + 1), **info}
+            # Behind the last `long` there is none: the table reads one twice, and not a larger number.
+            following_ms = min(self._last_timestamp(attempt, commits) + 1, LONG_MAX)
+            info = {"inCommitTimestamp": max(now_ms, following_ms), **info}
         return {"commitInfo": info}
 
     def _last_timestamp(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int:
@@ -205,22 +238,17 @@ class DeltaHistory:
         return 0 if last is None else int(last.info.get("inCommitTimestamp", last.info.get("timestamp", 0)))
 
 
-def _versions(listed: Iterable[ListedObject]) -> dict[int, ListedObject]:
-    """Return the commits of a listing of the log, in the order of their versions."""
-    return {int(match.group(1)): found for found in listed if (match := _COMMIT.fullmatch(found.key)) is not None}
-
-
-def _check_same_table(attempt: AttemptRecord, listed: Mapping[int, ListedObject]) -> None:
+def _check_same_table(attempt: AttemptRecord, listed: _Listed) -> None:
     """Raise if the version that the attempt began on is another object now; it may be gone (log retention).
 
     The table's id tells nothing: CREATE OR REPLACE gives another one to the same table.
     """
-    if not listed:
+    if listed.first is None:
         raise RetentionGapError(
             f"version {attempt.version_before} is gone and nothing is after it: the table was dropped"
         )
-    begun_on = listed.get(attempt.version_before)
-    if begun_on is None or attempt.modified_ms is None:
+    version, begun_on = listed.first
+    if version != attempt.version_before or attempt.modified_ms is None:
         return
     # S3 dates objects by the second.
     if int(begun_on.last_modified.timestamp()) != attempt.modified_ms // 1000:

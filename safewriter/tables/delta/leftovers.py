@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import deque
+from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
-from safewriter.objects.store import StoreError, batches
+from safewriter.objects.store import StoreError, batches, paced
 from safewriter.tables.delta.listing import keys_without
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterator
 
     from safewriter.objects.store import ObjectStore
     from safewriter.tables.delta.commit import Commit
@@ -17,6 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["remove_files", "root_of_other_table"]
 
 _OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadata\.json)")
+_NAMES_MAX: Final = 100_000
+_TABLES_MAX: Final = 10_000
+"""So many names are held at a time, of files and of the folders of other tables."""
 
 
 def remove_files(
@@ -24,33 +30,53 @@ def remove_files(
 ) -> int:
     """Delete the table's data files that have one of the prefixes and are in no commit; return their number.
 
-    `commits` are all versions since the first of the attempts began: no other can refer to their files. Unfinished
+    `commits` are all versions since the first of the attempts began: no other can refer to their files. A file stays if
+    a path of theirs has its name, in whatever folder: a task draws each name anew. Unfinished
     multipart uploads of such files are aborted. Raises `StoreError` if the work could not be finished, also when
     `may_go_on` says no.
     """
-    referred = set().union(*(commit.paths for commit in commits))
-    ours, others, removed = [], set(), 0
+    referred = {name for commit in commits for name in commit.names if name.startswith(prefixes)}
+    removed = 0
 
     def check_time() -> None:
         if not may_go_on():
             raise StoreError(f"{store.uri('')}: out of time while cleaning up, {removed} files removed so far")
 
+    left = partial(_left, store, prefixes, referred, check_time)
+    # A block's session gives its prefix also to files that the script writes to a table inside this one. What tells of
+    # that table may be listed behind them, so nothing goes before all is listed.
+    others: set[str] = set()
+    found = left(others)
+    ours = list(islice(found, _NAMES_MAX))
+    are_all = next(found, None) is None
+    deque(found, maxlen=0)
+    elsewhere = tuple(others)
+    for batch in batches(key for key in (ours if are_all else left(others)) if not key.startswith(elsewhere)):
+        check_time()
+        store.delete_all(batch)
+        removed += len(batch)
+    for upload in paced(store.uploads(""), check_time):
+        if _is_data_file(upload.key, prefixes) and not upload.key.startswith(elsewhere):
+            store.abort(upload)
+    return removed
+
+
+def _left(
+    store: ObjectStore,
+    prefixes: tuple[str, ...],
+    referred: Collection[str],
+    check_time: Callable[[], None],
+    others: set[str],
+) -> Iterator[str]:
+    """Yield the attempts' files that no commit refers to, and put the folders of other tables into `others`."""
     for key in keys_without(store, prefixes):
         check_time()
         if (root := root_of_other_table(key)) is not None:
             others.add(root)
-        elif _is_data_file(key, prefixes) and key not in referred:
-            ours.append(key)
-    # A block's session gives its prefix also to files that the script writes to a table inside this one.
-    elsewhere = tuple(others)
-    for batch in batches([key for key in ours if not key.startswith(elsewhere)]):
-        check_time()
-        store.delete_all(batch)
-        removed += len(batch)
-    for upload in store.uploads(""):
-        if _is_data_file(upload.key, prefixes) and not upload.key.startswith(elsewhere):
-            store.abort(upload)
-    return removed
+            if len(others) > _TABLES_MAX:
+                raise StoreError(f"{store.uri('')} has more than {_TABLES_MAX:,} tables in it; its files are left")
+        elif _is_data_file(key, prefixes) and _name_of(key) not in referred:
+            yield key
 
 
 def root_of_other_table(key: str) -> str | None:
@@ -60,4 +86,8 @@ def root_of_other_table(key: str) -> str | None:
 
 
 def _is_data_file(key: str, prefixes: tuple[str, ...]) -> bool:
-    return not key.startswith("_delta_log/") and key.rpartition("/")[2].startswith(prefixes)
+    return not key.startswith("_delta_log/") and _name_of(key).startswith(prefixes)
+
+
+def _name_of(key: str) -> str:
+    return key.rpartition("/")[2]

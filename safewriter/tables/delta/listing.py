@@ -21,17 +21,19 @@ PAGE: Final = 1000
 """The most keys that S3 lists at once."""
 # The log, and the metadata that Iceberg keeps beside its own table or, with UniForm, beside this one.
 _FOLDERS: Final = re.compile(r"((?:.+/)?(?:_delta_log|metadata(?=/[^/]+\.(?:metadata\.json|avro)$)))/")
-# Names that Spark, Delta and SafeWriter give to data files, by how they begin. A folder of a partition is called
-# otherwise: an equals sign stands in its name.
-_FILES: Final = re.compile(r"((?:.*/)?(?:part-|cdc-|deletion_vector_|sw-))[0-9a-f][^/=]*")
-_BEHIND_DIGITS: Final = "g"
+# Names that Spark, Delta and SafeWriter give to data files, by how they begin: with a decimal number behind it, or a
+# hexadecimal one. A folder of a partition is called otherwise: an equals sign stands in its name.
+_FILES: Final = re.compile(r"((?:.*/)?(?:(?:part-|cdc-)(?P<number>[0-9])|(?:deletion_vector_|sw-)[0-9a-f]))[^/=]*")
+_BEHIND_NUMBER: Final = ":"
+_BEHIND_HEX: Final = "g"
 
 
 def keys_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[str]:
     """Yield the keys below a table, in their order, except for long runs of files and logs that have no such prefix.
 
-    Nothing is left out whose name begins with one of `prefixes`. The number of requests is never greater than that of a
-    whole listing.
+    Nothing is left out whose name begins with one of `prefixes`, except in a folder whose own name stands among such a
+    run: that of a partition column `part-0` or `sw-a`. The number of requests is never greater than that of a whole
+    listing.
     """
     after = ""
     while True:
@@ -54,5 +56,5 @@ def _next_start(last: str, prefixes: tuple[str, ...]) -> str:
     if name.startswith(prefixes):
         return last
     ahead = min((prefix for prefix in prefixes if prefix > name), default=None)
-    end = f"{run[1]}{_BEHIND_DIGITS}"
+    end = run[1][:-1] + (_BEHIND_HEX if run["number"] is None else _BEHIND_NUMBER)
     return end if ahead is None else min(end, f"{within}{ahead}")

@@ -111,7 +111,7 @@ class DeltaTable(Table):
 
 
 def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:
-    epochs = [commit.transactions[write_key] for commit in commits if write_key in commit.transactions]
+    epochs = [epoch for commit in commits if (epoch := commit.epoch_of(write_key)) is not None]
     if not epochs:
         return None
     ours = find_live(commits, write_key, max(epochs))

@@ -64,7 +64,8 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
         if one is not None and one.write_key == write_key
     }
     for commit in commits:
-        ours = commit.signature is None and commit.transactions.get(write_key, epoch + 1) <= epoch
+        found = commit.epoch_of(write_key)
+        ours = commit.signature is None and found is not None and found <= epoch
         if ours and commit.version not in undone:
             return commit
     return None
@@ -145,7 +146,8 @@ def _table_obstacle(document: Checkpoint, commits: Iterable[Commit]) -> str | No
 def _later_obstacle(ours: Commit, later: Commit) -> str | None:
     if later.metadata is not None or later.protocol is not None:
         return f"version {later.version} changed the table's schema or properties since"
-    if not ours.paths.isdisjoint(later.paths):  # decoded: another engine may have encoded the same path otherwise
+    # By their names: another engine may have written the same path otherwise.
+    if not {path.rpartition("/")[2] for path in ours.paths}.isdisjoint(later.names):
         return f"version {later.version} rewrote files of version {ours.version} since"
     if _is_indifferent(later) or later.info.get("operation") in _ROW_BY_ROW:
         return None

@@ -203,14 +203,18 @@ class IcebergTable(Table):
         if self.files is None:
             raise AssertionError  # for the type checker
         store, removed = self.files(f"s3://{folder.bucket}"), 0
+
+        def check_time() -> None:
+            if not self.may_go_on():
+                raise StoreError(f"{folder}: out of time while cleaning up, {removed} files removed so far")
+
         try:
-            for batch in batches([listed.key for listed in store.list(f"{folder.key}/")]):
-                if not self.may_go_on():
-                    late = f"{folder}: out of time while cleaning up, {removed} files removed so far"
-                    raise StoreError(late)  # noqa: TRY301 - as one of the store
+            for batch in batches(listed.key for listed in store.list(f"{folder.key}/")):
+                check_time()
                 store.delete_all(batch)
                 removed += len(batch)
             for upload in store.uploads(f"{folder.key}/"):
+                check_time()
                 store.abort(upload)
         except StoreError as error:
             if not error.denied:

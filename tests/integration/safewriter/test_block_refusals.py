@@ -9,11 +9,13 @@ import pytest
 
 import safewriter
 from safewriter import SafeWriter
+from scripts.emulator.rules import Match, Refuse, Rule
 from tests.integration.safewriter.appending import append, batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from scripts.emulator.s3 import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -46,6 +48,23 @@ def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark
         with contextlib.suppress(Exception):
             batch(spark).write.format("delta").mode("overwrite").save(block.table)
         _ = 1 / 0
+
+
+@pytest.mark.parametrize("swallows", [False, True])
+def test_a_table_that_the_role_may_not_write_leaves_nothing_open(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3, *, swallows: bool
+) -> None:
+    """S3 denies the commit, and would deny a fence: the block is rolled back without one, and names the right."""
+    append(spark, lake, 5, "base")
+    s3.wire.add(Rule(Match(key=f"{lake.name}/", is_mutating=True), Refuse(403), times=None))
+    error = safewriter.UsageError if swallows else safewriter.StoreError
+    with pytest.raises(error, match="allow s3:PutObject"), SafeWriter(spark, lake.table, step="n") as block:
+        with contextlib.suppress(*([Exception] if swallows else [])):
+            spark.sql(f"DELETE FROM delta.`{lake.table}`")
+        block.success(no_change=True)
+    s3.wire.clear_rules()
+    (document,) = (one for one in lake.documents() if one.step == "n")
+    assert (document.status, lake.version()) == ("rolled_back", 0)
 
 
 def test_a_block_is_entered_once_and_succeeds_inside(spark: SparkSession, lake: Lake) -> None:

@@ -344,9 +344,9 @@ def test_rows_of_an_identity_column_stay(spark: SparkSession, lake: Lake) -> Non
 
 def test_a_creation_that_is_fenced_keeps_its_clustering(spark: SparkSession, lake: Lake, s3: EmbeddedS3) -> None:
     """The empty table that a settler makes of the note is the one that the statement was to make."""
-    rule = Rule(Match(operations={"PutObject"}, key=f"{lake.name}/_delta_log/{0:020}.json"), Refuse(403))
+    rule = Rule(Match(operations={"PutObject"}, key=f"{lake.name}/_delta_log/{0:020}.json"), Refuse(412))
     s3.wire.add(rule)
-    with pytest.raises(Exception, match="403"), SafeWriter(spark, lake.table):
+    with pytest.raises(Exception, match="412"), SafeWriter(spark, lake.table):
         spark.sql(f"CREATE TABLE delta.`{lake.table}` USING delta CLUSTER BY (id) AS SELECT id FROM range(5)")
     assert (rule.hits, lake.operations(), lake.document().status) == (1, ["SAFEWRITER FENCE"], "rolled_back")
     detail = spark.sql(f"DESCRIBE DETAIL delta.`{lake.table}`").collect()[0]

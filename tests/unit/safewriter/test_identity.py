@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safewriter.errors import UnsupportedError
-from safewriter.identity import Attempt, Run, Write, _Process, canonical_table
+from safewriter.identity import EPOCH_MAX, Attempt, Run, Write, _Process, attempts_in, canonical_table
 from safewriter.objects import Location
 
 WRITE = Write(Run("run", "id", None, "job"), Location("lake", "t"), "delta", None)
@@ -148,6 +148,14 @@ def test_an_empty_key_is_no_key() -> None:
 
     assert run == Run.from_environment({})
     assert run.key
+
+
+@pytest.mark.parametrize("epoch", ["9" * 24, "9" * 5_000, "1000000000", "\u0661", "-1", ""])
+def test_an_epoch_that_no_attempt_reaches_is_no_attempt_s(epoch: str) -> None:
+    """Whoever has put the name there: a retry would have to go beyond it."""
+    assert attempts_in([f"sw-{'a' * 12}-{epoch}-{'b' * 16}"], f"sw-{'a' * 32}") == {}
+    last = f"sw-{'a' * 12}-{EPOCH_MAX}-{'b' * 16}"
+    assert attempts_in([last], f"sw-{'a' * 32}") == {last: EPOCH_MAX}
 
 
 def test_a_process_that_is_forked_off_is_another_run() -> None:

@@ -7,8 +7,9 @@ import pytest
 from safewriter.errors import (
     FingerprintError,
     StepError,
+    UsageError,
 )
-from safewriter.identity import Run
+from safewriter.identity import EPOCH_MAX, Run
 from safewriter.record.document import NO_CHANGE, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.table import RetentionGapError
@@ -81,6 +82,32 @@ def test_a_write_that_the_table_holds_is_found_by_one_request() -> None:
     document = world.document
     assert (document.status, document.epoch, document.attempt.commit_version) == (Status.COMMITTED, 2, version)
     assert document.reason == "retry: the table holds it, and its document was gone"
+
+
+def test_a_transaction_that_no_attempt_has_keeps_no_retry_away() -> None:
+    """Whoever may write the table has put it there; there is no epoch beyond it that Delta could read."""
+    world = World()
+    version = world.log.append(txn=(world.key, 2**63 - 1))
+    job = world.job()
+    before = job.state()
+    job.claimer.announce()
+
+    claim = job.claimer.claim(before, version)
+
+    assert (claim.already_committed, world.document.epoch) == (False, 1)
+
+
+def test_nothing_is_claimed_beyond_the_last_epoch() -> None:
+    """Its transaction would be taken for nobody's, and its rows would be written once more."""
+    world = World()
+    version = world.log.append(txn=(world.key, EPOCH_MAX))
+    job = world.job()
+    before = job.state()
+    job.claimer.announce()
+
+    with pytest.raises(UsageError, match="no run makes"):
+        job.claimer.claim(before, version)
+    assert world.checkpoints.read(world.key) is None
 
 
 def test_a_write_that_was_rolled_back_and_that_the_table_holds_is_found_by_one_request() -> None:

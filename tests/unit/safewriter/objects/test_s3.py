@@ -244,6 +244,27 @@ def test_a_store_without_batches_deletes_one_object_after_the_other(stubbed: Stu
     stubbed.store.delete_all(["a", "b"])
 
 
+def test_uploads_are_listed_by_names_that_any_xml_can_hold(stubbed: Stubbed) -> None:
+    """The answer says whether they are encoded; the next page begins behind the decoded one."""
+    asked = {"Bucket": "bucket", "Prefix": "", "EncodingType": "url"}
+    first = {"Uploads": [{"Key": "a%01+b", "UploadId": "1"}], "EncodingType": "url", "IsTruncated": True}
+    more = {"NextKeyMarker": "a%01+b", "NextUploadIdMarker": "1"}
+    stubbed.answers.add_response("list_multipart_uploads", {**first, **more}, asked)
+    last = {"Uploads": [{"Key": "c%01+d", "UploadId": "2"}], "IsTruncated": False}
+    begin = {"KeyMarker": "a\x01 b", "UploadIdMarker": "1"}
+    stubbed.answers.add_response("list_multipart_uploads", last, {**asked, **begin})
+    assert [upload.key for upload in stubbed.store.uploads("")] == ["a\x01 b", "c%01+d"]
+
+
+@pytest.mark.parametrize("key", ["a\x01", "a\r", "a\ufffe"])
+def test_a_key_that_no_xml_can_hold_is_deleted_by_itself(stubbed: Stubbed, key: str) -> None:
+    """One such name would end the clean-up of all others."""
+    rest = {"Objects": [{"Key": "b"}, {"Key": "c"}], "Quiet": True}
+    stubbed.answers.add_response("delete_objects", batch(), {"Bucket": "bucket", "Delete": rest})
+    stubbed.answers.add_response("delete_object", {}, {"Bucket": "bucket", "Key": key})
+    stubbed.store.delete_all([key, "b", "c"])
+
+
 @pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("NoSuchBucket", 404)])
 def test_a_batch_that_is_refused_as_a_whole_is_an_error(stubbed: Stubbed, code: str, status: int) -> None:
     """Only a store that has no such request is asked in another way."""

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.objects.store import StoreError, Upload
+from safewriter.objects.store import ListedObject, StoreError, Upload
 from safewriter.snapshots.settle.leftovers import BuildId
 from scripts.emulator.memory_store import MemoryObjectStore
 from tests.support.snapshots import as_slatedb, build
 from tests.unit.safewriter.snapshots.conftest import ROWS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from tests.unit.safewriter.snapshots.conftest import World
 
 NAMES = BuildId("r.1", "b" * 16, "shards", "runs", datetime(2026, 1, 1, tzinfo=UTC).isoformat())
@@ -74,11 +76,31 @@ def test_of_a_build_that_is_not_published_all_goes(store: MemoryObjectStore) -> 
 def test_time_is_asked_for_between_batches(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
     """A clean-up that runs out of it has removed whole batches, and says how much."""
     monkeypatch.setattr("safewriter.objects.store._BATCH", 1)
-    answers = iter([True, False])
+    answers = iter([True, True, False])
     before = keys(store)
     with pytest.raises(StoreError, match="out of time while cleaning up, 1 removed"):
         NAMES.remove(store, None, lambda: next(answers))
     assert len(before - keys(store)) == 1
+
+
+def test_objects_go_while_they_are_listed(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody holds all their names, and time is asked for also where none of them is the build's."""
+    monkeypatch.setattr("safewriter.objects.store._BATCH", 1)
+    names = keys(store)
+    done: list[str] = []
+
+    def listed(_: str) -> Iterator[ListedObject]:
+        for key in sorted(names):
+            done.append("listed")
+            yield ListedObject(key, 1, MOMENT)
+
+    monkeypatch.setattr(store, "list", listed)
+    monkeypatch.setattr(store, "delete_all", lambda _: done.append("deleted"))
+    NAMES.remove(store, None)
+    assert "listed" in done[done.index("deleted") :]
+    another = BuildId.draw("r.1", "shards", "runs", MOMENT)
+    with pytest.raises(StoreError, match="out of time"):
+        another.remove(store, None, lambda: False)
 
 
 def test_without_time_the_work_is_left_to_others(store: MemoryObjectStore) -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from safewriter.identity import EPOCH_MAX
 from safewriter.tables.delta.commit import FENCE, HELD_MAX_BYTES, LINE_MAX_BYTES, REVERT, Commit, Signature
 from tests.unit.safewriter.delta_log import File, append_actions, body_of, creation
 
@@ -189,6 +190,30 @@ def test_what_delta_does_not_write_is_no_commit(action: dict[str, Any]) -> None:
     """A number that is none, a path that is no text: nothing is concluded from the version."""
     with pytest.raises((ValueError, KeyError)):
         Commit.parse(1, body_of([action]))
+
+
+@pytest.mark.parametrize(("version", "epoch"), [(3, 3), (EPOCH_MAX, EPOCH_MAX), (EPOCH_MAX + 1, None), (2**62, None)])
+def test_a_transaction_that_no_attempt_reaches_is_none_of_the_write(version: int, epoch: int | None) -> None:
+    """It settles nothing, and a retry need not go beyond it."""
+    found = Commit.parse(1, json.dumps({"txn": {"appId": "sw-1", "version": version}}).encode())
+    assert found.epoch_of("sw-1") == epoch
+    assert found.settles("sw-1", 1) is (epoch is not None)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "./pre-1.parquet",
+        "a//b/../pre-1.parquet",
+        "s3://lake/t/pre-1.parquet",
+        "/t/pre-1.parquet?a#b",
+        "x/%70re-1.parquet/.",
+    ],
+)
+def test_a_file_is_known_in_whatever_form_a_path_names_it(path: str) -> None:
+    """Relative, with dots or without, or a URI."""
+    found = Commit.parse(1, json.dumps({"remove": {"path": path}}).encode())
+    assert "pre-1.parquet" in set(found.names)
 
 
 def test_what_an_operation_counts_may_be_no_number() -> None:

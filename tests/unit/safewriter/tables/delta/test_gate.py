@@ -4,6 +4,7 @@ import pytest
 
 from safewriter.errors import (
     DeadlineError,
+    StoreError,
     SupersededError,
     UnguardedSessionError,
     UnknownOutcomeError,
@@ -25,6 +26,7 @@ NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: 
         ("fenced: settled by somebody else", SupersededError),
         ("late: the deadline is near", DeadlineError),
         ("gap: a version is gone", UnknownOutcomeError),
+        ("denied: allow s3:PutObject", StoreError),
     ],
 )
 def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: type[Exception]) -> None:

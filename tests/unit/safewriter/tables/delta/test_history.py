@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import tracemalloc
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.objects import StoreError
+from safewriter.objects import ListedObject, StoredObject, StoreError
 from safewriter.tables.delta.commit import Signature
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.table import RetentionGapError
@@ -13,6 +14,9 @@ from scripts.emulator.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import DeltaLog, File, body_of, creation, key_of
 from tests.unit.safewriter.record.samples import attempt
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def history(world: World) -> DeltaHistory:
@@ -237,6 +241,53 @@ def test_the_first_version_dates_what_comes_after_it() -> None:
 
     assert found["commitInfo"]["inCommitTimestamp"] == 9_001
     assert found["commitInfo"]["isBlindAppend"] is False  # others check their rows against ours
+
+
+def test_no_number_is_written_that_delta_cannot_read() -> None:
+    """Behind the last one that a commit of others may bear there is none."""
+    store = MemoryObjectStore(World().now)
+    store.put(f"_delta_log/{0:020}.json", json.dumps({"commitInfo": {"inCommitTimestamp": 2**63 - 1}}).encode())
+    begun = attempt(version_before=0, properties={"delta.enableInCommitTimestamps": "true"})
+
+    found = DeltaHistory(store, lambda: 1).info("FENCE", Signature("sw-1", 1), begun, ())
+
+    assert found["commitInfo"]["inCommitTimestamp"] == 2**63 - 1
+
+
+class Long(MemoryObjectStore):
+    """A log with a great many empty versions, which are made as they are asked for."""
+
+    def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        for version in range(1, 50_000):
+            if (key := key_of(version)) > start_after and key.startswith(prefix):
+                yield ListedObject(key, 0, self._now())
+
+    def get(self, key: str, *, max_bytes: int | None = None) -> Any:
+        return StoredObject(key, b"", '"e"', self._now(), self._now())
+
+
+def test_a_listing_of_the_log_keeps_no_names() -> None:
+    """However many versions somebody has put there: they are counted, and the first that is missing ends it."""
+    tracemalloc.start()
+    try:
+        with pytest.raises(RetentionGapError, match="the next one is 1"):
+            DeltaHistory(Long(), lambda: 1).since(attempt(version_before=-1))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_listing_of_the_log_ends_with_the_time() -> None:
+    """The time is asked for once a page."""
+    with pytest.raises(StoreError, match="out of time while listing"):
+        DeltaHistory(Long(), lambda: 1, may_go_on=lambda: False).since(attempt(version_before=3))
+
+
+def test_versions_without_actions_take_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many empty ones are not read."""
+    monkeypatch.setattr("safewriter.tables.delta.history.HELD_MAX_BYTES", 100_000)
+    with pytest.raises(StoreError, match="takes more than"):
+        DeltaHistory(Long(), lambda: 1).since(attempt(version_before=3))
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,39 @@ def test_a_table_inside_the_table_is_known_by_its_log(key: str, root: str | None
     assert root_of_other_table(key) == root
 
 
+def test_more_files_than_names_that_are_held_go_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are listed once more, when it is known which of them lie in other tables."""
+    monkeypatch.setattr("safewriter.tables.delta.leftovers._NAMES_MAX", 2)
+    world = World()
+    for number in range(9):
+        world.lake.put(f"A/pre-{number}", b"")
+        world.lake.put(f"inner/A/pre-{number}", b"")
+    world.lake.put("inner/_delta_log/0.json", b"")
+    assert remove(world, "pre-") == 9
+    assert sum("pre-" in key for key in world.lake.contents()) == 9
+
+
+def test_too_many_tables_inside_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their names would fill the memory, and none may be forgotten."""
+    monkeypatch.setattr("safewriter.tables.delta.leftovers._TABLES_MAX", 2)
+    world = World()
+    for number in range(3):
+        world.lake.put(f"{number}/_delta_log/0.json", b"")
+    world.lake.put("pre-1", b"")
+    with pytest.raises(StoreError, match="tables in it"):
+        remove(world, "pre-")
+    assert "pre-1" in world.lake.contents()
+
+
+@pytest.mark.parametrize("path", ["./pre-1", "s3a://lake/t/pre-1", "a/../pre-1"])
+def test_a_file_that_a_version_refers_to_in_another_form_stays(path: str) -> None:
+    """Readers of the table resolve it."""
+    world = World()
+    world.lake.put("pre-1", b"")
+    world.log.commit([{"commitInfo": {}}, {"add": {"path": path, "partitionValues": {}, "size": 1}}])
+    assert remove(world, "pre-") == 0
+
+
 @pytest.mark.parametrize("inner", ["a=1/_delta_log/00000000000000000000.json", "a=1/metadata/v1.metadata.json"])
 def test_a_table_inside_the_table_keeps_its_files_and_uploads(inner: str) -> None:
     """A block's session gives its prefix to all that the script writes."""

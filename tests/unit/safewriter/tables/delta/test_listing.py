@@ -31,7 +31,7 @@ names = st.sampled_from(
 )  # fmt: skip
 folders = st.sampled_from(
     ["", "_delta_log/", "_change_data/", "day=1/", "day=2/", "part=a/", "part=b/", "A/", "metadata/", "zone=z/",
-     "inner/", "inner/_delta_log/", "inner/metadata/", "inner/part=a/", "day=1/part=a/"]
+     "inner/", "inner/_delta_log/", "inner/metadata/", "inner/part=a/", "day=1/part=a/", "part-date=1/", "cdc-a=1/"]
 )  # fmt: skip
 keys = st.sets(st.builds(str.__add__, folders, names), max_size=60)
 
@@ -53,6 +53,17 @@ def filled(found: set[str]) -> Counted:
     for key in found:
         store.put(key, b"")
     return store
+
+
+@pytest.mark.parametrize("column", ["part-date", "cdc-a"])
+def test_a_run_of_files_hides_no_partition_that_is_called_nearly_so(
+    monkeypatch: pytest.MonkeyPatch, column: str
+) -> None:
+    """Its folder stands behind the numbers of the files."""
+    monkeypatch.setattr(listing, "PAGE", PAGE)
+    ours = f"{column}=1/{OURS[0]}part-00000-c000.parquet"
+    others = {f"{column[: column.index('-')]}-0000{number}-c000.parquet" for number in range(PAGE)}
+    assert ours in set(keys_without(filled({ours, *others}), OURS))
 
 
 @given(keys)

@@ -21,7 +21,7 @@ final class MemoryObjects implements ObjectStore {
   final List<List<Object>> calls = new ArrayList<>();
 
   /**
-   * @param plan by path: {@code fault} (unreadable, gone, fails, applied, breaks), {@code first} (a body that somebody
+   * @param plan by path: {@code fault} (unreadable, gone, fails, denied, applied, breaks), {@code first} (a body that somebody
    *     else puts there just before), {@code meanwhile} (a step that is taken before the answer)
    * @param told what the gate says while it is asked: its status, and how many commits its journal names
    */
@@ -42,6 +42,9 @@ final class MemoryObjects implements ObjectStore {
     }
     if (fault.equals("fails")) {
       throw new IOException("no answer, on order");
+    }
+    if (fault.equals("denied")) {
+      throw new Denied(path, new IOException("denied, on order"));
     }
     Outcome outcome = bodies.putIfAbsent(path.toString(), text) == null ? Outcome.LANDED : Outcome.TAKEN;
     if (fault.equals("applied")) {

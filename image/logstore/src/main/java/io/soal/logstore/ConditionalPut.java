@@ -5,6 +5,7 @@ import java.io.IOException;
 import java.io.InterruptedIOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
+import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.conf.Configuration;
 import org.apache.hadoop.fs.FSDataInputStream;
@@ -12,6 +13,8 @@ import org.apache.hadoop.fs.FSDataOutputStream;
 import org.apache.hadoop.fs.FSDataOutputStreamBuilder;
 import org.apache.hadoop.fs.FileSystem;
 import org.apache.hadoop.fs.Path;
+import org.apache.hadoop.fs.statistics.IOStatistics;
+import org.apache.hadoop.fs.statistics.IOStatisticsSupport;
 import software.amazon.awssdk.core.exception.SdkServiceException;
 
 /**
@@ -20,13 +23,17 @@ import software.amazon.awssdk.core.exception.SdkServiceException;
  * <p>A failed PUT says nothing: the SDK repeats a request whose answer was lost, and the repetition meets its own object.
  * So after any failure the object is read back. Equal bytes are ours, since no two commits are equal (each carries a
  * random id). Where two writers may send equal bytes, a mark beside them, in a header, tells whose they are.
+ *
+ * <p>One failure does say something: a 403 to the only request that was sent, behind which there is no object.
  */
 final class ConditionalPut implements ObjectStore {
   private static final int TRIES = 5;
   private static final long PAUSE_MS = 100;
+  private static final int FORBIDDEN = 403;
   private static final int CONFLICT = 409;
   private static final int SERVER_ERROR = 500;
   private static final String MARK = "soal-writer";
+  private static final List<String> REPEATED = List.of("store_io_retry", "store_io_throttled");
 
   /** How a thread waits. */
   interface Sleep {
@@ -55,6 +62,7 @@ final class ConditionalPut implements ObjectStore {
     byte[] own = mark.isEmpty() ? body : mark.getBytes(StandardCharsets.UTF_8);
     FileSystem fs = path.getFileSystem(conf);
     IOException doubt = null;
+    long repeatedBefore = repeated(fs);
     for (int attempt = 1; attempt <= TRIES; attempt++) {
       try {
         once(fs, path, body, mark);
@@ -68,6 +76,9 @@ final class ConditionalPut implements ObjectStore {
       byte[] there = readBack(path, mark, doubt);
       if (there != null) {
         return Arrays.equals(there, own) ? Outcome.LANDED : Outcome.TAKEN;
+      }
+      if (attempt == 1 && statusOf(doubt) == FORBIDDEN && repeatedBefore >= 0 && repeated(fs) == repeatedBefore) {
+        throw new Denied(path, doubt);
       }
       if (attempt == TRIES || !again(doubt)) {
         break;
@@ -146,13 +157,30 @@ final class ConditionalPut implements ObjectStore {
     if (error instanceof InterruptedIOException) {
       return false;
     }
+    int status = statusOf(error);
+    return status == 0 || status == CONFLICT || status >= SERVER_ERROR;
+  }
+
+  /** Returns the status of S3's answer, 0 if there was none. */
+  private static int statusOf(IOException error) {
     for (Throwable cause = error; cause != null; cause = cause.getCause()) {
       if (cause instanceof SdkServiceException) {
-        int status = ((SdkServiceException) cause).statusCode();
-        return status == CONFLICT || status >= SERVER_ERROR;
+        return ((SdkServiceException) cause).statusCode();
       }
     }
-    return true;
+    return 0;
+  }
+
+  /**
+   * Returns how often the layers below, S3A and the SDK, have sent any request of the file system again, -1 if they do not
+   * count that. As long as the number stays, no request has been sent twice, and none is left without an answer.
+   */
+  private static long repeated(FileSystem fs) {
+    IOStatistics counted = IOStatisticsSupport.retrieveIOStatistics(fs);
+    if (counted == null || !counted.counters().keySet().containsAll(REPEATED)) {
+      return -1;
+    }
+    return REPEATED.stream().mapToLong(counted.counters()::get).sum();
   }
 
   private void pause(int attempt) throws IOException {

@@ -27,7 +27,8 @@ import org.apache.spark.sql.SparkSession;
  * version that it has not seen. Delta can do both, but to know the stored transactions it reconstructs the table's state,
  * which costs more than all the rest of the guard.
  *
- * <p>A caller may rely on only one statement of a gate about the table: if no commit ever passed, none can land.
+ * <p>A caller may rely on only one statement of a gate about the table: if no commit ever passed, none can land. One that
+ * S3 has denied has not passed.
  */
 public final class Gate {
   /** The protocol between this class and the guard; both sides must name the same number. */
@@ -55,6 +56,7 @@ public final class Gate {
   private String refusal = "";
   private String shutBy = "";
   private String stray = "";
+  private boolean passed;
   private int tries;
   private long version = -1;
   private BlockSettings settings;
@@ -148,14 +150,14 @@ public final class Gate {
 
   /**
    * The record of the block's commit, as a JSON object: status, which is one of none, in flight, landed, unknown; passed,
-   * whether a commit was ever sent; tries, how often a commit was sent, rebases included; version, of the one that landed or was last sent, -1: none; refusal,
+   * whether a commit was ever sent that S3 has not denied; tries, how often a commit was sent, rebases included; version, of the one that landed or was last sent, -1: none; refusal,
    * code and message of the first refused statement that writes rows, or nothing; stray, another table that was written in place of the block's own, or
    * nothing; noted, whether a note was put into the checkpoint bucket.
    */
   public synchronized String seen() {
     return JSON.createObjectNode()
         .put("status", status)
-        .put("passed", tries > 0)
+        .put("passed", passed)
         .put("tries", tries)
         .put("version", version)
         .put("refusal", refusal)
@@ -236,10 +238,13 @@ public final class Gate {
 
   /** Sends a commit of the block, if it may be sent, and records the outcome. */
   ObjectStore.Outcome commit(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
+    boolean passedBefore = passed();
     byte[] sent = pass(slot, target, body, objects);
     ObjectStore.Outcome outcome;
     try {
       outcome = objects.put(slot, sent);
+    } catch (ObjectStore.Denied error) {
+      throw denied(error, passedBefore);
     } catch (IOException error) {
       unknown(error);
       throw error;
@@ -276,6 +281,7 @@ public final class Gate {
       check(target, commit); // the watchdog may have shut the gate meanwhile
       block.announce();
       tries++;
+      passed = true;
       status = "in flight";
       version = target;
     }
@@ -311,6 +317,19 @@ public final class Gate {
       throw refuse("undo", "this " + commit.operation + " could not be taken back, since " + obstacle
           + ", so commit_point='success' cannot be kept; use commit_point='write', or check the rows before the write");
     }
+  }
+
+  private synchronized boolean passed() {
+    return passed;
+  }
+
+  /** Takes back that a commit has passed: this one can never land. The journal keeps its line. */
+  private synchronized Refused denied(ObjectStore.Denied error, boolean passedBefore) {
+    status = "none";
+    passed = passedBefore;
+    Refused refused = refuse("denied", error.getMessage());
+    refused.initCause(error);
+    return refused;
   }
 
   private synchronized void unknown(IOException error) {

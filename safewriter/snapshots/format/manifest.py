@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["MANIFEST_MAX_BYTES", "Manifest", "Shard"]
 
 MANIFEST_MAX_BYTES: Final = 8 << 20
-"""A shard takes about 400 bytes. To read a manifest of this size takes 60 MB of memory at most, and the sweeper has
-512 MB."""
+"""A shard takes about 400 bytes. To read a manifest of this size takes 60 MB of memory at most."""
 _SHARDING_VALUES_MAX: Final = SHARDS_MAX + 10_000
 """A routing value for each shard, and the commas of the expression."""
 _CUSTOM_VALUES_MAX: Final = 10_000

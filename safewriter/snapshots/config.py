@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
-from safewriter.snapshots.format.places import prefix_of
+from safewriter.snapshots.format.places import is_segment, prefix_of
 from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy, check_shards
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.sinks import AdapterFactory
 
 __all__ = ["Duplicates", "ManifestOptions", "OutputOptions", "RetryConfig", "WriteConfig"]
-
-_SEGMENT: Final = re.compile(r"[A-Za-z0-9._=-]+")
 
 
 class Duplicates(StrEnum):
@@ -39,9 +36,9 @@ class Duplicates(StrEnum):
 
 
 def _segment(name: str, value: str) -> str:
-    if not _SEGMENT.fullmatch(value) or set(value) == {"."}:
+    if not is_segment(value):
         raise ConfigValidationError(
-            f"{name} {value!r} is not one path segment of letters, digits, '.', '_', '=' and '-'"
+            f"{name} {value!r} is not one path segment of at most 255 letters, digits, '.', '_', '=' and '-'"
         )
     return value
 

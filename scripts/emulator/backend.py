@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import moto.s3.models
 import moto.s3.responses
 from moto.core.models import DEFAULT_ACCOUNT_ID
+from moto.moto_server import werkzeug_app
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from moto.s3.models import FakeKey, FakeMultipart, S3BackendDict
 from moto.utilities.utils import PARTITION_NAMES
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
     from scripts.emulator.exchange import Request
 
+werkzeug_app.DISABLE_GLOBAL_CORS = True  # type: ignore[attr-defined] # moto exports no names of this module
+"""Else each answer tells browsers that any web page may read it."""
 _ORIGINAL: Final = moto.s3.models.s3_backends
 _current: contextvars.ContextVar[Any] = contextvars.ContextVar("s3_store", default=_ORIGINAL)
 _switching = threading.Lock()

@@ -17,13 +17,14 @@ import sys
 import threading
 import time
 import uuid
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any, Final, Self
 from urllib.parse import quote
 
 import boto3
 from botocore.config import Config
 
+from scripts.emulator.programs_only import ForPrograms
 from scripts.emulator.rie import EmulatorError, LambdaEmulator
 from scripts.emulator.spark import ROOT
 from soal.local.names import CREDENTIALS, REGION
@@ -180,13 +181,13 @@ class _Endpoint(ThreadingHTTPServer):
     service_port: int
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(ForPrograms):
     server: _Endpoint
 
     def log_message(self, *_: object) -> None:
         """Say nothing."""
 
-    def do_POST(self) -> None:
+    def do_POST(self) -> None:  # noqa: N802 - http.server calls it so
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if not self.path.endswith("/invocations"):
             self._pass_on("POST", body)
@@ -202,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             error, payload = _ended(self.server.service_port, arn)
             self._answer(http.client.OK, payload, **headers, **_function_error(error))
 
-    def do_GET(self) -> None:
+    def do_GET(self) -> None:  # noqa: N802 - as above
         if self.path.endswith("/configuration"):
             self._answer(
                 http.client.OK,

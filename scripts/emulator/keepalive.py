@@ -19,6 +19,7 @@ from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.test import run_wsgi_app
 
 from scripts.emulator.exchange import ConnectionDropped
+from scripts.emulator.programs_only import ForPrograms
 
 _CONNECTION_HEADERS: Final = frozenset({"connection", "content-length", "transfer-encoding"})
 _NO_BODY: Final = frozenset({204, 304})
@@ -38,7 +39,7 @@ class _Counted(io.RawIOBase):
         return data
 
 
-class _Handler(MotoRequestHandler):
+class _Handler(ForPrograms, MotoRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True  # else the second packet of an answer waits for an acknowledgement, 40 ms
     server: KeepAliveServer

@@ -1,21 +1,20 @@
 """An Iceberg REST catalog on this machine: the servlet of Iceberg's own tests in a Java process, tables in SQLite.
 
-The server itself writes metadata files to the given S3, as REST catalogs do.
+The server itself writes metadata files to the given S3, as REST catalogs do. It answers at a name that only the S3's
+wire knows: it would also answer what a browser sends for a web page, which the wire refuses.
 """
 
 from __future__ import annotations
 
-import os
+import secrets
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
-
-from handler.settings import read_settings
-from handler.spark.installation import find_java, find_pyspark
+from handler.spark.installation import find_pyspark
+from scripts.emulator.java import java
 from scripts.emulator.spark import JARS, LOCAL_JARS
 
 if TYPE_CHECKING:
-    import subprocess
     from pathlib import Path
 
     from py4j.java_gateway import JavaObject, JVMView
@@ -37,9 +36,7 @@ class RestCatalog:
         self._s3 = s3
         self._folder = folder
         self._warehouse = warehouse
-        self._gateway: JavaGateway | None = None
-        self._server: JavaObject | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._stack = ExitStack()
 
     @property
     def uri(self) -> str:
@@ -54,38 +51,27 @@ class RestCatalog:
     def __enter__(self) -> Self:
         if not REST_JARS:
             raise FileNotFoundError(f"{JARS.with_name('rest-jars')} is empty; run scripts/setup")
-        settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
-        port, self._process = launch_gateway(
-            classpath=":".join(str(jar) for jar in _class_path()),
-            java_path=str(find_java(settings.soal_home, settings.java_home)),
-            javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
-            die_on_exit=True,
-            return_proc=True,
-        )
-        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-        self._server = self._serve(self._gateway.jvm)
+        with ExitStack() as stack:
+            self._serve(stack.enter_context(java(_class_path())), stack)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._server is not None:
-            self._server.stop()
-        if self._gateway is not None:
-            self._gateway.shutdown()
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()  # it ends at the end of its input
-            self._process.wait()  # not communicate(): a thread of py4j's reads its output, and may close it
+        self._stack.close()
 
-    def _serve(self, jvm: JVMView) -> JavaObject:
+    def _serve(self, jvm: JVMView, stack: ExitStack) -> None:
         iceberg, jetty = jvm.org.apache.iceberg, jvm.org.eclipse.jetty
         catalog = iceberg.CatalogUtil.buildIcebergCatalog("backend", self._properties(), self._hadoop(jvm))
         servlet = iceberg.rest.RESTCatalogServlet(iceberg.rest.RESTCatalogAdapter(catalog))
         context = jetty.ee10.servlet.ServletContextHandler()
         context.addServlet(jetty.ee10.servlet.ServletHolder(servlet), "/*")
+        host = secrets.token_hex()
+        context.setVirtualHosts([host])
         server = jetty.server.Server(jvm.java.net.InetSocketAddress("127.0.0.1", 0))
         server.setHandler(context)
         server.start()
-        self._s3.wire.lead(_BUCKET, f"127.0.0.1:{server.getURI().getPort()}")
-        return server
+        stack.callback(server.stop)
+        self._s3.wire.lead(_BUCKET, f"127.0.0.1:{server.getConnectors()[0].getLocalPort()}", host)
 
     def _properties(self) -> dict[str, str]:
         return {

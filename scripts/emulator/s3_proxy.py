@@ -1,35 +1,36 @@
-"""S3Proxy as the S3 behind the wire: an implementation that shares nothing with moto, in a Java process."""
+"""S3Proxy as the S3 behind the wire: an implementation that shares nothing with moto, in a Java process.
+
+It answers below a path that only the wire knows: it would also answer what a browser sends for a web page.
+"""
 
 from __future__ import annotations
 
-import os
+import secrets
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final, Self
 
 import boto3
 from botocore.config import Config
-from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
 
-from handler.settings import read_settings
-from handler.spark.installation import find_java
+from scripts.emulator.java import java
 from scripts.emulator.spark import JARS
 from scripts.emulator.wire import forward
 from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
-    import subprocess
     from collections.abc import Mapping
+    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
-    from py4j.java_gateway import JavaObject
 
     from scripts.emulator.exchange import Reply, Request
 
 _FOLDER: Final = JARS.with_name("s3proxy-jars")
 
 
-def s3_proxy_jars() -> list[str]:
+def s3_proxy_jars() -> list[Path]:
     """Return its jars, if they have been fetched: `scripts/setup --only s3proxy-jars`."""
-    return [str(jar) for jar in sorted(_FOLDER.glob("*.jar"))]
+    return sorted(_FOLDER.glob("*.jar"))
 
 
 class S3Proxy:
@@ -39,43 +40,30 @@ class S3Proxy:
     """
 
     def __init__(self) -> None:
-        self._gateway: JavaGateway | None = None
-        self._server: JavaObject | None = None
-        self._process: subprocess.Popen[bytes] | None = None
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         jars = s3_proxy_jars()
         if not jars:
             raise FileNotFoundError(f"{_FOLDER} is empty; run scripts/setup --only s3proxy-jars")
-        settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
-        port, self._process = launch_gateway(
-            classpath=":".join(jars),
-            java_path=str(find_java(settings.soal_home, settings.java_home)),
-            javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
-            die_on_exit=True,
-            return_proc=True,
-        )
-        self._gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auto_convert=True))
-        jvm = self._gateway.jvm
-        gaul = jvm.org.gaul.s3proxy
-        builder = gaul.S3Proxy.builder().endpoint(jvm.java.net.URI.create("http://127.0.0.1:0"))
-        builder = builder.awsAuthentication(gaul.auth.AuthenticationType.NONE, None, None)
-        self._server = builder.blobStore(gaul.nio2blob.TransientNio2BlobStore()).build()
-        self._server.start()
-        self._address = f"127.0.0.1:{self._server.getPort()}"
+        with ExitStack() as stack:
+            jvm = stack.enter_context(java(jars))
+            gaul = jvm.org.gaul.s3proxy
+            self._path = f"/{secrets.token_hex()}"
+            builder = gaul.S3Proxy.builder().endpoint(jvm.java.net.URI.create("http://127.0.0.1:0"))
+            builder = builder.awsAuthentication(gaul.auth.AuthenticationType.NONE, None, None).servicePath(self._path)
+            server = builder.blobStore(gaul.nio2blob.TransientNio2BlobStore()).build()
+            server.start()
+            stack.callback(server.stop)
+            self._address = f"127.0.0.1:{server.getPort()}"
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._server is not None:
-            self._server.stop()
-        if self._gateway is not None:
-            self._gateway.shutdown()
-        if self._process is not None and self._process.stdin is not None:
-            self._process.stdin.close()  # it ends at the end of its input
-            self._process.wait()  # not communicate(): a thread of py4j's reads its output, and may close it
+        self._stack.close()
 
     def answer(self, request: Request) -> Reply:
-        return forward(self._address, request, path=str(request.environ["RAW_URI"]))
+        return forward(self._address, request, path=f"{self._path}{request.environ['RAW_URI']}")
 
     def fill(self, bucket: str, objects: Mapping[str, bytes]) -> None:
         client = self._client()
@@ -96,5 +84,7 @@ class S3Proxy:
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
             region_name=REGION,
         ).client(
-            "s3", endpoint_url=f"http://{self._address}", config=Config(s3={"addressing_style": "path"}, proxies={})
+            "s3",
+            endpoint_url=f"http://{self._address}{self._path}/",
+            config=Config(s3={"addressing_style": "path"}, proxies={}),
         )

@@ -29,8 +29,8 @@ _TIMEOUT_S: Final = 60.0
 _OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH"})
 
 
-def forward(address: str, request: Request, *, path: str) -> Reply:
-    """Ask the server at `address`, `host:port`, for `path` in place of the request's own."""
+def forward(address: str, request: Request, *, path: str, host: str | None = None) -> Reply:
+    """Ask the server at `address`, `host:port`, for `path` in place of the request's own; `host`: by this name."""
     environ = request.environ
     headers = {
         name.removeprefix("HTTP_").replace("_", "-"): value
@@ -39,6 +39,8 @@ def forward(address: str, request: Request, *, path: str) -> Reply:
     }
     if environ.get("CONTENT_TYPE"):
         headers["Content-Type"] = environ["CONTENT_TYPE"]
+    if host is not None:
+        headers["Host"] = host
     connection = http.client.HTTPConnection(address, timeout=_TIMEOUT_S)
     try:
         connection.request(environ["REQUEST_METHOD"], path, request.body() or None, headers)
@@ -76,7 +78,7 @@ class Wire:
         self._rules = list(rules)
         self._trace: list[Exchange] = []
         self._in_flight = 0
-        self._catalogs: dict[str, str] = {}
+        self._catalogs: dict[str, tuple[str, str]] = {}
         self.clock_ahead_s = 0.0
         """How far the `Date` of the answers is ahead, so that a lease expires without a wait."""
 
@@ -89,9 +91,9 @@ class Wire:
         start_response(reply.line, [*(pair for pair in reply.headers if pair[0].lower() != "date"), ("Date", date)])
         return [reply.body]
 
-    def lead(self, name: str, address: str) -> None:
-        """Forward requests for the bucket `name` to the catalog that listens at `address`, `host:port`."""
-        self._catalogs[name] = address
+    def lead(self, name: str, address: str, host: str) -> None:
+        """Forward requests for the bucket `name` to the catalog at `address`, `host:port`; its own name is `host`."""
+        self._catalogs[name] = (address, host)
 
     def add(self, rule: Rule) -> Rule:
         """Add a rule behind the others; it acts from now on."""
@@ -158,9 +160,10 @@ class Wire:
                 self._trace.append(exchange)
 
     def _apply(self, request: Request) -> Reply:
-        address = self._catalogs.get(request.bucket)
-        if address is not None:
-            return forward(address, request, path=str(request.environ["RAW_URI"]).removeprefix(f"/{request.bucket}"))
+        if (catalog := self._catalogs.get(request.bucket)) is not None:
+            address, host = catalog
+            path = str(request.environ["RAW_URI"]).removeprefix(f"/{request.bucket}")
+            return forward(address, request, path=path, host=host)
         is_observer = request.access_key == OBSERVER
         if not is_observer and request.bucket in self._unlistable and request.operation in _LISTING:
             return Reply.error(403, "not allowed: s3:ListBucket")

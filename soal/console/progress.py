@@ -44,7 +44,7 @@ class JobProgress(_Spinner):
         if text is None:
             return
         if self._shows_log:
-            self._console.print(Text(text), style="dim", highlight=False, soft_wrap=True)
+            print_line(self._console, text)
         width = max(20, self._console.width - 45)
         self._progress.update(self._task, last=escape(text[:width]))
 
@@ -66,6 +66,11 @@ class Counting(_Spinner):
     def seen(self, count: int) -> None:
         """Show how many objects are processed."""
         self._progress.update(self._task, completed=count)
+
+
+def print_line(console: Console, text: str) -> None:
+    """Print a line of another program, so that it looks like none of ours."""
+    console.print(Text(f"| {text}"), style="dim", highlight=False, soft_wrap=True)
 
 
 def log_text(raw: str) -> str | None:

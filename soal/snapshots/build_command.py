@@ -5,9 +5,12 @@ The session has the image's settings and jars, on the S3 of the command.
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+import threading
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import boto3
 import typer
@@ -20,7 +23,7 @@ from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
-from soal.console.progress import Counting
+from soal.console.progress import Counting, print_line
 from soal.home import Home, pyspark_of
 from soal.options import EndpointUrl, Json, Local
 from soal.shipped import local_settings
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
+    from rich.console import Console
 
     from safewriter.snapshots.write.values import ValueSpec
     from soal.target import Target
@@ -76,26 +80,62 @@ def pairs_of(option: str, form: str, pairs: Sequence[str]) -> dict[str, str]:
 
 Format = Literal["parquet", "csv", "delta", "json"]
 _DEFAULT_REGION: Final = "us-east-1"
+_LINE_MAX: Final = 1 << 16
+_END_S: Final = 60.0
 
 
 @contextmanager
-def spark_on(found: Target, home: Home) -> Iterator[SparkSession]:
-    """Start Spark with as many threads as this machine has. What the build itself asks of S3 goes the same way."""
+def spark_on(found: Target, home: Home, talk: Console) -> Iterator[SparkSession]:
+    """Start Spark with as many threads as this machine has. What the build itself asks of S3 goes the same way.
+
+    `talk` gets what Java and its tasks print: they repeat what stands in the rows.
+    """
     spark_home = pyspark_of(home.path)
     if spark_home is None:
         raise Problem("PySpark is not installed", todo="install it with: scripts/setup")
     # The tasks import packages that stand beside this Python.
     with variables_set({**_aws(found), "PYSPARK_PYTHON": sys.executable}):
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
-        builder = SparkSession.builder.master("local[*]").appName("soal snapshot build")
-        for key, value in _settings(found, ":".join(str(jar) for jar in jars(spark_home, home.path))).items():
-            builder = builder.config(key, value)
-        spark = builder.getOrCreate()
-        try:
+        settings = _settings(found, ":".join(str(jar) for jar in jars(spark_home, home.path)))
+        conf = SparkConf().setMaster("local[*]").setAppName("soal snapshot build").setAll(list(settings.items()))
+        with heard(talk) as pipe, ExitStack() as stack:
+            gateway = launch_gateway(conf, {"stdout": pipe, "stderr": pipe})
+            stack.callback(_end, gateway)
+            spark = SparkSession(SparkContext(conf=conf, gateway=gateway))
+            stack.callback(spark.stop)
             yield spark
-        finally:
-            spark.stop()
+
+
+def _end(gateway: Any) -> None:  # noqa: ANN401 - a gateway of PySpark's
+    """End Java, which ends at the end of its input, so that all is heard that it prints."""
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_END_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+
+
+@contextmanager
+def heard(talk: Console) -> Iterator[int]:
+    """Give a descriptor for the output of processes that end with the block: `talk` gets their lines."""
+    output, pipe = os.pipe()
+
+    def read() -> None:
+        with os.fdopen(output, encoding="utf-8", errors="replace") as lines:
+            while line := lines.readline(_LINE_MAX):
+                print_line(talk, line.rstrip("\n"))
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    try:
+        yield pipe
+    finally:
+        os.close(pipe)
+        reader.join(_END_S)
 
 
 def frame_of(
@@ -214,7 +254,7 @@ def build(
             last_by=last_by,
             output=OutputOptions(run_id=run_id),
         )
-    with problems(), asking(), Counting(out.talk, f"building {prefix}"), spark_on(found, Home.of()) as spark:
+    with problems(), asking(), Counting(out.talk, f"building {prefix}"), spark_on(found, Home.of(), out.talk) as spark:
         try:
             frame = frame_of(spark, path, source_format, read_options)
             result = write_sharded(frame, config, key_col=key, value_spec=values)

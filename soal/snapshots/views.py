@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -81,17 +82,20 @@ def cleanup_view(report: CleanupReport) -> View:
 
 def _snapshot(report: SnapshotReport) -> Iterator[RenderableType]:
     current = "current" if report.is_current else "not current"
-    yield Text(f"{report.prefix}: run {report.run_id}, built {report.created_at}, {current}")
+    yield Text(shortened(f"{report.prefix}: run {report.run_id}, built {report.created_at}, {current}"))
     yield Text(f"  {report.manifest_ref}", "dim")
     yield Text(
         f"  {report.rows:,} rows, {report.bytes:,} bytes in {len(report.shards):,} of {report.num_dbs:,} shards; key"
-        f" {report.key_col} ({report.key_encoding}), sharded by {shortened(str(report.sharding.get('strategy')))}"
+        f" {shortened(report.key_col)} ({report.key_encoding}),"
+        f" sharded by {shortened(str(report.sharding.get('strategy')))}"
     )
     for name in ("cel_expr", "routing_values"):
         if report.sharding.get(name) is not None:
             yield Text(f"  {name}: {shortened(str(report.sharding[name]))}")
-    for name, value in report.custom.items():
-        yield Text(f"  {name}: {value}")
+    for name, value in islice(report.custom.items(), _SHOWN_MAX):
+        yield Text(shortened(f"  {name}: {value}"))
+    if len(report.custom) > _SHOWN_MAX:
+        yield Text(f"  and {len(report.custom) - _SHOWN_MAX:,} more; --json names all", style="dim")
     table = columns("shard", "rows", "bytes", "first key", "last key", right=("shard", "rows", "bytes"))
     for one in report.shards[:_SHOWN_MAX]:
         table.add_row(str(one.db_id), f"{one.rows:,}", f"{one.bytes:,}", _key(one.min_key), _key(one.max_key))
@@ -102,7 +106,7 @@ def _snapshot(report: SnapshotReport) -> Iterator[RenderableType]:
 
 
 def _key(key: int | str | None) -> Text:
-    return Text("" if key is None else str(key))
+    return Text("" if key is None else shortened(str(key)))
 
 
 def _verification(report: VerifyReport) -> Iterator[Text]:

@@ -27,12 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["MANIFEST_MAX_BYTES", "Manifest", "Shard"]
 
 MANIFEST_MAX_BYTES: Final = 8 << 20
-"""A shard takes about 400 bytes. To read a manifest of this size takes 60 MB of memory at most, and the sweeper has
-512 MB."""
+"""A shard takes about 400 bytes. To read a manifest of this size takes 60 MB of memory at most."""
 _SHARDING_VALUES_MAX: Final = SHARDS_MAX + 10_000
 """A routing value for each shard, and the commas of the expression."""
 _CUSTOM_VALUES_MAX: Final = 10_000
 _WRITER_VALUES_MAX: Final = 32
+_DEPTH_MAX: Final = 100
+"""What prints a manifest follows it a few hundred deep."""
 
 _FORMAT: Final = 4
 _MAGIC: Final = b"SQLite format 3\0"
@@ -244,7 +245,17 @@ def _object(row: sqlite3.Row, name: str, values_max: int) -> dict[str, Any]:
         raise ValueError(f"{name}: {error}") from None
     if not isinstance(value, dict):
         raise TypeError(f"{name} is {_short(value)}, and no JSON object")
+    _check_depth(name, value)
     return value
+
+
+def _check_depth(name: str, value: dict[str, Any]) -> None:
+    level: list[Any] = [value]
+    for _ in range(_DEPTH_MAX):
+        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        level = [child for children in inner for child in children]
+    if level:
+        raise ValueError(f"{name} is nested more than {_DEPTH_MAX} deep")
 
 
 def _key(row: sqlite3.Row, name: str) -> int | str | None:

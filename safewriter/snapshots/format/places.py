@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from safewriter.errors import UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
 
-__all__ = ["canonical_url", "prefix_of"]
+__all__ = ["canonical_url", "is_segment", "prefix_of"]
+
+_SEGMENT: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._=-]{1,255}")
+
+
+def is_segment(text: object) -> bool:
+    """Tell whether a text may be one segment of a path: the name of a run, or of the folder of all shards."""
+    return isinstance(text, str) and _SEGMENT.fullmatch(text) is not None
 
 
 def prefix_of(s3_prefix: str) -> Location:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import TooLarge
+from safewriter.snapshots.format.places import is_segment
 from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, told
 from safewriter.snapshots.keep.history import moment
 
@@ -48,7 +49,7 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> RecordedRun
             if found is None:
                 continue
             record = told(found.body)
-            prefixes.add(str(record["shard_prefix"]))
+            prefixes.add(_shard_prefix(record))
             lives = _lives(record, found, now)
         except (KeyError, OverflowError, TooLarge, TypeError, ValueError):
             unreadable.append(listed.key)
@@ -56,6 +57,14 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> RecordedRun
         if lives:
             living.add(match[1])
     return RecordedRuns(frozenset(living), frozenset(prefixes), tuple(unreadable))
+
+
+def _shard_prefix(record: dict[str, Any]) -> str:
+    """Return where the build writes to. No build writes deeper, where something else may lie."""
+    found = record["shard_prefix"]
+    if not is_segment(found):
+        raise ValueError("shard_prefix")
+    return str(found)
 
 
 def _lives(record: dict[str, Any], found: StoredObject, now: datetime) -> bool:

@@ -9,6 +9,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
+from safewriter.snapshots.format.places import is_segment
+from safewriter.snapshots.format.shard_file import FILE_NAME
 from safewriter.snapshots.keep.history import MANIFESTS, entries
 from safewriter.snapshots.keep.removal import notices_of
 from safewriter.snapshots.keep.run_records import recorded_runs
@@ -23,8 +25,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Keeping", "Kind", "Leftover", "PrefixSurvey", "survey"]
 
-_ATTEMPT: Final = re.compile(r"(?P<folder>.+?/run_id=(?P<run>[^/]+)/.+?/attempt=(?P<attempt>[^/]+))/")
-_BUILD: Final = re.compile(r"\d+-([^-]+)-.+")
+_OF_BUILD: Final = re.compile(
+    r"(?P<folder>[^/]+/run_id=(?P<run>[^/]+)/[^/]+/attempt=\d+(?:-(?P<build>[^/-]+)-[^/]+)?)/"
+    # A task's own attempt may hold any file; by what is only a number other data may be partitioned, too.
+    r"(?:(?<=-[0-9a-f]{16}-[0-9a-f]{16}/).+"
+    rf"|{re.escape(FILE_NAME)}|(?:wal|compacted)/[^/]+\.sst|manifest/\d+\.manifest|compactions/\d+\.compactions)"
+)
+"""The whole name of an object that a build writes. Manifests and records only say where to look for such names: whoever
+writes one shall not make a clean-up delete what is somebody else's. So each is one segment below the prefix, and what
+has another name stays.
+"""
 
 
 class Kind(StrEnum):
@@ -122,7 +132,8 @@ def survey(
             leftovers.append(_manifest(entry, source, keeping.last))
     refs = {entry.manifest_ref for entry in kept} | ({current.manifest_ref} if current.manifest_ref else set())
     manifests = [source.manifest(ref) for ref in sorted(refs)]
-    prefixes |= runs.shard_prefixes | {manifest.shard_prefix for manifest in manifests} | _prefixes(source, leftovers)
+    told = {manifest.shard_prefix for manifest in manifests} | _prefixes(source, leftovers)
+    prefixes |= runs.shard_prefixes | set(filter(is_segment, told))
     leftovers += _notices(source, kept, old)
     shards, young = _shards(source, prefixes, _references(source, manifests), runs.living, old, seen)
     leftovers += shards
@@ -135,12 +146,6 @@ def _references(source: Source, manifests: list[Manifest]) -> frozenset[str]:
     """Return the folders of shards that manifests refer to, as keys of the store."""
     root = source.store.uri("")
     return frozenset(shard.db_url.rstrip("/").removeprefix(root) for manifest in manifests for shard in manifest.shards)
-
-
-def _run_of(key: str) -> str:
-    """Return the run that a shard's object belongs to."""
-    match = _ATTEMPT.match(key)
-    return "" if match is None else match["run"]
 
 
 def _manifest(entry: HistoryEntry, source: Source, last: int) -> Leftover:
@@ -187,11 +192,10 @@ def _shards(
         for listed in source.store.list(f"{prefix}/run_id="):
             count += 1
             seen(count)
-            match = _ATTEMPT.match(listed.key)
+            match = _OF_BUILD.fullmatch(listed.key)
             if match is None or match["run"] in living:
                 continue
-            named = _BUILD.fullmatch(match["attempt"])
-            build = builds.setdefault((match["run"], named[1] if named else ""), _Build(listed.last_modified))
+            build = builds.setdefault((match["run"], match["build"] or ""), _Build(listed.last_modified))
             build.newest = max(build.newest, listed.last_modified)
             if match["folder"] not in referred:
                 build.left.append(listed)
@@ -208,6 +212,6 @@ def _shards(
 def _uploads(source: Source, prefixes: frozenset[str], living: frozenset[str], old: datetime) -> Iterator[Leftover]:
     for prefix in sorted(prefixes):
         for upload in source.store.uploads(f"{prefix}/run_id="):
-            since = upload.initiated
-            if since is not None and since < old and _run_of(upload.key) not in living:
+            since, match = upload.initiated, _OF_BUILD.fullmatch(upload.key)
+            if since is not None and since < old and match is not None and match["run"] not in living:
                 yield Leftover(Kind.UPLOAD, upload.key, 0, since, "it was never finished", upload)

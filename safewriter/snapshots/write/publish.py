@@ -8,15 +8,19 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.snapshots.errors import ManifestPublishError, PublishConflictError, PublishCurrentError
+from safewriter.snapshots.errors import (
+    ManifestParseError,
+    ManifestPublishError,
+    PublishConflictError,
+    PublishCurrentError,
+)
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current, Publication, manifest_key
-from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES
+from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from safewriter.objects.store import ObjectStore
-    from safewriter.snapshots.format.manifest import Manifest
 
 __all__ = ["Base", "Publisher"]
 
@@ -96,6 +100,10 @@ class Publisher:
                 f"{self.store.uri(key)} would have {len(body):,} bytes, more than the {MANIFEST_MAX_BYTES:,} that are"
                 " read, so nothing was published. Take fewer shards, shorter keys or fewer custom_manifest_fields"
             )
+        try:
+            Manifest.decode(body, self.store.uri(key))
+        except ManifestParseError as error:
+            raise ManifestPublishError(f"nobody could read the manifest, so nothing was published: {error}") from error
         try:
             self._again(lambda: self._write_manifest(key, body))
         except StoreError as error:

@@ -356,7 +356,9 @@ def test_a_delta_table_is_one_path() -> None:
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS3, soal: Soal) -> None:
-    """It is current then. A build that fails says what is wrong, and the snapshot before stays."""
+    """It is current then. A build that fails says what is wrong, and the snapshot before stays. What Java
+    prints passes the one console.
+    """
     lines = ["id,v", *(f"{number * 7},value {number}" for number in range(100))]
     bench.store.put("source/a.csv", "\n".join(lines).encode())
     given = ("--format", "csv", "--key", "id", "--value", "v", "--num-dbs", "3", "--endpoint-url", bench.endpoint)
@@ -374,6 +376,16 @@ def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS
     failed = soal("snapshot", "build", bench.prefix, "--from", f"{source}-none", *given, **variables)
     assert failed.code == 1
     assert "soal: nothing was published: [PATH_NOT_FOUND]" in failed.err
+
+    bench.store.put("evil/a.csv", b"id,v\n1,a\n2,\x1b]52;c;aGk=\x07,c,d\n")
+    evil = f"{source.removesuffix('source')}evil"
+    failed = soal(
+        *("snapshot", "build", bench.prefix, "--from", evil, *given, "--read-option", "mode=FAILFAST"), **variables
+    )
+    assert failed.code == 1
+    assert "Malformed records are detected in record parsing: [2,\\x1b]52;c;aGk=\\x07" in failed.err
+    assert "\x1b" not in failed.err
+    assert sum(line.startswith("soal:") for line in failed.err.splitlines()) == 1
     assert bench.told("SnapshotReport", "info")["runId"] == "nightly"
 
 

@@ -151,7 +151,7 @@ def test_the_observer_is_not_seen_and_not_hit(s3: EmbeddedS3) -> None:
 def test_a_catalog_is_asked_through_the_wire(s3: EmbeddedS3) -> None:
     """Another server on this machine answers; its changes are in one trace with those of S3, and rules hit them."""
     with EmbeddedS3() as other:
-        s3.wire.lead("catalog", f"127.0.0.1:{other.port}")
+        s3.wire.lead("catalog", f"127.0.0.1:{other.port}", "localhost")
         s3.client().put_object(Bucket="lake", Key="a", Body=b"")
         s3.wire.add(Rule(Match(operations={"CatalogChange"}), Refuse(503), nth=2))
         assert [put(s3, "/catalog/one"), put(s3, "/catalog/two")] == [200, 503]

@@ -35,11 +35,13 @@ def test_progress_is_silent_where_nobody_looks() -> None:
 
 
 def test_the_log_is_printed_when_it_is_asked_for() -> None:
-    """With `shows_log` each line is written as it is, brackets too."""
+    """With `shows_log` each line is written as it is, brackets too, behind a mark: it is not a line of `soal`."""
     stream = io.StringIO()
     with JobProgress(Console(file=stream), "running", shows_log=True) as progress:
         progress.line("see [/bold] this")
-    assert stream.getvalue() == "see [/bold] this\n"
+        progress.line("soal: all is well")
+        progress.line("  To do: nothing")
+    assert stream.getvalue() == "| see [/bold] this\n| soal: all is well\n|   To do: nothing\n"
 
 
 def test_a_terminal_sees_the_last_line_whatever_is_in_it() -> None:

@@ -111,6 +111,9 @@ PEER_SHARDS = """CREATE TABLE shards (
 """As shardyfusion's source has them."""
 
 
+DEEP = '{"a":' + "[" * 100 + "]" * 100 + "}"
+
+
 @pytest.mark.parametrize("sidecar", ["", "\n    sidecar_decompressed_bytes INTEGER,"])
 def test_a_manifest_of_shardyfusion_is_read(sidecar: str) -> None:
     """It has no digests, and its columns may be null where ours are not."""
@@ -186,6 +189,8 @@ def test_what_is_no_sqlite_file_is_no_manifest() -> None:
         ("UPDATE build_meta SET num_dbs = 10001", "it has 10,001 shards; this code reads 10,000 at most"),
         (f"UPDATE build_meta SET sharding = '[{'0,' * 20_000}0]'", "sharding: has more than 20,000 values"),
         (f"UPDATE build_meta SET custom = '[{'0,' * 10_000}0]'", "custom: has more than 10,000 values"),
+        (f"UPDATE build_meta SET custom = '{DEEP}'", "custom is nested more than 100 deep"),
+        (f"UPDATE build_meta SET sharding = '{DEEP}'", "sharding is nested more than 100 deep"),
         (f"UPDATE shards SET writer_info = '[{'0,' * 32}0]'", "writer_info: has more than 32 values"),
         (f"UPDATE shards SET min_key = ' [{'0,' * 32}0]'", "min_key is .*no key"),
     ],
@@ -194,6 +199,12 @@ def test_a_manifest_of_more_than_a_build_writes_is_refused(statement: str, probl
     """Each value takes memory, and the sweeper has little."""
     with pytest.raises(ManifestParseError, match=problem):
         Manifest.decode(changed(statement), "m")
+
+
+def test_a_manifest_may_be_nested_as_deep_as_a_hundred() -> None:
+    """With its own object as the first."""
+    deep = json.loads("[" * 98 + "0" + "]" * 98)
+    assert Manifest.decode(replace(MANIFEST, custom={"a": deep}).encode(), "m").custom == {"a": deep}
 
 
 def test_a_key_is_any_text() -> None:

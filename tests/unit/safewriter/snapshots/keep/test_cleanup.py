@@ -14,9 +14,10 @@ from safewriter.snapshots.keep.cleanup import Cleanup, cleanup
 from safewriter.snapshots.keep.removal import notices_of, remove_manifest
 from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
+from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.run_record import BuildRecord
-from tests.support.snapshots import PREFIX, as_slatedb, build
+from tests.support.snapshots import PREFIX, Folder, as_slatedb, build, publish
 from tests.unit.safewriter.snapshots.conftest import ROWS
 from tests.unit.safewriter.snapshots.keep.test_rollback import key_of
 from tests.unit.safewriter.snapshots.keep.test_run_records import record
@@ -125,13 +126,13 @@ def test_losing_attempts_of_the_current_build_go(world: World) -> None:
     """Whatever files they have; the winners stay. A younger build of the same run protects only itself."""
     world.publish("r")
     for key in ("shard.db", "manifest/0001", "wal/1"):
-        world.folder.put(f"shards/run_id=r/db=00001/attempt=01-buildr-loser/{key}", b"")
+        world.folder.put(f"shards/run_id=r/db=00001/attempt=01-{'b' * 16}-{'1' * 16}/{key}", b"")
     world.folder.put("shards/run_id=r/notes.txt", b"")
     world.passes(days=2)
     world.folder.put("shards/run_id=r/db=00001/attempt=00-other-young/shard.db", b"")
     found = clean(world)
     assert len(removed(found, Kind.SHARD)) == 3
-    assert all("loser" in key for key in removed(found, Kind.SHARD))
+    assert all("b" * 16 in key for key in removed(found, Kind.SHARD))
     assert world.read() == ROWS
 
 
@@ -181,12 +182,12 @@ def test_an_upload_that_is_young_goes_on(world: World) -> None:
     assert not clean(world).removals
 
 
-def test_an_old_upload_of_no_shard_goes(world: World) -> None:
-    """It is of no run that could live."""
+def test_an_old_upload_of_no_shard_stays(world: World) -> None:
+    """Nothing says that a build has begun it."""
     world.publish("current")
     world.bucket.begin_upload(Upload("kv/shards/run_id=r/notes", "id"))
     world.passes(days=2)
-    assert removed(clean(world), Kind.UPLOAD) == {"shards/run_id=r/notes"}
+    assert not clean(world).removals
 
 
 def test_a_young_build_protects_no_other_run(world: World) -> None:
@@ -260,6 +261,45 @@ def test_snapshots_may_have_prefixes_of_their_own(world: World) -> None:
     assert [world.keys(prefix) for prefix in ("parts/", "shards/")] == [[], []]
     assert not [key for key in world.keys("pieces/") if "loser" in key]
     assert world.read() == ROWS
+
+
+FOREIGN = (
+    "events/run_id=7/day=1/attempt=1/part-0.parquet",
+    "events/run_id=7/day=1/hour=2/attempt=1/shard.db",
+    "events/run_id=7/day=1/attempt=2026-01-02/part-0.parquet",
+    "events/run_id=7/day=1/attempt=a/shard.db",
+    "other/events/run_id=7/day=1/attempt=1/shard.db",
+)
+
+
+@pytest.mark.parametrize("by", ["record", "manifest"])
+@pytest.mark.parametrize("prefix", ["events", "other/events", "other/shards", "other", ".", "..", ""])
+def test_neither_a_record_nor_a_manifest_leads_a_clean_up_to_data_of_others(world: World, by: str, prefix: str) -> None:
+    """Another snapshot below the prefix can be read as before; a table's files and unfinished uploads stay."""
+    inner = "s3://memory/kv/other"
+    publish(Folder(world.bucket, "kv/other/"), ROWS, "inner", created=world.now)
+    for key in FOREIGN:
+        world.folder.put(key, b"")
+        world.bucket.begin_upload(Upload(f"kv/{key}", "id"))
+    old = world.publish("old")
+    world.publish("new")
+    if by == "record":
+        world.folder.put("runs/x_run_id=evil_0123/run.yaml", record(status="failed", shard_prefix=prefix))
+    else:
+        manifest = replace(world.source.manifest(old), shard_prefix=prefix)
+        world.folder.put(key_of(old), manifest.encode())
+    gone = set(shards(world, "old"))
+    world.passes(days=2)
+    found = clean(world)
+    assert removed(found, Kind.SHARD) == gone
+    assert not removed(found, Kind.UPLOAD)
+    assert set(FOREIGN) <= set(world.keys())
+    assert {upload.key for upload in world.folder.uploads("")} == set(FOREIGN)
+    assert found.survey.prefixes <= {"shards", "events", "other"}
+    with SnapshotReader(inner, open_store=world.bucket.opened) as reader:
+        assert reader.multi_get(ROWS) == ROWS
+    is_told = by == "record" and prefix not in {"events", "other"}
+    assert found.survey.unreadable == (("runs/x_run_id=evil_0123/run.yaml",) if is_told else ())
 
 
 @pytest.mark.parametrize("which", ["current", "last"])

@@ -102,6 +102,15 @@ def test_a_record_that_nobody_understands_is_told() -> None:
     assert recorded_runs(store, "runs", WRITTEN).unreadable == (KEY,)
 
 
+@pytest.mark.parametrize("prefix", ["a/b", "x" * 256, "..", "", 1, ["a"], {"a": "b"}])
+def test_a_place_that_no_build_writes_to_is_looked_for_nowhere(prefix: object) -> None:
+    """Its record is told, since nobody understands it, and its text is held no longer."""
+    store = MemoryObjectStore(now=lambda: WRITTEN)
+    store.put(KEY, record(status="failed", shard_prefix=prefix))
+    found = recorded_runs(store, "runs", WRITTEN)
+    assert (found.shard_prefixes, found.unreadable) == (frozenset(), (KEY,))
+
+
 def test_a_record_that_may_not_be_read_judges_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who may list the records, and not read them, learns nothing of their runs, and so cleans nothing up."""
     store = MemoryObjectStore(now=lambda: WRITTEN)

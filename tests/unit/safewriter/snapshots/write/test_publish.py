@@ -363,6 +363,14 @@ def test_a_pointer_that_may_not_be_written_is_not_tried_again(
     assert pauses == []
 
 
+def test_a_manifest_that_nobody_could_read_is_not_published(store: Store, publisher: Publisher) -> None:
+    """Readers refuse a value that is nested deeply, for example."""
+    deep = replace(MANIFEST, custom={"a": json.loads("[" * 200 + "]" * 200)})
+    with pytest.raises(ManifestPublishError, match=r"nobody could read the manifest.*more than 100 deep"):
+        publisher.publish(deep, publisher.base())
+    assert list(store.list("")) == []
+
+
 def test_what_is_too_large_to_be_read_is_not_published(store: Store, publisher: Publisher) -> None:
     """Neither a manifest, nor a pointer with the names of all builds of a week."""
     large = replace(MANIFEST, custom={"text": "x" * MANIFEST_MAX_BYTES})

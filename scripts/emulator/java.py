@@ -1,0 +1,39 @@
+"""A Java process that this one commands by Py4J, for servers of Java's. Nobody else on the machine can command it."""
+
+from __future__ import annotations
+
+import os
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
+
+from handler.settings import read_settings
+from handler.spark.installation import find_java
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from pathlib import Path
+
+    from py4j.java_gateway import JVMView
+
+
+@contextmanager
+def java(class_path: Iterable[Path]) -> Iterator[JVMView]:
+    """Start it. It ends with the block, or with this process, even if that is killed."""
+    settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
+    port, token, process = launch_gateway(
+        classpath=":".join(map(str, class_path)),
+        java_path=str(find_java(settings.soal_home, settings.java_home)),
+        javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
+        die_on_exit=True,
+        enable_auth=True,  # else whoever reaches the port runs programs as this user
+        return_proc=True,
+    )
+    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
+    try:
+        yield gateway.jvm
+    finally:
+        gateway.shutdown()
+        process.stdin.close()  # it ends at the end of its input
+        process.wait()  # not communicate(): a thread of py4j's reads its output, and may close it

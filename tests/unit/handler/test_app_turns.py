@@ -82,6 +82,23 @@ def test_a_completed_turn_is_repeated_only_by_the_run_and_the_script_that_had_it
         assert (error.field, problem in error.message, world.may_run) == ("clientToken", True, False)
 
 
+def test_an_event_that_accepts_a_changed_script_may_come_again(world: World) -> None:
+    """Its turn is repeated by the script that has completed it; without the word the same script may not."""
+    turns = json.dumps({"table": {"Mutation": {"script": "s3://scripts/job.py"}}})
+    world.end = {"exit_code": 1, "signal": None, "stop": None}
+    assert world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).state == "FAILED"
+
+    world.end, world.code["job.py"] = {"exit_code": 0, "signal": None, "stop": None}, b"mended"
+    event = {**EVENT, "coordination": LOCK, "acceptChangedScript": True}
+    for _ in range(2):
+        assert world.handle(event, SOAL_TURNS=turns).state == "SUCCESS"
+
+    assert [past.end for past in record(world).history] == [End.FAILED, End.COMPLETED, End.REPEATED]
+    error = world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).error
+    assert error is not None
+    assert "more than one script" in error.message
+
+
 @pytest.mark.parametrize(
     ("locks", "problem"), [("redis://x", "is none of s3://bucket/prefix"), ("zookeeper://x", "is none of")]
 )

@@ -96,6 +96,7 @@ def _attempt(
 def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
     """Run the job and return its result; never raises."""
     progress.redactor = Redactor.of_environment({**environment, **services.credentials()})
+    observability.mask_lines(progress.told)
     try:
         prepared = prepare(progress, event, environment, services)
         outcome = run(prepared, progress, environment, services)

@@ -89,7 +89,8 @@ def _attempt(
     progress = Progress(invocation)
     result = handle(event, progress, environment)
     observability.count(result)
-    observability.count_usage_error(result, version=context.function_version, began_ms=began_ms)
+    if progress.settings is not None:  # else the variables alone are wrong: no event is to blame, but the version
+        observability.count_usage_error(result, version=context.function_version, began_ms=began_ms)
     return result, progress.settings
 
 

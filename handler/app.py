@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 import traceback
 import uuid
 from contextlib import suppress
@@ -40,6 +41,9 @@ _PROVISIONED: Final = "provisioned-concurrency"
 _READY_TIMEOUT_S: Final = 60
 """For Java, of the 130 s and more that Lambda gives an initialisation for provisioned concurrency:
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
+"""
+_CLEAN_MAX_S: Final = 5
+"""For what a killed process has left, of the ten seconds that Lambda gives an initialisation. The first job cleans on.
 """
 _warm = False
 
@@ -85,13 +89,15 @@ def _attempt(
     progress = Progress(invocation)
     result = handle(event, progress, environment)
     observability.count(result)
-    observability.count_usage_error(result, version=context.function_version, began_ms=began_ms)
+    if progress.settings is not None:  # else the variables alone are wrong: no event is to blame, but the version
+        observability.count_usage_error(result, version=context.function_version, began_ms=began_ms)
     return result, progress.settings
 
 
 def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
     """Run the job and return its result; never raises."""
     progress.redactor = Redactor.of_environment({**environment, **services.credentials()})
+    observability.mask_lines(progress.told)
     try:
         prepared = prepare(progress, event, environment, services)
         outcome = run(prepared, progress, environment, services)
@@ -112,13 +118,19 @@ def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -
         settings = read_settings(environment)
         if settings.reuse == "off" or settings.secrets:
             return
-        if any(clean_all(settings.own_directories, lambda: True)):  # what is there now stays; the sandbox does not
+        until_s = time.monotonic() + _CLEAN_MAX_S
+
+        def may_clean() -> bool:
+            return time.monotonic() < until_s
+
+        if any(clean_all(settings.own_directories, may_clean)):  # what is there now stays; the sandbox does not
             return
         machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]))
         total_ms, inherited = settings.timeout_s * 1000, {**environment, **services.credentials()}
         services.reuse.begin(
             settings.tmp,
             lambda sandbox: compose_machine(sandbox, settings, machine, total_ms, inherited),
+            may_clean=may_clean,
             ready_within_s=_READY_TIMEOUT_S if settings.initialization == _PROVISIONED else None,
         )
 

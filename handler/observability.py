@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from typing import TYPE_CHECKING, Final
@@ -9,13 +10,27 @@ from typing import TYPE_CHECKING, Final
 from aws_lambda_powertools import Logger, Metrics
 from aws_lambda_powertools.metrics import MetricUnit, single_metric
 
+from handler.outcome.encodable import encodable
+from handler.redaction.log_records import JOB, MaskingFilter
+from handler.redaction.redact import redact
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from handler.outcome.result import Result
     from handler.runs.record import RunRecord
 
-__all__ = ["NAMESPACE", "count", "count_usage_error", "log_job_line", "logger", "metrics", "name_run", "print_metric"]
+__all__ = [
+    "NAMESPACE",
+    "count",
+    "count_usage_error",
+    "log_job_line",
+    "logger",
+    "mask_lines",
+    "metrics",
+    "name_run",
+    "print_metric",
+]
 
 _SERVICE: Final = os.environ.get("POWERTOOLS_SERVICE_NAME", "soal")
 NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
@@ -23,6 +38,20 @@ NAMESPACE: Final = os.environ.get("POWERTOOLS_METRICS_NAMESPACE", "SoAL")
 # Without the deserialiser a line of the job that happens to be JSON, such as "100", would change its type.
 logger: Final = Logger(service=_SERVICE, json_deserializer=str)
 metrics: Final = Metrics(namespace=NAMESPACE, service=_SERVICE)
+_masking: Final = MaskingFilter(lambda text: encodable(redact(text)))
+
+
+def mask_lines(told: Callable[[str], str] = _masking.told) -> None:
+    """Log from now on all lines of this process, those of SafeWriter and of libraries too, as `told` makes them: by the
+    secrets of the run at hand. Until somebody says so, by the forms of secrets.
+    """
+    _masking.told = told
+    for handler in (*logging.getLogger().handlers, *logger.handlers, logging.lastResort):
+        if handler is not None:
+            handler.addFilter(_masking)  # once, however often it is asked for
+
+
+mask_lines()
 
 
 def name_run(record: RunRecord, told: Callable[[str], str]) -> None:
@@ -36,7 +65,7 @@ def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:
     """Log one line that the job has printed, at the level with which Spark's own lines begin. `tables`: those that the
     job is writing.
     """
-    keys = {"source": "job", **({"table": ", ".join(tables)} if tables else {})}
+    keys = {"source": JOB, **({"table": ", ".join(tables)} if tables else {})}
     if line.startswith("ERROR "):
         logger.error(line, extra=keys)
     elif line.startswith("WARN "):

@@ -10,7 +10,7 @@ With the deadline D and the lead L, at most a quarter of the whole time:
 | `terminate_at` | D - 1/2 L   | the handler sends SIGTERM to the job's processes                                  |
 | `kill_at`      | D - 2/5 L   | the handler sends SIGKILL                                                         |
 | `exit_at`      | D - 1/4 L   | the watchdog ends a process whose Java answers no call, if nobody has killed it   |
-| `settle_by`    | D - 1/7 L   | the handler settles what the job left open, and cleans its directories            |
+| `settle_by`    | D - 1/7 L   | the handler settles what the job left open, gives its turn back, removes its files|
 | `record_by`    | D - 1/20 L  | the handler writes the run's record and its result                                |
 """
 

@@ -86,15 +86,22 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
     """
     now_ms = epoch_ms()
     observability.metrics.add_metric("SweepStarted", MetricUnit.Count, 1)  # also of a sweep that fails
+    redactor = _masking(Redactor.of_environment(os.environ))
     secrets, unread = _secrets(os.environ)
     os.environ.update(secrets.of_catalogs)
-    redactor = Redactor.of_environment(os.environ).knowing_secrets(secrets.values.values())
+    redactor = _masking(redactor.knowing_secrets(secrets.values.values()))
     deadline = Deadline(now_ms + context.get_remaining_time_in_millis(), now_ms)
     result = handle(os.environ, deadline, redactor=redactor)
     _count(result)
     if unread is not None:  # the writes that need no catalog are settled; the alarm reports the others
         raise unread
     return result.document()
+
+
+def _masking(redactor: Redactor) -> Redactor:
+    """Let a redactor mask all lines that this process logs."""
+    observability.mask_lines(lambda text: encodable(redactor(text)))
+    return redactor
 
 
 def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]:

@@ -30,10 +30,13 @@ def _letter(mark: str) -> str:
 
 
 _X: Final = _letter(r"\\++x")
+_O: Final = r"\\++2[0-7]{2}"
+_OCTAL: Final = rf"\\++3[0-3][0-7]{_O}|\\++3[45][0-7](?:{_O}){{2}}|\\++36[0-7](?:{_O}){{3}}|\\++[0-3][0-7]{{2}}"
+"""A letter as a shell in the locale C writes it: its bytes by their octal numbers."""
 _ESCAPE: Final = re.compile(
     rf"{_letter('%')}|&(?:\#(?:[0-9]{{1,7}}|[xX]{_H}{{1,6}})|[A-Za-z][A-Za-z0-9]{{1,31}});"
     rf"|(?=\\)(?:{_X}|\\++u[Dd][89ABab]{_H}{{2}}\\++u[Dd][C-Fc-f]{_H}{{2}}|\\++u{_H}{{4}}|\\++U{_H}{{8}}"
-    r"|\\++[0-3][0-7]{2}|\\++[nrt]|\\++'(?:\\*+')*+|\\++)"
+    rf"|{_OCTAL}|\\++[nrt]|\\++'(?:\\*+')*+|\\++)"
     r"|'(?:\\*+')++"
 )
 _MARKS: Final = re.compile(r"[%\\]+[xuU]?")

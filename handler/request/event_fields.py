@@ -98,7 +98,7 @@ class Common(BaseModel):
     """Labels that `soal graduate` hands to EMR Serverless; the handler does not use them."""
     accept_changed_script: bool = False
     """`true`: the script, or a Python file, may differ from that of the run's earlier attempts. Their committed writes
-    are skipped, and the rest is the new script's.
+    are skipped, and the rest is the new script's. From then on each event of the run needs this word.
     """
     coordination: dict[str, str] | None = None
     """The job's turn, one of those that the function declares for the script (`SOAL_TURNS`): `lock.name` and `name`,

@@ -70,7 +70,7 @@ class Job:
     event: str = ""
     coordination: Configuration | None = None
     accept_changed_script: bool = False
-    """The owner's word: another script may continue the run."""
+    """The word of the event, or of the function's owner: this attempt may continue the run with another script."""
 
     @classmethod
     def of(cls, request: Request, settings: HandlerSettings, request_id: str) -> Job:

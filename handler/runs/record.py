@@ -54,6 +54,10 @@ class RunRecord(BaseModel):
     """The run has completed its turn, or had done its work before it had one: a turn of it counts no second time."""
     may_hold_writes: bool = True
     """False: every attempt before this one has reported that it left no committed write, and none without a verdict."""
+    of_several_scripts: bool = False
+    """An attempt with other code than its predecessor's has begun while the run held, or may have held, writes: then no
+    script's writes are all of them, and none continues the run but by the word of its own event.
+    """
     reason: str | None = None
     """Why it has this state."""
 

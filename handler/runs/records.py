@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from pydantic import ValidationError
 
 from handler.runs.record import RUNNING, SUCCESS, CancelRequest, RunRecord
-from handler.runs.same_job import check_same_job, of_completed_turn
+from handler.runs.same_job import check_same_job, is_same_code, of_completed_turn
 from safewriter.errors import TryAgainError
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
 from safewriter.record.liveness import LEASE_MS, Owner, Sighting, is_over, watch
@@ -130,6 +130,7 @@ class Runs:
             check_same_job(before, first, job, repeats=repeats)
             if before.state == RUNNING:
                 self._wait_for_death(before, stored, schedule)
+            may_hold_writes = before.may_hold_writes or before.state == RUNNING
             record = first.model_copy(
                 update={
                     "attempt": before.attempt + 1,
@@ -138,7 +139,9 @@ class Runs:
                     "code": first.code or before.code,
                     "turn": first.turn or before.turn,
                     "turn_completed": repeats or before.turn_completed or _has_done_its_work(before),
-                    "may_hold_writes": before.may_hold_writes or before.state == RUNNING,
+                    "may_hold_writes": may_hold_writes,
+                    "of_several_scripts": before.of_several_scripts
+                    or (may_hold_writes and not is_same_code(before, first)),
                 }
             )
             try:

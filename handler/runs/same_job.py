@@ -13,9 +13,13 @@ if TYPE_CHECKING:
     from handler.request.job import Job
     from handler.runs.record import RunRecord
 
-__all__ = ["check_same_job", "of_completed_turn"]
+__all__ = ["check_same_job", "is_same_code", "of_completed_turn"]
 
 _HASH_SHOWN: Final = 12
+_HOW: Final = (
+    'If this attempt continues the run, add "acceptChangedScript": true to its event (or set'
+    " SOAL_ACCEPT_CHANGED_SCRIPT=on for the function): committed writes are skipped. Else give a token of its own"
+)
 
 
 def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool = False) -> None:
@@ -53,15 +57,26 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool
         )
     if repeats and now.code not in (None, before.code):
         raise of_completed_turn(job, "its script has changed since")
-    if has_nothing or job.accept_changed_script or None in (before.code, now.code) or before.code == now.code:
+    if has_nothing or job.accept_changed_script:
+        return
+    if before.of_several_scripts:
+        raise InputError(
+            field,
+            f"{job.run_key!r} has, or may have, committed writes of more than one script: the word acceptChangedScript"
+            f" has let other code continue it, and holds for the attempts of its own event only. {_HOW}",
+        )
+    if is_same_code(before, now):
         return
     raise InputError(
         field,
         f"{job.run_key!r} has, or may have, committed writes of a script ({_named(before)}) that has changed since"
-        f" ({_named(now)}): its steps may mean other rows by the same names. If it continues the run, add"
-        ' "acceptChangedScript": true (or SOAL_ACCEPT_CHANGED_SCRIPT=on for the function): committed writes are'
-        " skipped. Else give a token of its own",
+        f" ({_named(now)}): its steps may mean other rows by the same names. {_HOW}",
     )
+
+
+def is_same_code(before: RunRecord, now: RunRecord) -> bool:
+    """Tell whether two attempts have the same script and Python files, as far as both records say which."""
+    return None in (before.code, now.code) or before.code == now.code
 
 
 def of_completed_turn(job: Job, problem: str) -> InputError:

@@ -30,6 +30,7 @@ class JobTurn:
     def __init__(self, coordinator: JobCoordinator | None) -> None:
         self._coordinator = coordinator
         self._end = End.FAILED
+        self._is_over = False
         self.has_completed = False
         """The lock service has said that the run completed its turn, now or before."""
         self.loss: str | None = None
@@ -63,10 +64,13 @@ class JobTurn:
         self._end = End.REPEATED if again else End.COMPLETED
 
     def give_back(self, warn: Callable[[str], None], left_ms: int) -> None:
-        """End the turn; if the lock service does not answer, the lease ends it, and it counts as not completed."""
+        """End the turn, if it has not been ended before; if the lock service does not answer, the lease ends it, and it
+        counts as not completed.
+        """
         coordinator = self._coordinator
-        if coordinator is None:
+        if coordinator is None or self._is_over:
             return
+        self._is_over = True
         lock = coordinator.configuration.lock
         try:
             is_given_back = within(left_ms, lambda: coordinator.unlock(self._end))

@@ -11,7 +11,6 @@ import stat
 import uuid
 from collections import deque
 from contextlib import suppress
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["DIRECTORY", "empty", "tree_of"]
 
 DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-_BATCH: Final = 1000
 
 
 def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree | None] | None:
@@ -60,13 +58,14 @@ def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree 
 def empty(handle: int, *, keep: Tree | None = None, may_go_on: Callable[[], bool] = lambda: True) -> int:
     """Remove all entries of an open directory but `keep`; return how many could not be removed.
 
-    Stops as soon as `may_go_on` returns False. Restores the owner's permissions on directories that lack them. An
-    entry that cannot be removed all the same (an immutable file, a mount, another user's) is tried once, and stays.
+    Stops as soon as `may_go_on` returns False, which counts as one more. Restores the owner's permissions on
+    directories that lack them. An entry that cannot be removed all the same (an immutable file, a mount, another
+    user's) is tried once, and stays.
     """
     emptying = _Emptying(handle, may_go_on)
     emptying.strip(handle, keep or {})
     emptying.remove_directories()
-    return emptying.stuck
+    return emptying.stuck + (not may_go_on())
 
 
 class _Emptying:
@@ -83,19 +82,22 @@ class _Emptying:
     def strip(self, directory: int, keep: Tree) -> None:
         """Remove the files, and move the directories up."""
         tried: set[str] = set()
-        while self._may_go_on():
+        finds = True
+        while finds:  # a listing from which entries are removed may pass over others
+            finds = False
             with os.scandir(directory) as entries:
-                fresh = (entry for entry in entries if entry.name not in tried and not self._is_kept(entry, keep))
-                batch = list(islice(fresh, _BATCH))
-            if not batch:
-                break
-            for entry in batch:
-                if entry.is_dir(follow_symlinks=False):
-                    tried.add(entry.name)
-                    self._take(directory, entry.name)
-                elif not _gone(os.unlink, entry.name, directory):
-                    tried.add(entry.name)
-                    self.stuck += 1
+                for entry in entries:
+                    if not self._may_go_on():
+                        return
+                    if entry.name in tried or self._is_kept(entry, keep):
+                        continue
+                    finds = True
+                    if entry.is_dir(follow_symlinks=False):
+                        tried.add(entry.name)
+                        self._take(directory, entry.name)
+                    elif not _gone(os.unlink, entry.name, directory):
+                        tried.add(entry.name)
+                        self.stuck += 1
         for name, below in keep.items():
             if below is not None:
                 with suppress(OSError):
@@ -109,6 +111,8 @@ class _Emptying:
         return entry.name in keep and (keep[entry.name] is not None) == entry.is_dir(follow_symlinks=False)
 
     def _take(self, directory: int, name: str) -> None:
+        if _gone(os.rmdir, name, directory):  # an empty one needs no more
+            return
         if directory == self._base:
             self._todo.append(name)
             return

@@ -18,7 +18,7 @@ from handler.sandbox.removal import DIRECTORY, empty
 from safewriter.errors import TryAgainError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from typing import TypeAlias
 
     from handler.sandbox.removal import Tree
@@ -118,11 +118,13 @@ class Sandbox:
         kept = (self.root, self.root / _LOCK, self.scripts, self.home, self.tmp, self.work)
         return tuple((path.lstat().st_ino, path.lstat().st_mode, _attributes(path)) for path in kept)
 
-    def renew(self, made: Shape) -> bool:
-        """Empty the directories for the next job; return whether they still have the shape that they were made in."""
+    def renew(self, made: Shape, may_go_on: Callable[[], bool]) -> bool:
+        """Empty the directories for the next job; return whether they are empty, and still have the shape that they
+        were made in.
+        """
         try:
             with _opened(None, self.root) as handle:
-                return self.shape == made and empty(handle, keep=_BETWEEN_JOBS) == 0
+                return self.shape == made and empty(handle, keep=_BETWEEN_JOBS, may_go_on=may_go_on) == 0
         except OSError:
             return False
 
@@ -139,15 +141,23 @@ def _attributes(path: Path) -> tuple[tuple[str, bytes], ...]:
 
 
 @contextmanager
-def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[Sandbox]:
+def open_sandbox(
+    base: Path,
+    *,
+    free_min_mb: int = _FREE_MIN_MB,
+    may_go_on: Callable[[], bool] = lambda: True,
+    warn: Callable[[str], None] = lambda _: None,
+) -> Iterator[Sandbox]:
     """Make a fresh directory under `base` and remove it at the end, whatever happens.
 
     Directories that earlier requests have left (the platform kills without a warning, and /tmp survives) are removed
-    first. Raises `NoSpaceError` if less than `free_min_mb` MiB are free then.
+    first. Both end once `may_go_on` returns False: a job may have left more than there is time for, and `warn` tells
+    what is still there. Raises `NoSpaceError` if less than `free_min_mb` MiB are free then.
     """
     place = os.open(base, DIRECTORY)
     try:
-        _remove_leftovers(place)
+        for name in _remove_leftovers(place, may_go_on):
+            warn(f"{base / name} is what an earlier job has left, and could not be removed in time: the next job will")
         check_space(base, free_min_mb)
         root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
         with _opened(place, root.name) as handle, _opened(handle, _UNLABELLED, _NEW) as lock:
@@ -158,7 +168,8 @@ def open_sandbox(base: Path, *, free_min_mb: int = _FREE_MIN_MB) -> Iterator[San
                     directory.mkdir(mode=0o700)
                 yield sandbox
             finally:
-                _remove(place, root.name, handle)
+                if not _remove(place, root.name, handle, may_go_on):
+                    warn(f"{root} could not be removed in time: the next job gets another directory, and removes it")
     finally:
         os.close(place)
 
@@ -179,8 +190,8 @@ def _label(handle: int, lock: int) -> None:
     os.rename(_UNLABELLED, _LOCK, src_dir_fd=handle, dst_dir_fd=handle)
 
 
-def _remove_leftovers(place: int) -> None:
-    """Remove the directories whose owner is dead: the kernel has released their lock."""
+def _remove_leftovers(place: int, may_go_on: Callable[[], bool]) -> Iterator[str]:
+    """Remove the directories whose owner is dead: the kernel has released their lock. Yield those that stay."""
     with os.scandir(place) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
     for name in names:
@@ -191,22 +202,24 @@ def _remove_leftovers(place: int) -> None:
             with _opened(handle, _LOCK, _OLD) as lock:
                 # BlockingIOError: another emulator on this machine is at work there.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.read(lock, len(_LABEL) + 1) == _LABEL:
-                    _remove(place, name, handle)
+                if os.read(lock, len(_LABEL) + 1) == _LABEL and not _remove(place, name, handle, may_go_on):
+                    yield name
 
 
-def _remove(parent: int, name: str, handle: int) -> None:
-    """Empty an open directory, wherever a job has moved it, and remove the entry with its name. The lock file goes
-    last: if something stays, a later request finds the directory by it.
+def _remove(parent: int, name: str, handle: int, may_go_on: Callable[[], bool]) -> bool:
+    """Empty an open directory, wherever a job has moved it, and remove the entry with its name; return whether it is
+    empty. The lock file goes last: if something stays, a later request finds the directory by it.
     """
     with suppress(OSError):
         os.fchmod(handle, stat.S_IRWXU)
-    if empty(handle, keep={_LOCK: None}) == 0:
+    is_empty = empty(handle, keep={_LOCK: None}, may_go_on=may_go_on) == 0
+    if is_empty:
         with suppress(OSError):
             os.unlink(_LOCK, dir_fd=handle)
     for remove in (os.rmdir, os.unlink):  # a job may have put a link there
         with suppress(OSError):
             remove(name, dir_fd=parent)
+    return is_empty
 
 
 def check_space(base: Path, free_min_mb: int = _FREE_MIN_MB) -> None:

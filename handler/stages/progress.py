@@ -111,7 +111,8 @@ class Progress:
 
     def told(self, text: str) -> str:
         """Return a text as it may leave the handler: without secrets, and in a form that can be written. Every text of
-        a result, a record or a log goes this way, but a run's key and the places of objects, by which they are found.
+        a result or a record goes this way, and every line of the log (`observability.mask_lines`), but a run's key and
+        the places of objects, by which they are found.
         """
         return encodable(self.redactor(text))
 

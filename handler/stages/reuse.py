@@ -20,6 +20,14 @@ if TYPE_CHECKING:
 __all__ = ["Place", "Reuse"]
 
 
+def _always() -> bool:
+    return True
+
+
+def _nobody(_: str) -> None:
+    """Hear a warning."""
+
+
 @dataclass(slots=True)
 class Place:
     """The sandbox of one job, and the JVM that waits in it, if there is one."""
@@ -53,6 +61,11 @@ class Reuse:
     """Keeps at most one JVM between the jobs of this process."""
 
     _waiting: Place | None = field(default=None)
+    _may_clean: Callable[[], bool] = field(default=_always)
+    """Whether there is time to empty a sandbox. The invocation at hand says so, also for a sandbox that an earlier one
+    has made.
+    """
+    _warn: Callable[[str], None] = field(default=_nobody)
 
     @property
     def sandbox(self) -> Path | None:
@@ -60,12 +73,19 @@ class Reuse:
         return None if self._waiting is None else self._waiting.sandbox.root
 
     def begin(
-        self, base: Path, command_for: Callable[[Sandbox], Command], *, ready_within_s: float | None = None
+        self,
+        base: Path,
+        command_for: Callable[[Sandbox], Command],
+        *,
+        ready_within_s: float | None = None,
+        may_clean: Callable[[], bool] = _always,
     ) -> None:
         """Start a JVM before there is a job for it. Must be called on the main thread.
 
+        What an earlier process has left is removed as long as `may_clean` returns True.
         With `ready_within_s` return once the JVM waits for a job; one that does not within that time ends.
         """
+        self._may_clean = may_clean
         place = self._fresh(base)
         with place.stack.pop_all() as stack:
             become_subreaper()
@@ -76,12 +96,20 @@ class Reuse:
                 self._waiting = place
 
     @contextmanager
-    def place(self, base: Path) -> Iterator[Place]:
+    def place(
+        self,
+        base: Path,
+        *,
+        may_clean_before: Callable[[], bool] = _always,
+        may_clean_after: Callable[[], bool] = _always,
+        warn: Callable[[str], None] = _nobody,
+    ) -> Iterator[Place]:
         """Give a job a sandbox below `base`: the one in which a JVM waits, or a fresh one.
 
-        At the end it is removed, and its JVM ends, unless the JVM is kept and the sandbox can be emptied.
-        Raises `NoSpaceError`.
+        At the end it is removed, and its JVM ends, unless the JVM is kept and the sandbox can be emptied in time.
+        What was not removed in time is told to `warn`, and the next job removes it. Raises `NoSpaceError`.
         """
+        self._may_clean, self._warn = may_clean_before, warn
         place, self._waiting = self._waiting, None
         if place is not None:
             try:
@@ -92,15 +120,24 @@ class Reuse:
         place = place or self._fresh(base)
         with place.stack.pop_all() as stack:
             place.keeps = False
-            yield place
-            if place.keeps and place.sandbox.renew(place.shape):
+            try:
+                yield place
+            finally:
+                self._may_clean = may_clean_after
+            if place.keeps and place.sandbox.renew(place.shape, may_clean_after):
                 place.stack = stack.pop_all()
                 self._waiting = place
 
-    @staticmethod
-    def _fresh(base: Path) -> Place:
+    def _has_time(self) -> bool:
+        return self._may_clean()
+
+    def _tell(self, warning: str) -> None:
+        self._warn(warning)
+
+    def _fresh(self, base: Path) -> Place:
         stack = ExitStack()
-        sandbox = stack.enter_context(open_sandbox(base))
+        opened = open_sandbox(base, may_go_on=self._has_time, warn=self._tell)
+        sandbox = stack.enter_context(opened)
         place = Place(sandbox, sandbox.shape, stack)
         stack.callback(place.end)  # before the sandbox is removed
         return place

@@ -38,6 +38,7 @@ from safewriter.settle.supervisor import OpenWrites
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
 
     from handler.outcome.state import Outcome
     from handler.process.child import Ended
@@ -61,23 +62,49 @@ _TABLES_MAX: Final = 1000
 
 def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
     """Run the prepared job, settle its writes, and judge the attempt."""
-    job, settings, invocation, reuse = prepared.job, prepared.settings, progress.invocation, services.reuse
-    turn_of_job = held(job.coordination, prepared.schedule, run=job.run_key, warn=progress.warn)
-    with turn_of_job as turn, _own_directories(prepared, progress, reuse), reuse.place(settings.tmp) as place:
+    schedule, reuse, job = prepared.schedule, services.reuse, prepared.job
+    turn_of_job = held(job.coordination, schedule, run=job.run_key, warn=progress.warn)
+    with turn_of_job as turn, _own_directories(prepared, progress, reuse), _place(prepared, progress, reuse) as place:
         progress.turn = turn
-        files = places_of(job, place.sandbox)
-        attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
-        inherited = {**environment, **services.credentials()}
-        command = compose(job, files, place.sandbox, settings, prepared.machine, attempt, inherited, prepared.secrets)
-        with Journal(place.sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
-            outcome, settled = _Run(prepared, progress, services, place, files, journal, turn).run(command)
-        if outcome.state is State.SUCCESS:
-            turn.completed(again=progress.begun is not None and progress.begun.run.record.turn_completed)
-        too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
-        has_secret = _brings_a_secret(job, settings.conf, settled.journal)
-        if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:
-            place.end()
-        return outcome
+        try:
+            return _run_in(place, turn, prepared, progress, environment, services)
+        finally:  # before the job's files are removed, which may take all the time that is left
+            turn.give_back(progress.warn, schedule.left_ms(schedule.settle_by_ms))
+
+
+def _run_in(
+    place: Place,
+    turn: JobTurn,
+    prepared: Prepared,
+    progress: Progress,
+    environment: Mapping[str, str],
+    services: Services,
+) -> Outcome:
+    job, settings, invocation = prepared.job, prepared.settings, progress.invocation
+    files = places_of(job, place.sandbox)
+    attempt = AttemptVariables.of(invocation.run_id, invocation.request_id, invocation.deadline, turn.lend())
+    inherited = {**environment, **services.credentials()}
+    command = compose(job, files, place.sandbox, settings, prepared.machine, attempt, inherited, prepared.secrets)
+    with Journal(place.sandbox.journal) as journal:  # before the child starts: it cannot delete an open file
+        outcome, settled = _Run(prepared, progress, services, place, files, journal, turn).run(command)
+    if outcome.state is State.SUCCESS:
+        turn.completed(again=progress.begun is not None and progress.begun.run.record.turn_completed)
+    too_large = resident_mb() > _MEMORY_SHARE_MAX * invocation.memory_mb
+    has_secret = _brings_a_secret(job, settings.conf, settled.journal)
+    if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:
+        place.end()
+    return outcome
+
+
+def _place(prepared: Prepared, progress: Progress, reuse: Reuse) -> AbstractContextManager[Place]:
+    """Return the job's sandbox. What is to be removed of it, or of an earlier one, leaves the time to tell of it."""
+    schedule = prepared.schedule
+    return reuse.place(
+        prepared.settings.tmp,
+        may_clean_before=lambda: schedule.left_ms(schedule.begin_by_ms) > 0,
+        may_clean_after=lambda: schedule.left_ms(schedule.settle_by_ms) > 0,
+        warn=progress.warn,
+    )
 
 
 @contextmanager

@@ -217,10 +217,21 @@ def test_a_block_that_may_lack_rows_is_remarked(world: World, event: str, remark
     assert any(f"s3a://lake/t: {remark}" in warning for warning in result.warnings)
 
 
+@pytest.mark.parametrize(
+    ("bucket", "field", "counted"),
+    [("checkpoints", "entryPoint", [([1.0], "f")]), ("", "SW_CHECKPOINT_BUCKET", [])],
+    ids=["event", "variable"],
+)
 def test_the_function_raises_what_is_not_a_success(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    bucket: str,
+    field: str,
+    counted: list[object],
 ) -> None:
-    """As an error whose message is the document; a usage error is counted by the version that has raised it."""
+    """As an error whose message is the document. A usage error is counted by the version that has raised it, so that
+    no deployment is taken back for it; a wrong variable is no caller's, and takes one back.
+    """
 
     class Context:
         aws_request_id = "r"
@@ -230,12 +241,12 @@ def test_the_function_raises_what_is_not_a_success(
         def get_remaining_time_in_millis(self) -> int:
             return 60_000
 
-    monkeypatch.delenv("SW_CHECKPOINT_BUCKET", raising=False)
+    monkeypatch.setenv("SW_CHECKPOINT_BUCKET", bucket)
     with pytest.raises(JobFailed) as caught:
         lambda_handler({}, cast("Any", Context()))
-    assert json.loads(str(caught.value))["error"]["field"] == "SW_CHECKPOINT_BUCKET"
-    (counted,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"UsageErrors"' in line)
-    assert (counted["UsageErrors"], counted["version"]) == ([1.0], "f")
+    assert json.loads(str(caught.value))["error"]["field"] == field
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"UsageErrors"' in line]
+    assert [(blob["UsageErrors"], blob["version"]) for blob in told] == counted
 
 
 def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,16 +64,47 @@ def test_a_mended_script_does_not_continue_a_run_with_committed_writes_unasked(w
 
 
 def test_by_the_owner_s_word_it_goes_on_and_the_result_says_so(world: World) -> None:
-    """The next attempt of the mended script needs no word; one of the first script does."""
+    """Lambda's retry of that event has the word, too."""
     failed(world, COMMITTED)
     world.code["job.py"] = MENDED
-    result = world.handle({**EVENT, "acceptChangedScript": True})
+    accepting = {**EVENT, "acceptChangedScript": True}
+    result = world.handle(accepting)
     assert (result.state, result.attempt) == ("SUCCESS", 2)
     assert any(warning.startswith("the script was changed") for warning in result.warnings)
-    again = world.handle()
+    again = world.handle(accepting)
     assert (again.state, again.attempt, again.warnings) == ("SUCCESS", 3, ())
-    world.code["job.py"] = FIRST
-    assert is_refused(world, world.handle())
+
+
+@pytest.mark.parametrize("following", [FIRST, MENDED, b"print(3)"], ids=["first", "mended", "third"])
+@pytest.mark.parametrize("end", [COMMITTED, ROLLED_BACK], ids=["committed", "rolled back"])
+def test_the_word_holds_for_the_attempts_that_bring_it(world: World, end: object, following: bytes) -> None:
+    """An event without it continues neither script's writes, since some of them may be the other's."""
+    failed(world, COMMITTED)
+    world.code["job.py"] = MENDED
+    world.reports = (end,)
+    assert world.handle({**EVENT, "acceptChangedScript": True}).attempt == 2
+    before, world.may_run, world.code["job.py"] = world.stored("runs/"), False, following
+    result = world.handle()
+    assert is_refused(world, result)
+    assert result.error is not None
+    assert "more than one script" in result.error.message
+    assert '"acceptChangedScript": true' in result.error.message
+    assert world.stored("runs/") == before
+    assert world.handle({**EVENT, "acceptChangedScript": True}).attempt == 3
+
+
+@pytest.mark.parametrize("theirs", ["first", "in between"])
+def test_nobody_s_word_lends_rows_of_other_python_files_to_a_job(world: World, theirs: str) -> None:
+    """Whoever may start runs could use up a token with rows of his own file, bring the record back to the job's code,
+    and the job would end as SUCCESS for them.
+    """
+    world.code["theirs.py"] = b"rows = 666"
+    ours, other = LIBRARY, {**EVENT, "pyFiles": ["s3://scripts/theirs.py"]}
+    word = {"acceptChangedScript": True}
+    for event in (other, {**ours, **word}) if theirs == "first" else (ours, {**other, **word}, {**ours, **word}):
+        assert world.handle(event).state == "SUCCESS"
+    world.may_run = False
+    assert is_refused(world, world.handle(ours))
 
 
 def test_the_function_s_owner_gives_the_word_for_events_without_the_field(world: World) -> None:
@@ -148,6 +179,18 @@ def test_an_attempt_whose_script_cannot_be_read_is_on_record(world: World) -> No
     assert is_refused(world, world.handle())
     world.code["job.py"] = FIRST
     assert world.handle().state == "SUCCESS"
+
+
+def test_a_run_that_the_function_continues_itself_keeps_the_word(world: World) -> None:
+    """Each of its attempts has the same event."""
+    failed(world, COMMITTED)
+    world.code["job.py"] = MENDED
+    world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
+    world.reports = (replace(COMMITTED, run_id="run-1"),)
+    assert world.handle({**EVENT, "acceptChangedScript": True}, SOAL_CONTINUE_MAX="3").state == "INCOMPLETE"
+    assert isinstance(world.invoked, list)
+    world.end = {"exit_code": 0, "signal": None, "stop": None}
+    assert world.handle(world.invoked[-1][1]).state == "SUCCESS"
 
 
 def test_an_attempt_at_the_deadline_continues_with_the_script_that_it_had(world: World) -> None:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from handler.outcome.result import deliver, exit_status
 from handler.process.child import Stop
+from handler.sandbox import removal
 from safewriter.coordination import Configuration
 from safewriter.coordination.backends.memory import named
 from safewriter.coordination.record import RUNS_MAX, End, OpenWrite, Record
 from safewriter.coordination.transitions import end, grant, has_completed, join, open_write
+from safewriter.deadline import Deadline, epoch_ms
 from tests.unit.handler.world import EVENT, UNKNOWN, World
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 LOCK = {"lock.name": "table", "name": "Mutation"}
 INGESTION = Configuration(lock="table", job="Ingestion")
@@ -82,6 +82,23 @@ def test_a_completed_turn_is_repeated_only_by_the_run_and_the_script_that_had_it
         assert (error.field, problem in error.message, world.may_run) == ("clientToken", True, False)
 
 
+def test_an_event_that_accepts_a_changed_script_may_come_again(world: World) -> None:
+    """Its turn is repeated by the script that has completed it; without the word the same script may not."""
+    turns = json.dumps({"table": {"Mutation": {"script": "s3://scripts/job.py"}}})
+    world.end = {"exit_code": 1, "signal": None, "stop": None}
+    assert world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).state == "FAILED"
+
+    world.end, world.code["job.py"] = {"exit_code": 0, "signal": None, "stop": None}, b"mended"
+    event = {**EVENT, "coordination": LOCK, "acceptChangedScript": True}
+    for _ in range(2):
+        assert world.handle(event, SOAL_TURNS=turns).state == "SUCCESS"
+
+    assert [past.end for past in record(world).history] == [End.FAILED, End.COMPLETED, End.REPEATED]
+    error = world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).error
+    assert error is not None
+    assert "more than one script" in error.message
+
+
 @pytest.mark.parametrize(
     ("locks", "problem"), [("redis://x", "is none of s3://bucket/prefix"), ("zookeeper://x", "is none of")]
 )
@@ -117,6 +134,42 @@ def test_a_job_that_does_not_succeed_completes_no_turn(world: World, end: Any, r
 
     assert handled(world).state != "SUCCESS"
     assert [past.end for past in record(world).history] == [End.FAILED]
+
+
+@pytest.mark.parametrize(("exit_code", "state"), [(0, "SUCCESS"), (1, "FAILED")])
+def test_a_job_that_leaves_more_than_can_be_removed_is_on_record_and_its_turn_over(
+    world: World, monkeypatch: pytest.MonkeyPatch, exit_code: int, state: str
+) -> None:
+    """The result says what is left, and the next job removes it."""
+    now_ms = [epoch_ms()]
+    world.deadline = Deadline(now_ms[0] + 900_000, now_ms[0], lambda: now_ms[0])
+    world.end, world.may_leave = {"exit_code": exit_code, "signal": None, "stop": None}, True
+    gone, supervise = removal._gone, world.supervise
+
+    def slowly_gone(*arguments: Any) -> bool:
+        now_ms[0] += 1000
+        return gone(*arguments)
+
+    def leaving(*arguments: object) -> Any:
+        assert world.command is not None
+        work = Path(world.command.variables["SOAL_GO"]).parent / "work"
+        for number in range(1000):
+            (work / str(number)).mkdir()
+        return supervise(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(removal, "_gone", slowly_gone)
+        patched.setattr(world, "supervise", lambda *arguments, **_: leaving(*arguments))
+        result = handled(world)
+
+    assert (result.state, world.stored("runs/")[0]["state"]) == (state, state)
+    assert [past.end for past in record(world).history] == [End.COMPLETED if exit_code == 0 else End.FAILED]
+    (left,) = world.tmp.iterdir()
+    assert [f"{left} could not be removed in time" in warning for warning in result.warnings] == [True]
+
+    world.deadline, world.may_leave = None, False
+    assert handled(world).warnings == ()
+    assert not left.exists()
 
 
 def test_an_error_of_the_handler_gives_the_turn_back(world: World) -> None:

@@ -11,6 +11,7 @@ from handler.spark.machine import Machine
 from tests.unit.handler.world import REFERENCES
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from handler.sandbox.sandbox import Sandbox
@@ -25,9 +26,12 @@ class Begun:
         self.commands: list[Any] = []
         self.ready_within_s: float | None = None
 
-    def begin(self, _base: Path, command_for: Any, *, ready_within_s: float | None) -> None:
+    def begin(
+        self, _base: Path, command_for: Any, *, ready_within_s: float | None, may_clean: Callable[[], bool]
+    ) -> None:
         if self.fails is not None:
             raise self.fails
+        self.may_clean = may_clean
         self.ready_within_s = ready_within_s
         self.commands.append(command_for)
 
@@ -87,6 +91,19 @@ def test_java_compiles_as_the_functions_jobs_need_it(
 def test_java_waits_for_the_first_event(tmp_path: Path, more: dict[str, str]) -> None:
     """Without reuse; with secrets, which are read when a job begins; with settings that the event will complain of."""
     assert begun(environment(tmp_path, **more)) == []
+
+
+def test_what_a_killed_process_has_left_is_cleaned_for_a_bounded_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lambda would begin the initialisation again; the first job cleans on, and tells of what stays."""
+    reuse = Begun()
+    initialise(environment(tmp_path), Services(reuse=reuse))  # type: ignore[arg-type]
+    assert reuse.may_clean()
+    monkeypatch.setattr("handler.app._CLEAN_MAX_S", 0)
+    initialise(environment(tmp_path), Services(reuse=reuse))  # type: ignore[arg-type]
+    assert not reuse.may_clean()
+    assert begun(environment(tmp_path, SOAL_OWN_DIRECTORIES=str(tmp_path))) == []
 
 
 def test_nothing_that_goes_wrong_keeps_the_function_from_its_event(tmp_path: Path) -> None:

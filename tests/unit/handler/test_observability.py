@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import io
 import json
+import logging
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +11,7 @@ import pytest
 from handler import observability
 from handler.outcome.assemble import result_of
 from handler.outcome.state import Fault, Outcome, State
+from handler.redaction.redact import Redactor
 from handler.runs.record import RunRecord
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.record.document import Status
@@ -142,3 +145,50 @@ def test_a_line_of_the_job_says_which_table_is_being_written(capsys: pytest.Capt
     inside, outside = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert inside["table"] == "s3://a, s3://b"
     assert "table" not in outside
+
+
+@pytest.fixture
+def logged() -> Iterator[io.StringIO]:
+    """What a handler of the root writes, as Lambda's runtime has one before the function's modules are imported."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    try:
+        yield stream
+    finally:
+        root.removeHandler(handler)
+        observability.mask_lines(lambda text: text)
+
+
+@pytest.mark.parametrize("name", ["safewriter.settle.recovery", "botocore", "soal.other"])
+def test_no_module_of_the_process_logs_a_secret_of_the_run(logged: io.StringIO, name: str) -> None:
+    """SafeWriter and libraries know of no secrets: a table's path, an error or a field of a record may hold one."""
+    redactor = Redactor().knowing(["--password", "hunter22hunter22"])
+    observability.mask_lines(redactor)
+    log = logging.getLogger(name)
+    path = "s3a://lake/hunter22hunter22/t"
+    log.warning("%s: undone", path)
+    log.warning({"table": path})
+    log.error("a write of %s", path, exc_info=OSError(path), stack_info=True)
+    log.error("%d", path)
+    log.warning("\ud800 of %s", path)
+    text = logged.getvalue()
+    assert "hunter22" not in text
+    assert text.splitlines()[:2] == ["s3a://lake/[redacted]/t: undone", "{'table': 's3a://lake/[redacted]/t'}"]
+    assert "OSError: s3a://lake/[redacted]/t" in text
+    assert "could not be searched for secrets" in text
+
+
+@pytest.mark.usefixtures("logged")
+def test_the_function_s_own_lines_and_their_fields_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the job were masked before they came here."""
+    stream = io.StringIO()
+    (handler,) = observability.logger.handlers
+    monkeypatch.setattr(handler, "stream", stream)
+    observability.mask_lines(Redactor().knowing(["--password", "hunter22hunter22"]))
+    observability.logger.warning("of hunter22hunter22", table="s3a://lake/hunter22hunter22/t")
+    observability.log_job_line("a line of hunter22hunter22")
+    first, second = map(json.loads, stream.getvalue().splitlines())
+    assert (first["message"], first["table"]) == ("of [redacted]", "s3a://lake/[redacted]/t")
+    assert second["message"] == "a line of hunter22hunter22"

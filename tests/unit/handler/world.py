@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from handler.process.log import JobLog
     from handler.spark.command import Command
+    from safewriter.deadline import Deadline
 
 EVENT = {
     "script": "s3://scripts/job.py",
@@ -58,6 +59,9 @@ class World:
         self.request_id = "request"
         self.command: Command | None = None
         self.began_without_record = self.may_run = False
+        self.deadline: Deadline | None = None
+        self.may_leave = False
+        """Whether files may stay behind an invocation."""
         self.secrets: Secrets | Exception = Secrets()
         self.properties = ""
         self.code: dict[str, bytes | Exception] = {}
@@ -124,9 +128,9 @@ class World:
             **({"read_secrets": self.read_secrets} if "SOAL_SECRETS" in environment else {}),  # type: ignore[arg-type]
         )
         variables = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(self.tmp), **environment}
-        result = handle(event, new_walk(request_id=self.request_id), variables, services)
+        result = handle(event, new_walk(self.deadline, request_id=self.request_id), variables, services)
         Draft202012Validator(json.loads(schema_text())).validate(result.document())
-        assert list(self.tmp.iterdir()) == []
+        assert self.may_leave or list(self.tmp.iterdir()) == []
         return result
 
     def stored(self, prefix: str) -> list[dict[str, Any]]:

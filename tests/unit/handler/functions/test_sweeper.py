@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import logging
 import os
 from datetime import UTC, datetime
 from types import SimpleNamespace
@@ -67,6 +69,26 @@ def test_what_needs_no_secret_is_swept_all_the_same(
         lambda_handler({}, Context())
 
     assert "OldestOpenMs" in capsys.readouterr().out  # the sweep came to its end
+
+
+def test_what_settling_logs_is_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A catalog's secret may stand in a table's path, and so in a line of SafeWriter's."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger().addHandler(handler)
+    monkeypatch.setattr(sweeper, "read_secrets", lambda _: Secrets({"PGPASSWORD": "plumeNebula42"}))
+
+    def sweep(_: Sweeper) -> Sweep:
+        logging.getLogger("safewriter.settle.recovery").warning("s3://lake/%s/t: undone", "plumeNebula42")
+        return Sweep(())
+
+    monkeypatch.setattr(Sweeper, "sweep", sweep)
+    try:
+        lambda_handler({}, Context())
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+    assert stream.getvalue() == "s3://lake/[redacted]/t: undone\n"
 
 
 def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:

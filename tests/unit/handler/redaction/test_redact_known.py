@@ -253,6 +253,7 @@ WAYS: tuple[Callable[[str], str], ...] = (
     lambda one: quote(one, safe=""),
     lambda one: "".join(f"%{byte:02x}" for byte in one.encode()),
     lambda one: "".join(f"\\x{byte:02X}" for byte in one.encode()),
+    lambda one: "".join(f"\\{byte:03o}" for byte in one.encode()),
     lambda one: f"%{ord(one):02X}" if ord(one) < 256 else one,
     lambda one: f"&#{ord(one)};",
     lambda one: f"&#X{ord(one):x};",
@@ -260,6 +261,14 @@ WAYS: tuple[Callable[[str], str], ...] = (
     lambda one: json.dumps(one)[1:-1],
     lambda one: f"\\U{ord(one):08x}",
 )
+
+
+@pytest.mark.parametrize("secret", ["ünïcödé-paß", "пароль-дня", "密码是这个吗", "🔑🔑🔑🔑-x"])
+@pytest.mark.parametrize("escape", ["\\{:03o}", "\\\\{:03o}", "\\x{:02x}", "%{:02X}"])
+def test_a_letter_whose_bytes_are_escaped_one_by_one_is_one_letter(secret: str, escape: str) -> None:
+    """A shell writes `%q` so in the locale C."""
+    written = "".join(one if one.isascii() else "".join(map(escape.format, one.encode())) for one in secret)
+    assert Redactor().knowing_secrets([secret])(f"tried $'{written}' end") == "tried $'[redacted]' end"
 
 
 ANY_LETTER = st.characters(min_codepoint=33, exclude_categories=["Cs"])

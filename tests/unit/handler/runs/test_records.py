@@ -112,9 +112,10 @@ def test_a_killed_attempt_may_have_committed() -> None:
     run = bench.begin("three", job(acceptChangedScript=True), code="mended")
     assert (run.record.code, run.has_other_code) == ("mended", True)
     bench.runs.end(run, state="FAILED", may_hold_writes=False)
-    with pytest.raises(InputError):
-        bench.begin("four", code="again")
-    assert not bench.begin("four", code="mended").has_other_code
+    for code in ("code", "mended", "again"):
+        with pytest.raises(InputError):
+            bench.begin("four", code=code)
+    assert not bench.begin("four", job(acceptChangedScript=True), code="mended").has_other_code
 
 
 def test_a_record_without_the_code_asks_for_no_word() -> None:

@@ -147,6 +147,43 @@ with open_sandbox(pathlib.Path({str(tmp_path)!r})) as sandbox:
     assert [path.name for path in tmp_path.iterdir()] == ["soal-not-ours"]
 
 
+def test_what_cannot_be_removed_in_time_is_said_and_left_to_the_next_job(tmp_path: Path) -> None:
+    """A job may leave more than can be removed before the deadline. The next one may not be able to either: it works
+    in another directory all the same.
+    """
+    said: list[str] = []
+    with open_sandbox(tmp_path, may_go_on=lambda: False, warn=said.append) as first:
+        (first.work / "a" / "b").mkdir(parents=True)
+    assert first.root.exists()
+    with open_sandbox(tmp_path, warn=said.append) as second:
+        assert not first.root.exists()
+        assert list(second.work.iterdir()) == []
+    assert said == [f"{first.root} could not be removed in time: the next job gets another directory, and removes it"]
+
+
+def test_a_job_begins_although_there_was_no_time_to_remove_what_another_has_left(tmp_path: Path) -> None:
+    """It is told of what is still there, and the one after it removes that."""
+    said: list[str] = []
+    with open_sandbox(tmp_path, may_go_on=lambda: False) as first:
+        (first.work / "a" / "b").mkdir(parents=True)
+    with open_sandbox(tmp_path, may_go_on=lambda: False, warn=said.append) as second:
+        assert said == [
+            f"{first.root} is what an earlier job has left, and could not be removed in time: the next job will"
+        ]
+        assert second.root != first.root
+    with open_sandbox(tmp_path) as third:
+        assert list(tmp_path.iterdir()) == [third.root]
+
+
+def test_a_sandbox_that_was_not_emptied_in_time_is_none_for_the_next_job(tmp_path: Path) -> None:
+    """Also if the time is over just when nothing is left: nobody has looked again."""
+    with open_sandbox(tmp_path, free_min_mb=0) as sandbox:
+        (sandbox.work / "left").mkdir()
+        assert not sandbox.renew(sandbox.shape, lambda: False)
+        assert (sandbox.work / "left").exists()
+        assert sandbox.renew(sandbox.shape, lambda: True)
+
+
 def test_too_little_space_is_said(tmp_path: Path) -> None:
     """With the numbers, the largest things that lie there, and the remedy."""
     (tmp_path / "left").mkdir()
@@ -194,9 +231,9 @@ def test_a_directory_with_extended_attributes_is_not_the_one_that_was_made(tmp_p
     """They would stay for the next job, as files would."""
     with open_sandbox(tmp_path, free_min_mb=0) as sandbox:
         made = sandbox.shape
-        assert sandbox.renew(made)
+        assert sandbox.renew(made, lambda: True)
         os.setxattr(sandbox.root / place, "user.left", b"for the next job")
-        assert not sandbox.renew(made)
+        assert not sandbox.renew(made, lambda: True)
 
 
 def test_a_file_system_without_extended_attributes_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,4 +244,4 @@ def test_a_file_system_without_extended_attributes_is_as_good(tmp_path: Path, mo
 
     monkeypatch.setattr(os, "listxattr", none)
     with open_sandbox(tmp_path, free_min_mb=0) as sandbox:
-        assert sandbox.renew(sandbox.shape)
+        assert sandbox.renew(sandbox.shape, lambda: True)

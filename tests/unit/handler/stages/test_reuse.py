@@ -101,6 +101,31 @@ def test_a_sandbox_that_a_job_has_changed_is_not_used_again(tmp_path: Path, chan
     assert reuse.sandbox is None
 
 
+def test_a_sandbox_that_cannot_be_emptied_in_time_is_not_used_again(tmp_path: Path) -> None:
+    """Its JVM ends, and the next job, which removes the rest, gets a fresh one."""
+    reuse, said = Reuse(), list[str]()
+    with reuse.place(tmp_path, may_clean_after=lambda: False, warn=said.append) as first:
+        machine = keep(first)
+        (first.sandbox.work / "left").mkdir()
+    assert (machine.ended, reuse.sandbox) == (1, None)
+    assert [first.sandbox.root.name in warning for warning in said] == [True]
+    with reuse.place(tmp_path, warn=said.append) as second:
+        assert second.jvm is None
+        assert list(tmp_path.iterdir()) == [second.sandbox.root]
+    assert len(said) == 1
+
+
+def test_a_waiting_sandbox_is_removed_within_the_time_of_the_job_that_has_it(tmp_path: Path) -> None:
+    """The time of the job for which it was made is over by then."""
+    reuse, over = Reuse(), list[str]()
+    with reuse.place(tmp_path, may_clean_after=lambda: not over) as first:
+        keep(first)
+    over.append("the first invocation")
+    with reuse.place(tmp_path) as second:
+        assert second.sandbox == first.sandbox
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_reuse_a_hundred_times_leaves_one_sandbox(tmp_path: Path) -> None:
     """And nothing that grows."""
     reuse = Reuse()

@@ -1,0 +1,43 @@
+"""Log records without secrets: a filter on the handlers of a process, so that no module that logs needs to know."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["JOB", "MaskingFilter"]
+
+JOB: Final = "job"
+"""The `source` of the lines that a job has printed: they are masked before, within a bound on the time for it."""
+_STANDARD: Final = frozenset(vars(logging.makeLogRecord({})))
+
+
+class MaskingFilter(logging.Filter):
+    """Passes each record on, with its text, its error and its further fields as `told` makes them."""
+
+    def __init__(self, told: Callable[[str], str]) -> None:
+        super().__init__()
+        self.told = told
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Change the record in place: all handlers of a process may see it so."""
+        if getattr(record, "source", None) == JOB:
+            return True
+        try:
+            parts = [record.getMessage()]
+            if record.exc_info and record.exc_info[0] is not None:
+                parts.append("".join(traceback.format_exception(*record.exc_info)))
+            parts += filter(None, (record.exc_text, record.stack_info))
+            record.msg = self.told("\n".join(parts))
+            for name in vars(record).keys() - _STANDARD:
+                value = getattr(record, name)
+                if isinstance(value, str):
+                    setattr(record, name, self.told(value))
+        except Exception as error:  # noqa: BLE001 - a line of a log ends no run, and what was not searched is not shown
+            record.msg = f"a line was not logged, since it could not be searched for secrets ({type(error).__name__})"
+        record.args, record.exc_info, record.exc_text, record.stack_info = (), None, None, None
+        return True

@@ -25,10 +25,10 @@ def test_a_block_in_a_turn_is_noted_before_its_gate_opens_and_watches_the_turn(b
             f"Watchdog of [{step_ms}]",
             "turn lost",
             "succeeded",
-            "finished",
             "Watchdog stopped",
             "restored",
             CLOSED,
+            "finished",
         ]
 
 

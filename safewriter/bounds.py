@@ -48,6 +48,11 @@ def space_bytes(text: str | bytes) -> int:
     return each * len(text) + sum(text.count(mark.encode()) * size for mark, size in _SPACE_BYTES)
 
 
+def space_of(text: str) -> int:
+    """Return how many bytes of memory the letters of a text take at most: one that is not ASCII widens all."""
+    return len(text) if text.isascii() else _WIDEST_BYTES * len(text)
+
+
 def whole(value: object) -> int:
     """Return a number of JSON that a `long` of Java can be; `ValueError` for any other, and for what is none."""
     if not isinstance(value, int) or isinstance(value, bool) or not -LONG_MAX <= value <= LONG_MAX:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from types import NoneType
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ class MaskingFilter(logging.Filter):
             record.msg = self.told("\n".join(parts))
             for name in vars(record).keys() - _STANDARD:
                 value = getattr(record, name)
-                if isinstance(value, str):
-                    setattr(record, name, self.told(value))
+                if not isinstance(value, (bool, int, float, NoneType)):
+                    setattr(record, name, self.told(str(value)))
         except Exception as error:  # noqa: BLE001 - a line of a log ends no run, and what was not searched is not shown
             record.msg = f"a line was not logged, since it could not be searched for secrets ({type(error).__name__})"
+            for name in vars(record).keys() - _STANDARD:
+                delattr(record, name)
         record.args, record.exc_info, record.exc_text, record.stack_info = (), None, None, None
         return True

@@ -65,7 +65,7 @@ def empty(handle: int, *, keep: Tree | None = None, may_go_on: Callable[[], bool
     emptying = _Emptying(handle, may_go_on)
     emptying.strip(handle, keep or {})
     emptying.remove_directories()
-    return emptying.stuck + (not may_go_on())
+    return emptying.stuck + emptying.is_stopped
 
 
 class _Emptying:
@@ -73,11 +73,16 @@ class _Emptying:
 
     def __init__(self, base: int, may_go_on: Callable[[], bool]) -> None:
         self._base = base
-        self._may_go_on = may_go_on
+        self._ask = may_go_on
+        self.is_stopped = False
         self._prefix = f".soal-{uuid.uuid4().hex}-"
         self._moved = 0
         self._todo: deque[str] = deque()
         self.stuck = 0
+
+    def _may_go_on(self) -> bool:
+        self.is_stopped = self.is_stopped or not self._ask()
+        return not self.is_stopped
 
     def strip(self, directory: int, keep: Tree) -> None:
         """Remove the files, and move the directories up."""

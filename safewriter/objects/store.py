@@ -9,7 +9,6 @@ here, since every document carries a nonce.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from safewriter.errors import StoreError
@@ -142,10 +141,18 @@ def is_there(store: ObjectStore, key: str) -> bool:
 
 def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
     """Cut keys into batches for `delete_all`, also while they are listed: nobody holds millions of names. Between two
-    of them the caller looks at its clock.
+    of them the caller looks at its clock. A key that a store deletes by a request of its own is a batch.
     """
-    rest = iter(keys)
-    while batch := list(islice(rest, _BATCH)):
+    batch: list[str] = []
+    for key in keys:
+        if not key.isprintable():
+            yield [key]
+            continue
+        batch.append(key)
+        if len(batch) == _BATCH:
+            yield batch
+            batch = []
+    if batch:
         yield batch
 
 

@@ -69,8 +69,9 @@ class Counting(_Spinner):
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print a line of another program, so that it looks like none of ours."""
-    console.print(Text(f"| {text}"), style="dim", highlight=False, soft_wrap=True)
+    """Print the lines of another program, so that none looks like one of ours."""
+    for line in text.splitlines():
+        console.print(Text(f"| {line}"), style="dim", highlight=False, soft_wrap=True)
 
 
 def log_text(raw: str) -> str | None:

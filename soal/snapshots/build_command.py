@@ -112,6 +112,8 @@ def spark_on(found: Target, home: Home, talk: Console) -> Iterator[SparkSession]
 def _end(gateway: Any) -> None:  # noqa: ANN401 - a gateway of PySpark's
     """End Java, which ends at the end of its input, so that all is heard that it prints."""
     gateway.shutdown()
+    if gateway.proc is None:  # a Java that somebody else has started
+        return
     gateway.proc.stdin.close()
     try:
         gateway.proc.wait(_END_S)

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 __all__ = ["Keeping", "Kind", "Leftover", "PrefixSurvey", "survey"]
 
 _OF_BUILD: Final = re.compile(
-    r"(?P<folder>[^/]+/run_id=(?P<run>[^/]+)/[^/]+/attempt=\d+(?:-(?P<build>[^/-]+)-[^/]+)?)/"
+    r"(?P<folder>[^/]+/run_id=(?P<run>[^/]+)/[^/]+/attempt=[0-9]+(?:-(?P<build>[^/-]+)-[^/]+)?)/"
     # A task's own attempt may hold any file; by what is only a number other data may be partitioned, too.
     r"(?:(?<=-[0-9a-f]{16}-[0-9a-f]{16}/).+"
-    rf"|{re.escape(FILE_NAME)}|(?:wal|compacted)/[^/]+\.sst|manifest/\d+\.manifest|compactions/\d+\.compactions)"
+    rf"|{re.escape(FILE_NAME)}|(?:wal|compacted)/[^/]+\.sst|manifest/[0-9]+\.manifest|compactions/[0-9]+\.compactions)"
 )
 """The whole name of an object that a build writes. Manifests and records only say where to look for such names: whoever
 writes one shall not make a clean-up delete what is somebody else's. So each is one segment below the prefix, and what

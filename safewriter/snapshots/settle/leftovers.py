@@ -119,5 +119,6 @@ class BuildId:
             removed += len(batch)
         for upload in paced(store.uploads(self.run_prefix), check_time):
             if is_left(upload.key):
+                check_time()
                 store.abort(upload)
         return removed

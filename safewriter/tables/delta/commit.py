@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
-from safewriter.bounds import space_bytes, whole
+from safewriter.bounds import space_bytes, space_of, whole
 from safewriter.identity import EPOCH_MAX
 from safewriter.parsing import parsed
 
@@ -158,7 +158,8 @@ class Commit:
         """The names in all these paths, of folders too: by them a file is known, whether its path is relative, with or
         without dots, or a URI.
         """
-        return (name for path in self.paths for name in _ENDS.split(path))
+        # A name may hold what ends one in a URI.
+        return (name for path in self.paths for name in {*path.split("/"), *_ENDS.split(path)})
 
     @property
     def changes_data(self) -> bool:
@@ -245,20 +246,20 @@ class _Actions:
         self.adds.append(
             Added(path, bool(action.get("dataChange", True)), is_whole, 0 if size is None else whole(size), about)
         )
-        return len(path) + len(about)
+        return space_of(path) + len(about)
 
     def _remove(self, action: dict[str, Any]) -> int:
         self.removes.append(unquote(_text(action["path"])))
         self.removes_data = self.removes_data or bool(action.get("dataChange", True))
-        return len(self.removes[-1])
+        return space_of(self.removes[-1])
 
     def _cdc(self, action: dict[str, Any]) -> int:
         self.cdc.append(unquote(_text(action["path"])))
-        return len(self.cdc[-1])
+        return space_of(self.cdc[-1])
 
     def _txn(self, action: dict[str, Any]) -> int:
         self.transactions[_text(action["appId"])] = whole(action["version"])
-        return len(action["appId"])
+        return space_of(action["appId"])
 
     def _info(self, action: dict[str, Any]) -> int:
         if self.info is not None:
@@ -281,7 +282,7 @@ class _Actions:
 
     def _domain(self, action: dict[str, Any]) -> int:
         self.domains.append(_text(action["domain"]))
-        return len(self.domains[-1])
+        return space_of(self.domains[-1])
 
     _TAKEN: Final = {
         "add": _add,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import deque
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
+from safewriter.bounds import space_of
 from safewriter.objects.store import StoreError, batches, paced
 from safewriter.tables.delta.listing import keys_without
 
@@ -20,9 +20,12 @@ if TYPE_CHECKING:
 __all__ = ["remove_files", "root_of_other_table"]
 
 _OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadata\.json)")
-_NAMES_MAX: Final = 100_000
+_NAMES_MAX_BYTES: Final = 16 << 20
+"""What the names of files that are held at a time take: about 100,000 names."""
+_EACH_BYTES: Final = 64
+"""What Python takes for a name besides its letters."""
 _TABLES_MAX: Final = 10_000
-"""So many names are held at a time, of files and of the folders of other tables."""
+"""So many folders of other tables are held."""
 
 
 def remove_files(
@@ -47,8 +50,12 @@ def remove_files(
     # that table may be listed behind them, so nothing goes before all is listed.
     others: set[str] = set()
     found = left(others)
-    ours = list(islice(found, _NAMES_MAX))
-    are_all = next(found, None) is None
+    ours, space = [], 0
+    for key in found:
+        if (space := space + _EACH_BYTES + space_of(key)) > _NAMES_MAX_BYTES:
+            break
+        ours.append(key)
+    are_all = space <= _NAMES_MAX_BYTES
     deque(found, maxlen=0)
     elsewhere = tuple(others)
     for batch in batches(key for key in (ours if are_all else left(others)) if not key.startswith(elsewhere)):
@@ -57,6 +64,7 @@ def remove_files(
         removed += len(batch)
     for upload in paced(store.uploads(""), check_time):
         if _is_data_file(upload.key, prefixes) and not upload.key.startswith(elsewhere):
+            check_time()
             store.abort(upload)
     return removed
 

@@ -30,7 +30,7 @@ TEXT_MAX_BYTES: Final = 32 << 20
 _SPACE_MAX_BYTES: Final = 128 << 20
 """What the metadata of one table takes in memory at most: that of about 20,000 snapshots."""
 _PLACES: Final = ("write.data.path", "write.folder-storage.path", "write.object-storage.path", "write.metadata.path")
-_SHARED: Final = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]*://")
+_SHARED: Final = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _MAIN: Final = "main"
 
 

@@ -187,8 +187,21 @@ def test_the_function_s_own_lines_and_their_fields_are_masked(monkeypatch: pytes
     (handler,) = observability.logger.handlers
     monkeypatch.setattr(handler, "stream", stream)
     observability.mask_lines(Redactor().knowing(["--password", "hunter22hunter22"]))
-    observability.logger.warning("of hunter22hunter22", table="s3a://lake/hunter22hunter22/t")
+    secret = "hunter22hunter22"
+    observability.logger.warning(f"of {secret}", table=f"s3a://lake/{secret}/t", names=[secret])
     observability.log_job_line("a line of hunter22hunter22")
     first, second = map(json.loads, stream.getvalue().splitlines())
+    assert first["names"] == "['[redacted]']"
     assert (first["message"], first["table"]) == ("of [redacted]", "s3a://lake/[redacted]/t")
     assert second["message"] == "a line of hunter22hunter22"
+
+
+def test_a_line_that_could_not_be_searched_shows_no_field(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its fields were not searched, either."""
+    stream = io.StringIO()
+    (handler,) = observability.logger.handlers
+    monkeypatch.setattr(handler, "stream", stream)
+    observability.mask_lines(Redactor().knowing(["--password", "hunter22hunter22"]))
+    observability.logger.warning("%d rows", "three", extra={"table": "hunter22hunter22"})
+    assert "could not be searched" in stream.getvalue()
+    assert "hunter22" not in stream.getvalue()

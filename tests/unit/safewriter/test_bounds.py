@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+import sys
 import tracemalloc
 
 import pytest
 
-from safewriter.bounds import short, shortened, space_bytes, whole
+from safewriter.bounds import short, shortened, space_bytes, space_of, whole
 from safewriter.parsing import parsed
 
 
@@ -57,3 +58,10 @@ def test_a_value_of_others_is_shown_by_its_beginning() -> None:
     """Whatever it is."""
     assert short("a" * 10**6) == "'" + "a" * 199 + "…"
     assert short(["a"]) == "['a']"
+
+
+def test_one_wide_letter_widens_a_text() -> None:
+    """Python takes as many bytes for each letter as for the widest."""
+    assert (space_of("a" * 9), space_of("a" * 8 + "\U0001f600")) == (9, 36)
+    wide = "a" * 999 + "\U0001f600"
+    assert space_of(wide) <= sys.getsizeof(wide) <= space_of(wide) + 100

@@ -26,3 +26,8 @@ def test_a_batch_goes_before_the_next_names_are_listed() -> None:
 
     assert next(batches(listed())) == taken
     assert len(taken) == 1_000
+
+
+def test_a_key_that_no_list_can_hold_is_a_batch() -> None:
+    """A store deletes it by a request of its own, and its caller looks at the clock before each."""
+    assert list(batches(["a", "b\x01", "c", "d\x01"])) == [["b\x01"], ["d\x01"], ["a", "c"]]

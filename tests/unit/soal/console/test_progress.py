@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import io
+import json
 
 import pytest
 from rich.console import Console
@@ -41,7 +42,9 @@ def test_the_log_is_printed_when_it_is_asked_for() -> None:
         progress.line("see [/bold] this")
         progress.line("soal: all is well")
         progress.line("  To do: nothing")
-    assert stream.getvalue() == "| see [/bold] this\n| soal: all is well\n|   To do: nothing\n"
+        progress.line(json.dumps({"message": "two\nsoal: lines"}))
+    shown = ("see [/bold] this", "soal: all is well", "  To do: nothing", "two", "soal: lines")
+    assert stream.getvalue().splitlines() == [f"| {line}" for line in shown]
 
 
 def test_a_terminal_sees_the_last_line_whatever_is_in_it() -> None:

@@ -131,7 +131,11 @@ def test_problems_remarks_and_progress_do_so_too(capsys: pytest.CaptureFixture[s
         progress.line(HOSTILE)
     text = capsys.readouterr().err
     assert RAW.search(text) is None
-    assert [line[:7] for line in text.splitlines() if "soal:" in line] == ["soal: a", *["    soa"] * 6]
+    assert [line[:7] for line in text.splitlines() if "soal:" in line] == [
+        "soal: a",
+        *["    soa"] * 4,
+        *["| soal:"] * 2,
+    ]
     assert "\\x1b]52;c;aGk=" in text
     assert "\\x9b2J" in text
     assert "\\u202eb" in text

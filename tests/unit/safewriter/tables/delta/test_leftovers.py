@@ -89,7 +89,7 @@ def test_clean_up_stops_when_time_is_up(monkeypatch: pytest.MonkeyPatch, after: 
     answers = iter([True] * (2 + (len(world.lake.contents()) if "batches" in after else 0)) + [False])
 
     with pytest.raises(StoreError, match=f"out of time while cleaning up, {5 - left} files"):
-        remove(world, "pre-", may_go_on=lambda: next(answers))
+        remove(world, "pre-", may_go_on=lambda: len(list(world.lake.uploads(""))) == 3)
     assert sum(key.startswith("pre-") for key in world.lake.contents()) == left
 
 
@@ -128,7 +128,7 @@ def test_a_table_inside_the_table_is_known_by_its_log(key: str, root: str | None
 
 def test_more_files_than_names_that_are_held_go_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """They are listed once more, when it is known which of them lie in other tables."""
-    monkeypatch.setattr("safewriter.tables.delta.leftovers._NAMES_MAX", 2)
+    monkeypatch.setattr("safewriter.tables.delta.leftovers._NAMES_MAX_BYTES", 250)
     world = World()
     for number in range(9):
         world.lake.put(f"A/pre-{number}", b"")
@@ -157,6 +157,26 @@ def test_a_file_that_a_version_refers_to_in_another_form_stays(path: str) -> Non
     world.lake.put("pre-1", b"")
     world.log.commit([{"commitInfo": {}}, {"add": {"path": path, "partitionValues": {}, "size": 1}}])
     assert remove(world, "pre-") == 0
+
+
+@pytest.mark.parametrize("mark", ["?", "#"])
+def test_a_file_whose_name_holds_what_ends_one_in_a_uri_stays(mark: str) -> None:
+    """A log names it by an encoded path."""
+    world = World()
+    world.lake.put(f"pre-1{mark}x", b"")
+    add = {"path": f"pre-1%{ord(mark):02X}x", "partitionValues": {}, "size": 1}
+    world.log.commit([{"commitInfo": {}}, {"add": add}])
+    assert remove(world, "pre-") == 0
+
+
+def test_the_clock_is_asked_before_each_abort() -> None:
+    """A thousand uploads would take a minute."""
+    world = World()
+    for number in range(3):
+        world.lake.begin_upload(Upload(f"pre-{number}", "1"))
+    with pytest.raises(StoreError, match="out of time"):
+        remove(world, "pre-", may_go_on=lambda: len(list(world.lake.uploads(""))) == 3)
+    assert len(list(world.lake.uploads(""))) == 2
 
 
 @pytest.mark.parametrize("inner", ["a=1/_delta_log/00000000000000000000.json", "a=1/metadata/v1.metadata.json"])

@@ -117,6 +117,7 @@ def test_what_is_not_there_is_created_before_the_block(
         {"properties": {"write.data.path": "../tmp/x"}},
         {"properties": {"write.metadata.path": "file:///tmp/x"}},
         {"properties": {"write.object-storage.path": "/data"}},
+        {"properties": {"write.data.path": "FILE:///tmp/x"}},
         {"location": "warehouse/t"},
     ],
 )

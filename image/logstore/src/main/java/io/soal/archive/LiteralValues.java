@@ -31,7 +31,7 @@ import org.apache.xbean.asm9.Opcodes;
  *
  * <p>The log of a Delta table holds SQL, which whoever writes to the table runs: generated and default columns,
  * constraints. In SQL, {@code reflect} calls any method of Java, and {@code TRANSFORM} starts any program. The log, and
- * SQL, also give options to readers, which Spark makes settings of Hadoop, as Iceberg's writer of Parquet does with all
+ * SQL, also give options to readers, which Spark makes settings of Hadoop, as Iceberg's writers of Parquet and ORC do with all
  * properties of a table ({@link io.soal.host.ReaderOptions}).
  *
  * <p>There are no settings against either. The jar comes first on the class path, so that its classes stand for the
@@ -53,12 +53,13 @@ public final class LiteralValues {
   private static final String PROGRAM = SQL + "execution/SparkScriptTransformationExec";
   private static final String SESSION = SQL + "internal/SessionState";
   private static final String PARQUET = "org/apache/iceberg/parquet/Parquet$WriteBuilder";
+  private static final String ORC = "org/apache/iceberg/orc/ORC$WriteBuilder";
   private static final String SET = "(Ljava/lang/String;Ljava/lang/String;)V";
   private static final String CHECKED_SET = "(L" + HADOOP + ";Ljava/lang/String;Ljava/lang/String;)V";
   private static final String OPTIONS = "io/soal/host/ReaderOptions";
   private static final String REFUSED = "java/lang/UnsupportedOperationException";
   /** The methods of {@link #OPTIONS} that stand for the one call by which a class gives foreign names to Hadoop. */
-  private static final Map<String, String> CHECKED_BY = Map.of(SESSION, "set", PARQUET, "setOfTable");
+  private static final Map<String, String> CHECKED_BY = Map.of(SESSION, "set", PARQUET, "setOfTable", ORC, "setOfTable");
   private static final String NO_CALL = "SQL does not call Java here (reflect, java_method, try_reflect), since the SQL of"
       + " a table's log would, too; call it in the script, as spark._jvm.java.lang.Math.abs(-1)";
   private static final String NO_PROGRAM = "SQL does not start programs here (TRANSFORM ... USING), since the SQL of a"
@@ -106,7 +107,7 @@ public final class LiteralValues {
     Map<String, String> values = new HashMap<>(Map.of(OF_ALL, TEMPORARY));
     for (String source : Arrays.asList(arguments).subList(1, arguments.length)) {
       try (ZipFile jar = new ZipFile(source)) {
-        for (String name : new String[] {HADOOP, SPARK, CALL, PROGRAM, SESSION, PARQUET}) {
+        for (String name : new String[] {HADOOP, SPARK, CALL, PROGRAM, SESSION, PARQUET, ORC}) {
           ZipEntry entry = jar.getEntry(name + ".class");
           if (entry != null) {
             made.put(entry.getName(), literal(name, jar.getInputStream(entry).readAllBytes(), open));

@@ -10,7 +10,7 @@ import org.apache.hadoop.conf.Configuration;
  * ({@code WITH}), which the log holds, too. As a setting of Hadoop it would choose the server to which the role's
  * credentials go, the class that has them, or a program; and Hadoop keeps such a file system for later statements. So only
  * settings of the formats pass. Those of file systems belong to the session, where scripts, events and owners are checked.
- * The properties of an Iceberg table, which its writer of Parquet hands to Hadoop, are the table's in the same way.
+ * The properties of an Iceberg table, which its writers hand to Hadoop, are the table's in the same way.
  * Options that are nothing to Hadoop ({@code delta.…}) stay Spark's own.
  */
 public final class ReaderOptions {
@@ -27,7 +27,7 @@ public final class ReaderOptions {
           + "|tfile|yarn|zlib)\\..*",
       Pattern.CASE_INSENSITIVE);
 
-  private static final Pattern OF_PARQUET = Pattern.compile("parquet\\..*");
+  private static final Pattern OF_A_FILE = Pattern.compile("(parquet|orc)\\..*");
 
   private ReaderOptions() {}
 
@@ -41,9 +41,9 @@ public final class ReaderOptions {
     }
   }
 
-  /** Stands for {@code values.set(name, value)} with a property of a table: those of Parquet pass, and no other is Hadoop's. */
+  /** Stands for {@code values.set(name, value)} with a property of a table: those of Parquet and ORC pass, and no other. */
   public static void setOfTable(Configuration values, String name, String value) {
-    if (OF_PARQUET.matcher(name).matches() && OF_A_FORMAT.matcher(name).matches()) {
+    if (OF_A_FILE.matcher(name).matches() && OF_A_FORMAT.matcher(name).matches()) {
       values.set(name, value);
     }
   }

@@ -77,6 +77,11 @@ final class BlockSettings {
     }
   }
 
+  /** The prefix that a session, a stream's clone of it too, gives to its data files; empty: none. */
+  static String filePrefix(SparkSession session) {
+    return session.sessionState().conf().getConfString(FILE_PREFIX, "");
+  }
+
   private void set(String key, String value) {
     Option<String> before = conf.getOption(key);
     undo.push(() -> {

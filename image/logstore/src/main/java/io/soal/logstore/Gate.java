@@ -112,7 +112,7 @@ public final class Gate {
    * may be about to use a file that it wrote.
    */
   public boolean isOutlived() {
-    return outlived || !closed && Statement.runsOn(session.get(), ranBefore);
+    return outlived || !closed && Statement.runsOn(session.get(), block.filePrefix(), ranBefore);
   }
 
   /** Whether a block is open on a session, whatever object stands for it in Python. */
@@ -131,7 +131,7 @@ public final class Gate {
       if (settings != null) {
         settings.restore();
       }
-      outlived = Statement.runsOn(session.get(), ranBefore); // one that begins now has nothing of the block
+      outlived = Statement.runsOn(session.get(), block.filePrefix(), ranBefore); // one that begins now has nothing of the block
       closed = true;
     }
   }

@@ -54,10 +54,12 @@ public final class Statement {
     return found;
   }
 
-  /** Whether an execution of a session runs in this JVM now, besides some. */
-  static boolean runsOn(Object session, Set<Long> besides) {
+  /** Whether an execution of a session, or of one that was cloned from it in a block, runs in this JVM now, besides some. */
+  static boolean runsOn(Object session, String filePrefix, Set<Long> besides) {
     return SQLExecution$.MODULE$.executionIdToQueryExecution().entrySet().stream()
-        .anyMatch(one -> one.getValue().sparkSession() == session && !besides.contains(one.getKey()));
+        .filter(one -> !besides.contains(one.getKey()))
+        .map(one -> one.getValue().sparkSession())
+        .anyMatch(one -> one == session || BlockSettings.filePrefix(one).equals(filePrefix));
   }
 
   boolean isOn(Thread other) {

@@ -122,7 +122,8 @@ VARIABLES: Final = (
         "SOAL_ACCEPT_CHANGED_SCRIPT",
         "on or off",
         "`on` is `acceptChangedScript` for every event, also for those of services, which have no such field; set it by"
-        " hand for a retry, and remove it afterwards: while it is set, whatever another caller has run under a token"
+        " hand for a retry, and remove it when the run has ended with its continuations: while it is set, whatever"
+        " another caller has run under a token"
         " passes for the job's own",
         (Reader.JOB,),
         default="off",

@@ -265,7 +265,10 @@ def test_options_of_formats_are_options_still(function: LambdaEmulator, s3: Embe
     assert result.state == "SUCCESS", result.state_details
 
 
-def test_the_properties_of_an_iceberg_table_set_nothing_of_hadoop_s(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+@pytest.mark.parametrize("format_name", ["parquet", "orc"])
+def test_the_properties_of_an_iceberg_table_set_nothing_of_hadoop_s(
+    function: LambdaEmulator, s3: EmbeddedS3, format_name: str
+) -> None:
     """Iceberg's writer of Parquet would send the rows, signed with the role, to another server, or load a class."""
     elsewhere = socket.create_server(("127.0.0.1", 0))
     elsewhere.settimeout(0)
@@ -273,14 +276,15 @@ def test_the_properties_of_an_iceberg_table_set_nothing_of_hadoop_s(function: La
         "fs.s3a.endpoint": f"http://127.0.0.1:{elsewhere.getsockname()[1]}",
         "fs.s3a.impl.disable.cache": "true",
         "fs.s3a.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        "write.format.default": format_name,
     }
     listed = ", ".join(f"'{name}' = '{value}'" for name, value in foreign.items())
 
-    result = run(function, "iceberg", f"s3a://{LAKE}/warehouse", listed)
+    result = run(function, "iceberg", f"s3a://{LAKE}/{format_name}", listed)
 
     assert result.state == "SUCCESS", result.state_details
     assert "ROWS 2" in result.log_tail
-    assert len(s3.observer().list_objects_v2(Bucket=LAKE, Prefix="warehouse/db/t/data/")["Contents"]) == 1
+    assert len(s3.observer().list_objects_v2(Bucket=LAKE, Prefix=f"{format_name}/db/t/data/")["Contents"]) == 1
     with pytest.raises(BlockingIOError):
         elsewhere.accept()
     elsewhere.close()

@@ -80,6 +80,12 @@ def test_a_refusal_behind_a_try_without_an_answer_proves_nothing(lake: Bucket) -
     assert not error[0].startswith(DENIED)
 
 
+def test_a_refusal_of_what_may_be_sent_in_parts_proves_nothing(lake: Bucket) -> None:
+    """S3A repeats the end of an upload in parts, and does not count it."""
+    lake.breaks("PutObject", Refuse(403), times=None)
+    assert not lake.ask("put", "one", body="o" * (5 << 20))["error"][0].startswith(DENIED)
+
+
 @pytest.mark.parametrize("bucket", AGAIN)
 def test_a_refusal_behind_a_try_of_the_layers_below_proves_nothing(lake: Bucket, bucket: str) -> None:
     """They tell nobody of a request that they have sent again, but count it."""

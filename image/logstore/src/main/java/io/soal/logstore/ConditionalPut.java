@@ -79,8 +79,8 @@ final class ConditionalPut implements ObjectStore {
       if (there != null) {
         return Arrays.equals(there, own) ? Outcome.LANDED : Outcome.TAKEN;
       }
-      if (attempt == 1 && statusOf(doubt) == FORBIDDEN && body.length < PART_MIN_BYTES && repeatedBefore >= 0
-          && repeated(fs) == repeatedBefore) {
+      boolean isOnlyOne = body.length < PART_MIN_BYTES && repeatedBefore >= 0 && repeated(fs) == repeatedBefore;
+      if (attempt == 1 && statusOf(doubt) == FORBIDDEN && isOnlyOne) {
         throw new Denied(path, doubt);
       }
       if (attempt == TRIES || !again(doubt)) {

@@ -10,9 +10,6 @@ import org.apache.hadoop.fs.Path;
  * The {@link Refused} that says so ends the block.
  */
 final class Settlers {
-  /** As in {@code safewriter/identity.py}: no run reaches a later one, so it is nobody's. */
-  private static final long EPOCH_MAX = 999_999_999;
-
   private final Block block;
   private long seenUpTo;
   private volatile boolean noted;
@@ -45,8 +42,7 @@ final class Settlers {
     if (body == null) {
       return false;
     }
-    long epoch = CommitBody.parse(body).transactions.getOrDefault(block.key(), -1L);
-    if (epoch >= block.epoch() && epoch <= EPOCH_MAX) {
+    if (CommitBody.parse(body).transactions.getOrDefault(block.key(), -1L) >= block.epoch()) {
       throw settled();
     }
     seenUpTo = version;

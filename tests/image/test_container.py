@@ -130,7 +130,7 @@ def test_only_tmp_can_be_written_and_the_user_is_nobody(cage: Cage) -> None:
     )
 
 
-def test_five_jobs_of_a_container_run_in_one_java_machine(cage: Cage) -> None:
+def test_five_jobs_of_a_container_run_in_one_jvm(cage: Cage) -> None:
     """All but the first are warm, and each leaves the same two processes, and the same empty directories."""
     left = []
     with cage.function() as function:

@@ -175,7 +175,7 @@ def test_a_kill_for_memory_does_not_hide_the_script_s_own_error() -> None:
     assert "a Python worker of the job has died" in judge(replace(told, journal=(*told.journal, raised))).details
 
 
-def test_the_signal_of_the_driver_is_seen_through_the_java_machine() -> None:
+def test_the_signal_of_the_driver_is_seen_through_the_jvm() -> None:
     """Java reports it as 128 plus its number; a script that exits so has said it in the journal."""
     assert (judge(evidence(139)).exit_code, judge(evidence(139)).signal) == (None, 11)
     assert (judge(evidence(139, exited=139)).exit_code, judge(evidence(139, exited=139)).signal) == (139, None)

@@ -67,7 +67,7 @@ def test_what_looks_like_a_metric_and_is_none_is_a_line() -> None:
     assert metrics == [PASSED]
 
 
-def test_the_java_machine_s_last_words_are_noticed() -> None:
+def test_the_jvm_s_last_words_are_noticed() -> None:
     """They tell of a full heap, also where the log has reached its bound and the line is not logged."""
     words = b"Terminating due to java.lang.OutOfMemoryError: Java heap space\n"
     assert pumped(words)[0].saw_out_of_memory

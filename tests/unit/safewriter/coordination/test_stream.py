@@ -152,7 +152,7 @@ def test_a_write_after_the_batch_is_not_one_of_its_turn(job: Job) -> None:
     job.batches.wait()
 
 
-def test_a_java_machine_that_answers_no_more_ends_the_turn(job: Job) -> None:
+def test_a_jvm_that_answers_no_more_ends_the_turn(job: Job) -> None:
     """Nobody can tell whether the batch is recorded, so after a lease the turn counts as failed."""
     silent = Job(job.backend, lease_s=1)
     silent.stream.silent = True

@@ -123,8 +123,7 @@ VARIABLES: Final = (
         "on or off",
         "`on` is `acceptChangedScript` for every event, also for those of services, which have no such field; set it by"
         " hand for a retry, and remove it when the run has ended with its continuations: while it is set, whatever"
-        " another caller has run under a token"
-        " passes for the job's own",
+        " another caller has run under a token passes for the job's own",
         (Reader.JOB,),
         default="off",
         choices=("on", "off"),

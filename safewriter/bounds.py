@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     _Record = TypeVar("_Record", bound=DataclassInstance)
 
-__all__ = ["LONG_MAX", "checked", "count", "short", "shortened", "space_bytes", "whole"]
+__all__ = ["LONG_MAX", "checked", "count", "short", "shortened", "space_bytes", "space_of", "whole"]
 
 LONG_MAX: Final = 2**63 - 1
 _COUNT_MAX: Final = 2**53

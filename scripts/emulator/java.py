@@ -18,13 +18,18 @@ if TYPE_CHECKING:
     from py4j.java_gateway import JVMView
 
 
+def java_program() -> Path:
+    """Return the Java that a job would run on, which is found without a checkpoint bucket."""
+    settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
+    return find_java(settings.soal_home, settings.java_home)
+
+
 @contextmanager
 def java(class_path: Iterable[Path]) -> Iterator[JVMView]:
     """Start it. It ends with the block, or with this process, even if that is killed."""
-    settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
     port, token, process = launch_gateway(
         classpath=":".join(map(str, class_path)),
-        java_path=str(find_java(settings.soal_home, settings.java_home)),
+        java_path=str(java_program()),
         javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
         die_on_exit=True,
         enable_auth=True,  # else whoever reaches the port runs programs as this user

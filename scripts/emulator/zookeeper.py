@@ -5,14 +5,13 @@ Its data are in a folder. It can be stopped and started again on the same port a
 
 from __future__ import annotations
 
-import os
 import socket
 import subprocess
 import time
 from typing import TYPE_CHECKING, Final, Self
 
-from handler.settings import read_settings
-from handler.spark.installation import find_java, find_pyspark
+from handler.spark.installation import find_pyspark
+from scripts.emulator.java import java_program
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -58,13 +57,12 @@ class ZooKeeper:
         if spark_home is None:
             raise FileNotFoundError("PySpark is not installed; run scripts/setup")
         jars = [str(jar) for pattern in _JARS for jar in sorted((spark_home / "jars").glob(pattern))]
-        settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
-        java = find_java(settings.soal_home, settings.java_home)
         with (self._folder / "zookeeper.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    java, "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Dzookeeper.forceSync=no",
-                    "-cp", ":".join(jars), "org.apache.zookeeper.server.ZooKeeperServerMain", self._configured(),
+                    java_program(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
+                    "-Dzookeeper.forceSync=no", "-cp", ":".join(jars),
+                    "org.apache.zookeeper.server.ZooKeeperServerMain", self._configured(),
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder,
             )  # fmt: skip

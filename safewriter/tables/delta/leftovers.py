@@ -34,9 +34,8 @@ def remove_files(
     """Delete the table's data files that have one of the prefixes and are in no commit; return their number.
 
     `commits` are all versions since the first of the attempts began: no other can refer to their files. A file stays if
-    a path of theirs has its name, in whatever folder: a task draws each name anew. Unfinished
-    multipart uploads of such files are aborted. Raises `StoreError` if the work could not be finished, also when
-    `may_go_on` says no.
+    a path of theirs has its name, in whatever folder: a task draws each name anew. Unfinished multipart uploads of such
+    files are aborted. Raises `StoreError` if the work could not be finished, also when `may_go_on` says no.
     """
     referred = {name for commit in commits for name in commit.names if name.startswith(prefixes)}
     removed = 0

@@ -9,10 +9,10 @@ import pytest
 
 from safewriter.objects import ObjectStore, Upload
 from scripts.emulator import EmbeddedS3
-from scripts.emulator.backends import opened_backend
-from scripts.emulator.memory_store import MemoryObjectStore
 from soal.recovery import Overlay
 from tests.contract.bench import PRIVATE, Bench
+from tests.support.memory_store import MemoryObjectStore
+from tests.support.s3_backends import opened_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,7 +7,7 @@ import pytest
 
 from safewriter.objects import PreconditionFailed
 from safewriter.objects.store import Upload
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 # What it has in common with S3 stands in tests/contract/test_object_store.py.
 

@@ -12,8 +12,8 @@ from botocore.config import Config
 from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from scripts.emulator import Match, Refuse, Reply, Request
-from scripts.emulator.network_faults import LoseReply
 from tests.contract.bench import GET, PUT, TRIES, Bench, keys
+from tests.support.network_faults import LoseReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,8 +9,8 @@ import pytest
 from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from scripts.emulator import Match, Refuse, Reply, Request
-from scripts.emulator.network_faults import LoseReply
 from tests.contract.bench import GET, PRIVATE, PUT, Bench, keys
+from tests.support.network_faults import LoseReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable

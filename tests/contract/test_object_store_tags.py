@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.objects import StoreError
 from scripts.emulator import Match, Refuse
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from tests.contract.bench import Bench

@@ -11,8 +11,8 @@ from botocore.response import StreamingBody
 
 from safewriter.objects.store import StoreError
 from scripts.emulator import Refuse
-from scripts.emulator.memory_store import MemoryObjectStore
 from tests.contract.bench import GET
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from safewriter.objects.s3 import S3ObjectStore

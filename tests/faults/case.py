@@ -16,9 +16,9 @@ from safewriter.objects.s3 import table_store
 from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from scripts.emulator.network_faults import Late, LoseReply
 from scripts.emulator.rules import Kill, Match, Rule
 from tests.faults.victims import DEADLINE_MS
+from tests.support.network_faults import Late, LoseReply
 from tests.support.waiting import until
 
 if TYPE_CHECKING:

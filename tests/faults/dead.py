@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.settle.recovery import Cause, Recovery
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Rule
 from tests.faults.case import ANY, Phase, fault
 from tests.support.lake import CHECKPOINTS, LAKE
+from tests.support.network_faults import Late
 from tests.support.processes import Child
 from tests.support.waiting import until
 

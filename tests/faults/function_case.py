@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator.iceberg_writer import IDS, open_catalog
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.rules import Match
 from scripts.emulator.s3 import EmbeddedS3
+from tests.support.iceberg_writer import IDS, open_catalog
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 
 if TYPE_CHECKING:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.errors import AnotherAttemptError
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.faults.delta_case import DeltaCase
 from tests.faults.iceberg_case import IcebergCase
 from tests.faults.victims import Victims
 from tests.support.attempts import next_attempt
 from tests.support.lake import Lake
+from tests.support.network_faults import Late
 from tests.support.waiting import until
 
 if TYPE_CHECKING:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.network_faults import Freeze, Late
 from scripts.emulator.rules import Kill, Rule
 from tests.faults.case import ANY, Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.iceberg_case import BASE, DATA, TOLD, IcebergCase
 from tests.faults.iceberg_victim import STATEMENTS
 from tests.faults.victims import DEADLINE_MS
+from tests.support.network_faults import Freeze, Late
 from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:

@@ -17,10 +17,10 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from scripts.emulator.network_faults import Freeze
 from scripts.emulator.rules import Kill, Match, Rule
 from tests.faults.function_case import COMMIT, OF_THE_ATTEMPT, OF_THE_JOB, ROWS, TABLES, Function, Table, Who, served
 from tests.support.lake import CHECKPOINTS
+from tests.support.network_faults import Freeze
 from tests.support.waiting import until
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from safewriter.writer import SafeWriter
-from scripts.emulator.network_faults import Late, LoseReply
 from scripts.emulator.rules import Kill, Match, Rule
 from tests.faults.case import ANY, Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.delta_case import DeltaCase
 from tests.faults.statements import STATEMENTS
+from tests.support.network_faults import Late, LoseReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.faults.case import fault
 from tests.faults.function_case import COMMIT, OF_THE_JOB, ROWS, TABLES, Function, Table, served
+from tests.support.network_faults import Late
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Kill, Match, Rule
 from tests.faults.case import Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.snapshot_case import MANIFEST, POINTER, SHARD, SnapshotCase
+from tests.support.network_faults import Late
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,12 +18,12 @@ from safewriter.record.document import Status
 from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from scripts.emulator.network_faults import Freeze
 from scripts.emulator.rules import Delay, Match, Rule
 from tests.faults.statements import STATEMENTS
 from tests.faults.victims import DEADLINE_MS
 from tests.lab.bench.fanout import Writers
 from tests.support.lake import CHECKPOINTS
+from tests.support.network_faults import Freeze
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from scripts.emulator.network_faults import LoseReply
 from scripts.emulator.rules import Kill, Refuse
 from tests.logstore.conftest import AGAIN
+from tests.support.network_faults import LoseReply
 
 if TYPE_CHECKING:
     from tests.logstore.conftest import Bucket

@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from scripts.emulator.network_faults import LoseReply
 from scripts.emulator.rules import Refuse
+from tests.support.network_faults import LoseReply
 
 if TYPE_CHECKING:
     from tests.logstore.conftest import Bucket

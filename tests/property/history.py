@@ -16,7 +16,6 @@ from safewriter.errors import UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.record.document import OPEN
 from safewriter.settle.recovery import Cause, Evidence, Recovery
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Refuse, Rule
 from tests.property.folder import check_folder
 from tests.property.judge import Log, check_metadata, check_verdicts, rows_at
@@ -25,6 +24,7 @@ from tests.property.operations import ROWS, draw
 from tests.property.playing import PlannedError, Play
 from tests.property.writers import Write, Writer, leave_behind, new_session
 from tests.support.hygiene import wait_for_hygiene
+from tests.support.network_faults import Late
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.emulator.network_faults import Late, LoseReply
 from scripts.emulator.rules import Match, Refuse, Rule
+from tests.support.network_faults import Late, LoseReply
 
 if TYPE_CHECKING:
     import random

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.network_faults import Late
     from scripts.emulator.s3 import EmbeddedS3
     from tests.property.writers import Writer
+    from tests.support.network_faults import Late
 
 __all__ = ["PlannedError", "Play"]
 

@@ -13,9 +13,9 @@ from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator import EmbeddedS3
-from scripts.emulator.iceberg_writer import IDS, add, open_catalog
 from soal.local.names import CREDENTIALS
 from tests.support.guarded_s3 import Permissions
+from tests.support.iceberg_writer import IDS, add, open_catalog
 from tests.support.roles import JOB, LAKE, ROLES, SWEEPER
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from safewriter.snapshots.format.encoding import Key, KeyEncoding, encode
 from safewriter.snapshots.format.manifest import Manifest, Shard
 from safewriter.snapshots.routing.hashing import digest
 from safewriter.snapshots.write.publish import Publisher
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from kazoo.client import KazooClient
 
-from scripts.emulator.zookeeper import ZooKeeper
+from tests.support.zookeeper_server import ZooKeeper
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
     from safewriter.coordination.backend import Backend, Stored
     from safewriter.coordination.record import Record
-    from scripts.emulator.zookeeper import ZooKeeper
     from tests.support.contenders import Contender
     from tests.support.lost_reply import LostReply
+    from tests.support.zookeeper_server import ZooKeeper
 
 __all__ = ["LACKS", "ZooKeeperLocks"]
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scripts.emulator.zookeeper import ZooKeeper
+    from tests.support.zookeeper_server import ZooKeeper
 
 THOROUGH = [
     pytest.param(name, marks=[pytest.mark.matrix] if entry.is_sampled else []) for name, entry in SERVICES.items()

@@ -11,7 +11,7 @@ from jsonschema import Draft202012Validator
 from handler.app import handle
 from handler.outcome.result import exit_status, schema_text
 from handler.services import Services
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ import pytest
 
 from handler.app import handle
 from handler.services import Services
-from scripts.emulator.memory_store import MemoryObjectStore
 from tests.integration.handler.hostile_conf import EVIL, hostile_conf
 from tests.integration.handler.hostile_events import ENVIRONMENT, SECRETS, hostile_events
+from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:

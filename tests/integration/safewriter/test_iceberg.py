@@ -15,7 +15,6 @@ from pyspark.errors import AnalysisException
 from safewriter import SafeWriter, UnsupportedError
 from safewriter.deadline import epoch_ms
 from scripts.emulator import Match, Rule
-from scripts.emulator.network_faults import Freeze
 from tests.integration.safewriter.ice_rows import (
     COLUMNS,
     MATCHED,
@@ -26,6 +25,7 @@ from tests.integration.safewriter.ice_rows import (
     foreign,
     ids,
 )
+from tests.support.network_faults import Freeze
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,8 +8,8 @@ import pytest
 
 from safewriter import NotCommittedError, SafeWriter
 from scripts.emulator import Match, Refuse, Rule
-from scripts.emulator.network_faults import Freeze, LoseReply
 from tests.integration.safewriter.ice_rows import append, foreign, ids, session_of
+from tests.support.network_faults import Freeze, LoseReply
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,11 +15,11 @@ from safewriter.settings import Settings
 from safewriter.settle.recovery import Cause
 from safewriter.settle.supervisor import Supervision
 from scripts.emulator import Match, Rule
-from scripts.emulator.network_faults import Freeze
 from tests.integration.safewriter.ice_rows import AbandonedError, append, ids, session_of
 from tests.support.attempts import next_attempt
 from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
+from tests.support.network_faults import Freeze
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,8 +16,8 @@ from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator import EmbeddedS3, Match, Rule
-from scripts.emulator.network_faults import LoseReply
 from scripts.emulator.rest_catalog import RestCatalog
+from tests.support.network_faults import LoseReply
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, WEEK_MS, CatalogTable, fenced
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter import SafeWriter
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.neighbour import append_beside
+from tests.support.network_faults import Late
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import safewriter
 from safewriter import SafeWriter
 from safewriter.block import ending
 from safewriter.record.journal import Journal
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
+from tests.support.network_faults import Late
 from tests.support.processes import Child
 from tests.support.waiting import BUSY_S, until
 

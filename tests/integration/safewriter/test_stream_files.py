@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from scripts.emulator.network_faults import LoseReply
 from scripts.emulator.rules import Match, Rule
+from tests.support.network_faults import LoseReply
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -15,9 +15,9 @@ from safewriter.coordination import Configuration, End, JobCoordinator, OnBlocke
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
-from scripts.emulator.network_faults import Late
 from scripts.emulator.rules import Match, Rule
 from tests.support.lake import LAKE
+from tests.support.network_faults import Late
 from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:

@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING, Final, Literal, Self
 from unittest.mock import patch
 
 from safewriter.objects.s3 import s3_client
-from scripts.emulator.iceberg_writer import IDS, open_catalog
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rules import Delay, Match, Rule
 from scripts.emulator.s3 import EmbeddedS3
 from scripts.tables.delta import view
 from tests.lab.bench.catalog import CATALOG, settings
 from tests.lab.processes import Child, answers
+from tests.support.iceberg_writer import IDS, open_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

@@ -32,7 +32,7 @@ __all__ = ["KAZOO", "NAMES", "Contender", "LockService", "NotHereError", "Server
 
 _BUCKET: Final = "bench-locks"
 _LATENCY_MS: Final = 30
-_SERVER: Final = "scripts.emulator.zookeeper"
+_SERVER: Final = "tests.support.zookeeper_server"
 
 KAZOO: Final = "kazoo's Lock"
 

@@ -28,10 +28,10 @@ from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Recovery
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.session import TableState
-from scripts.emulator.iceberg_writer import IDS, add, open_catalog
 from scripts.emulator.s3 import EmbeddedS3
 from tests.lab.bench.history import lengthen
 from tests.lab.bench.settler import Measured
+from tests.support.iceberg_writer import IDS, add, open_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

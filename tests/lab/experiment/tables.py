@@ -14,10 +14,10 @@ from deltalake.exceptions import TableNotFoundError
 
 from safewriter.objects.location import Location
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
-from scripts.emulator.iceberg_writer import open_catalog
 from scripts.emulator.rules import Match
 from scripts.tables import delta, iceberg
 from tests.lab.bench.catalog import CATALOG, of_file, settings
+from tests.support.iceberg_writer import open_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -14,7 +14,7 @@ from safewriter.settle.recovery import Evidence, Recovery
 from safewriter.tables.iceberg.metadata import Held
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.table import RetentionGapError
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from safewriter.record.document import CommitPoint

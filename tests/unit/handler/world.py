@@ -20,7 +20,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.record import journal
 from safewriter.record.document import Status
 from safewriter.settle.supervisor import WriteReport
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Checkpoint, CommitPoint
 from safewriter.record.liveness import GRACE_MS, LEASE_MS
 from safewriter.settle.recovery import Cause, Evidence, Recovery
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import DeltaLog, File
 from tests.unit.safewriter.failing import Network
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from safewriter.coordination.backends.zookeeper import ZooKeeperBackend
-    from scripts.emulator.zookeeper import ZooKeeper
+    from tests.support.zookeeper_server import ZooKeeper
 
 
 @pytest.fixture(scope="module")

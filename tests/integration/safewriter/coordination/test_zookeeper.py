@@ -25,7 +25,7 @@ from tests.support.zookeeper_locks import czxid, granted, job, read, released, w
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scripts.emulator.zookeeper import ZooKeeper
+    from tests.support.zookeeper_server import ZooKeeper
 
 
 def test_the_token_is_the_czxid_of_the_holders_znode(backend: ZooKeeperBackend, lock: str) -> None:

@@ -18,7 +18,7 @@ from tests.support.zookeeper_locks import connected, czxid, granted, job, read, 
 
 if TYPE_CHECKING:
     from safewriter.coordination.backends.zookeeper import ZooKeeperBackend
-    from scripts.emulator.zookeeper import ZooKeeper
+    from tests.support.zookeeper_server import ZooKeeper
 
 
 def test_a_grant_whose_reply_is_lost_is_had(server: ZooKeeper, other: ZooKeeperBackend, lock: str) -> None:

@@ -8,9 +8,9 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from scripts.emulator.network_faults import Late, LoseReply
 from scripts.emulator.rules import Delay, Kill, Match, Refuse, Rule
 from tests.lab.experiment.ground import DEADLINE_MS
+from tests.support.network_faults import Late, LoseReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -27,7 +27,6 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.settle.sweeper import Sweeper
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
-from scripts.emulator.memory_store import MemoryObjectStore
 from scripts.tables.delta import named_in
 from soal.orphans.iceberg import catalog_of, referred
 from tests.lab.bench.catalog import CATALOG, file_of, of_file
@@ -36,6 +35,7 @@ from tests.lab.campaign.judging import Seen, violations_of
 from tests.lab.campaign.replay.states import bits, states
 from tests.lab.experiment.ground import DEADLINE_MS
 from tests.lab.experiment.tables import LAKE
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

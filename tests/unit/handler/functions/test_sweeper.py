@@ -20,7 +20,7 @@ from handler.secrets import Secrets, SecretUnavailableError
 from safewriter.deadline import Deadline
 from safewriter.settle.one_write import Action
 from safewriter.settle.sweeper import Look, Sweep, Sweeper
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

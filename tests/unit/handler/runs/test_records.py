@@ -13,7 +13,7 @@ from handler.settings import read_settings
 from safewriter.deadline import Deadline
 from safewriter.objects import StoreError
 from safewriter.schedule import Schedule
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from safewriter.identity import Run
 from safewriter.record.document import CommitPoint
 from safewriter.tables.registry import format_of
 from safewriter.tables.session import MicroBatch
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

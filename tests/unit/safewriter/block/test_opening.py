@@ -27,7 +27,7 @@ from safewriter.record.document import CommitPoint
 from safewriter.record.journal import Entry, Journal, append
 from safewriter.schedule import Schedule
 from safewriter.tables.session import MicroBatch, TableState
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ import pytest
 from safewriter.objects import StoreError
 from safewriter.record.checkpoints import FINISHED, Checkpoints
 from safewriter.record.document import Status
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.record.checkpoints import FINISHED
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Look, Sweeper
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.settle.sweeps import forever, look, sweep
 from tests.unit.safewriter.world import World
 

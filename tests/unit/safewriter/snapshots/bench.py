@@ -20,7 +20,7 @@ from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.settle.table import SnapshotTable, name_of
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.session import TableState
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST, SHARD
 
 if TYPE_CHECKING:

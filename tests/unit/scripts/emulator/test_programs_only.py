@@ -11,10 +11,10 @@ from py4j.protocol import Py4JError
 
 from scripts.emulator import EmbeddedS3
 from scripts.emulator import durable as service
-from scripts.emulator.backends import opened_backend
 from scripts.emulator.java import java
 from scripts.emulator.rest_catalog import RestCatalog
-from scripts.emulator.s3_proxy import S3Proxy
+from tests.support.s3_backends import opened_backend
+from tests.support.s3_proxy import S3Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -16,10 +16,10 @@ from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
-from scripts.emulator.memory_store import MemoryObjectStore
 from soal.console.problem import EXIT_TRY_AGAIN, Problem
 from soal.home import Home
 from soal.locks.service import LockService, force, forget
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from arro3.io import read_parquet, write_parquet
 from deltalake import DeltaTable, write_deltalake
 
 from safewriter.objects import Location
-from scripts.emulator.memory_store import MemoryObjectStore
 from soal.orphans.log_actions import UnreadableLogError
 from soal.orphans.retained import LogMovedError, follow, read_retained
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

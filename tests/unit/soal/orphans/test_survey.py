@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from safewriter.objects import ListedObject, ObjectStore
-    from scripts.emulator.memory_store import MemoryObjectStore
+    from tests.support.memory_store import MemoryObjectStore
 
 
 class Interrupted:

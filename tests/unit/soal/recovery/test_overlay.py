@@ -3,9 +3,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from safewriter.objects import Upload
-from scripts.emulator.memory_store import MemoryObjectStore
 from soal import recovery
 from soal.recovery import Overlay
+from tests.support.memory_store import MemoryObjectStore
 
 
 def test_nothing_reaches_the_store_below() -> None:

@@ -10,7 +10,7 @@ from safewriter.coordination.backends.opening import open_backend, other_server
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.record import Record
 from safewriter.errors import SettingError
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from safewriter.objects import Location

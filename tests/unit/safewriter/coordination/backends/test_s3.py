@@ -6,7 +6,7 @@ from safewriter.coordination.backend import RecordChanged
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.record import Record
 from safewriter.errors import UnreadableCheckpointError
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import yaml
 from safewriter.objects import StoreError
 from safewriter.snapshots.format.current import stamp
 from safewriter.snapshots.keep.run_records import recorded_runs
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 WRITTEN = datetime(2026, 11, 20, tzinfo=UTC)
 KEY = f"runs/{stamp(WRITTEN)}_run_id=nightly_2_0123abcd/run.yaml"

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.objects.store import ListedObject, StoreError, Upload
 from safewriter.snapshots.settle.leftovers import BuildId
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.support.snapshots import as_slatedb, build
 from tests.unit.safewriter.snapshots.conftest import ROWS
 

@@ -12,7 +12,7 @@ from safewriter.snapshots.errors import ManifestPublishError, PublishConflictErr
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.write.publish import Publisher
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.snapshots.format.test_manifest import MANIFEST
 
 if TYPE_CHECKING:

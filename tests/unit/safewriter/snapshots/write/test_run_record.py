@@ -11,7 +11,7 @@ from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.settle.leftovers import BuildId
 from safewriter.snapshots.write.run_record import BuildRecord
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.support.waiting import until
 
 if TYPE_CHECKING:

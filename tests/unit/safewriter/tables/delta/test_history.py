@@ -10,7 +10,7 @@ from safewriter.objects import ListedObject, StoredObject, StoreError
 from safewriter.tables.delta.commit import Signature
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.table import RetentionGapError
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import DeltaLog, File, body_of, creation, key_of
 from tests.unit.safewriter.record.samples import attempt
 from tests.unit.safewriter.world import World

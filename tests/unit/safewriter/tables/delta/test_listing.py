@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from safewriter.tables.delta import listing
 from safewriter.tables.delta.leftovers import root_of_other_table
 from safewriter.tables.delta.listing import keys_without
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

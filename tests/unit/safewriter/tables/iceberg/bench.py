@@ -22,8 +22,8 @@ from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.table import IcebergTable, name_of
 from safewriter.tables.session import TableState
-from scripts.emulator.iceberg_writer import BODY, IDS, ROWS, add, open_catalog, stage
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.iceberg_writer import BODY, IDS, ROWS, add, open_catalog, stage
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -16,9 +16,9 @@ from safewriter.objects.location import Location
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
-from scripts.emulator.iceberg_writer import BODY, IDS, add, open_catalog
-from scripts.emulator.memory_store import MemoryObjectStore
 from tests.support.glue_versions import check_versions
+from tests.support.iceberg_writer import BODY, IDS, add, open_catalog
+from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.objects.store import StoreError
 from scripts.emulator import EmbeddedS3, Match, Rule
-from scripts.emulator.network_faults import LoseReply
+from tests.support.network_faults import LoseReply
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, GlueTable
 
 if TYPE_CHECKING:

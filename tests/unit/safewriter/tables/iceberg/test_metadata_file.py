@@ -15,7 +15,7 @@ from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag
 from safewriter.tables.iceberg.metadata_file import FilePointer, _unzipped
 from safewriter.tables.iceberg.name import TableName
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 
 NOW_MS = 1_800_000_000_000
 PLACE = "s3a://lake/w/t/metadata"

@@ -15,7 +15,7 @@ from safewriter.tables.iceberg import catalogs
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
 from scripts.emulator import EmbeddedS3
-from scripts.emulator.memory_store import MemoryObjectStore
+from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, FencedTable, GlueTable, SqlTable, fenced
 
 if TYPE_CHECKING:

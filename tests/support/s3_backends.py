@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
 from scripts.emulator.backend import Backend, Moto
-from scripts.emulator.s3_proxy import S3Proxy, s3_proxy_jars
 from scripts.provision.__main__ import main as setup
+from tests.support.s3_proxy import S3Proxy, s3_proxy_jars
 
 if TYPE_CHECKING:
     from contextlib import AbstractContextManager

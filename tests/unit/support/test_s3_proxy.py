@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.emulator.backends import BACKENDS, opened_backend
 from scripts.emulator.s3 import EmbeddedS3
+from tests.support.s3_backends import BACKENDS, opened_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -8,7 +8,7 @@ import pytest
 from botocore.exceptions import ClientError, HTTPClientError
 
 from scripts.emulator import EmbeddedS3, Match, Rule
-from scripts.emulator.network_faults import Freeze, Late, LoseReply
+from tests.support.network_faults import Freeze, Late, LoseReply
 from tests.support.putting import put
 
 if TYPE_CHECKING:

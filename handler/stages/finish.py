@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from handler.outcome.assemble import result_of
 from handler.outcome.continuation import has_progressed, next_invocation
 from handler.process.bounded_call import OverdueError, within
-from handler.runs.records import result_key
+from handler.runs.store import result_key
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 

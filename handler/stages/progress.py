@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handler.process.child import Ended
     from handler.process.log import JobLog
     from handler.request.job import Job, Requested
-    from handler.runs.records import OpenRun, Runs
+    from handler.runs.store import OpenRun, Runs
     from handler.runs.turn import JobTurn
     from handler.secrets import Secrets
     from handler.settings import HandlerSettings

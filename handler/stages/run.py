@@ -21,7 +21,7 @@ from handler.process.log import JobLog
 from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
 from handler.redaction.secret_names import is_secret
-from handler.runs.records import Runs
+from handler.runs.store import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import held
 from handler.sandbox.between_jobs import clean_all

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from handler.runs.records import Runs, StoredRun, UnreadableRecordError
+from handler.runs.store import Runs, StoredRun, UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
 from safewriter.record.document import OPEN

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from handler.runs.records import UnreadableRecordError
+from handler.runs.store import UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from soal.runs.ledger import DOCUMENTS
 

@@ -108,13 +108,13 @@ def invoke(
     from soal.invocation.event import read_event, with_token
     from soal.invocation.report import conclude, until_done
     from soal.remote.execution import Execution
-    from soal.target import checkpoint_bucket, target
+    from soal.target import checkpoint_bucket, find_target
 
     out = Output(as_json=as_json)
     home = Home.of()
     delivered = read_event(event)
     given = assignments(env or ())
-    found = target(endpoint_url, home, local=endpoint_url is None)
+    found = find_target(endpoint_url, home, local=endpoint_url is None)
     here = None if docker else home_of_variant(home, variant)
     variables = function_variables(found, checkpoint_bucket(found), given, here, variant)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:

@@ -97,14 +97,14 @@ def _attempt(
 def handle(event: object, progress: Progress, environment: Mapping[str, str], services: Services = _SERVICES) -> Result:
     """Run the job and return its result; never raises."""
     progress.redactor = Redactor.of_environment({**environment, **services.credentials()})
-    observability.mask_lines(progress.told)
+    observability.mask_lines(progress.masked)
     try:
         prepared = prepare(progress, event, environment, services)
         outcome = run(prepared, progress, environment, services)
     except Exception as error:  # noqa: BLE001 - whatever goes wrong here, the answer is a document
         outcome = of_error(error, progress.writes, started=progress.started)
         trace = "".join(traceback.format_exception(error)) if is_our_fault(outcome) else outcome.details
-        observability.logger.error(progress.told(trace))
+        observability.logger.error(progress.masked(trace))
     return record(progress, outcome, services)
 
 

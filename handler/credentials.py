@@ -46,8 +46,8 @@ def credentials_for_java() -> Mapping[str, str]:
 def _answering(token: str) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            given = self.headers.get("Authorization", "")
-            if self.path != _PATH or not hmac.compare_digest(given.encode(), token.encode()):
+            authorization = self.headers.get("Authorization", "")
+            if self.path != _PATH or not hmac.compare_digest(authorization.encode(), token.encode()):
                 self.send_error(HTTPStatus.FORBIDDEN)
             elif (document := _document()) is None:
                 self.send_error(HTTPStatus.NOT_FOUND, "the function has no credentials")

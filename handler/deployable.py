@@ -28,6 +28,6 @@ def refusal(environment: Mapping[str, str], *, memory_mb: int, has_triggers: boo
         return error.field, error.problem
     script = settings.script
     if has_triggers and script is not None and len(turns := settings.turns_of(script)) > 1:
-        named = " and ".join(f"{turn.configuration.job} at {turn.configuration.lock}" for turn in turns)
-        return "SOAL_TURNS", f"{script.name} is {named}, and events of triggers name no turn; give it one of them only"
+        names = " and ".join(f"{turn.configuration.job} at {turn.configuration.lock}" for turn in turns)
+        return "SOAL_TURNS", f"{script.name} is {names}, and events of triggers name no turn; give it one of them only"
     return None

@@ -60,11 +60,11 @@ class InputError(Exception):
 
 def _one_line(text: str) -> str:
     """Make a text from outside fit for a message: printable and short."""
-    shown = "".join(
+    line = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text[:_MESSAGE_MAX]
     )
-    return shown if len(text) <= _MESSAGE_MAX else f"{shown}…"
+    return line if len(text) <= _MESSAGE_MAX else f"{line}…"
 
 
 def validated(model: type[_M], data: object, *, prefix: str = "", depth: int = _DEPTH) -> _M:
@@ -119,7 +119,7 @@ def described(value: object) -> str:
     """Describe a value that was found, short, on one line and without secrets."""
     text = ""
     try:
-        for part in _written(value):
+        for part in _pieces(value):
             text += part
             if len(text) > _READ_MAX:
                 return _beginning(text[:_READ_MAX])
@@ -135,21 +135,21 @@ def _beginning(text: str) -> str:
     return f"{head}{mask}{tail[:-_HALVES_MAX]}"[:_FOUND_MAX] + "…"
 
 
-def _written(value: object) -> Iterator[str]:
+def _pieces(value: object) -> Iterator[str]:
     """Write a value as `repr` does, but part by part: the reader may stop."""
     if type(value) is dict:
         yield "{"
         for index, (key, inner) in enumerate(value.items()):
             yield ", " if index else ""
-            yield from _written(key)
+            yield from _pieces(key)
             yield ": "
-            yield from _written(inner)
+            yield from _pieces(inner)
         yield "}"
     elif type(value) is list:
         yield "["
         for index, inner in enumerate(value):
             yield ", " if index else ""
-            yield from _written(inner)
+            yield from _pieces(inner)
         yield "]"
     else:
         yield repr(value[:_READ_MAX] if type(value) is str else value)

@@ -52,7 +52,7 @@ _LIBRARY: Final = re.compile(r"\.(?:so(?:\.[0-9]+)*|pyd)\Z", re.IGNORECASE)
 
 def check_file(name: str) -> None:
     """Raise `ValueError` if a file of this name, the last part of a path, would hide a module that the job needs."""
-    if name.endswith(".py") and (hidden := _hidden(name.removesuffix(".py"))) is not None:
+    if name.endswith(".py") and (hidden := _module_behind(name.removesuffix(".py"))) is not None:
         raise ValueError(f"{name} would hide {hidden}; rename the file, for example to my_{name}")
 
 
@@ -78,19 +78,19 @@ def check_archive(path: Path) -> None:
         raise ValueError(f"is no zip file that Python can read ({error}); make it again") from None
     for name in names:
         module = _top_module(name)
-        if module is not None and (hidden := _hidden(module)) is not None:
+        if module is not None and (hidden := _module_behind(module)) is not None:
             raise ValueError(f"holds {name}, which would hide {hidden}; leave it out, or rename it if it is your own")
     if (library := next((name for name in names if _LIBRARY.search(name)), None)) is not None:
         raise ValueError(f"holds {library}: {NATIVE}; if the package works without this file, leave it out")
 
 
-def _hidden(module: str) -> str | None:
+def _module_behind(module: str) -> str | None:
     """Describe what a module of this name would hide."""
-    what = _RESTED_ON.get(module)
-    if what is None and module in _IN_SOME_IMAGES and _is_in_image(module):
-        what = _IN_SOME_IMAGES[module]
-    if what is not None:
-        return f"{module}, {what}, which the image has"
+    description = _RESTED_ON.get(module)
+    if description is None and module in _IN_SOME_IMAGES and _is_in_image(module):
+        description = _IN_SOME_IMAGES[module]
+    if description is not None:
+        return f"{module}, {description}, which the image has"
     return f"{module} of Python's standard library" if module in sys.stdlib_module_names else None
 
 

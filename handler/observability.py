@@ -41,11 +41,11 @@ metrics: Final = Metrics(namespace=NAMESPACE, service=_SERVICE)
 _masking: Final = MaskingFilter(lambda text: encodable(redact(text)))
 
 
-def mask_lines(told: Callable[[str], str] = _masking.told) -> None:
-    """Log from now on all lines of this process, those of SafeWriter and of libraries too, as `told` makes them: by the
-    secrets of the run at hand. Until somebody says so, by the forms of secrets.
+def mask_lines(masked: Callable[[str], str] = _masking.masked) -> None:
+    """Log from now on all lines of this process, those of SafeWriter and of libraries too, as `masked` makes them: by
+    the secrets of the run at hand. Until somebody says so, by the forms of secrets.
     """
-    _masking.told = told
+    _masking.masked = masked
     for handler in (*logging.getLogger().handlers, *logger.handlers, logging.lastResort):
         if handler is not None:
             handler.addFilter(_masking)  # once, however often it is asked for
@@ -54,11 +54,11 @@ def mask_lines(told: Callable[[str], str] = _masking.told) -> None:
 mask_lines()
 
 
-def name_run(record: RunRecord, told: Callable[[str], str]) -> None:
-    """Add the run and the attempt to every line that is logged from now on, also to the job's own. `told` makes the
+def name_run(record: RunRecord, masked: Callable[[str], str]) -> None:
+    """Add the run and the attempt to every line that is logged from now on, also to the job's own. `masked` makes the
     form in which the run's key may be logged.
     """
-    logger.append_keys(run_key=told(record.run_key), run_id=record.run_id, attempt=record.attempt)
+    logger.append_keys(run_key=masked(record.run_key), run_id=record.run_id, attempt=record.attempt)
 
 
 def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:
@@ -99,13 +99,13 @@ def count(result: Result) -> None:
         number = sum(write.status == status for write in result.writes)
         metrics.add_metric(f"Verdict{_words(status)}", MetricUnit.Count, number)
     # Writes that an earlier attempt has committed were counted then.
-    own = [write for write in result.writes if write.status == "committed" and write.run_id == result.run_id]
-    metrics.add_metric("RowsCommitted", MetricUnit.Count, sum(write.rows or 0 for write in own))
-    metrics.add_metric("BytesCommitted", MetricUnit.Bytes, sum(write.bytes or 0 for write in own))
+    writes = [write for write in result.writes if write.status == "committed" and write.run_id == result.run_id]
+    metrics.add_metric("RowsCommitted", MetricUnit.Count, sum(write.rows or 0 for write in writes))
+    metrics.add_metric("BytesCommitted", MetricUnit.Bytes, sum(write.bytes or 0 for write in writes))
     metrics.add_metric("UndoRefused", MetricUnit.Count, sum(write.undo_refused is not None for write in result.writes))
-    started = (timings.jvm_start_ms, timings.session_ms)
+    starts = (timings.jvm_start_ms, timings.session_ms)
     for name, value in (
-        ("SparkStartMs", None if None in started else sum(part or 0 for part in started)),
+        ("SparkStartMs", None if None in starts else sum(ms or 0 for ms in starts)),
         ("JobMs", timings.job_ms),
         ("SettleMs", timings.settle_ms),
         ("TotalMs", timings.total_ms),
@@ -131,4 +131,4 @@ def count_usage_error(result: Result, *, version: str, began_ms: int) -> None:
 
 
 def _words(text: str) -> str:
-    return "".join(part.capitalize() for part in text.split("_"))
+    return "".join(word.capitalize() for word in text.split("_"))

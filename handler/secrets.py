@@ -84,13 +84,13 @@ class Secrets:
 def parse_references(text: object) -> dict[str, SecretReference]:
     """Read the variable SOAL_SECRETS; `ValueError` says what is wrong with it, without repeating a value."""
     try:
-        given = parsed(str(text))
+        document = parsed(str(text))
     except ValueError:
-        given = None
-    if not isinstance(given, dict):
+        document = None
+    if not isinstance(document, dict):
         raise ValueError("must be a JSON object of names and ARNs of secrets")  # noqa: TRY004 - for pydantic
     references: dict[str, SecretReference] = {}
-    for name, reference in given.items():
+    for name, reference in document.items():
         if (why := why_not_secret(name)) is not None:
             raise ValueError(f"{name} may not be set: {why}")
         if not SPARK_SETTING.fullmatch(name) and (not VARIABLE_NAME.fullmatch(name) or RESERVED.fullmatch(name)):

@@ -60,7 +60,7 @@ def _json(value: object) -> object:
 
 
 def _paths(value: object) -> object:
-    return tuple(Path(part) for part in value.split(":") if part) if isinstance(value, str) else value
+    return tuple(Path(path) for path in value.split(":") if path) if isinstance(value, str) else value
 
 
 def _permits(value: object) -> object:
@@ -185,9 +185,9 @@ class HandlerSettings(BaseModel):
 
 def read_settings(environment: Mapping[str, str]) -> HandlerSettings:
     """Read the environment; `InputError` names the variable. An empty variable counts as not set."""
-    given = {name: value for name, value in environment.items() if value != ""}
+    values = {name: value for name, value in environment.items() if value != ""}
     try:
-        guard = GuardSettings.from_environment(given)
+        guard = GuardSettings.from_environment(values)
     except SettingError as error:
         raise InputError(error.name, error.problem) from None
-    return validated(HandlerSettings, {**given, "guard": guard}, depth=0)  # a function has as many variables as it has
+    return validated(HandlerSettings, {**values, "guard": guard}, depth=0)  # a function has as many variables as it has

@@ -47,7 +47,7 @@ def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
     """Return the alarms about runs and their writes."""
     near_ms = config.timeout_s * 1000 * _NEAR_TIMEOUT
 
-    def lost(name: str) -> cloudwatch.Metric:
+    def summed(name: str) -> cloudwatch.Metric:
         return job.metric(name, statistic="Sum", period=_PERIOD)
 
     return (
@@ -59,12 +59,12 @@ def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
             job.metric_duration(statistic="Maximum", period=_PERIOD),
             near_ms,
         ),
-        Rule("EventsDropped", _dropped(config.retry_attempts), lost("AsyncEventsDropped")),
-        Rule("LoopStopped", "Lambda has taken a chain of runs for a loop", lost("RecursiveInvocationsDropped")),
+        Rule("EventsDropped", _dropped(config.retry_attempts), summed("AsyncEventsDropped")),
+        Rule("LoopStopped", "Lambda has taken a chain of runs for a loop", summed("RecursiveInvocationsDropped")),
         Rule(
             "FailuresLost",
             "A failure could not be written to the failure queue",
-            lost("DestinationDeliveryFailures" if config.durable is None else "DeadLetterErrors"),
+            summed("DestinationDeliveryFailures" if config.durable is None else "DeadLetterErrors"),
         ),
         Rule("RolledBack", "A write was rolled back: its batch is not in the table", own_metric("VerdictRolledBack")),
         Rule("VerdictUnknown", "Whether a batch is in its table could not be found out", own_metric("VerdictUnknown")),
@@ -78,12 +78,12 @@ def execution_rules(job: lambda_.IFunction) -> tuple[Rule, ...]:
     https://docs.aws.amazon.com/lambda/latest/dg/durable-monitoring.html
     """
 
-    def ended(how: str) -> cloudwatch.Metric:
-        return job.metric(f"DurableExecution{how}", statistic="Sum", period=_PERIOD)
+    def count(end: str) -> cloudwatch.Metric:
+        return job.metric(f"DurableExecution{end}", statistic="Sum", period=_PERIOD)
 
     return (
-        Rule("ExecutionsFailed", "Durable executions have failed: the last attempt did not end well", ended("Failed")),
-        Rule("ExecutionsTimedOut", "Durable executions have had no more time", ended("TimedOut")),
+        Rule("ExecutionsFailed", "Durable executions have failed: the last attempt did not end well", count("Failed")),
+        Rule("ExecutionsTimedOut", "Durable executions have had no more time", count("TimedOut")),
     )
 
 

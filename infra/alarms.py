@@ -32,7 +32,7 @@ class Alarms(Construct):
 
     def _alarm(self, rule: Rule) -> cloudwatch.Alarm:
         operators = cloudwatch.ComparisonOperator
-        missing = cloudwatch.TreatMissingData
+        treatment = cloudwatch.TreatMissingData
         alarm = cloudwatch.Alarm(
             self,
             rule.name,
@@ -43,11 +43,11 @@ class Alarms(Construct):
             evaluation_periods=1,
             metric=rule.metric,
             threshold=rule.threshold,
-            treat_missing_data=missing.BREACHING if rule.below else missing.NOT_BREACHING,
+            treat_missing_data=treatment.BREACHING if rule.below else treatment.NOT_BREACHING,
         )
-        told = actions.SnsAction(self.topic)
-        alarm.add_alarm_action(told)
-        alarm.add_ok_action(told)
+        action = actions.SnsAction(self.topic)
+        alarm.add_alarm_action(action)
+        alarm.add_ok_action(action)
         return alarm
 
 

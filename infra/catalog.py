@@ -36,6 +36,6 @@ def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
 
 
 def _use(config: Config, actions: list[str]) -> list[iam.PolicyStatement]:
-    base = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    named = [f"{base}:{each}" for name in config.glue_databases for each in (f"database/{name}", f"table/{name}/*")]
-    return in_parts("UseCatalog", actions, [f"{base}:catalog", *named])
+    prefix = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    tables = [f"{prefix}:{path}" for name in config.glue_databases for path in (f"database/{name}", f"table/{name}/*")]
+    return in_parts("UseCatalog", actions, [f"{prefix}:catalog", *tables])

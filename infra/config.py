@@ -82,8 +82,8 @@ def _place(value: object) -> object:
 def _execution_time(value: object) -> object:
     if not isinstance(value, str):
         return value
-    found = _EXECUTION_TIME.fullmatch(value)
-    time = None if found is None else timedelta(**{_UNITS[found[2]]: int(found[1])})
+    match = _EXECUTION_TIME.fullmatch(value)
+    time = None if match is None else timedelta(**{_UNITS[match[2]]: int(match[1])})
     if time is None or not timedelta(hours=1) <= time <= timedelta(days=_EXECUTION_DAYS_MAX):
         raise ValueError(f"must be hours or days, as 12h or 3d, and {_EXECUTION_DAYS_MAX} days at most")
     return time

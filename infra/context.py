@@ -27,29 +27,29 @@ def read_context(context: Mapping[str, object]) -> Config:
     Raises `ConfigError` for the first key that is unknown or has a value that cannot be used, and for the first two
     settings that contradict each other.
     """
-    own = {key: value for key, value in context.items() if not re.search(r"[:/@]", key)}
-    for key in own.keys() - Config.model_fields.keys():
+    values = {key: value for key, value in context.items() if not re.search(r"[:/@]", key)}
+    for key in values.keys() - Config.model_fields.keys():
         if key in _NOT_SUPPORTED:
-            raise ConfigError(key, own[key], _NOT_SUPPORTED[key])
+            raise ConfigError(key, values[key], _NOT_SUPPORTED[key])
         near = difflib.get_close_matches(key, Config.model_fields, n=1)
         hint = f"did you mean {near[0]}?" if near else f"the keys are {', '.join(Config.model_fields)}"
-        raise ConfigError(key, own[key], f"there is no such key; {hint}")
+        raise ConfigError(key, values[key], f"there is no such key; {hint}")
     try:
-        config = Config.model_validate({key: value for key, value in own.items() if value not in ("", None)})
+        config = Config.model_validate({key: value for key, value in values.items() if value not in ("", None)})
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        key = str(first["loc"][0])
-        raise ConfigError(key, _shown(key, own.get(key)), _remedy(first)) from None
-    for found in contradictions(config):
-        raise found
+        detail = error.errors(include_url=False)[0]
+        key = str(detail["loc"][0])
+        raise ConfigError(key, _printable(key, values.get(key)), _remedy(detail)) from None
+    for contradiction in contradictions(config):
+        raise contradiction
     return config
 
 
-def _shown(key: str, found: object) -> object:
+def _printable(key: str, value: object) -> object:
     """Leave out values of variables and settings: one may be the secret that the error is about."""
     if key not in ("environment", "conf", "secrets"):
-        return found
-    return f"{{{', '.join(map(str, found))}}}" if isinstance(found, dict) else "…"
+        return value
+    return f"{{{', '.join(map(str, value))}}}" if isinstance(value, dict) else "…"
 
 
 def _remedy(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails

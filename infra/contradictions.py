@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 from handler.deployable import refusal
 from handler.variables import VARIABLES
 from infra.config import FAILURE_QUEUE_DAYS
-from infra.environment import BYTES_MAX, Made, job_environment, size_bytes, sweeper_environment
+from infra.environment import BYTES_MAX, Resources, job_environment, size_bytes, sweeper_environment
 from infra.secrets import regions_of
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class ConfigError(ValueError):
     """A context value that cannot be used: the key, the value, and the remedy."""
 
-    def __init__(self, key: str, found: object, remedy: str) -> None:
-        super().__init__(f"context {key}={found}: {remedy}")
+    def __init__(self, key: str, value: object, remedy: str) -> None:
+        super().__init__(f"context {key}={value}: {remedy}")
         self.key = key
         self.remedy = remedy
 
@@ -45,10 +45,10 @@ def losses(config: Config) -> Iterator[ConfigError]:
             "gradual_deployment", config.gradual_deployment, "with errors=return no failed run would take it back"
         )
     for key in ("queue", "schedule", "s3_trigger", "retry_attempts", "redrive_attempts", "continue_max", "durable"):
-        if config.errors == "return" and (found := getattr(config, key)):
+        if config.errors == "return" and (value := getattr(config, key)):
             yield ConfigError(
                 key,
-                found,
+                value,
                 "with errors=return nothing counts as failed, so an event of which nobody reads the answer would"
                 " vanish; leave errors out, or this",
             )
@@ -72,13 +72,13 @@ def losses(config: Config) -> Iterator[ConfigError]:
 
 def too_large(config: Config) -> Iterator[ConfigError]:
     """Find a function whose variables Lambda would refuse."""
-    made = Made.longest(config)
-    for environment in (job_environment(config, made), sweeper_environment(config, made)):
-        if (found := size_bytes(environment)) > BYTES_MAX:
+    resources = Resources.longest(config)
+    for environment in (job_environment(config, resources), sweeper_environment(config, resources)):
+        if (size := size_bytes(environment)) > BYTES_MAX:
             largest = max(environment, key=lambda name: len(environment[name]))
             yield ConfigError(
                 "environment",
-                f"{found} bytes",
+                f"{size} bytes",
                 f"a function has {BYTES_MAX} bytes for its variables, the stack's own and the JSON around them"
                 f" included; the largest is {largest}. Put what is long into an object that the script reads",
             )
@@ -87,40 +87,40 @@ def too_large(config: Config) -> Iterator[ConfigError]:
 def overlaps(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
     """Yield the key, the value found there, and the remedy."""
     for place in config.data:
-        there = f"jobs write there (data={place})"
+        problem = f"jobs write there (data={place})"
         if config.s3_trigger is not None and _overlap(config.s3_trigger, place):
-            remedy = f"{there}, and would start themselves; keep what they read apart from what they write"
+            remedy = f"{problem}, and would start themselves; keep what they read apart from what they write"
             yield "s3_trigger", config.s3_trigger, remedy
         if config.scripts is not None and _overlap(config.scripts, place):
-            remedy = f"{there}, and one could replace the script of the next; keep scripts apart from data"
+            remedy = f"{problem}, and one could replace the script of the next; keep scripts apart from data"
             yield "scripts", config.scripts, remedy
-        for read in config.read_only_data:
+        for place_read in config.read_only_data:
             # The reverse is intended: tables inside of a read-only place, data=lake/tables, read_only_data=lake.
-            if read.is_below(place):
-                yield "read_only_data", read, f"{there}; take it out of data"
-    yield from _own(config)
+            if place_read.is_below(place):
+                yield "read_only_data", place_read, f"{problem}; take it out of data"
+    yield from _in_own_buckets(config)
 
 
-def _own(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
+def _in_own_buckets(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
     """Refuse the stack's own buckets, by CloudFormation's names. Scripts may be in one that an old stack has left."""
     checkpoints, scripts = (
         re.compile(rf"{re.escape(config.stack_name.lower())}-{kind}bucket[0-9a-f]{{8}}-.+")
         for kind in ("checkpoints", "scripts")
     )
-    named = {
+    places_of = {
         "data": config.data,
         "read_only_data": config.read_only_data,
         "s3_trigger": () if config.s3_trigger is None else (config.s3_trigger,),
         "scripts": () if config.scripts is None else (config.scripts,),
     }
-    for key, places in named.items():
+    for key, places in places_of.items():
         for place in places:
             if checkpoints.fullmatch(place.bucket) or (key != "scripts" and scripts.fullmatch(place.bucket)):
                 yield key, place, "is a bucket of the stack's own, in which the roles may do just what they need to"
 
 
-def _overlap(one: BucketPrefix, other: BucketPrefix) -> bool:
-    return one.is_below(other) or other.is_below(one)
+def _overlap(place: BucketPrefix, other: BucketPrefix) -> bool:
+    return place.is_below(other) or other.is_below(place)
 
 
 _KEYS: Final = {variable.name: variable.key for variable in VARIABLES if variable.key is not None}
@@ -131,16 +131,17 @@ _PREDECESSOR: Final = "predecessor"
 def refusals(config: Config) -> Iterator[ConfigError]:
     """Find what the handler would refuse; the error names the context key."""
     # The names are those in the handler's messages, which speak of keys below SCRIPT_BUCKET.
-    made = Made(config.stack_name, "checkpoints", "scripts" if config.scripts is None else str(config.scripts))
+    scripts = "scripts" if config.scripts is None else str(config.scripts)
+    resources = Resources(config.stack_name, "checkpoints", scripts)
     has_triggers = config.schedule is not None or config.s3_trigger is not None
-    found = refusal(job_environment(config, made), memory_mb=config.memory_mb, has_triggers=has_triggers)
-    if found is None:
+    fault = refusal(job_environment(config, resources), memory_mb=config.memory_mb, has_triggers=has_triggers)
+    if fault is None:
         return
-    (path, problem) = found
+    (path, problem) = fault
     variable, _, rest = path.partition(".")
     key = _KEYS.get(variable) or _OF_ONE_VALUE.get(variable, "environment")
-    what = rest if key in ("conf", "turns") else variable if key == "environment" else getattr(config, key)
-    yield ConfigError(key, what or "…", problem)
+    value = rest if key in ("conf", "turns") else variable if key == "environment" else getattr(config, key)
+    yield ConfigError(key, value or "…", problem)
 
 
 def unknown_predecessors(config: Config) -> list[str]:
@@ -165,7 +166,7 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
     for key in ("schedule", "s3_trigger"):
         if getattr(config, key) is not None and config.entry_point is None:
             yield ConfigError(key, getattr(config, key), "its events name no script; set entry_point to the one to run")
-    yield from (ConfigError(*found) for found in overlaps(config))
+    yield from (ConfigError(*overlap) for overlap in overlaps(config))
     if config.image_variant != "slim" and config.image_uri is not None:
         yield ConfigError(
             "image_variant", config.image_variant, "image_uri names an image that is built; leave one out"
@@ -194,17 +195,17 @@ def contradictions(config: Config) -> Iterator[ConfigError]:
 
 
 def _of_provisioned(config: Config) -> Iterator[ConfigError]:
-    kept, at_once = config.provisioned_concurrency, config.reserved_concurrency
-    if kept is not None and at_once is not None and kept > at_once:
+    provisioned, at_once = config.provisioned_concurrency, config.reserved_concurrency
+    if provisioned is not None and at_once is not None and provisioned > at_once:
         yield ConfigError(
             "provisioned_concurrency",
-            kept,
+            provisioned,
             f"is more than reserved_concurrency={at_once}, and Lambda refuses that; give it at most as many",
         )
-    if kept is not None and config.reuse == "off":
+    if provisioned is not None and config.reuse == "off":
         yield ConfigError(
             "provisioned_concurrency",
-            kept,
+            provisioned,
             "with reuse=off no JVM waits in a sandbox, and a run there starts as slowly as anywhere; leave"
             " reuse out, or this",
         )
@@ -216,9 +217,9 @@ def _of_documents(config: Config) -> Iterator[ConfigError]:
     queues = 2 if config.redrive_attempts > 0 else 1  # the redrive sets aside what it cannot help
     days = execution_days + queues * FAILURE_QUEUE_DAYS
     if config.checkpoint_days <= days:
-        what = "the execution and its failure" if queues == 1 else "a failure in both queues, behind any execution"
+        times = "the execution and its failure" if queues == 1 else "a failure in both queues, behind any execution"
         yield ConfigError(
-            "checkpoint_days", config.checkpoint_days, f"a document must outlive {what}: give it more than {days}"
+            "checkpoint_days", config.checkpoint_days, f"a document must outlive {times}: give it more than {days}"
         )
 
 
@@ -253,11 +254,11 @@ def _of_durable(config: Config) -> Iterator[ConfigError]:
 
 def _of_network(config: Config) -> Iterator[ConfigError]:
     keys = ("vpc_id", "subnet_ids", "availability_zones", "security_group_ids")
-    given = [key for key in keys if getattr(config, key)]
-    if config.network == "existing" and (missing := [key for key in keys if key not in given]):
+    present = [key for key in keys if getattr(config, key)]
+    if config.network == "existing" and (missing := [key for key in keys if key not in present]):
         yield ConfigError("network", config.network, f"needs {', '.join(missing)} too")
-    if config.network != "existing" and given:
-        yield ConfigError(given[0], getattr(config, given[0]), "is used with network=existing only")
+    if config.network != "existing" and present:
+        yield ConfigError(present[0], getattr(config, present[0]), "is used with network=existing only")
     for key in ("subnet_ids", "security_group_ids"):
         if len(set(getattr(config, key))) != len(getattr(config, key)):
             yield ConfigError(key, ",".join(getattr(config, key)), "names one of them twice")

@@ -47,7 +47,7 @@ def dashboard(
     )
     if is_durable:
         page.add_widgets(
-            _graph("How executions ended", *(job.metric(f"DurableExecution{how}", statistic="Sum") for how in _ENDS)),
+            _graph("How executions ended", *(job.metric(f"DurableExecution{end}", statistic="Sum") for end in _ENDS)),
             _graph("Time of an execution (ms)", job.metric("DurableExecutionDuration", statistic="p90")),
             _graph("Running", job.metric("ApproximateRunningDurableExecutions", statistic="Maximum")),
         )

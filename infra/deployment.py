@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class GradualDeployment(Construct):
-    """CodeDeploy moves the alias by the way `how`, and back when `alarm` rings."""
+    """CodeDeploy moves the alias by the way `strategy`, and back when `alarm` rings."""
 
     def __init__(
-        self, scope: Construct, name: str, *, how: Deployment, alias: lambda_.Alias, alarm: cloudwatch.IAlarm
+        self, scope: Construct, name: str, *, strategy: Deployment, alias: lambda_.Alias, alarm: cloudwatch.IAlarm
     ) -> None:
         super().__init__(scope, name)
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("codedeploy.amazonaws.com"))
@@ -46,7 +46,7 @@ class GradualDeployment(Construct):
             alarms=[alarm],
             alias=alias,
             auto_rollback=codedeploy.AutoRollbackConfig(deployment_in_alarm=True, failed_deployment=True),
-            deployment_config=getattr(codedeploy.LambdaDeploymentConfig, how.upper()),
+            deployment_config=getattr(codedeploy.LambdaDeploymentConfig, strategy.upper()),
             role=role.without_policy_updates(),
         )
         group.node.add_dependency(role)  # with its policy

@@ -31,8 +31,8 @@ def own_key(scope: Construct) -> kms.Key:
         {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": groups}},
     )
     for service in ("cloudwatch.amazonaws.com", "events.amazonaws.com"):
-        ours = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
-        _let(key, service, ["kms:Decrypt", "kms:GenerateDataKey"], ours)
+        condition = {"StringEquals": {"aws:SourceAccount": Aws.ACCOUNT_ID}}
+        _let(key, service, ["kms:Decrypt", "kms:GenerateDataKey"], condition)
     return key
 
 

@@ -20,7 +20,7 @@ _TABLE_NAME_MAX: Final = 255
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Resources:
     """The stack's resources that functions must know; names are CloudFormation's references."""
 
     service: str
@@ -38,30 +38,30 @@ class Made:
         return cls(config.stack_name, name, scripts, locks)
 
 
-def job_environment(config: Config, made: Made) -> dict[str, str]:
+def job_environment(config: Config, resources: Resources) -> dict[str, str]:
     """Return the variables of the job's function: the owner's, the context's, the stack's."""
     return {
         **config.environment,
         **_of_context(config, Reader.JOB),
-        **_shared(made),
-        "SCRIPT_BUCKET": made.script_bucket,
-        **({"SW_LOCKS": made.locks} if made.locks else {}),
+        **_shared(resources),
+        "SCRIPT_BUCKET": resources.script_bucket,
+        **({"SW_LOCKS": resources.locks} if resources.locks else {}),
     }
 
 
-def sweeper_environment(config: Config, made: Made) -> dict[str, str]:
+def sweeper_environment(config: Config, resources: Resources) -> dict[str, str]:
     """Return the variables of the sweeper, with the owner's own by which it reaches catalogs."""
     narrowed = config.model_copy(update={"secrets": config.catalog_secrets})
-    return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(made)}
+    return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(resources)}
 
 
 def redrive_environment(
-    config: Config, made: Made, *, function: str, queue: str, parked: str, jobs: str | None
+    config: Config, resources: Resources, *, function: str, queue: str, parked: str, jobs: str | None
 ) -> dict[str, str]:
     """Return the variables of the redrive's function; it reads no documents."""
     return {
         **_of_context(config, Reader.REDRIVE),
-        "POWERTOOLS_SERVICE_NAME": made.service,
+        "POWERTOOLS_SERVICE_NAME": resources.service,
         "SOAL_REDRIVE_FUNCTION": function,
         "SOAL_REDRIVE_QUEUE": queue,
         "SOAL_REDRIVE_PARKED": parked,
@@ -74,10 +74,10 @@ def size_bytes(environment: Mapping[str, str]) -> int:
     return len(json.dumps(environment, ensure_ascii=False, separators=(",", ":")).encode())
 
 
-def _shared(made: Made) -> dict[str, str]:
+def _shared(resources: Resources) -> dict[str, str]:
     # Metrics carry the service's name, so that two stacks in one account do not raise each other's alarms. Levels are
     # Powertools' business: Lambda's own filter would drop metrics, which are lines without a level.
-    return {"POWERTOOLS_SERVICE_NAME": made.service, "SW_CHECKPOINT_BUCKET": made.checkpoint_bucket}
+    return {"POWERTOOLS_SERVICE_NAME": resources.service, "SW_CHECKPOINT_BUCKET": resources.checkpoint_bucket}
 
 
 def _of_context(config: Config, reader: Reader) -> dict[str, str]:

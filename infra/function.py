@@ -51,8 +51,8 @@ class JobFunction(Construct):
     ) -> None:
         super().__init__(scope, name)
         rights = [*statements, *interface_statements(network)]
-        owned = FunctionRole(self, "Job", log_days=config.log_retention_days, key=key, statements=rights)
-        self.role, self.log_group = owned.role, owned.log_group
+        job = FunctionRole(self, "Job", log_days=config.log_retention_days, key=key, statements=rights)
+        self.role, self.log_group = job.role, job.log_group
         max_age = Duration.seconds(config.max_event_age_s)
         durable = config.durable
         # A durable function has a dead-letter queue, and no destinations.

@@ -63,13 +63,13 @@ def traced(config: Config) -> lambda_.Tracing:
 
 
 def invoke_every(
-    scope: Construct, function: lambda_.Function, *, minutes: int, what: str, undelivered: sqs.IQueue
+    scope: Construct, function: lambda_.Function, *, minutes: int, purpose: str, undelivered: sqs.IQueue
 ) -> None:
     """Let a schedule invoke a function that nothing else invokes; nothing keeps its failures, and this says why."""
     events.Rule(
         scope,
         "Schedule",
-        description=f"SoAL: {what}",
+        description=f"SoAL: {purpose}",
         schedule=events.Schedule.rate(Duration.minutes(minutes)),
         targets=[targets.LambdaFunction(function, dead_letter_queue=undelivered, retry_attempts=0)],
     )

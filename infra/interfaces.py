@@ -30,12 +30,12 @@ def interface_statements(network: Network) -> list[iam.PolicyStatement]:
     """
     if network.vpc is None:
         return []
-    ours = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    account = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
     # Subnets and groups may be shared by another account; their ids are unique.
     anybody = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*"
-    interfaces = f"{ours}:network-interface/*"
+    interfaces = f"{account}:network-interface/*"
     subnets = [f"{anybody}:subnet/{name}" for name in network.subnet_ids]
-    groups = [f"{anybody}:security-group/{each.security_group_id}" for each in network.security_groups or ()]
+    groups = [f"{anybody}:security-group/{group.security_group_id}" for group in network.security_groups or ()]
     return [
         iam.PolicyStatement(sid="SeeInterfaces", actions=list(_LOOK), resources=["*"]),
         iam.PolicyStatement(sid="MakeInterfaces", actions=[_MAKE], resources=[interfaces, *subnets, *groups]),

@@ -38,9 +38,9 @@ class Lake(Construct):
     def __init__(self, scope: Construct, name: str, *, config: Config, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
         self._key_arns = config.data_kms_key_arns
-        self._written = [BucketPart.of(named) for named in config.data]
+        self._written = [BucketPart.of(place) for place in config.data]
         triggers = [] if config.s3_trigger is None else [config.s3_trigger]
-        self._read = [BucketPart.of(named) for named in (*config.read_only_data, *triggers)]
+        self._read = [BucketPart.of(place) for place in (*config.read_only_data, *triggers)]
         self.bucket: s3.Bucket | None = None
         if config.lake_bucket:
             # An undo needs no old versions, since it only removes files that were added: they are for people.
@@ -79,34 +79,34 @@ class Lake(Construct):
 
     def job_statements(self) -> list[iam.PolicyStatement]:
         """Return the rights of the job's function: read and write; the guard deletes exactly its own files."""
-        found: list[iam.PolicyStatement] = []
+        statements: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
-            found += [
+            statements += [
                 place.allow_listing(f"ListData{number}"),
                 place.allow(
                     f"UseData{number}", ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"], "*"
                 ),
             ]
         for number, place in enumerate(self._read, start=1):
-            found += [
+            statements += [
                 place.allow_listing(f"ListReadOnly{number}"),
                 place.allow(f"ReadReadOnly{number}", ["GetObject"], "*"),
             ]
-        return [*found, *self._uploads(), *self._key_statements()]
+        return [*statements, *self._uploads(), *self._key_statements()]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
         """Return the sweeper's rights: read and write logs, metadata and snapshots' pointers, never rows, and delete
         leftover files of a write to a table or of a snapshot.
         """
-        found: list[iam.PolicyStatement] = []
+        statements: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
-            found += [
+            statements += [
                 place.allow_listing(f"ListData{number}"),
                 place.allow(f"UseLogs{number}", ["GetObject", "PutObject"], *_DECISIVE),
                 place.allow(f"ReadManifests{number}", ["GetObject"], _MANIFESTS),
                 place.allow(f"RemoveOrphans{number}", ["DeleteObject", "AbortMultipartUpload"], "*"),
             ]
-        return [*found, *self._uploads(), *self._key_statements()]
+        return [*statements, *self._uploads(), *self._key_statements()]
 
     def _uploads(self) -> list[iam.PolicyStatement]:
         """Allow to list the unfinished uploads of whole buckets: S3 gives this action no `s3:prefix` to decide by.

@@ -51,7 +51,7 @@ class Network(Construct):
         self.subnet_ids: list[str] = []
         self.security_groups: list[ec2.ISecurityGroup] | None = None
         if config.network == "own":
-            self._own(config)
+            self._make_own(config)
             if far := _out_of_reach(config):
                 Annotations.of(self).add_warning_v2(
                     "soal:reach",
@@ -59,9 +59,9 @@ class Network(Construct):
                     " network=existing",
                 )
         elif config.network == "existing":
-            self._existing(config)
+            self._use_existing(config)
 
-    def _own(self, config: Config) -> None:
+    def _make_own(self, config: Config) -> None:
         """Make a network without a way to the internet: functions reach only its endpoints."""
         isolated = ec2.SubnetConfiguration(name="jobs", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=24)
         vpc = ec2.Vpc(
@@ -84,38 +84,38 @@ class Network(Construct):
         self.subnets = ec2.SubnetSelection(subnet_type=ec2.SubnetType.PRIVATE_ISOLATED)
         self.subnet_ids = [subnet.subnet_id for subnet in vpc.isolated_subnets]
         s3 = vpc.add_gateway_endpoint("S3", service=ec2.GatewayVpcEndpointAwsService.S3)
-        for statement in self._ours_on_s3():
+        for statement in self._statements_on_s3():
             s3.add_to_policy(statement)
         if self._locks is not None:
             dynamodb = vpc.add_gateway_endpoint("DynamoDb", service=ec2.GatewayVpcEndpointAwsService.DYNAMODB)
             actions = ["dynamodb:GetItem", "dynamodb:PutItem"]
-            dynamodb.add_to_policy(_ours("TakeTurns", actions, [self._locks.table_arn]))
+            dynamodb.add_to_policy(_of_account("TakeTurns", actions, [self._locks.table_arn]))
         # The job may do all that the sweeper may.
         for service, rights in (
             (ec2.InterfaceVpcEndpointAwsService.GLUE, catalog.job_statements(config)),
             (ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER, secrets.job_statements(config)),
         ):
             # A key of secrets is none of the endpoint's: Secrets Manager uses it.
-            ours = [right for right in rights if right.actions[0].startswith(f"{service.short_name}:")]
-            if ours:
+            service_rights = [right for right in rights if right.actions[0].startswith(f"{service.short_name}:")]
+            if service_rights:
                 endpoint = self._endpoint(vpc, service, group)
-                for right in ours:
-                    endpoint.add_to_policy(_ours(str(right.sid), right.actions, right.resources))
+                for right in service_rights:
+                    endpoint.add_to_policy(_of_account(str(right.sid), right.actions, right.resources))
         if config.continue_max > 0 or config.durable is not None:
             self._lambda = self._endpoint(vpc, ec2.InterfaceVpcEndpointAwsService.LAMBDA_, group)
 
     def let_call_itself(self, sid: str, actions: list[str], resources: list[str]) -> None:
         """Let these requests of the job's function through Lambda's endpoint, if there is one."""
         if self._lambda is not None:
-            self._lambda.add_to_policy(_ours(sid, actions, resources))
+            self._lambda.add_to_policy(_of_account(sid, actions, resources))
 
-    def _ours_on_s3(self) -> list[iam.PolicyStatement]:
+    def _statements_on_s3(self) -> list[iam.PolicyStatement]:
         """Allow the roles' rights, in the buckets that the stack knows, with this account's credentials.
 
         Lambda fetches the image and writes the logs by itself: AWS needs no bucket of its own through the endpoint.
         """
         return [
-            _ours(sid, [f"s3:{action}" for action in actions], resources)
+            _of_account(sid, [f"s3:{action}" for action in actions], resources)
             for sid, actions, resources in (
                 ("ListOurs", ("ListBucket", "ListBucketMultipartUploads"), list(self._buckets)),
                 (
@@ -141,7 +141,7 @@ class Network(Construct):
         group.add_ingress_rule(jobs, ec2.Port.tcp(443), "jobs")
         return vpc.add_interface_endpoint(name, service=service, open=False, security_groups=[group])
 
-    def _existing(self, config: Config) -> None:
+    def _use_existing(self, config: Config) -> None:
         # No look-up by id: that would ask the account at every synthesis.
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
@@ -167,11 +167,12 @@ def _out_of_reach(config: Config) -> list[str]:
         for name, value in (*config.conf.items(), *config.environment.items())
         if _CATALOG_URI.fullmatch(name) and "://" in value
     ]
-    here = os.environ.get("CDK_DEFAULT_REGION")
-    return [*catalogs, *(f"secrets of {one}" for one in secrets.regions_of(config) if here not in (None, one))]
+    own_region = os.environ.get("CDK_DEFAULT_REGION")
+    regions = () if own_region is None else (name for name in secrets.regions_of(config) if name != own_region)
+    return [*catalogs, *(f"secrets of {name}" for name in regions)]
 
 
-def _ours(sid: str, actions: list[str], resources: list[str]) -> iam.PolicyStatement:
+def _of_account(sid: str, actions: list[str], resources: list[str]) -> iam.PolicyStatement:
     """Let through an endpoint whoever has this account's credentials."""
     return iam.PolicyStatement(
         sid=sid,

@@ -58,8 +58,8 @@ class BucketPrefix:
 
     def is_below(self, other: BucketPrefix) -> bool:
         """Tell whether each key here is one of `other`'s, too."""
-        mine, theirs = (f"{place.prefix}/" if place.prefix else "" for place in (self, other))
-        return self.bucket == other.bucket and mine.startswith(theirs)
+        path, other_path = (f"{place.prefix}/" if place.prefix else "" for place in (self, other))
+        return self.bucket == other.bucket and path.startswith(other_path)
 
     def __str__(self) -> str:
         return f"{self.bucket}/{self.prefix}" if self.prefix else self.bucket

@@ -30,23 +30,23 @@ def beyond_quotas(template: Mapping[str, Any], config: Config) -> Iterator[Confi
     resources = template["Resources"]
     for name, role in resources.items():
         if role["Type"] == "AWS::IAM::Role":
-            managed = [one for one in resources.values() if _is_of(one, name)]
+            managed = [entry for entry in resources.values() if _is_of(entry, name)]
             if len(managed) > _ATTACHED_MAX:
                 yield _too_many(config, name, _ATTACHED_MAX / len(managed), f"{len(managed)} managed policies")
     for name, resource in resources.items():
-        most = _CHARACTERS_MAX.get(resource["Type"])
-        size = 0 if most is None else _characters(resource["Properties"].get("PolicyDocument"))
-        if most is not None and size > most:
-            yield _too_many(config, name, most / size, f"a policy of about {size} characters, of {most}")
+        length_max = _CHARACTERS_MAX.get(resource["Type"])
+        size = 0 if length_max is None else _characters(resource["Properties"].get("PolicyDocument"))
+        if length_max is not None and size > length_max:
+            yield _too_many(config, name, length_max / size, f"a policy of about {size} characters, of {length_max}")
 
 
-def _too_many(config: Config, name: str, share: float, what: str) -> ConfigError:
+def _too_many(config: Config, name: str, share: float, excess: str) -> ConfigError:
     key = max(_NAMED, key=lambda key: len(getattr(config, key)))
-    given = len(getattr(config, key))
+    count = len(getattr(config, key))
     return ConfigError(
         key,
-        f"{given} of them",
-        f"they make {what} for {name}, more than IAM takes; about {int(given * share)} fit. Name whole buckets, or"
+        f"{count} of them",
+        f"they make {excess} for {name}, more than IAM takes; about {int(count * share)} fit. Name whole buckets, or"
         " prefixes that several have in common, or make a second stack",
     )
 
@@ -69,7 +69,7 @@ def _resolved(value: object) -> object:
         case {"Fn::Join": [str(between), list(parts)]}:
             return between.join(str(_resolved(part)) for part in parts)
         case dict():
-            return {key: _resolved(one) for key, one in value.items()}
+            return {key: _resolved(member) for key, member in value.items()}
         case list():
-            return [_resolved(one) for one in value]
+            return [_resolved(entry) for entry in value]
     return value

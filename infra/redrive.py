@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from aws_cdk import aws_sqs as sqs
 
     from infra.config import Config
-    from infra.environment import Made
+    from infra.environment import Resources
     from infra.image import Image
 
 _MEMORY_MB: Final = 512
@@ -42,7 +42,7 @@ class Redrive(Construct):
         failures: sqs.IQueue,
         jobs_arn: str | None,
         key_statements: list[iam.PolicyStatement],
-        made: Made,
+        resources: Resources,
         undelivered: sqs.IQueue,
         key: kms.IKey | None,
     ) -> None:
@@ -58,7 +58,7 @@ class Redrive(Construct):
             iam.PolicyStatement(sid="InvokeAgain", actions=["lambda:InvokeFunction"], resources=[alias.function_arn]),
             *key_statements,
         ]
-        owned = FunctionRole(self, "Again", log_days=config.log_retention_days, key=key, statements=statements)
+        again = FunctionRole(self, "Again", log_days=config.log_retention_days, key=key, statements=statements)
         self.function = lambda_.DockerImageFunction(
             self,
             "Function",
@@ -67,19 +67,19 @@ class Redrive(Construct):
             description="SoAL: invokes failed runs again",
             environment=redrive_environment(
                 config,
-                made,
+                resources,
                 function=alias.function_arn,
                 queue=failures.queue_url,
                 parked=self.parked.queue_url,
                 jobs=jobs_arn,
             ),
             environment_encryption=key,
-            log_group=owned.log_group,
+            log_group=again.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             memory_size=_MEMORY_MB,
             retry_attempts=0,  # the next one is the retry
-            role=owned.role,
+            role=again.role,
             timeout=Duration.seconds(_TIMEOUT_S),
             tracing=traced(config),
         )
-        invoke_every(self, self.function, minutes=config.redrive_minutes, what="redrive", undelivered=undelivered)
+        invoke_every(self, self.function, minutes=config.redrive_minutes, purpose="redrive", undelivered=undelivered)

@@ -27,18 +27,18 @@ def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
 
 def regions_of(config: Config) -> list[str]:
     """Return the regions of all secrets."""
-    found = (REFERENCE.fullmatch(reference) for reference in config.secrets.values())
-    return sorted({match["region"] for match in found if match is not None})
+    matches = (REFERENCE.fullmatch(reference) for reference in config.secrets.values())
+    return sorted({match["region"] for match in matches if match is not None})
 
 
 def _read(config: Config, secrets: Mapping[str, str]) -> list[iam.PolicyStatement]:
-    found = [match for reference in secrets.values() if (match := REFERENCE.fullmatch(reference)) is not None]
-    if not found:
+    matches = [match for reference in secrets.values() if (match := REFERENCE.fullmatch(reference)) is not None]
+    if not matches:
         return []
-    arns = dict.fromkeys(match["arn"] for match in found)
+    arns = dict.fromkeys(match["arn"] for match in matches)
     statements = in_parts("ReadSecrets", ["secretsmanager:GetSecretValue"], list(arns))
     if config.secret_kms_key_arns:
-        services = dict.fromkeys(f"secretsmanager.{match['region']}.amazonaws.com" for match in found)
+        services = dict.fromkeys(f"secretsmanager.{match['region']}.amazonaws.com" for match in matches)
         statements.append(
             iam.PolicyStatement(
                 sid="DecryptSecrets",

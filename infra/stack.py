@@ -14,7 +14,7 @@ from infra.contradictions import unknown_predecessors
 from infra.dashboard import dashboard
 from infra.deployment import GradualDeployment
 from infra.encryption import key_statements, own_key
-from infra.environment import Made, job_environment, sweeper_environment
+from infra.environment import Resources, job_environment, sweeper_environment
 from infra.failures import FailureQueue, UndeliveredQueue, job_queue_name, queue_arn
 from infra.function import JobFunction
 from infra.image import Image
@@ -55,7 +55,8 @@ class SoalStack(Stack):
             locks=None if locks is None else locks.table,
             buckets=[checkpoints.bucket.bucket_arn, *scripts.bucket_arns, *lake.bucket_arns],
         )
-        made = Made(Aws.STACK_NAME, checkpoints.bucket.bucket_name, scripts.uri, "" if locks is None else locks.uri)
+        locks_uri = "" if locks is None else locks.uri
+        resources = Resources(Aws.STACK_NAME, checkpoints.bucket.bucket_name, scripts.uri, locks_uri)
         job = JobFunction(
             self,
             "Runtime",
@@ -71,7 +72,7 @@ class SoalStack(Stack):
                 *(() if locks is None else locks.job_statements()),
                 *key_statements(key, "s3", "sqs", "lambda"),
             ],
-            environment=job_environment(config, made),
+            environment=job_environment(config, resources),
             failures=failed.for_functions,
             key=key,
         )
@@ -88,7 +89,7 @@ class SoalStack(Stack):
                 *secrets.sweeper_statements(config),
                 *key_statements(key, "s3", "lambda"),
             ],
-            environment=sweeper_environment(config, made),
+            environment=sweeper_environment(config, resources),
             undelivered=undelivered,
             key=key,
         )
@@ -102,7 +103,7 @@ class SoalStack(Stack):
                 failures=failures,
                 jobs_arn=jobs_arn,
                 key_statements=key_statements(key, "sqs", "lambda"),
-                made=made,
+                resources=resources,
                 undelivered=undelivered,
                 key=key,
             )
@@ -128,7 +129,7 @@ class SoalStack(Stack):
         )
         if config.gradual_deployment is not None:
             alarm = alarms.alarms["NewVersionFails"]
-            GradualDeployment(self, "Deployment", how=config.gradual_deployment, alias=job.alias, alarm=alarm)
+            GradualDeployment(self, "Deployment", strategy=config.gradual_deployment, alias=job.alias, alarm=alarm)
         if config.image_uri is not None and not config.image_uri.is_pinned:
             Annotations.of(self).add_warning_v2(
                 "soal:tag",

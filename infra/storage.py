@@ -29,19 +29,19 @@ class BucketPart:
     prefix: str = ""
 
     @classmethod
-    def of(cls, named: BucketPrefix) -> BucketPart:
+    def of(cls, place: BucketPrefix) -> BucketPart:
         """Return the part of a bucket that is not the stack's."""
-        return cls(f"arn:{Aws.PARTITION}:s3:::{named.bucket}", named.prefix)
+        return cls(f"arn:{Aws.PARTITION}:s3:::{place.bucket}", place.prefix)
 
     def objects(self, *patterns: str) -> list[str]:
         """Return the ARNs of keys below the prefix."""
-        base = f"{self.bucket_arn}/{self.prefix}" if self.prefix else self.bucket_arn
-        return [f"{base}/{pattern}" for pattern in patterns]
+        root = f"{self.bucket_arn}/{self.prefix}" if self.prefix else self.bucket_arn
+        return [f"{root}/{pattern}" for pattern in patterns]
 
     def allow(self, sid: str, actions: Iterable[str], *patterns: str) -> iam.PolicyStatement:
         """Allow actions on objects."""
-        named = [f"s3:{action}" for action in actions]
-        return iam.PolicyStatement(sid=sid, actions=named, resources=self.objects(*patterns))
+        names = [f"s3:{action}" for action in actions]
+        return iam.PolicyStatement(sid=sid, actions=names, resources=self.objects(*patterns))
 
     def allow_listing(self, sid: str, *folders: str) -> iam.PolicyStatement:
         """Allow to list keys below the prefix, or below `folders` of it.
@@ -77,8 +77,8 @@ def in_parts(sid: str, actions: list[str], resources: Sequence[str]) -> list[iam
     """Allow actions on any number of resources: a policy takes so many statements, but no statement longer than it."""
     parts = [resources[at : at + _RESOURCES_MAX] for at in range(0, len(resources), _RESOURCES_MAX)]
     return [
-        iam.PolicyStatement(sid=sid if number == 1 else f"{sid}{number}", actions=actions, resources=list(part))
-        for number, part in enumerate(parts, start=1)
+        iam.PolicyStatement(sid=sid if number == 1 else f"{sid}{number}", actions=actions, resources=list(statements))
+        for number, statements in enumerate(parts, start=1)
     ]
 
 

@@ -46,8 +46,8 @@ class Sweeper(Construct):
     ) -> None:
         super().__init__(scope, name)
         rights = [*statements, *interface_statements(network)]
-        owned = FunctionRole(self, "Sweep", log_days=config.log_retention_days, key=key, statements=rights)
-        self.role, self.log_group = owned.role, owned.log_group
+        sweep = FunctionRole(self, "Sweep", log_days=config.log_retention_days, key=key, statements=rights)
+        self.role, self.log_group = sweep.role, sweep.log_group
         self.function = lambda_.DockerImageFunction(
             self,
             "Function",
@@ -67,5 +67,5 @@ class Sweeper(Construct):
             vpc=network.vpc,
             vpc_subnets=network.subnets,
         )
-        invoke_every(self, self.function, minutes=config.sweep_minutes, what="sweep", undelivered=undelivered)
+        invoke_every(self, self.function, minutes=config.sweep_minutes, purpose="sweep", undelivered=undelivered)
         deny_interfaces(self.function, network)

@@ -12,7 +12,7 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["Settings", "boolean"]
+__all__ = ["Settings", "audits", "bucket_of"]
 
 _WARN_BEFORE_MS: Final = 30_000
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
@@ -44,14 +44,19 @@ class Settings:
         if warn_before_ms is not None and warn_before_ms <= 0:
             raise SettingError("SW_WARN_BEFORE_MS", "0 leaves no time to settle a write; leave it out for 30000")
         return cls(
-            checkpoint_bucket=_bucket(bucket),
+            checkpoint_bucket=bucket_of(bucket),
             warn_before_ms=_WARN_BEFORE_MS if warn_before_ms is None else warn_before_ms,
-            audit_log=boolean(environment, "SW_AUDIT_LOG", default=True),
+            audit_log=audits(environment),
         )
 
 
-def _bucket(text: str) -> Location:
-    """Parse `bucket` or `bucket/prefix`, with or without `s3://` before it."""
+def audits(environment: Mapping[str, str]) -> bool:
+    """Tell whether rollbacks are audited: `SW_AUDIT_LOG`. Raises `SettingError`."""
+    return _boolean(environment, "SW_AUDIT_LOG", default=True)
+
+
+def bucket_of(text: str) -> Location:
+    """Parse `bucket` or `bucket/prefix`, with or without `s3://` before it. Raises `SettingError`."""
     if not text:
         raise SettingError(
             "SW_CHECKPOINT_BUCKET", "is not set; name the bucket (optionally bucket/prefix) for checkpoints"
@@ -63,7 +68,7 @@ def _bucket(text: str) -> Location:
     return Location(found.bucket, found.key.strip("/"))
 
 
-def boolean(environment: Mapping[str, str], name: str, *, default: bool) -> bool:
+def _boolean(environment: Mapping[str, str], name: str, *, default: bool) -> bool:
     """Read true, false, 1, 0, yes or no, in any case. Raises `SettingError`, which names the variable, otherwise."""
     text = environment.get(name)
     if text is None:

@@ -88,7 +88,7 @@ def generate(rows: int = ROWS, *, seed: int = SEED) -> Iterator[Accommodation]:
     number = 1_000
     for _ in range(rows):
         number += 1 + int(random.random() * 1_500)
-        yield _one(random, number)
+        yield _row(random, number)
 
 
 def write_csv(target: TextIO, rows: int = ROWS, *, seed: int = SEED) -> None:
@@ -106,7 +106,7 @@ def csv_bytes(rows: int = ROWS, *, seed: int = SEED) -> bytes:
     return text.getvalue().encode()
 
 
-def _one(random: Random, number: int) -> Accommodation:
+def _row(random: Random, number: int) -> Accommodation:
     city_id = int(random.random() ** 1.6 * len(_CITIES))
     city = _CITIES[city_id]
     reviews = int(random.random() ** 4 * 400)

@@ -52,12 +52,12 @@ def described(model: type[BaseModel], *, parent: str = "", defaults: bool = True
         documents |= attribute_documents(owner)
     for name, field in model.model_fields.items():
         alias = field.alias or name
-        found = schema["properties"][alias]
+        fields = schema["properties"][alias]
         meaning = field.description or documents.get(name)
         if not meaning:
             raise LookupError(f"{model.__module__}.{model.__qualname__}.{name} has no docstring to show")
-        notes = [values(found)]
-        if defaults and (default := found.get("default")) not in (None, [], {}, ""):
+        notes = [values(fields)]
+        if defaults and (default := fields.get("default")) not in (None, [], {}, ""):
             notes.append(f"default `{json.dumps(default).strip(chr(34))}`")
         if alias in schema.get("required", ()) and defaults:
             notes.append("required")
@@ -76,16 +76,16 @@ def attribute_documents(owner: type) -> Mapping[str, str]:
     """Return the docstrings below a class's attributes; none for a class without a source file."""
     if owner.__module__ in {"builtins", "typing", "pydantic.main"}:
         return {}
-    found = ModuleAnalyzer.for_module(owner.__module__).find_attr_docs()
-    return {name: " ".join(lines).strip() for (scope, name), lines in found.items() if scope == owner.__qualname__}
+    documents = ModuleAnalyzer.for_module(owner.__module__).find_attr_docs()
+    return {name: " ".join(lines).strip() for (scope, name), lines in documents.items() if scope == owner.__qualname__}
 
 
 def values(schema: Mapping[str, Any]) -> str:
     """Return the values that a schema allows, for people; the field's meaning explains a place or an image's URI."""
     if "anyOf" in schema:
-        return next(filter(None, (values(each) for each in schema["anyOf"] if each.get("type") != "null")), "")
+        return next(filter(None, (values(form) for form in schema["anyOf"] if form.get("type") != "null")), "")
     if "enum" in schema:
-        return " or ".join(f"`{each}`" for each in schema["enum"])
+        return " or ".join(f"`{value}`" for value in schema["enum"])
     if "const" in schema:
         return f"`{schema['const']}`"
     kind = _TYPES.get(schema.get("type", ""), "")
@@ -118,7 +118,7 @@ def commands() -> str:
     return _EMPTY.sub("", _HELP.sub("", _LISTS.sub("", f"## {sections}")))
 
 
-_BECOMES: Final = {one.key: one.name for one in VARIABLES if one.key is not None}
+_BECOMES: Final = {variable.key: variable.name for variable in VARIABLES if variable.key is not None}
 
 
 def context_keys() -> str:
@@ -151,20 +151,20 @@ def examples() -> str:
     records = {(line["example"], line["variant"]): line for line in lines}
     names = sorted({name for name, _ in records})
     ran = [sum(records[name, variant]["state"] == "SUCCESS" for name in names) for variant in _VARIANTS]
-    counted = f"Of {len(names)} examples {ran[0]} run on slim and {ran[1]} on full."
-    rows = [f"| `{name}` | {' | '.join(_ended(records[name, variant]) for variant in _VARIANTS)} |" for name in names]
-    return "\n".join([counted, "", "| example | slim | full |", "|---|---|---|", *rows])
+    summary = f"Of {len(names)} examples {ran[0]} run on slim and {ran[1]} on full."
+    rows = [f"| `{name}` | {' | '.join(_end(records[name, variant]) for variant in _VARIANTS)} |" for name in names]
+    return "\n".join([summary, "", "| example | slim | full |", "|---|---|---|", *rows])
 
 
-def _ended(record: dict[str, Any]) -> str:
+def _end(record: dict[str, Any]) -> str:
     if record["state"] == "SUCCESS":
         return "runs"
     if record["needs"] is not None:
         return f"needs {record['needs']}"
     if record["state"] == "TIMED_OUT":
         return "runs until the deadline ends it"
-    said = (record["says"] or "").partition(":")[0].replace("|", "\\|")
-    return said if record["is_usage"] else f"{record['state']}: {said}"
+    message = (record["says"] or "").partition(":")[0].replace("|", "\\|")
+    return message if record["is_usage"] else f"{record['state']}: {message}"
 
 
 def error_tree() -> str:
@@ -217,7 +217,7 @@ _SECTIONS: Final = (
 def variables() -> str:
     """Return every variable, in sections by its setter."""
     return "\n\n".join(
-        f"## {title}\n\n{remark}\n\n" + "\n\n".join(_entry(one) for one in VARIABLES if one.setter is setter)
+        f"## {title}\n\n{remark}\n\n" + "\n\n".join(_entry(row) for row in VARIABLES if row.setter is setter)
         for setter, title, remark in _SECTIONS
     )
 

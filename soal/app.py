@@ -40,7 +40,7 @@ COMMANDS: Final = (
 )
 
 
-def app_of(called: str | None = None) -> typer.Typer:
+def app_of(word: str | None = None) -> typer.Typer:
     """Return the app with the command `called` in it, and of the others only their lines; None: with all commands."""
     app = typer.Typer(
         no_args_is_help=True,
@@ -50,7 +50,7 @@ def app_of(called: str | None = None) -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     for command in COMMANDS:
-        if called is not None and called != command.name:
+        if word is not None and word != command.name:
             app.command(command.name, help=command.line)(_uncalled)
             continue
         is_of_clone = command.module.startswith("scripts.")
@@ -74,5 +74,5 @@ def _uncalled() -> None:
 def main() -> None:
     """Run the command line and end the process."""
     # A shell that completes a line hands it over in variables.
-    called = None if "_SOAL_COMPLETE" in os.environ else next((word for word in sys.argv[1:] if word[:1] != "-"), "")
-    run(lambda: app_of(called)(prog_name="soal"))
+    command = None if "_SOAL_COMPLETE" in os.environ else next((word for word in sys.argv[1:] if word[:1] != "-"), "")
+    run(lambda: app_of(command)(prog_name="soal"))

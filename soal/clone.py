@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 
-def from_clone(module: str, what: str) -> ModuleType:
-    """Import a module below `scripts` for the command `what`. Raises `Problem` where the package is installed alone."""
+def from_clone(module: str, command: str) -> ModuleType:
+    """Import a module below `scripts` for `command`. Raises `Problem` where the package is installed alone."""
     if not FUNCTION.joinpath(*module.split(".")).with_suffix(".py").is_file():
         raise Problem(
-            f"{what} needs a clone of SoAL's repository, and this is an installed package",
+            f"{command} needs a clone of SoAL's repository, and this is an installed package",
             todo="clone it, run scripts/setup there, and call .venv/bin/soal",
         )
     return import_module(module)

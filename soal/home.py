@@ -31,8 +31,8 @@ class Home:
     @classmethod
     def of(cls, environ: Mapping[str, str] = os.environ) -> Home:
         """Find it from the environment."""
-        named = environ.get("SOAL_HOME")
-        return cls(Path(named) if named else default_home())
+        path = environ.get("SOAL_HOME")
+        return cls(Path(path) if path else default_home())
 
     @property
     def python(self) -> Path:

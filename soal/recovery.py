@@ -37,24 +37,24 @@ class Overlay:
     def __init__(self, below: ObjectStore, now: Callable[[], datetime]) -> None:
         self._below = below
         self._now = now
-        self._own: dict[str, StoredObject | None] = {}
+        self._objects: dict[str, StoredObject | None] = {}
         self._aborted: set[Upload] = set()
         self.changes: list[str] = []
         self.changes_more = 0
 
     def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
-        if key not in self._own:
+        if key not in self._objects:
             return self._below.get(key, max_bytes=max_bytes)
-        found = self._own[key]
-        if found is not None and max_bytes is not None and len(found.body) > max_bytes:
-            raise TooLarge(self.uri(key), len(found.body), max_bytes)
-        return found
+        stored = self._objects[key]
+        if stored is not None and max_bytes is not None and len(stored.body) > max_bytes:
+            raise TooLarge(self.uri(key), len(stored.body), max_bytes)
+        return stored
 
     def stream(self, key: str) -> Iterator[bytes] | None:
-        if key not in self._own:
+        if key not in self._objects:
             return self._below.stream(key)
-        found = self._own[key]
-        return None if found is None else iter([found.body])
+        stored = self._objects[key]
+        return None if stored is None else iter([stored.body])
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - it changes no answer
         if self.get(key) is not None:
@@ -62,20 +62,20 @@ class Overlay:
         return self.put(key, body)
 
     def replace(self, key: str, body: bytes, *, etag: str, tag: str = "") -> str:  # noqa: ARG002 - as above
-        found = self.get(key)
-        if found is None or found.etag != etag:
+        stored = self.get(key)
+        if stored is None or stored.etag != etag:
             raise PreconditionFailed(self.uri(key))
         return self.put(key, body)
 
     def put(self, key: str, body: bytes) -> str:
         etag = f'"{hashlib.md5(body, usedforsecurity=False).hexdigest()}"'
         now = self._now()
-        self._own[key] = StoredObject(key, body, etag, now, now)
+        self._objects[key] = StoredObject(key, body, etag, now, now)
         self._note(f"PUT {self.uri(key)}")
         return etag
 
     def delete(self, key: str) -> None:
-        self._own[key] = None
+        self._objects[key] = None
         self._note(f"DELETE {self.uri(key)}")
 
     def delete_all(self, keys: Sequence[str]) -> None:
@@ -83,15 +83,15 @@ class Overlay:
             self.delete(key)
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
-        found = {
-            listed.key: listed
-            for listed in self._below.list(prefix, start_after=start_after)
-            if listed.key not in self._own
+        objects = {
+            entry.key: entry
+            for entry in self._below.list(prefix, start_after=start_after)
+            if entry.key not in self._objects
         }
-        for key, own in self._own.items():
-            if own is not None and key.startswith(prefix) and key > start_after:
-                found[key] = ListedObject(key, len(own.body), own.last_modified)
-        yield from (found[key] for key in sorted(found))
+        for key, stored in self._objects.items():
+            if stored is not None and key.startswith(prefix) and key > start_after:
+                objects[key] = ListedObject(key, len(stored.body), stored.last_modified)
+        yield from (objects[key] for key in sorted(objects))
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         yield from (upload for upload in self._below.uploads(prefix) if upload not in self._aborted)
@@ -140,9 +140,9 @@ class Recovered:
     changes_more: int = 0
 
 
-def marked(store: ObjectStore) -> tuple[str, ...]:
+def marked_keys(store: ObjectStore) -> tuple[str, ...]:
     """Return the keys of all writes that have an attempt with a marker."""
-    return tuple(dict.fromkeys(marked.write_key for marked in Checkpoints(store).marked()))
+    return tuple(dict.fromkeys(marker.write_key for marker in Checkpoints(store).marked()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +164,7 @@ class Recoverer:
         overlays: list[Overlay] = []
         rehearsal: list[str] = []
 
-        def opened(store: ObjectStore) -> ObjectStore:
+        def open_store(store: ObjectStore) -> ObjectStore:
             if not dry_run:
                 return store
             overlays.append(Overlay(store, lambda: datetime.fromtimestamp(self.clock() / 1000, UTC)))
@@ -174,10 +174,10 @@ class Recoverer:
 
         def table_store(uri: str) -> ObjectStore:
             if uri not in tables:
-                tables[uri] = opened(self.table_store(uri))
+                tables[uri] = open_store(self.table_store(uri))
             return tables[uri]
 
-        checkpoints = Checkpoints(opened(self.store))
+        checkpoints = Checkpoints(open_store(self.store))
         recovery = Recovery(
             checkpoints,
             table_store,
@@ -222,21 +222,21 @@ def recovered_view(recovered: Sequence[Recovered]) -> View:
 
 def _table(recovered: Sequence[Recovered]) -> Table:
     table = columns("run", "write", "step", "was", "is", "done", "reason")
-    for one in recovered:
+    for entry in recovered:
         table.add_row(
-            Text(one.run_key or "-"),
-            Text(one.table or one.write_key),
-            one.step or "",
-            styled(one.before),
-            styled(one.status),
-            "nothing to do" if one.action == "none" else one.action,
-            Text(one.undo_refused or one.reason or ""),
+            Text(entry.run_key or "-"),
+            Text(entry.table or entry.write_key),
+            entry.step or "",
+            styled(entry.before),
+            styled(entry.status),
+            "nothing to do" if entry.action == "none" else entry.action,
+            Text(entry.undo_refused or entry.reason or ""),
         )
     return table
 
 
 def _changes(recovered: Sequence[Recovered]) -> Iterator[Text]:
-    for one in recovered:
-        yield from (Text(f"  {change}", style="dim") for change in one.changes)
-        if one.changes_more:
-            yield Text(f"  and {one.changes_more:,} more", style="dim")
+    for entry in recovered:
+        yield from (Text(f"  {change}", style="dim") for change in entry.changes)
+        if entry.changes_more:
+            yield Text(f"  and {entry.changes_more:,} more", style="dim")

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from safewriter.errors import SettingError
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore, s3_client
-from safewriter.settings import Settings
+from safewriter.settings import bucket_of
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.local.names import CATALOG, CHECKPOINTS, CREDENTIALS, rest_properties
 from soal.local.state import running
@@ -71,19 +71,19 @@ class Target:
             ),
         )
 
-    def store(self, where: Location) -> S3ObjectStore:
+    def store(self, location: Location) -> S3ObjectStore:
         """Open a bucket or prefix; all stores share a client."""
-        return S3ObjectStore(self._shared, where.bucket, where.key)
+        return S3ObjectStore(self._shared, location.bucket, location.key)
 
     @functools.cached_property
     def _shared(self) -> S3Client:
         return self.client()
 
 
-def target(endpoint_url: str | None, home: Home, *, local: bool) -> Target:
+def find_target(endpoint_url: str | None, home: Home, *, local: bool) -> Target:
     """Return AWS's S3 unless an endpoint or the local S3 was asked for. Raises `Problem` if that does not run."""
     if not local:
-        return Target(None) if endpoint_url is None else _given(endpoint_url)
+        return Target(None) if endpoint_url is None else _of_url(endpoint_url)
     if endpoint_url is not None:
         raise Problem("--local and --endpoint-url name two endpoints", todo="leave one of them out")
     state = running(home)
@@ -98,29 +98,29 @@ def local_target(endpoint: str, catalog: str | None = None) -> Target:
     return Target(endpoint, {**CREDENTIALS, "AWS_ENDPOINT_URL_S3": endpoint}, is_local=True, catalogs=catalogs)
 
 
-def checkpoint_bucket(found: Target, given: str | None = None) -> str | None:
+def checkpoint_bucket(target: Target, bucket: str | None = None) -> str | None:
     """Return the bucket of the checkpoints: the given one, SW_CHECKPOINT_BUCKET, or the sample one of a local S3."""
-    return given or os.environ.get("SW_CHECKPOINT_BUCKET") or (CHECKPOINTS if found.is_local else None)
+    return bucket or os.environ.get("SW_CHECKPOINT_BUCKET") or (CHECKPOINTS if target.is_local else None)
 
 
-def checkpoint_store(found: Target, given: str | None, home: Home) -> S3ObjectStore:
+def checkpoint_store(target: Target, bucket: str | None, home: Home) -> S3ObjectStore:
     """Open the checkpoint bucket. Raises `Problem` if none is named, or its name is wrong."""
-    named = checkpoint_bucket(found, given)
-    if not named:
+    name = checkpoint_bucket(target, bucket)
+    if not name:
         raise no_bucket("no checkpoint bucket is named", home)
     try:
-        return found.store(Settings.from_environment({}, checkpoint_bucket=named).checkpoint_bucket)
+        return target.store(bucket_of(name))
     except SettingError as error:
         raise Problem(str(error), todo="correct --bucket, or SW_CHECKPOINT_BUCKET") from error
 
 
-def no_bucket(what: str, home: Home, *others: str) -> Problem:
+def no_bucket(problem: str, home: Home, *other_ways: str) -> Problem:
     """Return the problem that a command needs a checkpoint bucket; it names `--local` if a local S3 runs."""
     state = running(home)
-    ways = ["give --bucket, or set SW_CHECKPOINT_BUCKET", *others]
+    ways = ["give --bucket, or set SW_CHECKPOINT_BUCKET", *other_ways]
     if state is not None:
         ways.append(f"for the local S3 at {state.endpoint} give --local")
-    return Problem(what, todo="; ".join(ways))
+    return Problem(problem, todo="; ".join(ways))
 
 
 @contextmanager
@@ -137,7 +137,7 @@ def asking() -> Iterator[None]:
         raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
 
 
-def _given(endpoint_url: str) -> Target:
+def _of_url(endpoint_url: str) -> Target:
     parts = urlsplit(endpoint_url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise Problem(f"--endpoint-url {endpoint_url}: not a URL", todo="give it as http(s)://host:port")
@@ -157,9 +157,9 @@ def _given(endpoint_url: str) -> Target:
 
 
 def _require_credentials(session: boto3.session.Session) -> Credentials:
-    found = session.get_credentials()
-    if found is None:
+    credentials = session.get_credentials()
+    if credentials is None:
         raise Problem(
             "there are no AWS credentials", todo="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE"
         )
-    return found
+    return credentials

@@ -59,12 +59,12 @@ def main(module: ModuleType) -> None:
     warm_up = WarmUp()
     code = 1
     try:
-        if joined := "PYSPARK_GATEWAY_PORT" in os.environ:
+        if has_gateway := "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal, of_workers)
         _wait_for(os.environ.get("SOAL_GO"))
         _leave_names_to_the_job([str(Path(script).parent), *archives])
         source = Path(script).read_bytes()
-        if joined and b"safewriter" in source:
+        if has_gateway and b"safewriter" in source:
             warm_up.install()
         _run(module, script, source)
         code = 0
@@ -138,15 +138,15 @@ def _take_job() -> tuple[dict[str, str], list[str]]:
     from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
     from safewriter.parsing import parsed
 
-    given = os.environ.pop("SOAL_JOB", None)
-    if given is None:
+    path = os.environ.pop("SOAL_JOB", None)
+    if path is None:
         return {}, []
-    job = parsed(Path(given).read_bytes())
+    job = parsed(Path(path).read_bytes())
     variables = job["variables"]
     os.environ.update(variables)
-    for read in (given, job["properties"]):
-        Path(read).unlink(missing_ok=True)
-    place = str(Path(given).with_name("variables"))
+    for file in (path, job["properties"]):
+        Path(file).unlink(missing_ok=True)
+    place = str(Path(path).with_name("variables"))
     serve({name: value for name, value in variables.items() if name != TURN_VARIABLE}, place)
     return {"SOAL_VARIABLES": place}, list(job["archives"])
 
@@ -166,8 +166,8 @@ def _leave_names_to_the_job(places: list[str]) -> None:
     Modules that are imported already continue to work, since functions keep the names of their module.
     """
     sys.path[:1] = places
-    own = {"handler", *_provided(places)} - _SHARED - sys.stdlib_module_names
-    for name in [name for name in sys.modules if name.partition(".")[0] in own]:
+    provided = {"handler", *_provided(places)} - _SHARED - sys.stdlib_module_names
+    for name in [name for name in sys.modules if name.partition(".")[0] in provided]:
         del sys.modules[name]
 
 
@@ -205,12 +205,12 @@ def _log_in() -> None:
     users.setLoginUser(users.createRemoteUser(_USER))
 
 
-def _uncaught(error: Exception, message: str, raised: list[dict[str, Any]], script: str, journal: str | None) -> int:
+def _uncaught(error: Exception, message: str, entries: list[dict[str, Any]], script: str, journal: str | None) -> int:
     """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
     code = getattr(error, "exit_code", 1)
     code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - a process's exit codes
-    for each in raised:
-        _note(journal, "raised", **each)
+    for entry in entries:
+        _note(journal, "raised", **entry)
     is_cut = len(json.dumps(message)) > _MESSAGE_MAX_BYTES
     _note(
         journal,

@@ -32,10 +32,10 @@ def in_one_line(text: str) -> str:
     if not any(line.startswith("\tat ") for line in lines):
         return _cut(_flat(f"{text}\n")) if _PYTHON_FRAMES.search(text) else text
     first, *others = _blocks(lines)
-    told = _flat(_AGAIN.split(_CALL.sub("", first), maxsplit=1)[0])
+    message = _flat(_AGAIN.split(_CALL.sub("", first), maxsplit=1)[0])
     causes = [_flat(block.removeprefix(_CAUSED_BY)) for block in others if block.startswith(_CAUSED_BY)]
-    root = next((cause for cause in reversed(causes) if _message(cause) not in told), None)
-    return _cut(told) if root is None else f"{_cut(told).rstrip(' :;.')}; root cause: {_cut(root)}"
+    root = next((cause for cause in reversed(causes) if _message(cause) not in message), None)
+    return _cut(message) if root is None else f"{_cut(message).rstrip(' :;.')}; root cause: {_cut(root)}"
 
 
 def _blocks(lines: Iterable[str]) -> Iterator[str]:

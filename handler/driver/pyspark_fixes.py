@@ -38,17 +38,17 @@ def _end_conversions() -> None:
     from pyspark.errors.exceptions.captured import CapturedException
 
     ask_and_show = CapturedException.__str__
-    here = threading.local()
+    state = threading.local()
 
     @wraps(ask_and_show)
     def show(error: CapturedException) -> str:
-        if getattr(here, "asks", False):
+        if getattr(state, "asks", False):
             return f"{error._desc}\n\nJVM stacktrace:\n{error._stackTrace}"  # noqa: SLF001 - as the original does
-        here.asks = True
+        state.asks = True
         try:
             return ask_and_show(error)
         finally:
-            here.asks = False
+            state.asks = False
 
     CapturedException.__str__ = show  # type: ignore[method-assign]
 
@@ -66,9 +66,9 @@ def _import_no_types() -> None:
         module, _, name = str(json["pyClass"]).rpartition(".")
         if module in _WITH_TYPES:
             importlib.import_module(module)
-        found = vars(sys.modules[module]).get(name) if module in sys.modules else None
-        if isinstance(found, type) and issubclass(found, cls):
-            return cast("UserDefinedType", found())
+        attribute = vars(sys.modules[module]).get(name) if module in sys.modules else None
+        if isinstance(attribute, type) and issubclass(attribute, cls):
+            return cast("UserDefinedType", attribute())
         raise PySparkTypeError(
             f"the data have a column of the Python class {module}.{name}, which is no imported type of a column; if the"
             f" job needs it, import {module} in the script before it reads the data"
@@ -87,11 +87,11 @@ def _look_up_often() -> None:
 
 
 class _Later(ModuleType):
-    """Stands for a module until somebody uses more of it than `known`."""
+    """Stands for a module until somebody uses more of it than `members`."""
 
-    def __init__(self, name: str, **known: object) -> None:
+    def __init__(self, name: str, **members: object) -> None:
         super().__init__(name)
-        self.__dict__.update(known)
+        self.__dict__.update(members)
 
     def __getattr__(self, attribute: str) -> Any:  # noqa: ANN401 - whatever the module has
         if attribute.startswith("__"):

@@ -39,12 +39,12 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 def _described(error: BaseException) -> dict[str, Any]:
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
-    passed = [name for name in files if any(folder in name for folder in _FOLDERS)]
-    of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in passed)
+    library_files = [name for name in files if any(folder in name for folder in _FOLDERS)]
+    of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in library_files)
     # A PySpark exception keeps Java's causes apart from its own words.
     words = f"{_words(error)}\n{getattr(error, '_stackTrace', None) or ''}"
     lines = [line[:_LINE_MAX_LENGTH] for line in words.splitlines() if not _JAVA_FRAME.match(line)]
-    text = "\n".join(dict.fromkeys([*passed, *lines]))
+    text = "\n".join(dict.fromkeys([*library_files, *lines]))
     return {"type": type(error).__name__, "ofSpark": of_spark, "text": text[:_TEXT_MAX_LENGTH]}
 
 

@@ -52,12 +52,12 @@ _MEANINGLESS: Final = (
 )
 
 
-def why_left_out(key: str, value: str, given: str | None) -> str | None:
+def why_left_out(key: str, value: str, preset: str | None) -> str | None:
     """Return why a script's setting has no meaning here and what to do; None if the script may set it.
 
-    `given`: the handler's own value of it.
+    `preset`: the handler's own value of it.
     """
-    if given is not None and value.lower() == given.lower():
+    if preset is not None and value.lower() == preset.lower():
         return None
     # Without the prefix Spark takes it from a session's options as well.
     key = f"spark.hadoop.{key}" if key.startswith("fs.") else key
@@ -100,7 +100,7 @@ class OwnSettings:
         initialize = SparkContext._initialize_context  # noqa: SLF001 - there for subclasses to replace
 
         @wraps(get_or_create)
-        def checked(builder: Any) -> SparkSession:  # noqa: ANN401 - private parts of PySpark's
+        def get_checked(builder: Any) -> SparkSession:  # noqa: ANN401 - private parts of PySpark's
             SparkContext._ensure_initialized()  # noqa: SLF001 - what getOrCreate does first
             handlers = SparkContext._jvm.SparkConf(True)  # type: ignore[union-attr]  # noqa: FBT003, SLF001 - Java's
             builder._options = self.kept(builder._options, lambda key: handlers.get(key, None))  # noqa: SLF001
@@ -111,49 +111,49 @@ class OwnSettings:
                 self._from_builder = False
 
         @wraps(initialize)
-        def settled(context: Any, jconf: Any) -> Any:  # noqa: ANN401 - private parts of PySpark's
+        def init_checked(context: Any, jconf: Any) -> Any:  # noqa: ANN401 - private parts of PySpark's
             if not self._from_builder:
                 self._put_back(jconf, SparkContext._jvm.SparkConf(True))  # type: ignore[union-attr]  # noqa: FBT003, SLF001
                 context.master = jconf.get("spark.master")
             context.environment = {**self._variables, **context.environment}
             return initialize(context, jconf)
 
-        SparkSession.Builder.getOrCreate = checked  # type: ignore[assignment, method-assign]
-        SparkContext._initialize_context = settled  # type: ignore[assignment, method-assign]  # noqa: SLF001
+        SparkSession.Builder.getOrCreate = get_checked  # type: ignore[assignment, method-assign]
+        SparkContext._initialize_context = init_checked  # type: ignore[assignment, method-assign]  # noqa: SLF001
 
-    def kept(self, options: Mapping[str, Any], given: Callable[[str], str | None]) -> dict[str, Any]:
+    def kept(self, options: Mapping[str, Any], preset_of: Callable[[str], str | None]) -> dict[str, Any]:
         """Return the options that a session gets."""
-        kept = {key: value for key, value in options.items() if self._is_kept(key, str(value), given(key))}
-        self._look_for_secrets({key: str(value) for key, value in kept.items() if may_name_a_secret(key)}, given)
-        if EXTENSIONS in kept:
-            kept[EXTENSIONS] = _united(given(EXTENSIONS), str(kept[EXTENSIONS]))
-        texts = {key: str(value) for key, value in kept.items()}
-        return kept | {key: value for key, value in file_io(texts).items() if given(key) is None}
+        conf = {key: value for key, value in options.items() if self._is_kept(key, str(value), preset_of(key))}
+        self._look_for_secrets({key: str(value) for key, value in conf.items() if may_name_a_secret(key)}, preset_of)
+        if EXTENSIONS in conf:
+            conf[EXTENSIONS] = _united(preset_of(EXTENSIONS), str(conf[EXTENSIONS]))
+        texts = {key: str(value) for key, value in conf.items()}
+        return conf | {key: value for key, value in file_io(texts).items() if preset_of(key) is None}
 
     def _put_back(self, jconf: Any, handlers: Any) -> None:  # noqa: ANN401 - Java's SparkConf
         """Undo the script's changes in a SparkConf that it may not make."""
-        own, given = _lines(jconf), _lines(handlers)  # one call each; Spark masks secrets, so those differ
-        for key in [key for key in own if own[key] != given.get(key)]:
+        conf, presets = _lines(jconf), _lines(handlers)  # one call each; Spark masks secrets, so those differ
+        for key in [key for key in conf if conf[key] != presets.get(key)]:
             before = handlers.get(key, None)
             if key == EXTENSIONS:
-                jconf.set(key, _united(before, own[key]))
-            elif self._is_kept(key, own[key], before):
+                jconf.set(key, _united(before, conf[key]))
+            elif self._is_kept(key, conf[key], before):
                 continue
             elif before is None:
                 jconf.remove(key)
             else:
                 jconf.set(key, before)
-        for key, value in file_io(own).items():
+        for key, value in file_io(conf).items():
             jconf.set(key, value)
-        names = filter(may_name_a_secret, own)
+        names = filter(may_name_a_secret, conf)
         self._look_for_secrets({key: jconf.get(key, "") for key in names}, lambda key: handlers.get(key, None))
 
-    def _look_for_secrets(self, own: Mapping[str, str], given: Callable[[str], str | None]) -> None:
-        if any(is_secret(key, value) and value != given(key) for key, value in own.items()):
+    def _look_for_secrets(self, conf: Mapping[str, str], preset_of: Callable[[str], str | None]) -> None:
+        if any(is_secret(key, value) and value != preset_of(key) for key, value in conf.items()):
             self._on_secret()
 
-    def _is_kept(self, key: str, value: str, given: str | None) -> bool:
-        why = why_left_out(key, value, given)
+    def _is_kept(self, key: str, value: str, preset: str | None) -> bool:
+        why = why_left_out(key, value, preset)
         if why is not None and key not in self._noted:
             self._noted.add(key)
             self._note(key, why)
@@ -164,6 +164,6 @@ def _lines(conf: Any) -> dict[str, str]:  # noqa: ANN401 - Java's SparkConf
     return dict(line.partition("=")[::2] for line in conf.toDebugString().splitlines())
 
 
-def _united(given: str | None, own: str) -> str:
-    parts = [part.strip() for part in f"{given or ''},{own}".split(",")]
+def _united(preset: str | None, scripts: str) -> str:
+    parts = [part.strip() for part in f"{preset or ''},{scripts}".split(",")]
     return ",".join(dict.fromkeys(part for part in parts if part))

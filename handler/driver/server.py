@@ -59,8 +59,8 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
         _begin_guard(bootstrap)  # while Java and the handler end the job
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.close(answers)
-    with Path(os.devnull).open("rb") as nothing:
-        os.dup2(nothing.fileno(), _IN)
+    with Path(os.devnull).open("rb") as null:
+        os.dup2(null.fileno(), _IN)
     # Java writes to the same pipe: a line that goes there at once is not torn apart.
     sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
     return words
@@ -75,10 +75,10 @@ def _begin_guard(bootstrap: ModuleType) -> None:
 def _read(size: int) -> bytes:
     data = b""
     while len(data) < size:
-        part = os.read(_IN, size - len(data))
-        if not part:
+        chunk = os.read(_IN, size - len(data))
+        if not chunk:
             os._exit(0)  # Java has ended
-        data += part
+        data += chunk
     return data
 
 

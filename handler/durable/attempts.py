@@ -48,8 +48,8 @@ class Attempt(BaseModel):
     @classmethod
     def of(cls, result: Result) -> Self:
         """Count, then cut."""
-        own = sum(is_progress(write, result.run_id) for write in result.writes)
-        return cls(result=cut(result, _LIMITS), committed=own)
+        committed = sum(is_progress(write, result.run_id) for write in result.writes)
+        return cls(result=cut(result, _LIMITS), committed=committed)
 
     @classmethod
     def without_result(cls, error: str, details: str, *, memory_mb: int) -> Self:

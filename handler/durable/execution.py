@@ -67,5 +67,5 @@ def execution_id(arn: str) -> str:
 
     https://docs.aws.amazon.com/lambda/latest/dg/durable-security.html
     """
-    last = arn.rpartition("/")[2]
-    return last if 0 < len(last) <= _ID_MAX else hashlib.sha256(arn.encode()).hexdigest()
+    name = arn.rpartition("/")[2]
+    return name if 0 < len(name) <= _ID_MAX else hashlib.sha256(arn.encode()).hexdigest()

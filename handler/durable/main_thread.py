@@ -21,27 +21,27 @@ class MainThread:
     """The thread that waits in `serve` does what others ask for with `run`."""
 
     def __init__(self) -> None:
-        self._asked: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
+        self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     def serve(self, act: Callable[[], _T]) -> _T:
         """Carry out `act` on another thread; do on this one what it asks for, until it ends."""
         with ThreadPoolExecutor(1, thread_name_prefix="durable") as pool:
-            ended = pool.submit(act)
-            ended.add_done_callback(lambda _: self._asked.put(None))
-            while (asked := self._asked.get()) is not None:
-                asked()
-            return ended.result()
+            future = pool.submit(act)
+            future.add_done_callback(lambda _: self._calls.put(None))
+            while (call := self._calls.get()) is not None:
+                call()
+            return future.result()
 
     def run(self, act: Callable[[], _T]) -> _T:
         """Carry out `act` on the thread that serves; return or raise what it does."""
-        done: Future[Any] = Future()
-        self._asked.put(partial(_carry_out, act, done))
-        result: _T = done.result()
+        future: Future[Any] = Future()
+        self._calls.put(partial(_carry_out, act, future))
+        result: _T = future.result()
         return result
 
 
-def _carry_out(act: Callable[[], object], done: Future[Any]) -> None:
+def _carry_out(act: Callable[[], object], future: Future[Any]) -> None:
     try:
-        done.set_result(act())
+        future.set_result(act())
     except BaseException as error:  # noqa: BLE001 - it is the other thread's
-        done.set_exception(error)
+        future.set_exception(error)

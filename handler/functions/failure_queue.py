@@ -86,14 +86,14 @@ def redrive_queue(
     other queue, has it, and the caller has the `Redriven`. So it may be sent twice, which is the same run, or be in
     both queues; it is never in none. All others can be seen again at the end, however it comes.
     """
-    left: dict[str, str] = {}
+    handles: dict[str, str] = {}
     try:
-        seen = aside = 0
-        while seen < messages_max and aside < _PARKED_MAX:
-            wanted = min(_BATCH_MAX, messages_max - seen)
+        count = aside = 0
+        while count < messages_max and aside < _PARKED_MAX:
+            batch = min(_BATCH_MAX, messages_max - count)
             messages = sqs.receive_message(
                 QueueUrl=url,
-                MaxNumberOfMessages=wanted,
+                MaxNumberOfMessages=batch,
                 AttributeNames=[_MOVED],
                 MessageAttributeNames=["All"],
                 VisibilityTimeout=_HIDDEN_S,
@@ -101,20 +101,20 @@ def redrive_queue(
             ).get("Messages", ())
             if not messages:
                 return
-            left.update((message["MessageId"], message["ReceiptHandle"]) for message in messages)
+            handles.update((message["MessageId"], message["ReceiptHandle"]) for message in messages)
             for message in messages:
                 redriven = _redriven(message, send, attempts_max, jobs_arn)
                 if redriven.what == "left" and parked_url is not None and send is not None:
                     aside += 1
                     redriven = _parked(sqs, parked_url, message, redriven)
                 else:
-                    seen += 1
+                    count += 1
                 yield redriven
                 if redriven.what in _GONE and send is not None:
-                    sqs.delete_message(QueueUrl=url, ReceiptHandle=left[redriven.message_id])
-                    del left[redriven.message_id]
+                    sqs.delete_message(QueueUrl=url, ReceiptHandle=handles[redriven.message_id])
+                    del handles[redriven.message_id]
     finally:
-        for handle in left.values():
+        for handle in handles.values():
             with suppress(ClientError):  # of this message; the time for which it is hidden ends by itself
                 sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
 
@@ -146,8 +146,8 @@ def _never_sent(message: Mapping[str, Any], jobs_arn: str | None) -> str | None:
     """Return why the message is not even read."""
     moved_from = _moved_from(message)
     if moved_from is not None and moved_from != jobs_arn:
-        own = f"the queue of jobs is {jobs_arn}" if jobs_arn else "no queue of jobs is named (--job-queue-arn)"
-        return f"SQS has moved it from {moved_from}, and {own}"
+        jobs = f"the queue of jobs is {jobs_arn}" if jobs_arn else "no queue of jobs is named (--job-queue-arn)"
+        return f"SQS has moved it from {moved_from}, and {jobs}"
     if (size := len(message["Body"].encode())) > _BODY_MAX_BYTES:
         return f"it has {size} bytes; a redrive sends {_BODY_MAX_BYTES} at most"
     return None
@@ -157,10 +157,10 @@ def _moved_from(message: Mapping[str, Any]) -> str | None:
     """Return the queue from which SQS has moved a message. Its attributes are its sender's, and what they say is a
     caller's word; of a copy that was set aside they are the redrive's.
     """
-    moved: str | None = message.get("Attributes", {}).get(_MOVED)
-    if moved is None and (kept := message.get("MessageAttributes", {}).get(_FIRST_QUEUE)) is not None:
-        moved = str(kept.get("StringValue"))
-    return moved
+    queue: str | None = message.get("Attributes", {}).get(_MOVED)
+    if queue is None and (attribute := message.get("MessageAttributes", {}).get(_FIRST_QUEUE)) is not None:
+        queue = str(attribute.get("StringValue"))
+    return queue
 
 
 def _origin(message: Mapping[str, Any]) -> Origin:
@@ -191,17 +191,17 @@ def _kept_attributes(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return the attributes of a copy. Its own go with it, since they say what Lambda or EventBridge could not do. If
     SQS does not take so many, or so large ones, those go that nothing here reads.
     """
-    own = {_FIRST_ID: _first_id(message)}
+    origins = {_FIRST_ID: _first_id(message)}
     if (queue := message.get("Attributes", {}).get(_MOVED)) is not None:
-        own[_FIRST_QUEUE] = queue
-    texts = {name: {"DataType": "String", "StringValue": text} for name, text in own.items()}
-    given = {**message.get("MessageAttributes", {}), **texts}
-    kept: dict[str, Any] = {}
+        origins[_FIRST_QUEUE] = queue
+    texts = {name: {"DataType": "String", "StringValue": text} for name, text in origins.items()}
+    attributes = {**message.get("MessageAttributes", {}), **texts}
+    fitting: dict[str, Any] = {}
     left_bytes = _MESSAGE_MAX_BYTES - len(message["Body"].encode())
-    for name in sorted(given, key=lambda name: name not in (*own, _FIRST_QUEUE, _ERROR, _RULE)):
-        value = given[name]
+    for name in sorted(attributes, key=lambda name: name not in (*origins, _FIRST_QUEUE, _ERROR, _RULE)):
+        value = attributes[name]
         content = value.get("StringValue", "").encode() or value.get("BinaryValue", b"")
-        left = left_bytes - len(name.encode()) - len(value["DataType"].encode()) - len(content)
-        if left >= 0 and len(kept) < _ATTRIBUTES_MAX:
-            kept[name], left_bytes = value, left
-    return kept
+        rest_bytes = left_bytes - len(name.encode()) - len(value["DataType"].encode()) - len(content)
+        if rest_bytes >= 0 and len(fitting) < _ATTRIBUTES_MAX:
+            fitting[name], left_bytes = value, rest_bytes
+    return fitting

@@ -87,7 +87,7 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
     try:
         event, before = unwrapped(record["requestPayload"])
         key = _first_key(event, record["requestContext"]) if before is None else before.client_token
-        count, again = _continued(event, before, key)
+        count, payload = _continued(event, before, key)
     except InputError as error:
         return Replay(record["requestPayload"], None, _MUST_CHANGE.format(error))
     result = _result(record.get("responsePayload"))
@@ -97,7 +97,7 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
         hopeless = "it was cancelled on request"
     elif result is not None and result.error is not None and result.error.usage:
         hopeless = _MUST_CHANGE.format(result.error.message)
-    return Replay(again, attempt, hopeless)
+    return Replay(payload, attempt, hopeless)
 
 
 def _of_execution(content: object) -> Replay:
@@ -107,10 +107,10 @@ def _of_execution(content: object) -> Replay:
         key = _token(event, _trigger(event)) if before is None else before.client_token
         if key is None:
             return Replay(event, None, _NO_KEY)
-        count, again = _continued(event, before, key)
+        count, payload = _continued(event, before, key)
     except InputError as error:
         return Replay(content, None, _MUST_CHANGE.format(error))
-    return Replay(again, count)
+    return Replay(payload, count)
 
 
 def _continued(event: object, before: Continuation | None, key: str) -> tuple[int, object]:
@@ -118,10 +118,10 @@ def _continued(event: object, before: Continuation | None, key: str) -> tuple[in
 
     They are counted in the event, since a run that Lambda kills has no result that tells how often it was tried.
     """
-    again = Continuation(1 if before is None else before.count + 1, key, event)
-    payload = parsed(again.payload())
+    continuation = Continuation(1 if before is None else before.count + 1, key, event)
+    payload = parsed(continuation.payload())
     unwrapped(payload)
-    return again.count, payload
+    return continuation.count, payload
 
 
 def _first_key(event: object, context: object) -> str:

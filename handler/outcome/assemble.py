@@ -29,7 +29,7 @@ _JAR_VERSION: Final = re.compile(r"(delta-spark|iceberg-spark-runtime)[-_][0-9._
 
 def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None = None) -> Result:
     """Put the document together; texts in it are without secrets."""
-    told = progress.told
+    masked = progress.masked
     record = None if progress.begun is None else progress.begun.run.record
     job = progress.job
     ended = None if progress.settled is None else progress.settled.ended
@@ -40,27 +40,27 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         client_token=None if job is None else job.client_token,
         attempt=None if record is None else record.attempt,
         previous_run_id=None if record is None else record.previous_run_id,
-        name=None if job is None or job.name is None else told(job.name),
+        name=None if job is None or job.name is None else masked(job.name),
         state=outcome.state,
-        state_details=told(outcome.details),
+        state_details=masked(outcome.details),
         exit_code=outcome.exit_code,
         signal=outcome.signal,
         error=None
         if fault is None
         else ErrorResult(
-            type=told(fault.type),
-            message=told(fault.message),
-            field=None if fault.field is None else told(fault.field),
+            type=masked(fault.type),
+            message=masked(fault.message),
+            field=None if fault.field is None else masked(fault.field),
             retryable=fault.retryable,
             usage=fault.usage,
         ),
-        writes=tuple(_write(write, told) for write in progress.writes or ()),
+        writes=tuple(_write(write, masked) for write in progress.writes or ()),
         timings=_timings(progress, journal),
         cold_start=progress.invocation.cold_start,
         warm_start=ended is not None and ended.reused,
         memory=Memory(limit_mb=progress.invocation.memory_mb, peak_mb=None if ended is None else ended.peak_mb),
         versions=_versions(progress.settings),
-        warnings=tuple(told(warning) for warning in (*progress.warnings, *_ignored(journal))),
+        warnings=tuple(masked(warning) for warning in (*progress.warnings, *_ignored(journal))),
         log_tail=() if progress.job_log is None else progress.job_log.tail(),
         result_uri=None if record is None else record.result_uri,
         resume_token=job.run_key if job is not None and outcome.state is State.INCOMPLETE else None,
@@ -68,20 +68,20 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
     )
 
 
-def _write(report: WriteReport, told: Callable[[str], str]) -> WriteResult:
+def _write(report: WriteReport, masked: Callable[[str], str]) -> WriteResult:
     return WriteResult(
-        table=told(report.table),
+        table=masked(report.table),
         format=report.format,
-        step=None if report.step is None else told(report.step),
+        step=None if report.step is None else masked(report.step),
         status=report.status,
         version=report.version,
         rows=report.rows,
         bytes=report.bytes,
-        reason=None if report.reason is None else told(report.reason),
-        undo_refused=None if report.undo_refused is None else told(report.undo_refused),
-        incomplete=None if report.incomplete is None else told(report.incomplete),
+        reason=None if report.reason is None else masked(report.reason),
+        undo_refused=None if report.undo_refused is None else masked(report.undo_refused),
+        incomplete=None if report.incomplete is None else masked(report.incomplete),
         checkpoint=encodable(report.checkpoint),
-        run_id=None if report.run_id is None else told(report.run_id),
+        run_id=None if report.run_id is None else masked(report.run_id),
     )
 
 

@@ -57,7 +57,7 @@ def next_invocation(
         return "the run is not continued: this attempt has committed nothing; give it more time, or smaller steps"
     if count > continue_max:
         return f"the run is not continued: it was {continue_max} times (SOAL_CONTINUE_MAX)"
-    following = Continuation(count, run_key, event)
-    if len(following.payload()) > _PAYLOAD_MAX_BYTES:
+    continuation = Continuation(count, run_key, event)
+    if len(continuation.payload()) > _PAYLOAD_MAX_BYTES:
         return "the run is not continued: its event is too large for an asynchronous invocation"
-    return following
+    return continuation

@@ -30,20 +30,20 @@ _CUTS: Final = (Limits(500, 200, 4000), Limits(100, 50, 1000), Limits(40, 20, 40
 
 def answerable(result: Result) -> Result:
     """Return the result, cut as far as it must be for Lambda and for the failure queue to take the answer."""
-    shown = result
+    answer = result
     for limits in _CUTS:
         # As an error's message it is a JSON text in a JSON document.
-        if len(json.dumps(json.dumps(shown.document(), ensure_ascii=False))) <= _ANSWER_MAX_BYTES:
+        if len(json.dumps(json.dumps(answer.document(), ensure_ascii=False))) <= _ANSWER_MAX_BYTES:
             break
-        shown = cut(result, limits)
-    return shown
+        answer = cut(result, limits)
+    return answer
 
 
 def cut(result: Result, limits: Limits) -> Result:
     """Return the result within limits; a warning says how many writes are left out, committed ones first."""
-    told = sorted(result.writes, key=lambda write: write.status == "committed")[: limits.writes]  # the others first
-    kept = {id(write) for write in told}
-    writes = tuple(_short(write, limits) for write in result.writes if id(write) in kept)
+    first = sorted(result.writes, key=lambda write: write.status == "committed")[: limits.writes]  # the others first
+    ids = {id(write) for write in first}
+    writes = tuple(_short(write, limits) for write in result.writes if id(write) in ids)
     left_out = len(result.writes) - len(writes)
     remark = (f"{left_out} writes are left out here; the document at resultUri has all",) if left_out else ()
     error = result.error

@@ -50,12 +50,12 @@ class JobEvidence:
     def uncaught(self) -> dict[str, Any] | None:
         """The exception that ended the script: its `type`, its `message` without secrets, and `exitCode`."""
         fields = (entry.fields for entry in self.journal if entry.event == "uncaught")
-        entry = next((each for each in fields if each.keys() >= {"type", "message", "exitCode"}), None)
+        entry = next((row for row in fields if row.keys() >= {"type", "message", "exitCode"}), None)
         if entry is None:
             return None
         is_cut = entry.get("isCut") is True
-        shown = self.redactor.shortened(str(entry["message"]), _MESSAGE_MAX_LENGTH, is_cut=is_cut)
-        return {**entry, "message": shown}
+        message = self.redactor.shortened(str(entry["message"]), _MESSAGE_MAX_LENGTH, is_cut=is_cut)
+        return {**entry, "message": message}
 
     @property
     def raised(self) -> tuple[Raised, ...]:

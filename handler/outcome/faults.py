@@ -70,10 +70,10 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: 
     if killed is None:
         return None
     uncaught = evidence.uncaught
-    said = "" if uncaught is None else f". The script's own error: {uncaught['type']}: {uncaught['message']}"
+    tail = "" if uncaught is None else f". The script's own error: {uncaught['type']}: {uncaught['message']}"
     return Fault(
         "OutOfMemory",
-        f"{killed}; give the function more memory, or lower spark.driver.memory to leave more to Python{said}",
+        f"{killed}; give the function more memory, or lower spark.driver.memory to leave more to Python{tail}",
     )
 
 
@@ -82,16 +82,16 @@ def _killed_for_memory(evidence: JobEvidence, signal_number: int | None) -> str 
     the process may have been anybody's.
     """
     kills = evidence.memory_kills
-    if kills.own:
-        return f"the kernel killed {kills.own} process(es) of the job for memory"
-    if kills.own == 0 or not kills.machine:
+    if kills.job:
+        return f"the kernel killed {kills.job} process(es) of the job for memory"
+    if kills.job == 0 or not kills.machine:
         return None
-    counted = f"and this machine's kernel killed {kills.machine} process(es) for memory meanwhile"
+    count = f"and this machine's kernel killed {kills.machine} process(es) for memory meanwhile"
     if signal_number == signal.SIGKILL:
-        return f"the job was ended by signal 9 (SIGKILL), which nobody here has sent, {counted}"
-    told = (*(error.text for error in evidence.raised), str((evidence.uncaught or {}).get("message")))
-    if any(_WORKER_DIED in text for text in told):
-        return f"a Python worker of the job has died, {counted}"
+        return f"the job was ended by signal 9 (SIGKILL), which nobody here has sent, {count}"
+    texts = (*(error.text for error in evidence.raised), str((evidence.uncaught or {}).get("message")))
+    if any(_WORKER_DIED in text for text in texts):
+        return f"a Python worker of the job has died, {count}"
     return None
 
 
@@ -105,8 +105,8 @@ def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
     sentence = explain(evidence.raised, evidence.missing)
     if sentence is None:
         return None
-    said = " ".join(f"{uncaught['type']}: {uncaught['message']}".split())
-    return Fault("NotInImage", f"{sentence} ({said})", usage=True)
+    words = " ".join(f"{uncaught['type']}: {uncaught['message']}".split())
+    return Fault("NotInImage", f"{sentence} ({words})", usage=True)
 
 
 def _signal_name(number: int) -> str:

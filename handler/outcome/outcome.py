@@ -108,8 +108,8 @@ def _verdict(
     if exit_code == 0:
         return _ended_well(evidence, writes, uncommitted)
     fault = fault_of(evidence, exit_code, signal_number)
-    done = len(writes) - len(uncommitted)
-    tail = f"; {done} of {len(writes)} writes are committed and stay" if done else "; none of its writes is committed"
+    count = len(writes) - len(uncommitted)
+    tail = f"; {count} of {len(writes)} writes are committed and stay" if count else "; none of its writes is committed"
     return State.FAILED, fault.message + (tail if writes else ""), fault
 
 
@@ -145,8 +145,8 @@ def _at_deadline(
     evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
 ) -> tuple[State, str, Fault]:
     if len(writes) > len(uncommitted):
-        done = f"{len(writes) - len(uncommitted)} of {len(writes)} writes that it began are committed"
-        message = f"{_why_incomplete(evidence)}; {done}"
+        tally = f"{len(writes) - len(uncommitted)} of {len(writes)} writes that it began are committed"
+        message = f"{_why_incomplete(evidence)}; {tally}"
         details = f"{message}; {evidence.retry} continues after them"
         return State.INCOMPLETE, details, Fault("DeadlineExceeded", message, retryable=True)
     stand = ", ".join(f"{_names([write])} is {write.status}" for write in uncommitted) or "no guarded write had begun"
@@ -160,21 +160,21 @@ def _why_incomplete(evidence: JobEvidence) -> str:
     late = [entry.fields for entry in evidence.journal if entry.event == "too_late"]
     if evidence.ended.stop is not None or any(entry.event == "deadline" for entry in evidence.journal) or not late:
         return "the deadline came before the script's end"
-    if (left := late[-1].get("partsLeft")) is None:
+    if (parts_left := late[-1].get("partsLeft")) is None:
         return "the deadline was too near to begin the next write"
     return (
         f"the next part ({late[-1].get('part')!r}) was not begun, since it would not have ended in time: it takes about"
-        f" {late[-1].get('wantedS')} s, and there were {late[-1].get('leftS')} s; {left} part(s) are left"
+        f" {late[-1].get('wantedS')} s, and there were {late[-1].get('leftS')} s; {parts_left} part(s) are left"
     )
 
 
 def _cancelled(
     evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
 ) -> tuple[State, str, Fault]:
-    kept = len(writes) - len(uncommitted)
+    committed = len(writes) - len(uncommitted)
     stand = "none of its writes is committed"
-    if kept:
-        stand = f"{kept} of {len(writes)} writes that it began are committed and stay"
+    if committed:
+        stand = f"{committed} of {len(writes)} writes that it began are committed and stay"
     if evidence.turn_lost is not None:
         details = f"{evidence.turn_lost}; {stand}; {evidence.retry}"
         return State.FAILED, details, Fault("TurnLost", evidence.turn_lost, retryable=True)
@@ -209,13 +209,13 @@ def _success(writes: tuple[WriteReport, ...]) -> str:
 
 
 def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fault]:
-    others = [write for write in uncommitted if write.status == Status.IN_PROGRESS]
-    first = (others or uncommitted)[0]
+    open_writes = [write for write in uncommitted if write.status == Status.IN_PROGRESS]
+    write = (open_writes or uncommitted)[0]
     message = (
-        f"the script ended with exit code 0, but {_names(others or uncommitted)} is {first.status}"
-        f" ({first.reason or 'success() was not reached'})"
+        f"the script ended with exit code 0, but {_names(open_writes or uncommitted)} is {write.status}"
+        f" ({write.reason or 'success() was not reached'})"
     )
-    return f"{message}; {retry}", Fault("WriteNotCommitted", message, retryable=bool(others))
+    return f"{message}; {retry}", Fault("WriteNotCommitted", message, retryable=bool(open_writes))
 
 
 def _incomplete(write: WriteReport) -> tuple[str, Fault]:

@@ -73,7 +73,7 @@ class Ended:
 
 @dataclass(slots=True)
 class Child:
-    """A JVM that has been asked for a job; `others` are the other processes below this one. `rests`: the job has
+    """A JVM that has been asked for a job; `strangers` are the other processes below this one. `rests`: the job has
     ended well, and the JVM waits for another one.
     """
 
@@ -81,7 +81,7 @@ class Child:
     output: Output
     lines: io.BufferedReader[Output]
     pump: threading.Thread
-    others: frozenset[Process]
+    strangers: frozenset[Process]
     started_ms: int
     reused: bool = False
     rests: bool = False
@@ -92,7 +92,7 @@ class Child:
         *,
         clock: Clock,
         beat: Callable[[], bool] = lambda: True,
-        may_run: Callable[[], bool] = lambda: True,
+        may_go_on: Callable[[], bool] = lambda: True,
     ) -> Ended:
         """Wait for the job's end and return how it ended; no process of it runs any more, also if this raises.
 
@@ -100,11 +100,11 @@ class Child:
         """
         try:
             with _beating(beat) as cancelled:
-                is_to_end = lambda: cancelled.is_set() or not may_run()  # noqa: E731
-                stop, peak_mb = _descend(self.jvm, ladder, clock, self.others, is_to_end)
+                is_to_end = lambda: cancelled.is_set() or not may_go_on()  # noqa: E731
+                stop, peak_mb = _descend(self.jvm, ladder, clock, self.strangers, is_to_end)
             ended_ms = clock()
             well = stop is None and self.jvm.has_reported()
-            self.rests = well and descendants(without=self.others) == self.jvm.own
+            self.rests = well and descendants(without=self.strangers) == self.jvm.processes
             if not well:
                 # Before other code reaps it: Popen takes a status that other code has collected for an exit code of 0.
                 with suppress(subprocess.TimeoutExpired):
@@ -113,7 +113,7 @@ class Child:
             # Else the log hangs, and the thread would read from the next job's output.
             self.rests = self.rests and self.end_output()
         finally:
-            spared = self.others | (self.jvm.own if self.rests else frozenset())
+            spared = self.strangers | (self.jvm.processes if self.rests else frozenset())
             survivors = end_all(without=spared, timeout_s=_END_TIMEOUT_S)
         self.end_output()
         return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors, self.rests, self.reused)
@@ -137,24 +137,24 @@ def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = N
     that exist already are left alone.
     """
     become_subreaper()
-    others = descendants(without=frozenset() if jvm is None else frozenset({jvm.name}))
+    strangers = descendants(without=frozenset() if jvm is None else frozenset({jvm.name}))
     started_ms, reused = clock(), jvm is not None and jvm.drivers is not None
     jvm = jvm or Jvm.start(command)
     child: Child | None = None
     try:
-        child = _asked(jvm, output, others, started_ms, reused=reused)
+        child = _ask(jvm, output, strangers, started_ms, reused=reused)
         yield child
     finally:
         rests = child is not None and child.rests
         if not rests:
-            end_all(without=others, timeout_s=_END_TIMEOUT_S)
+            end_all(without=strangers, timeout_s=_END_TIMEOUT_S)
         if child is not None:
             child.end_output()
         if not rests:
             jvm.end()
 
 
-def _asked(jvm: Jvm, output: JobLog, others: frozenset[Process], started_ms: int, *, reused: bool) -> Child:
+def _ask(jvm: Jvm, output: JobLog, strangers: frozenset[Process], started_ms: int, *, reused: bool) -> Child:
     """Ask a JVM for its job, and begin to read its output."""
     stream = Output(jvm.stdout.fileno())
     stream.discard()
@@ -162,14 +162,14 @@ def _asked(jvm: Jvm, output: JobLog, others: frozenset[Process], started_ms: int
     lines = io.BufferedReader(stream)
     pump = threading.Thread(target=output.pump, args=(lines,), name="soal-output", daemon=True)
     pump.start()
-    return Child(jvm, stream, lines, pump, others, started_ms, reused)
+    return Child(jvm, stream, lines, pump, strangers, started_ms, reused)
 
 
 def _descend(
     jvm: Jvm,
     ladder: Ladder,
     clock: Clock,
-    others: frozenset[Process],
+    strangers: frozenset[Process],
     is_to_end: Callable[[], bool],
 ) -> tuple[Stop | None, int]:
     """Wait for the end of the job or its JVM and go down the ladder; return the last step taken and the highest
@@ -187,18 +187,18 @@ def _descend(
             slice_s = max(0.0, min(_SLICE_S, (step_at_ms - clock()) / 1000))
             if poll.poll(slice_s * 1000):
                 return stop, peak_mb
-            peak_mb = max(peak_mb, resident_mb(without=others))
+            peak_mb = max(peak_mb, resident_mb(without=strangers))
             if stop is None and is_to_end():
                 stop = Stop.CANCELLED
-                signal_all(Signals.SIGTERM, without=others)
+                signal_all(Signals.SIGTERM, without=strangers)
                 ladder = Ladder(clock(), min(ladder.kill_at_ms, clock() + _CANCEL_GRACE_MS))
             if clock() >= ladder.kill_at_ms:
-                signal_all(Signals.SIGKILL, without=others)
+                signal_all(Signals.SIGKILL, without=strangers)
                 poll.poll(_END_TIMEOUT_S * 1000)
                 return stop if stop is Stop.CANCELLED else Stop.KILLED, peak_mb
             if stop is None and clock() >= ladder.terminate_at_ms:
                 stop = Stop.TERMINATED
-                signal_all(Signals.SIGTERM, without=others)
+                signal_all(Signals.SIGTERM, without=strangers)
     finally:
         os.close(handle)
 

@@ -45,14 +45,14 @@ class Jvm:
     @classmethod
     def start(cls, command: Command) -> Jvm:
         """Start a JVM. Must be called on the main thread: it dies with the thread that forked it."""
-        ours, its = socket.socketpair()
-        with its:
+        own_end, child_end = socket.socketpair()
+        with child_end:
             try:
-                process = _spawn(command, its)
+                process = _spawn(command, child_end)
             except BaseException:
-                ours.close()
+                own_end.close()
                 raise
-        return cls(command, process, ours, process_of(process.pid))
+        return cls(command, process, own_end, process_of(process.pid))
 
     def ask(self) -> None:
         """Ask for the job that the sandbox's files describe."""
@@ -79,7 +79,7 @@ class Jvm:
         return True
 
     @property
-    def own(self) -> frozenset[Process]:
+    def processes(self) -> frozenset[Process]:
         """The processes that wait for its next job."""
         return frozenset({self.name} if self.drivers is None else {self.name, self.drivers})
 

@@ -118,12 +118,12 @@ class JobLog:
     def _of_tail(self, line: str) -> str:
         if self._masking_left_s <= 0:
             return _WITHHELD
-        with self._counted(), self._metered():
-            return self._shown(line, _TAIL_LINE_KEPT, _TAIL_LINE_MAX)
+        with self._withholding(), self._metered():
+            return self._shortened(line, _TAIL_LINE_KEPT, _TAIL_LINE_MAX)
         return _WITHHELD
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
+    def _withholding(self) -> Iterator[None]:
         """Withhold what makes the search for secrets fail: it is not logged, and a warning tells of it."""
         try:
             yield
@@ -131,10 +131,10 @@ class JobLog:
             self.lines_dropped += 1
 
     def _line(self, raw: bytes, *, is_cut: bool = False) -> None:
-        with self._counted():
-            self._taken(raw, is_cut=is_cut)
+        with self._withholding():
+            self._take(raw, is_cut=is_cut)
 
-    def _taken(self, raw: bytes, *, is_cut: bool) -> None:
+    def _take(self, raw: bytes, *, is_cut: bool) -> None:
         line = raw.rstrip()
         if b'"_aws"' in line and (metric := self._emf(line)) is not None:
             self._send(metric)
@@ -149,8 +149,8 @@ class JobLog:
             return
         self._logged_left -= len(line)
         with self._metered():
-            shown = self._shown(text, _LINE_KEPT, _LINE_MAX)
-        self._log(shown)
+            masked = self._shortened(text, _LINE_KEPT, _LINE_MAX)
+        self._log(masked)
         if self._logged_left <= 0:
             self._log("too much output: further lines are not logged, only the last ones go into the result")
         elif self._masking_left_s <= 0:
@@ -176,9 +176,9 @@ class JobLog:
         with self._metered():
             return self._redactor.masked_known(text, is_cut=is_cut)[:_LINE_KEPT]
 
-    def _shown(self, text: str, kept: int, length: int) -> str:
+    def _shortened(self, text: str, kept_length: int, length: int) -> str:
         masked = self._redactor(text)
-        return _cut(masked[:-_END_WITHHELD] if len(text) >= kept else masked, length)
+        return _cut(masked[:-_END_WITHHELD] if len(text) >= kept_length else masked, length)
 
     @contextmanager
     def _metered(self) -> Iterator[None]:
@@ -200,19 +200,19 @@ class JobLog:
         if self._masking_left_s <= 0:
             return None
         with self._metered():
-            written = json.dumps({**self._redactor.metric(document), _SOURCE: "job"})
-        return written if len(written) <= _EMF_LINE_MAX else None
+            metric = json.dumps({**self._redactor.metric(document), _SOURCE: "job"})
+        return metric if len(metric) <= _EMF_LINE_MAX else None
 
     def _may_have(self, document: Mapping[str, Any]) -> bool:
         directives = document["_aws"].get("CloudWatchMetrics")
-        if not isinstance(directives, list) or not all(isinstance(one, dict) for one in directives):
+        if not isinstance(directives, list) or not all(isinstance(directive, dict) for directive in directives):
             return False
-        spaces = [one.get("Namespace") for one in directives]
-        named = [name for one in directives for name in _names(one)]
+        spaces = [directive.get("Namespace") for directive in directives]
+        names = [name for directive in directives for name in _names(directive)]
         return (
             all(isinstance(space, str) and self._is_of_job(space.strip().casefold()) for space in spaces)
-            and any(name in document for name in named)
-            and _SOURCE not in (*named, *(name for one in directives for name in _dimensions(one)))
+            and any(name in document for name in names)
+            and _SOURCE not in (*names, *(name for directive in directives for name in _dimensions(directive)))
         )
 
     def _is_of_job(self, name: str) -> bool:
@@ -236,7 +236,7 @@ def _metric(line: bytes) -> dict[str, Any] | None:
 def _is_shallow(document: dict[str, Any]) -> bool:
     level: list[object] = [document]
     for _ in range(_METRIC_DEPTH_MAX):
-        level = [one for value in level for one in _members(value)]
+        level = [member for value in level for member in _members(value)]
     return not level
 
 
@@ -249,13 +249,13 @@ def _members(value: object) -> Iterable[object]:
 def _names(directive: Mapping[str, Any]) -> list[str]:
     """Return the names of the metrics that a directive declares."""
     metrics = directive.get("Metrics")
-    names = [one.get("Name") for one in metrics if isinstance(one, dict)] if isinstance(metrics, list) else []
+    names = [metric.get("Name") for metric in metrics if isinstance(metric, dict)] if isinstance(metrics, list) else []
     return [name for name in names if isinstance(name, str)]
 
 
 def _dimensions(directive: Mapping[str, Any]) -> list[object]:
     sets = directive.get("Dimensions")
-    return [name for one in sets if isinstance(one, list) for name in one] if isinstance(sets, list) else []
+    return [name for names in sets if isinstance(names, list) for name in names] if isinstance(sets, list) else []
 
 
 def _text(line: bytes) -> str:

@@ -30,7 +30,7 @@ _OOM_KILL: Final = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 class MemoryKills:
     """How many processes the kernel has killed for memory between two readings; None: no counter tells."""
 
-    own: int | None
+    job: int | None
     """Of the job, by the counter of a control group in which nothing else runs."""
     machine: int | None
     """Of the whole machine, whosoever they were; in a container of its host."""
@@ -41,14 +41,14 @@ class Reading:
     """The counters at one time. `group` is the control group of this process alone; None: others share it."""
 
     group: Path | None
-    own: int | None
+    job: int | None
     machine: int | None
 
     def until(self, later: Reading) -> MemoryKills:
         """Return the kills between this reading and a later one."""
         is_one = self.group is not None and self.group == later.group
         return MemoryKills(
-            own=_difference(self.own, later.own) if is_one else None,
+            job=_difference(self.job, later.job) if is_one else None,
             machine=_difference(self.machine, later.machine),
         )
 
@@ -65,11 +65,11 @@ def read_counters(
         (cgroups / "memory", "memory", "memory.oom_control"),
     ):
         group = _group(proc, root, kind)
-        own = None if group is None else _counter(group / counter)
-        if group is not None and own is not None:
+        kills = None if group is None else _counter(group / counter)
+        if group is not None and kills is not None:
             before = relatives()
             is_alone = _processes(group) <= before | relatives()  # one of them may end between two looks
-            return Reading(group if is_alone else None, own if is_alone else None, machine)
+            return Reading(group if is_alone else None, kills if is_alone else None, machine)
     return Reading(None, None, machine)
 
 
@@ -83,7 +83,7 @@ def _group(proc: Path, root: Path, kind: str) -> Path | None:
         return None
     match = re.search(rf"^\d+:{kind}:/(.*)$", text, re.MULTILINE)
     paths = (root, *(() if match is None else (root / match[1],)))
-    return next((path for path in reversed(paths) if os.getpid() in _listed(path)), None)
+    return next((path for path in reversed(paths) if os.getpid() in _pids_of(path)), None)
 
 
 def _processes(group: Path) -> frozenset[int]:
@@ -91,10 +91,10 @@ def _processes(group: Path) -> frozenset[int]:
     folders = [folder for folder, _, _ in islice(os.walk(group), _GROUPS_MAX + 1)]
     if len(folders) > _GROUPS_MAX:
         return frozenset({0})
-    return frozenset().union(*(_listed(Path(folder)) for folder in folders))
+    return frozenset().union(*(_pids_of(Path(folder)) for folder in folders))
 
 
-def _listed(group: Path) -> frozenset[int]:
+def _pids_of(group: Path) -> frozenset[int]:
     try:
         return frozenset(map(int, (group / "cgroup.procs").read_text(encoding="ascii").split()))
     except (OSError, ValueError):

@@ -118,8 +118,8 @@ def resident_mb(*, without: frozenset[Process] = frozenset()) -> int:
     once.
     """
     rows = _below(without)
-    own = _row(os.getpid())
-    pages: int = sum(row.resident_pages for row in (*rows, *((own,) if own else ())))
+    handler = _row(os.getpid())
+    pages: int = sum(row.resident_pages for row in (*rows, *((handler,) if handler else ())))
     return pages * _PAGE // _MIB
 
 
@@ -132,11 +132,11 @@ def signal_all(number: signal.Signals, *, without: frozenset[Process]) -> None:
 def end_these(processes: frozenset[Process], timeout_s: float) -> None:
     """Kill and reap processes, of which the orphans are, or become, children of this one."""
 
-    def left() -> list[_Row]:
+    def remaining() -> list[_Row]:
         rows = (_row(process.pid) for process in processes)
         return [row for row in rows if row is not None and row.process in processes]
 
-    _end(left, timeout_s)
+    _end(remaining, timeout_s)
 
 
 def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Process]:
@@ -147,11 +147,11 @@ def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Proce
     return frozenset(row.process for row in _end(lambda: _below(without), timeout_s))
 
 
-def _end(left: Callable[[], list[_Row]], timeout_s: float) -> list[_Row]:
-    """Kill and reap what is `left`, until nothing is or the time is over; return what is left then."""
+def _end(remaining: Callable[[], list[_Row]], timeout_s: float) -> list[_Row]:
+    """Kill and reap what is `remaining`, until nothing is or the time is over; return what is left then."""
     until = time.monotonic() + timeout_s
     while True:
-        rows = left()
+        rows = remaining()
         for row in rows:
             if row.zombie:
                 _reap(row)

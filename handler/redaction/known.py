@@ -78,13 +78,13 @@ class KnownForms:
         """Put a mask in the place of all that is found; what overlaps gets one. `is_cut`: the text has lost its end."""
         if not self._forms:
             return text
-        found = [
+        spans = [
             reading.origin(*span)
             for reading in readings(text)
             for span in self._in(reading, is_cut=is_cut)
             if span[0] < span[1]
         ]
-        return _masked(text, sorted(found), mask) if found else text
+        return _masked(text, sorted(spans), mask) if spans else text
 
     def _in(self, reading: Reading, *, is_cut: bool) -> Iterator[tuple[int, int]]:
         text, longest = reading.text, self._longest
@@ -109,11 +109,11 @@ class KnownForms:
         ends: dict[tuple[str, str], list[int]],
     ) -> Iterator[tuple[int, int]]:
         place = bisect(self._forms, rest)
-        found = place - 1
-        while found >= 0 and not (rest.startswith(self._forms[found]) and _is_whole(self._forms[found], text, at)):
-            found = self._parents[found]
-        if found >= 0:
-            yield at, at + len(self._forms[found])
+        index = place - 1
+        while index >= 0 and not (rest.startswith(self._forms[index]) and _is_whole(self._forms[index], text, at)):
+            index = self._parents[index]
+        if index >= 0:
+            yield at, at + len(self._forms[index])
         if not cuts:
             return
         for form in self._forms[max(0, place - 1) : place + 1]:  # no other has more in common with the text
@@ -155,7 +155,7 @@ def _places(form: str, start: str) -> Iterator[int]:
 
 def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:
     """Return where a beginning may end: where its other part may begin, and how long it is at least."""
-    cuts = {found.start(): (found.end(), _DOTS_MIN if ".." in found[0] else START) for found in _CUT.finditer(text)}
+    cuts = {match.start(): (match.end(), _DOTS_MIN if ".." in match[0] else START) for match in _CUT.finditer(text)}
     if is_cut:
         cuts[len(text)] = (len(text), START)
     for mark, cut in list(cuts.items()):
@@ -165,12 +165,12 @@ def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:
     return cuts
 
 
-def _common(one: str, other: str) -> int:
+def _common(text: str, other: str) -> int:
     """Return how many letters two texts have in common at their beginnings, by halving."""
-    low, high = 0, min(len(one), len(other))
+    low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[:middle] == other[:middle]:
+        if text[:middle] == other[:middle]:
             low = middle
         else:
             high = middle - 1
@@ -192,4 +192,4 @@ def _is_whole(form: str, text: str, at: int) -> bool:
     if _WORD.fullmatch(form) is None:
         return True
     around = text[max(0, at - 1) : at] + text[at + len(form) : at + len(form) + 1]
-    return not any(one.isascii() and one.isalpha() for one in around)
+    return not any(letter.isascii() and letter.isalpha() for letter in around)

@@ -18,11 +18,11 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({})))
 
 
 class MaskingFilter(logging.Filter):
-    """Passes each record on, with its text, its error and its further fields as `told` makes them."""
+    """Passes each record on, with its text, its error and its further fields as `masked` makes them."""
 
-    def __init__(self, told: Callable[[str], str]) -> None:
+    def __init__(self, masked: Callable[[str], str]) -> None:
         super().__init__()
-        self.told = told
+        self.masked = masked
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Change the record in place: all handlers of a process may see it so."""
@@ -33,11 +33,11 @@ class MaskingFilter(logging.Filter):
             if record.exc_info and record.exc_info[0] is not None:
                 parts.append("".join(traceback.format_exception(*record.exc_info)))
             parts += filter(None, (record.exc_text, record.stack_info))
-            record.msg = self.told("\n".join(parts))
+            record.msg = self.masked("\n".join(parts))
             for name in vars(record).keys() - _STANDARD:
                 value = getattr(record, name)
                 if not isinstance(value, (bool, int, float, NoneType)):
-                    setattr(record, name, self.told(str(value)))
+                    setattr(record, name, self.masked(str(value)))
         except Exception as error:  # noqa: BLE001 - a line of a log ends no run, and what was not searched is not shown
             record.msg = f"a line was not logged, since it could not be searched for secrets ({type(error).__name__})"
             for name in vars(record).keys() - _STANDARD:

@@ -64,10 +64,10 @@ class Reading:
         return self._before.origin(self._place(start)[0], self._place(stop - 1)[1])
 
     def _place(self, at: int) -> tuple[int, int]:
-        found = bisect_right(self._edges, at, key=lambda edge: edge[0]) - 1
-        if found < 0:
+        index = bisect_right(self._edges, at, key=lambda edge: edge[0]) - 1
+        if index < 0:
             return at, at + 1
-        _, end, first, last = self._edges[found]
+        _, end, first, last = self._edges[index]
         return (first, last) if at < end else (last + at - end, last + at - end + 1)
 
 
@@ -78,27 +78,27 @@ def leveled(text: str) -> str:
 
 def readings(text: str) -> list[Reading]:
     """Return the text, and what it is once its escapes are undone, once and again."""
-    found = [Reading(text, [], None)]
+    chain = [Reading(text, [], None)]
     for _ in range(_DEPTH):
-        reading = _undone(found[-1])
+        reading = _undone(chain[-1])
         if reading is None:
             break
-        found.append(reading)
-    return found
+        chain.append(reading)
+    return chain
 
 
 def _undone(before: Reading) -> Reading | None:
     parts: list[str] = []
     edges: list[tuple[int, int, int, int]] = []
     size = end = 0
-    for found in _ESCAPE.finditer(before.plain.replace('"', "'")):
-        letter = _read(found[0])
-        if letter == found[0]:
+    for match in _ESCAPE.finditer(before.plain.replace('"', "'")):
+        letter = _read(match[0])
+        if letter == match[0]:
             continue
-        start = found.start()
+        start = match.start()
         parts += [before.plain[end:start], letter]
         size += start - end
-        end = found.end()
+        end = match.end()
         edges.append((size, size + len(letter), start, end))
         size += len(letter)
     return Reading("".join([*parts, before.plain[end:]]), edges, before) if edges else None

@@ -86,23 +86,23 @@ class Redactor:
         return self._knowing(value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
 
     def _knowing(self, values: Iterable[str]) -> Redactor:
-        whole = [value for value in dict.fromkeys(values) if not is_common(value)]
+        secrets = [value for value in dict.fromkeys(values) if not is_common(value)]
         forms = chain(
             self.known,
-            *(chain(plain_forms(value), _lines(value)) for value in whole),
-            *map(encoded_forms, whole),
+            *(chain(plain_forms(value), _lines(value)) for value in secrets),
+            *map(encoded_forms, secrets),
         )
-        found: dict[str, None] = {}
+        known: dict[str, None] = {}
         letters = 0
         for form in forms:
-            if len(form) < START or form in MASK or form in found:
+            if len(form) < START or form in MASK or form in known:
                 continue
-            if len(found) >= _FORMS_MAX:
+            if len(known) >= _FORMS_MAX:
                 break
             if letters + len(form) <= _LETTERS_MAX:
                 letters += len(form)
-                found[form] = None
-        return Redactor(tuple(sorted(found, key=lambda form: (-len(form), form))))
+                known[form] = None
+        return Redactor(tuple(sorted(known, key=lambda form: (-len(form), form))))
 
     def __call__(self, text: str) -> str:
         """Mask everything."""
@@ -123,26 +123,26 @@ class Redactor:
         fields, too, and in the names of members, to which they refer, in the same way.
         """
         return {
-            self.masked_known(name): self._own(value) if name == _METRICS else self._masked(name, value)
+            self.masked_known(name): self._service_value(value) if name == _METRICS else self._job_value(name, value)
             for name, value in document.items()
         }
 
-    def _own(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def _service_value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
             return self.masked_known(value)
         if isinstance(value, list):
-            return [self._own(one) for one in value]
+            return [self._service_value(entry) for entry in value]
         if isinstance(value, dict):
-            return {self.masked_known(key): self._own(one) for key, one in value.items()}
+            return {self.masked_known(key): self._service_value(member) for key, member in value.items()}
         return value
 
-    def _masked(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    def _job_value(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
             return MASK if is_secret(name, value) else self(value)
         if isinstance(value, list):
-            return [self._masked(name, one) for one in value]
+            return [self._job_value(name, entry) for entry in value]
         if isinstance(value, dict):
-            return {self(key): self._masked(key, one) for key, one in value.items()}
+            return {self(key): self._job_value(key, member) for key, member in value.items()}
         return value
 
 

@@ -139,28 +139,28 @@ def mask_forms(text: str) -> str:
 
 def secrets_in(text: str) -> Iterator[str]:
     """Return the secrets in a text, without their quotes; of `user:password` both together, and the password."""
-    found = [shape_match["secret"] for shape in _SHAPES for shape_match in shape.finditer(text)]
-    found += [text[start:end] for name, value in _FORMS for start, end in _beside(name, value, text)]
-    for one in found:
-        bare = one.strip().strip("\\\"'")
+    groups = [shape_match["secret"] for shape in _SHAPES for shape_match in shape.finditer(text)]
+    groups += [text[start:end] for name, value in _FORMS for start, end in _beside(name, value, text)]
+    for secret in groups:
+        bare = secret.strip().strip("\\\"'")
         yield bare
         yield bare.partition(":" if ":" in bare else "/")[2]
 
 
 def _mask_group(match: re.Match[str]) -> str:
     """Mask the group `secret` of a match, unless it is masked."""
-    whole, start = match[0], match.start()
+    text, start = match[0], match.start()
     if MASK in match["secret"]:
-        return whole
-    return f"{whole[: match.start('secret') - start]}{MASK}{whole[match.end('secret') - start :]}"
+        return text
+    return f"{text[: match.start('secret') - start]}{MASK}{text[match.end('secret') - start :]}"
 
 
 def _beside(names: re.Pattern[str], values: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
     """Find the values beside names of secrets, each as where it starts and ends."""
     end = 0
-    for found in names.finditer(text):
-        name, start = found["name"], found.end()
-        if found.start() < end or not may_name_a_secret(name):
+    for match in names.finditer(text):
+        name, start = match["name"], match.end()
+        if match.start() < end or not may_name_a_secret(name):
             continue
         # A name whose value is none may stand in it again and again.
         value = values.match(text, start, start + _READ_MAX)

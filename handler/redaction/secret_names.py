@@ -128,8 +128,8 @@ def _kind(name: str) -> str:
     for kind, pattern in (("auth", _AUTH), ("pass", _PASS)):
         if pattern.search(words):
             return kind
-    if found := _KEY.search(words):
-        of = found[1].rstrip("0123456789")
+    if match := _KEY.search(words):
+        of = match[1].rstrip("0123456789")
         if of in _KEYS_OF_SECRETS:
             return "key"
         return "constant" if name == name.upper() else "none"

@@ -116,8 +116,8 @@ def _nested(document: NestedDocument, settings: HandlerSettings, prefix: str) ->
 def _flat(document: FlatDocument, settings: HandlerSettings, prefix: str) -> Request:
     if document.entry_point is not None and document.script is not None:
         raise InputError(_below(prefix, "script"), "is only another name for entryPoint, which is there too; keep one")
-    named = document.entry_point or document.script
-    entry_point = script_location(named) if named is not None else settings.script
+    script = document.entry_point or document.script
+    entry_point = script_location(script) if script is not None else settings.script
     if entry_point is None:
         raise InputError(_below(prefix, "entryPoint"), "is missing; add it")
     return _request(
@@ -176,15 +176,15 @@ def _request(
 
 
 def _conf(
-    given: Mapping[str, str], in_parameters: Mapping[str, str], settings: HandlerSettings, path: str
+    in_event: Mapping[str, str], in_parameters: Mapping[str, str], settings: HandlerSettings, path: str
 ) -> dict[str, str]:
-    for field_name, conf in (("conf", given), ("sparkSubmitParameters", in_parameters)):
+    for field_name, conf in (("conf", in_event), ("sparkSubmitParameters", in_parameters)):
         check_conf(conf, _below(path, field_name), permits=settings.conf_allow, owned=settings.owned_settings)
-    if doubled := sorted(given.keys() & in_parameters.keys()):
+    if doubled := sorted(in_event.keys() & in_parameters.keys()):
         raise InputError(
             _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
         )
-    return {**given, **in_parameters}
+    return {**in_event, **in_parameters}
 
 
 def _in_parameters(uri: str, path: str) -> str:
@@ -194,9 +194,9 @@ def _in_parameters(uri: str, path: str) -> str:
         raise InputError(_below(path, "sparkSubmitParameters"), f"--py-files: {error}") from None
 
 
-def _name(given: str | None, path: str) -> str | None:
+def _name(name: str | None, path: str) -> str | None:
     try:
-        return None if given is None else LABEL.validate_python(given)
+        return None if name is None else LABEL.validate_python(name)
     except ValidationError as error:
         problem = problem_of(error)
         raise InputError(_below(path, "sparkSubmitParameters"), f"--name {problem}") from None

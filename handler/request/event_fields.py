@@ -53,7 +53,7 @@ def _check_file_name(location: Location) -> None:
 
 def _argument(value: str) -> str:
     """Check an argument: tabs and line ends are text, as in JSON or a query; other control characters are not."""
-    if bad := next((each for each in value if category(each) in ("Cc", "Cs") and each not in "\t\n\r"), None):
+    if bad := next((letter for letter in value if category(letter) in ("Cc", "Cs") and letter not in "\t\n\r"), None):
         raise ValueError(f"holds the control character {bad!r}; tabs and line ends are allowed")
     if (size := len(value.encode())) > _ARGUMENT_MAX_BYTES:
         raise ValueError(f"has {size} bytes; {_ARGUMENT_MAX_BYTES} are allowed, put a longer text in an object on S3")

@@ -58,7 +58,7 @@ def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
         elif option in _AS_CONF:
             conf[_AS_CONF[option]] = value
         elif option == "--py-files":
-            py_files = tuple(part.strip() for part in value.split(",") if part.strip())
+            py_files = tuple(file.strip() for file in value.split(",") if file.strip())
         elif option == "--name":
             name = value
         else:
@@ -82,9 +82,9 @@ def _options(text: str, path: str) -> list[tuple[str, str]]:
             )
         option, equals, value = word.partition("=")
         if not equals or option == "--conf":
-            following = next(rest, None) if not equals else value
-            if following is None:
+            next_word = next(rest, None) if not equals else value
+            if next_word is None:
                 raise InputError(path, f"{described(option)} has no value")
-            value = following
+            value = next_word
         options.append((option, value))
     return options

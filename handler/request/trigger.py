@@ -54,12 +54,12 @@ class Trigger:
 
         Of an SQS message that is its body. Its receipt and counts change, and a redrive has nothing but the body.
         """
-        said = self.event
+        event = self.event
         if (self.identity or "").startswith(_SQS):
-            said = {"body": said["Records"][0].get("body")}
+            event = {"body": event["Records"][0].get("body")}
         elif (self.identity or "").startswith(_EVENTBRIDGE):
-            said = {name: value for name, value in said.items() if name != _REPLAYED}
-        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+            event = {name: value for name, value in event.items() if name != _REPLAYED}
+        return hashlib.sha256(json.dumps(event, sort_keys=True).encode()).hexdigest()
 
     def run_key(self, function: str | None) -> str | None:
         """Return the key of the run that a function makes of this event, None if the event has no identity.
@@ -102,11 +102,11 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     path = "Records[0].s3"
     s3 = _object(record, "s3", path)
     bucket = _text(_object(s3, "bucket", f"{path}.bucket"), "name", f"{path}.bucket.name")
-    item = _object(s3, "object", f"{path}.object")
-    key = _text(item, "key", f"{path}.object.key")
+    file = _object(s3, "object", f"{path}.object")
+    key = _text(file, "key", f"{path}.object.key")
     # Both are absent in some events: the version without versioning, the sequencer for replayed and hand-made ones.
     version, sequencer = (
-        _text(item, name, f"{path}.object.{name}") if item.get(name) else "" for name in ("versionId", "sequencer")
+        _text(file, name, f"{path}.object.{name}") if file.get(name) else "" for name in ("versionId", "sequencer")
     )
     if not sequencer and record.get("eventName"):
         # Restored, tagged, expired: only the name tells two events of one version apart then.

@@ -70,20 +70,20 @@ def declared_turns(value: object) -> object:
 
 
 def _declared(lock: str, job: str, words: Mapping[str, str]) -> DeclaredTurn:
-    where = f"{lock}.{job}"
+    name = f"{lock}.{job}"
     if "script" not in words:
-        raise ValueError(f"{where} has no script; name the one that is this job, by its key below SCRIPT_BUCKET")
+        raise ValueError(f"{name} has no script; name the one that is this job, by its key below SCRIPT_BUCKET")
     keys = _with_prefix({key: value for key, value in words.items() if key != "script"})
-    if taken := sorted(keys.keys() & {_LOCK, _JOB, _BACKEND}):
-        raise ValueError(f"{where} sets {taken[0]}: lock and job are names here, and SW_LOCKS is the lock service")
+    if reserved := sorted(keys.keys() & {_LOCK, _JOB, _BACKEND}):
+        raise ValueError(f"{name} sets {reserved[0]}: lock and job are names here, and SW_LOCKS is the lock service")
     turn = DeclaredTurn(words["script"], {**keys, _LOCK: lock, _JOB: job})
     try:
         lease_s = turn.configuration.lease_s
     except SettingError as error:
-        raise ValueError(f"{where}: {error.name} {error.problem}") from None
+        raise ValueError(f"{name}: {error.name} {error.problem}") from None
     if not _LEASE_MIN_S <= lease_s <= _LEASE_MAX_S:
         raise ValueError(
-            f"{where}: {PREFIX}lease.seconds {lease_s:g} is not between {_LEASE_MIN_S} and {_LEASE_MAX_S}; to end a job"
+            f"{name}: {PREFIX}lease.seconds {lease_s:g} is not between {_LEASE_MIN_S} and {_LEASE_MAX_S}; to end a job"
             f" that loses its turn takes up to {_LEASE_MIN_S} s"
         )
     return turn
@@ -96,22 +96,22 @@ def turn_of(
 
     A declared script never runs without a turn. Raises `InputError` for whatever the event says beyond the declaration.
     """
-    given = {} if fields is None else _given(fields, path)
+    keys = {} if fields is None else _keys_of(fields, path)
     if not declared:
         if fields is None:
             return None
         raise InputError(path, f"names a turn, and {script} has none; its turns {_OWNERS}")
-    named = declared
+    turns = declared
     for key in (_LOCK, _JOB):
-        known = sorted({turn.keys[key] for turn in named})
-        named = tuple(turn for turn in named if given.get(key, turn.keys[key]) == turn.keys[key])
-        if not named:
-            raise InputError(f"{path}.{key}", f"{given[key]!r} is not {' or '.join(known)}, which {_OWNERS}")
-    if len(named) > 1:
-        several = " and ".join(f"{turn.keys[_JOB]} at {turn.keys[_LOCK]}" for turn in named)
-        raise InputError(path, f"names none of the turns of {script}, {several}; give it lock.name and name")
-    (turn,) = named
-    for key, value in given.items():
+        values = sorted({turn.keys[key] for turn in turns})
+        turns = tuple(turn for turn in turns if keys.get(key, turn.keys[key]) == turn.keys[key])
+        if not turns:
+            raise InputError(f"{path}.{key}", f"{keys[key]!r} is not {' or '.join(values)}, which {_OWNERS}")
+    if len(turns) > 1:
+        names = " and ".join(f"{turn.keys[_JOB]} at {turn.keys[_LOCK]}" for turn in turns)
+        raise InputError(path, f"names none of the turns of {script}, {names}; give it lock.name and name")
+    (turn,) = turns
+    for key, value in keys.items():
         _check_same(turn, key, value, path)
     return turn.configuration
 
@@ -129,14 +129,14 @@ def _check_same(turn: DeclaredTurn, key: str, value: str, path: str) -> None:
         raise InputError(f"{path}.{key}", f"{value!r} is not {says}, which {_OWNERS}; leave it out")
 
 
-def _given(fields: Mapping[str, str], path: str) -> dict[str, str]:
+def _keys_of(fields: Mapping[str, str], path: str) -> dict[str, str]:
     for key in fields:
         if key.startswith(PREFIX) and key.removeprefix(PREFIX) in fields:
             raise InputError(f"{path}.{key}", "stands here with its prefix and without; keep one of the two")
-    given = _with_prefix(fields)
-    if _BACKEND in given:
+    keys = _with_prefix(fields)
+    if _BACKEND in keys:
         raise InputError(f"{path}.{_BACKEND}", "is the function's to say; set SW_LOCKS for the function")
-    return given
+    return keys
 
 
 def _with_prefix(keys: Mapping[str, str]) -> dict[str, str]:

@@ -69,8 +69,8 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool
         return
     raise InputError(
         field,
-        f"{job.run_key!r} has, or may have, committed writes of a script ({_named(before)}) that has changed since"
-        f" ({_named(now)}): its steps may mean other rows by the same names. {_HOW}",
+        f"{job.run_key!r} has, or may have, committed writes of a script ({_name_of(before)}) that has changed since"
+        f" ({_name_of(now)}): its steps may mean other rows by the same names. {_HOW}",
     )
 
 
@@ -99,5 +99,5 @@ def _of_event(record: RunRecord) -> str:
     return f"with an event of SHA-256 {record.event[:_HASH_SHOWN]}" if record.event else "without an event"
 
 
-def _named(record: RunRecord) -> str:
+def _name_of(record: RunRecord) -> str:
     return f"attempt {record.attempt}: {record.entry_point}, SHA-256 {(record.code or '')[:_HASH_SHOWN]}"

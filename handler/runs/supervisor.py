@@ -11,7 +11,7 @@ from safewriter.errors import SafeWriterError
 from safewriter.objects import StoreError
 
 if TYPE_CHECKING:
-    from handler.runs.records import OpenRun, Runs
+    from handler.runs.store import OpenRun, Runs
     from safewriter.settle.supervisor import Supervision, WriteReport
 
 __all__ = ["RunSupervisor"]

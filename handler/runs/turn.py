@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from safewriter.coordination import Configuration
     from safewriter.schedule import Schedule
 
-__all__ = ["JobTurn", "held"]
+__all__ = ["JobTurn", "hold_turn"]
 
 _LEFT_SHARE: Final = 4
 """The handler ends its job when less than this part of the lease is left, 1/4; a renewal begins with nearly half."""
@@ -39,8 +39,8 @@ class JobTurn:
     @property
     def repeats(self) -> bool:
         """Whether the run had completed its turn before, and has this one beside the order."""
-        held = None if self._coordinator is None else self._coordinator.held
-        return isinstance(held, Turn) and held.repeats
+        turn = None if self._coordinator is None else self._coordinator.held
+        return isinstance(turn, Turn) and turn.repeats
 
     def lend(self) -> str | None:
         """Return what the job's process needs to use the turn."""
@@ -48,13 +48,13 @@ class JobTurn:
             return None
         return self._coordinator.lend()
 
-    def may_run(self) -> bool:
+    def may_go_on(self) -> bool:
         """Return False once the turn is lost, or may be lost before the job has been ended."""
-        held = None if self._coordinator is None else self._coordinator.held
-        if self._coordinator is None or held is None or self.loss is not None:
+        turn = None if self._coordinator is None else self._coordinator.held
+        if self._coordinator is None or turn is None or self.loss is not None:
             return self.loss is None
-        if held.left_s < self._coordinator.configuration.lease_s / _LEFT_SHARE:
-            self.loss = str(held.lost_error())
+        if turn.left_s < self._coordinator.configuration.lease_s / _LEFT_SHARE:
+            self.loss = str(turn.lost_error())
         return self.loss is None
 
     def completed(self, *, again: bool = False) -> None:
@@ -83,7 +83,7 @@ class JobTurn:
 
 
 @contextmanager
-def held(
+def hold_turn(
     configuration: Configuration | None, schedule: Schedule, *, run: str, warn: Callable[[str], None]
 ) -> Iterator[JobTurn]:
     """Hold the job's turn for a block. The wait for it ends at half of the invocation's time. `run` is the run's key: a
@@ -94,7 +94,7 @@ def held(
     if configuration is None:
         yield JobTurn(None)
         return
-    coordinator = _opened(configuration, run, lambda: schedule.left_ms(schedule.begin_by_ms) > 0)
+    coordinator = _coordinator_of(configuration, run, lambda: schedule.left_ms(schedule.begin_by_ms) > 0)
     turn = JobTurn(coordinator)
     try:
         _lock(coordinator)
@@ -104,7 +104,7 @@ def held(
         coordinator.backend.close()
 
 
-def _opened(configuration: Configuration, run: str, may_wait: Callable[[], bool]) -> JobCoordinator:
+def _coordinator_of(configuration: Configuration, run: str, may_wait: Callable[[], bool]) -> JobCoordinator:
     try:
         return JobCoordinator(configuration, run=run, run_has_one_turn=True, may_wait=may_wait)
     except SettingError as error:

@@ -37,14 +37,14 @@ _RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OwnedDirectory:
-    """A directory that is ours: open, locked for the life of this process. `kept`, `shared` and `keys` were there
+    """A directory that is ours: open, locked for the life of this process. `entries`, `shared` and `keys` were there
     before any job.
     """
 
     path: Path
     handle: int
     mode: int
-    kept: Tree
+    entries: Tree
     shared: frozenset[shared_memory.Shared]
     keys: frozenset[keyrings.Key]
 
@@ -60,12 +60,12 @@ class OwnedDirectory:
         handle = os.open(path, DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            before = _recorded(handle)
+            before = _read_record(handle)
             if before is None:
-                kept = tree_of(handle, entries_max=_ENTRIES_MAX, depth_max=_DEPTH_MAX)
-                if kept is None:
+                tree = tree_of(handle, entries_max=_ENTRIES_MAX, depth_max=_DEPTH_MAX)
+                if tree is None:
                     raise OSError(f"{path} holds more than {_ENTRIES_MAX} entries")  # noqa: TRY301 - closes the handle
-                before = {**kept, _RECORD: None}, shared_memory.present(), keyrings.present()
+                before = {**tree, _RECORD: None}, shared_memory.present(), keyrings.present()
             ground = cls(path, handle, stat.S_IMODE(os.fstat(handle).st_mode), *before)
             ground._record()
         except BaseException:
@@ -81,24 +81,24 @@ class OwnedDirectory:
             with suppress(PermissionError):
                 os.fchmod(self.handle, self.mode)
         shared_memory.remove_all_but(self.shared)
-        stuck = empty(self.handle, keep=self._kept_with(sandbox), may_go_on=may_go_on)
+        stuck = empty(self.handle, keep=self._entries_with(sandbox), may_go_on=may_go_on)
         self._record()
         stuck += keyrings.remove_all_but(self.keys)
         if not may_go_on():
             raise TimeoutError("there was no time left, so the next job may find files of this one")
         return stuck
 
-    def _kept_with(self, sandbox: Path | None) -> Tree:
+    def _entries_with(self, sandbox: Path | None) -> Tree:
         if sandbox is None or not sandbox.is_relative_to(self.path):
-            return self.kept
+            return self.entries
         tree: Tree = LASTING
         for name in reversed(sandbox.relative_to(self.path).parts):
             tree = {name: tree}
-        return _merged(self.kept, tree)
+        return _merged(self.entries, tree)
 
     def _record(self) -> None:
         """Record this process's first list of entries for the next process, even if a job changes the directory."""
-        lists = {"entries": self.kept, "shared": sorted(self.shared), "keys": sorted(self.keys), "boot": _boot()}
+        lists = {"entries": self.entries, "shared": sorted(self.shared), "keys": sorted(self.keys), "boot": _boot()}
         body = json.dumps(lists).encode()
         if _read(self.handle) == body:
             return
@@ -118,7 +118,7 @@ def _merged(tree: Tree, other: Tree) -> Tree:
     return {**tree, **other, **both}
 
 
-_claimed = cache(OwnedDirectory.claim)  # once in the life of this process; a failed claim is retried
+_claim = cache(OwnedDirectory.claim)  # once in the life of this process; a failed claim is retried
 
 
 def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool], sandbox: Path | None = None) -> Iterator[str]:
@@ -127,7 +127,7 @@ def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool], sandbox: Pat
     """
     for path in paths:
         try:
-            stuck = _claimed(path).clean(may_go_on, sandbox)
+            stuck = _claim(path).clean(may_go_on, sandbox)
         except FileNotFoundError:
             continue
         except OSError as error:
@@ -137,7 +137,7 @@ def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool], sandbox: Pat
                 yield f"{stuck} entries that a job has left in {path} could not be removed"
 
 
-def _recorded(handle: int) -> tuple[Tree, frozenset[shared_memory.Shared], frozenset[keyrings.Key]] | None:
+def _read_record(handle: int) -> tuple[Tree, frozenset[shared_memory.Shared], frozenset[keyrings.Key]] | None:
     """Return what an earlier process has found: entries, shared objects and keys; None without a record of this boot,
     since the kernel begins its numbers again.
     """

@@ -49,13 +49,13 @@ def present() -> frozenset[Key]:
     return frozenset(keys)
 
 
-def remove_all_but(kept: frozenset[Key]) -> int:
-    """Remove all keys but those in `kept`; return how many could not be removed. Raises as `present`."""
-    for keyring, number in present() - kept:
+def remove_all_but(keep: frozenset[Key]) -> int:
+    """Remove all keys but those in `keep`; return how many could not be removed. Raises as `present`."""
+    for keyring, number in present() - keep:
         if _keyctl(_UNLINK, number, keyring, 0) != 0 and ctypes.get_errno() == errno.EACCES:
             _keyctl(_SETPERM, keyring, _RIGHTS)
             _keyctl(_UNLINK, number, keyring, 0)
-    return len(present() - kept)
+    return len(present() - keep)
 
 
 def _persistent() -> tuple[int, ...]:

@@ -32,15 +32,15 @@ def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree 
     """
     root: dict[str, Tree | None] = {}
     todo: list[tuple[dict[str, Tree | None], int, int]] = [(root, os.dup(handle), 0)]
-    left = entries_max
+    entries_left = entries_max
     try:
         while todo:
             tree, directory, depth = todo.pop()
             try:
                 with os.scandir(directory) as entries:
                     for entry in entries:
-                        left -= 1
-                        if left < 0:
+                        entries_left -= 1
+                        if entries_left < 0:
                             return None
                         tree[entry.name] = None
                         if entry.is_dir(follow_symlinks=False) and depth < depth_max:
@@ -69,14 +69,14 @@ def empty(handle: int, *, keep: Tree | None = None, may_go_on: Callable[[], bool
 
 
 class _Emptying:
-    """`base` is the directory that others are moved up to."""
+    """`top` is the directory that others are moved up to."""
 
-    def __init__(self, base: int, may_go_on: Callable[[], bool]) -> None:
-        self._base = base
+    def __init__(self, top: int, may_go_on: Callable[[], bool]) -> None:
+        self._top = top
         self._ask = may_go_on
         self.is_stopped = False
         self._prefix = f".soal-{uuid.uuid4().hex}-"
-        self._moved = 0
+        self._number = 0
         self._todo: deque[str] = deque()
         self.stuck = 0
 
@@ -100,7 +100,7 @@ class _Emptying:
                     if entry.is_dir(follow_symlinks=False):
                         tried.add(entry.name)
                         self._take(directory, entry.name)
-                    elif not _gone(os.unlink, entry.name, directory):
+                    elif not _try_removal(os.unlink, entry.name, directory):
                         tried.add(entry.name)
                         self.stuck += 1
         for name, below in keep.items():
@@ -116,16 +116,16 @@ class _Emptying:
         return entry.name in keep and (keep[entry.name] is not None) == entry.is_dir(follow_symlinks=False)
 
     def _take(self, directory: int, name: str) -> None:
-        if _gone(os.rmdir, name, directory):  # an empty one needs no more
+        if _try_removal(os.rmdir, name, directory):  # an empty one needs no more
             return
-        if directory == self._base:
+        if directory == self._top:
             self._todo.append(name)
             return
-        new = f"{self._prefix}{self._moved}"
-        self._moved += 1
+        new = f"{self._prefix}{self._number}"
+        self._number += 1
         try:
             _unlock(directory, name)  # a moved directory must be writable itself, for its entry `..`
-            os.rename(name, new, src_dir_fd=directory, dst_dir_fd=self._base)
+            os.rename(name, new, src_dir_fd=directory, dst_dir_fd=self._top)
         except OSError:
             self.stuck += 1
         else:
@@ -136,17 +136,17 @@ class _Emptying:
         while self._todo and self._may_go_on():
             name = self._todo.popleft()
             try:
-                _unlock(self._base, name)
-                directory = _enter(self._base, name)
+                _unlock(self._top, name)
+                directory = _enter(self._top, name)
             except OSError:
                 self.stuck += 1
                 continue
             try:
-                if _mount(directory) == _mount(self._base):
+                if _mount(directory) == _mount(self._top):
                     self.strip(directory, {})
             finally:
                 os.close(directory)
-            if not _gone(os.rmdir, name, self._base):
+            if not _try_removal(os.rmdir, name, self._top):
                 self.stuck += 1
 
 
@@ -164,7 +164,7 @@ def _unlock(parent: int, name: str) -> None:
         os.close(handle)
 
 
-def _gone(remove: Callable[..., None], name: str, parent: int) -> bool:
+def _try_removal(remove: Callable[..., None], name: str, parent: int) -> bool:
     try:
         remove(name, dir_fd=parent)
     except FileNotFoundError:

@@ -115,16 +115,16 @@ class Sandbox:
     @property
     def shape(self) -> Shape:
         """What stays between two jobs, as it is now: a JVM that outlives the job works there."""
-        kept = (self.root, self.root / _LOCK, self.scripts, self.home, self.tmp, self.work)
-        return tuple((path.lstat().st_ino, path.lstat().st_mode, _attributes(path)) for path in kept)
+        paths = (self.root, self.root / _LOCK, self.scripts, self.home, self.tmp, self.work)
+        return tuple((path.lstat().st_ino, path.lstat().st_mode, _attributes(path)) for path in paths)
 
-    def renew(self, made: Shape, may_go_on: Callable[[], bool]) -> bool:
+    def renew(self, shape: Shape, may_go_on: Callable[[], bool]) -> bool:
         """Empty the directories for the next job; return whether they are empty, and still have the shape that they
         were made in.
         """
         try:
-            with _opened(None, self.root) as handle:
-                return self.shape == made and empty(handle, keep=_BETWEEN_JOBS, may_go_on=may_go_on) == 0
+            with _open(None, self.root) as handle:
+                return self.shape == shape and empty(handle, keep=_BETWEEN_JOBS, may_go_on=may_go_on) == 0
         except OSError:
             return False
 
@@ -142,25 +142,25 @@ def _attributes(path: Path) -> tuple[tuple[str, bytes], ...]:
 
 @contextmanager
 def open_sandbox(
-    base: Path,
+    path: Path,
     *,
     free_min_mb: int = _FREE_MIN_MB,
     may_go_on: Callable[[], bool] = lambda: True,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Sandbox]:
-    """Make a fresh directory under `base` and remove it at the end, whatever happens.
+    """Make a fresh directory under `path` and remove it at the end, whatever happens.
 
     Directories that earlier requests have left (the platform kills without a warning, and /tmp survives) are removed
     first. Both end once `may_go_on` returns False: a job may have left more than there is time for, and `warn` tells
     what is still there. Raises `NoSpaceError` if less than `free_min_mb` MiB are free then.
     """
-    place = os.open(base, DIRECTORY)
+    place = os.open(path, DIRECTORY)
     try:
         for name in _remove_leftovers(place, may_go_on):
-            warn(f"{base / name} is what an earlier job has left, and could not be removed in time: the next job will")
-        check_space(base, free_min_mb)
-        root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=base))
-        with _opened(place, root.name) as handle, _opened(handle, _UNLABELLED, _NEW) as lock:
+            warn(f"{path / name} is what an earlier job has left, and could not be removed in time: the next job will")
+        check_space(path, free_min_mb)
+        root = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=path))
+        with _open(place, root.name) as handle, _open(handle, _UNLABELLED, _NEW) as lock:
             try:
                 _label(handle, lock)
                 sandbox = Sandbox(root)
@@ -175,7 +175,7 @@ def open_sandbox(
 
 
 @contextmanager
-def _opened(parent: int | None, name: str | Path, flags: int = DIRECTORY) -> Iterator[int]:
+def _open(parent: int | None, name: str | Path, flags: int = DIRECTORY) -> Iterator[int]:
     handle = os.open(name, flags, 0o600, dir_fd=parent)
     try:
         yield handle
@@ -195,11 +195,11 @@ def _remove_leftovers(place: int, may_go_on: Callable[[], bool]) -> Iterator[str
     with os.scandir(place) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
     for name in names:
-        with suppress(OSError), _opened(place, name) as handle:  # a link is not opened
+        with suppress(OSError), _open(place, name) as handle:  # a link is not opened
             if os.fstat(handle).st_uid != os.getuid():
                 continue
             # Without the label it is somebody else's directory, or a sandbox that is just being made.
-            with _opened(handle, _LOCK, _OLD) as lock:
+            with _open(handle, _LOCK, _OLD) as lock:
                 # BlockingIOError: another emulator on this machine is at work there.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.read(lock, len(_LABEL) + 1) == _LABEL and not _remove(place, name, handle, may_go_on):
@@ -222,22 +222,22 @@ def _remove(parent: int, name: str, handle: int, may_go_on: Callable[[], bool]) 
     return is_empty
 
 
-def check_space(base: Path, free_min_mb: int = _FREE_MIN_MB) -> None:
+def check_space(folder: Path, free_min_mb: int = _FREE_MIN_MB) -> None:
     """Raise `NoSpaceError` if there is less free."""
-    usage = shutil.disk_usage(base)
+    usage = shutil.disk_usage(folder)
     free_mb = usage.free // _MIB
     if free_mb < free_min_mb:
         raise NoSpaceError(
-            f"{base} has {free_mb} MB free of {usage.total // _MIB} MB, {free_min_mb} MB are needed to start Spark;"
-            f" {_largest(base) or 'nothing of an earlier run lies there'}. Raise the function's ephemeral storage"
+            f"{folder} has {free_mb} MB free of {usage.total // _MIB} MB, {free_min_mb} MB are needed to start Spark;"
+            f" {_largest(folder) or 'nothing of an earlier run lies there'}. Raise the function's ephemeral storage"
         )
 
 
-def _largest(base: Path) -> str:
+def _largest(root: Path) -> str:
     """Name the largest entries of a directory, as far as a bounded search finds them."""
     sizes: dict[str, int] = {}
-    for folder, directories, files in islice(os.walk(base), _FOLDERS_MAX):
-        top = Path(folder).relative_to(base).parts[:1]
+    for folder, directories, files in islice(os.walk(root), _FOLDERS_MAX):
+        top = Path(folder).relative_to(root).parts[:1]
         for name in (*files, *directories):
             with suppress(OSError):
                 key = top[0] if top else name
@@ -248,6 +248,6 @@ def _largest(base: Path) -> str:
     )
 
 
-def forbids_execution(base: Path) -> bool:
+def forbids_execution(folder: Path) -> bool:
     """Tell whether native libraries that are unpacked in a directory cannot be loaded (mount option noexec)."""
-    return bool(os.statvfs(base).f_flag & os.ST_NOEXEC)
+    return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)

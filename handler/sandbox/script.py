@@ -61,13 +61,13 @@ def download(job: Job, files: Files, client: Any) -> str:  # noqa: ANN401 - boto
     needs, or has native code; `DownloadError` if S3 does not answer.
     """
     script = _copy(job.entry_point, files.script, client, field="entryPoint", max_mb=_SCRIPT_MAX_MB)
-    others: list[tuple[str, str]] = []
+    py_files: list[tuple[str, str]] = []
     for index, (location, path) in enumerate(zip(job.py_files, files.py_files, strict=True)):
         field = f"pyFiles[{index}]"
-        others.append((path.name, _copy(location, path, client, field=field, max_mb=_PY_FILE_MAX_MB)))
+        py_files.append((path.name, _copy(location, path, client, field=field, max_mb=_PY_FILE_MAX_MB)))
         if path.suffix != ".py":
             _prepare(path, location, field)
-    return hashlib.sha256(json.dumps([script, others]).encode()).hexdigest() if others else script
+    return hashlib.sha256(json.dumps([script, py_files]).encode()).hexdigest() if py_files else script
 
 
 def _copy(location: Location, path: Path, client: Any, *, field: str, max_mb: int) -> str:  # noqa: ANN401
@@ -116,15 +116,15 @@ def _list_folders(path: Path) -> None:
 
 def _unlisted_folders(names: Sequence[str]) -> list[str]:
     """Return the folders with modules in them, at any depth, that have neither an `__init__` nor an entry."""
-    listed, seen = set(names), set[str]()
+    listed, folders = set(names), set[str]()
     for name in names:
         folder = name.rpartition("/")[0] if name.endswith((".py", ".pyc")) else ""
         # A longer name is no module's, and each of its folders would cost its length.
-        while folder and folder not in seen and len(folder) <= _FOLDER_MAX_LENGTH:
-            seen.add(folder)
+        while folder and folder not in folders and len(folder) <= _FOLDER_MAX_LENGTH:
+            folders.add(folder)
             folder = folder.rpartition("/")[0]
     of_packages = ("/", "/__init__.py", "/__init__.pyc")
-    return sorted(folder for folder in seen if listed.isdisjoint(f"{folder}{end}" for end in of_packages))
+    return sorted(folder for folder in folders if listed.isdisjoint(f"{folder}{end}" for end in of_packages))
 
 
 def _refusal(error: ClientError, location: Location, field: str) -> Exception:

@@ -37,9 +37,9 @@ def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
     return frozenset(objects)
 
 
-def remove_all_but(kept: frozenset[Shared]) -> None:
-    """Remove all objects but those in `kept`."""
-    for kind, number in present() - kept:
+def remove_all_but(keep: frozenset[Shared]) -> None:
+    """Remove all objects but those in `keep`."""
+    for kind, number in present() - keep:
         if kind == "shm":
             _LIBC.shmctl(number, _RMID, None)
         elif kind == "sem":

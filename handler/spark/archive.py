@@ -46,10 +46,10 @@ def why_unused(soal_home: Path, log: Path) -> str | None:
     text = _read(log)
     if text is None:
         return None
-    refused = _REFUSED.search(text)
-    if refused is None and _MAPPED.search(text):
+    refusal = _REFUSED.search(text)
+    if refusal is None and _MAPPED.search(text):
         return None
-    reason = "it is damaged" if refused is None else _HINT.sub("", refused[1] or refused[2]).rstrip(". ")
+    reason = "it is damaged" if refusal is None else _HINT.sub("", refusal[1] or refusal[2]).rstrip(". ")
     return f"Java did not take the class-data archive {archive} ({reason})"
 
 

@@ -53,12 +53,12 @@ def lambdas_jar(soal_home: Path, names: Iterable[str]) -> Path:
     Its classes would hide those of other versions, so its own name is bound to the `names` of the jars behind it, but
     for our own.
     """
-    others = sorted(name for name in names if not name.startswith(OWN))
-    digest = hashlib.sha256("\n".join(others).encode()).hexdigest()[:_DIGITS]
+    foreign = sorted(name for name in names if not name.startswith(OWN))
+    digest = hashlib.sha256("\n".join(foreign).encode()).hexdigest()[:_DIGITS]
     return soal_home / "lambdas" / f"{digest}.jar"
 
 
 def added_jars(soal_home: Path) -> tuple[Path, ...]:
     """Return our own jars and those that a derived image adds (`SOAL_HOME/extra`)."""
-    own = sorted(jar for jar in soal_home.joinpath("jars").glob(f"{OWN}*.jar") if jar.name != LITERAL)
-    return (*own, *sorted(soal_home.joinpath("extra").glob("*.jar")))
+    own_jars = sorted(jar for jar in soal_home.joinpath("jars").glob(f"{OWN}*.jar") if jar.name != LITERAL)
+    return (*own_jars, *sorted(soal_home.joinpath("extra").glob("*.jar")))

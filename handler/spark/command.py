@@ -138,8 +138,8 @@ def _machine(
     environment = machine_environment(sandbox, inherited, spark_home=spark_home)
     # NumPy reads it when it is imported, and takes as many threads as Spark gives to a driver.
     environment[_THREADS] = conf.get("spark.driver.cores", "1")
-    lasting = {key: value for key, value in conf.items() if not key.startswith(_OF_A_CONTEXT)}
-    return Command(argv, environment, sandbox.work, lasting)
+    machine_conf = {key: value for key, value in conf.items() if not key.startswith(_OF_A_CONTEXT)}
+    return Command(argv, environment, sandbox.work, machine_conf)
 
 
 def _arguments(job: Job, sandbox: Sandbox) -> tuple[str, ...]:

@@ -22,21 +22,21 @@ __all__ = ["merged_conf"]
 
 
 def merged_conf(
-    own: Mapping[str, str], sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets
+    job_conf: Mapping[str, str], sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets
 ) -> dict[str, str]:
-    """Merge the settings: the image's defaults, the machine's, the job's `own`, those that must not change."""
+    """Merge the settings: the image's defaults, the machine's, the job's own, those that must not change."""
     defaults = read_properties(spark_file(settings.soal_home, "spark-defaults.conf"))
-    cores = int(own.get("spark.driver.cores", machine.cores))
+    cores = int(job_conf.get("spark.driver.cores", machine.cores))
     conf = {
         **defaults,
         "spark.sql.shuffle.partitions": str(2 * cores),
         "spark.default.parallelism": str(cores),
         "spark.sql.warehouse.dir": str(sandbox.work / "warehouse"),
         **OWN_DISK,
-        **own,
+        **job_conf,
         **secrets.spark_settings,
         "spark.master": f"local[{cores}]",
-        "spark.driver.memory": f"{heap_mb(own, machine)}m",
+        "spark.driver.memory": f"{heap_mb(job_conf, machine)}m",
         # Hadoop's defaults name the same folders, but from where Java starts.
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
         "spark.hadoop.fs.s3a.buffer.dir": str(sandbox.tmp / "s3a"),
@@ -45,8 +45,8 @@ def merged_conf(
         **_store(settings),
     }
     conf |= file_io(conf)
-    extensions = (defaults.get("spark.sql.extensions", ""), own.get("spark.sql.extensions", ""))
-    conf["spark.sql.extensions"] = ",".join(dict.fromkeys(part for part in ",".join(extensions).split(",") if part))
+    extensions = (defaults.get("spark.sql.extensions", ""), job_conf.get("spark.sql.extensions", ""))
+    conf["spark.sql.extensions"] = ",".join(dict.fromkeys(name for name in ",".join(extensions).split(",") if name))
     return conf
 
 

@@ -60,11 +60,11 @@ def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark
     """Build the environment of a JVM from the function's variables. Nothing of it is of one job alone, and
     nothing is a secret that serves anybody outside this machine.
     """
-    passed = {name: value for name, value in inherited.items() if _FOR_JAVA.fullmatch(name)}
+    for_java = {name: value for name, value in inherited.items() if _FOR_JAVA.fullmatch(name)}
     return {
         "PATH": _PATH,
         "LANG": "C.UTF-8",
-        **passed,
+        **for_java,
         "HOME": str(sandbox.home),
         "TMPDIR": str(sandbox.tmp),
         "SPARK_HOME": str(spark_home),

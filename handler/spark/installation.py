@@ -38,9 +38,9 @@ def pyspark_home() -> Path:
 
 def find_java(soal_home: Path, java_home: Path | None) -> Path:
     """Return the java to run: `.soal/java` where set-up has made it, else JAVA_HOME, else the one on the path."""
-    own = soal_home / "java" / "bin" / "java"
-    if own.exists():
-        return own
+    java = soal_home / "java" / "bin" / "java"
+    if java.exists():
+        return java
     if java_home is not None:
         return java_home / "bin" / "java"
     on_path = shutil.which("java")

@@ -67,10 +67,10 @@ def _may_ask_for_huge_pages() -> bool:
         return False
 
 
-def heap_mb(given: Mapping[str, str], machine: Machine) -> int:
+def heap_mb(conf: Mapping[str, str], machine: Machine) -> int:
     """Return the heap that the settings ask for, or that the machine gives; `InputError` if it does not fit."""
-    asked = given.get("spark.driver.memory")
-    if asked is None:
+    memory = conf.get("spark.driver.memory")
+    if memory is None:
         if machine.heap_mb < _HEAP_MIN_MB:
             raise InputError(
                 "memory size",
@@ -78,13 +78,13 @@ def heap_mb(given: Mapping[str, str], machine: Machine) -> int:
                 f" function at least {_HEAP_MIN_MB + _RESERVE_MIN_MB} MB",
             )
         return machine.heap_mb
-    number, unit = re.fullmatch(r"([0-9]+)([a-z])b?", asked.lower(), re.ASCII).groups()  # type: ignore[union-attr]  # checked by confs
+    number, unit = re.fullmatch(r"([0-9]+)([a-z])b?", memory.lower(), re.ASCII).groups()  # type: ignore[union-attr]  # checked by confs
     heap_mb = int(int(number) * _UNITS[unit])
     most_mb = machine.memory_mb - _RESERVE_MIN_MB
     if not _HEAP_MIN_MB <= heap_mb <= most_mb:
         raise InputError(
             "conf.spark.driver.memory",
-            f"{described(asked)} does not fit: between {_HEAP_MIN_MB}m and {most_mb}m of the function's"
+            f"{described(memory)} does not fit: between {_HEAP_MIN_MB}m and {most_mb}m of the function's"
             f" {machine.memory_mb} MB",
         )
     return heap_mb

@@ -123,16 +123,16 @@ def _explained(error: Raised, missing: tuple[Missing, ...]) -> str | None:
         return None
     unlisted: list[str] = []
     for line in error.text.splitlines():
-        shown = next((row for row in missing if any(sign in line for sign in row.signs)), None)
-        for named, is_listed, otherwise in _named(line, is_import=is_import):
-            shown = shown or next((row for row in missing if is_listed(row, named)), None)
-            unlisted.append(otherwise.format(named))
-        if shown is not None:
-            return shown.sentence
+        listed = next((row for row in missing if any(sign in line for sign in row.signs)), None)
+        for name, is_listed, otherwise in _names(line, is_import=is_import):
+            listed = listed or next((row for row in missing if is_listed(row, name)), None)
+            unlisted.append(otherwise.format(name))
+        if listed is not None:
+            return listed.sentence
     return unlisted[0] if unlisted else None
 
 
-def _named(line: str, *, is_import: bool) -> Iterator[tuple[str, Callable[[Missing, str], bool], str]]:
+def _names(line: str, *, is_import: bool) -> Iterator[tuple[str, Callable[[Missing, str], bool], str]]:
     """Yield what a line says is not there: its name, how to find it in the list, and what to say if it is not there."""
     if match := (_NO_MODULE if is_import else _NO_MODULE_ON_A_WORKER).search(line):
         yield match[1], Missing.has_module, _UNLISTED_MODULE

@@ -82,7 +82,7 @@ _PLACE: Final = Form("an s3:// or s3a:// location", _is_place)
 _EXTENSIONS: Final = Form(
     "Delta's or Iceberg's session extension; the image sets both",
     lambda value: (
-        {part.strip() for part in value.split(",")}
+        {word.strip() for word in value.split(",")}
         <= {
             "io.delta.sql.DeltaSparkSessionExtension",
             "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

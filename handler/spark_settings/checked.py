@@ -55,10 +55,10 @@ def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ..
     no property of a catalog that they define.
     """
     _check_number(conf, field)
-    taken = {_catalog_or_key(key) for key in owned}
+    units = {_catalog_or_key(key) for key in owned}
     for key, value in conf.items():
         problem = _problem(key, value)
-        if problem is None and (_catalog_or_key(key) in taken or _is_for_one_bucket(key, owned)):
+        if problem is None and (_catalog_or_key(key) in units or _is_for_one_bucket(key, owned)):
             problem = "is the function's own setting (SOAL_CONF, SOAL_SECRETS); leave it out"
         if problem := problem or _refusal(key, value, permits):
             raise InputError(_path(field, key), problem)
@@ -84,7 +84,7 @@ def _catalog_or_key(key: str) -> str:
 
 def _is_for_one_bucket(key: str, owned: Collection[str]) -> bool:
     """Tell whether S3A would prefer a setting to one of `owned`: an owner's setting for all buckets means all."""
-    general = (own.removeprefix(_S3A) for own in owned if own.startswith(_S3A))
+    general = (setting.removeprefix(_S3A) for setting in owned if setting.startswith(_S3A))
     return key.startswith(f"{_S3A}bucket.") and key.endswith(tuple(f".{name}" for name in general))
 
 

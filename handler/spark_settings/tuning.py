@@ -41,5 +41,5 @@ TUNING: Final = frozenset(
 
 def digest_of(conf: Mapping[str, str]) -> str:
     """Return the hash of an event's settings, except those of `TUNING`."""
-    kept = sorted((key, value) for key, value in conf.items() if key not in TUNING)
-    return hashlib.sha256(json.dumps(kept).encode()).hexdigest()
+    settings = sorted((key, value) for key, value in conf.items() if key not in TUNING)
+    return hashlib.sha256(json.dumps(settings).encode()).hexdigest()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from handler.outcome.assemble import result_of
 from handler.outcome.continuation import has_progressed, next_invocation
 from handler.process.bounded_call import OverdueError, within
-from handler.runs.records import result_key
+from handler.runs.store import result_key
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
 
@@ -55,7 +55,7 @@ def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
     return begun.runs.end(
         begun.run,
         state=outcome.state.value,
-        reason=progress.told(outcome.details),
+        reason=progress.masked(outcome.details),
         may_hold_writes=not has_none,
         turn_completed=progress.turn is not None and progress.turn.has_completed,
     )
@@ -67,7 +67,7 @@ def _continue(begun: Begun, progress: Progress, outcome: Outcome, services: Serv
     The record must be closed before: otherwise the next attempt would wait for this one.
     """
     prepared, invocation = begun.prepared, progress.invocation
-    following = next_invocation(
+    continuation = next_invocation(
         outcome.state,
         prepared.requested.event,
         prepared.requested.continuation,
@@ -75,14 +75,14 @@ def _continue(begun: Begun, progress: Progress, outcome: Outcome, services: Serv
         continue_max=prepared.settings.continue_max,
         progressed=has_progressed(progress.writes or (), invocation.run_id),
     )
-    if isinstance(following, str):
-        progress.warn(following)
-    if following is None or isinstance(following, str):
+    if isinstance(continuation, str):
+        progress.warn(continuation)
+    if continuation is None or isinstance(continuation, str):
         return None
     try:
         return within(
             prepared.schedule.left_ms(prepared.schedule.record_by_ms),
-            lambda: services.invoke(invocation.function, following.payload()),
+            lambda: services.invoke(invocation.function, continuation.payload()),
         )
     except Exception as error:  # noqa: BLE001 - the SDK raises many kinds; the run can be continued by hand
         progress.warn(f"the run could not be continued by the function itself: {error}")

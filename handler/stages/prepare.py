@@ -26,19 +26,19 @@ def prepare(progress: Progress, event: object, environment: Mapping[str, str], s
     """Return the job that the event asks for. Raises `InputError` if the caller must change something."""
     invocation = progress.invocation
     settings = progress.settings = read_settings(environment)
-    asked = requested(event, settings, invocation.request_id)
-    job = progress.job = asked.job
+    request = requested(event, settings, invocation.request_id)
+    job = progress.job = request.job
     machine = this_machine(invocation.memory_mb)
     check(job, settings, machine)
     secrets = services.read_secrets(settings.secrets)
     redactor = progress.redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
     progress.redactor = redactor.knowing_settings(job.conf)
     os.environ.update(secrets.of_catalogs)  # this process settles the job's open writes with them
-    progress.warn(*asked.warnings)
+    progress.warn(*request.warnings)
     if forbids_execution(settings.tmp):
         progress.warn(
             f"{settings.tmp} is mounted noexec, so Java cannot load the native libraries that it unpacks there (snappy,"
             " zstd, lz4)"
         )
     schedule = Schedule.of(invocation.deadline, settings.guard.warn_before_ms)
-    return Prepared(settings, schedule, asked, machine, secrets, progress.redactor)
+    return Prepared(settings, schedule, request, machine, secrets, progress.redactor)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handler.process.child import Ended
     from handler.process.log import JobLog
     from handler.request.job import Job, Requested
-    from handler.runs.records import OpenRun, Runs
+    from handler.runs.store import OpenRun, Runs
     from handler.runs.turn import JobTurn
     from handler.secrets import Secrets
     from handler.settings import HandlerSettings
@@ -109,7 +109,7 @@ class Progress:
         """The verdicts; None if there are none yet."""
         return None if self.settled is None else self.settled.writes
 
-    def told(self, text: str) -> str:
+    def masked(self, text: str) -> str:
         """Return a text as it may leave the handler: without secrets, and in a form that can be written. Every text of
         a result or a record goes this way, and every line of the log (`observability.mask_lines`), but a run's key and
         the places of objects, by which they are found.

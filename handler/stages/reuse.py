@@ -60,7 +60,7 @@ class Place:
 class Reuse:
     """Keeps at most one JVM between the jobs of this process."""
 
-    _waiting: Place | None = field(default=None)
+    _spare: Place | None = field(default=None)
     _may_clean: Callable[[], bool] = field(default=_always)
     """Whether there is time to empty a sandbox. The invocation at hand says so, also for a sandbox that an earlier one
     has made.
@@ -70,11 +70,11 @@ class Reuse:
     @property
     def sandbox(self) -> Path | None:
         """Where a JVM waits."""
-        return None if self._waiting is None else self._waiting.sandbox.root
+        return None if self._spare is None else self._spare.sandbox.root
 
     def begin(
         self,
-        base: Path,
+        folder: Path,
         command_for: Callable[[Sandbox], Command],
         *,
         ready_within_s: float | None = None,
@@ -86,38 +86,38 @@ class Reuse:
         With `ready_within_s` return once the JVM waits for a job; one that does not within that time ends.
         """
         self._may_clean = may_clean
-        place = self._fresh(base)
+        place = self._fresh(folder)
         with place.stack.pop_all() as stack:
             become_subreaper()
             jvm = Jvm.start(command_for(place.sandbox))
             place.keep(jvm)
             if ready_within_s is None or jvm.gets_ready(ready_within_s):
                 place.stack = stack.pop_all()
-                self._waiting = place
+                self._spare = place
 
     @contextmanager
     def place(
         self,
-        base: Path,
+        folder: Path,
         *,
         may_clean_before: Callable[[], bool] = _always,
         may_clean_after: Callable[[], bool] = _always,
         warn: Callable[[str], None] = _nobody,
     ) -> Iterator[Place]:
-        """Give a job a sandbox below `base`: the one in which a JVM waits, or a fresh one.
+        """Give a job a sandbox below `folder`: the one in which a JVM waits, or a fresh one.
 
         At the end it is removed, and its JVM ends, unless the JVM is kept and the sandbox can be emptied in time.
         What was not removed in time is told to `warn`, and the next job removes it. Raises `NoSpaceError`.
         """
         self._may_clean, self._warn = may_clean_before, warn
-        place, self._waiting = self._waiting, None
+        place, self._spare = self._spare, None
         if place is not None:
             try:
-                check_space(base)
+                check_space(folder)
             except NoSpaceError:  # the waiting JVM may hold files that were deleted
                 place.stack.close()
                 place = None
-        place = place or self._fresh(base)
+        place = place or self._fresh(folder)
         with place.stack.pop_all() as stack:
             place.keeps = False
             try:
@@ -126,7 +126,7 @@ class Reuse:
                 self._may_clean = may_clean_after
             if place.keeps and place.sandbox.renew(place.shape, may_clean_after):
                 place.stack = stack.pop_all()
-                self._waiting = place
+                self._spare = place
 
     def _has_time(self) -> bool:
         return self._may_clean()
@@ -134,10 +134,9 @@ class Reuse:
     def _tell(self, warning: str) -> None:
         self._warn(warning)
 
-    def _fresh(self, base: Path) -> Place:
+    def _fresh(self, folder: Path) -> Place:
         stack = ExitStack()
-        opened = open_sandbox(base, may_go_on=self._has_time, warn=self._tell)
-        sandbox = stack.enter_context(opened)
+        sandbox = stack.enter_context(open_sandbox(folder, may_go_on=self._has_time, warn=self._tell))
         place = Place(sandbox, sandbox.shape, stack)
         stack.callback(place.end)  # before the sandbox is removed
         return place

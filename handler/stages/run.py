@@ -21,9 +21,9 @@ from handler.process.log import JobLog
 from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
 from handler.redaction.secret_names import is_secret
-from handler.runs.records import Runs
+from handler.runs.store import Runs
 from handler.runs.supervisor import RunSupervisor
-from handler.runs.turn import held
+from handler.runs.turn import hold_turn
 from handler.sandbox.between_jobs import clean_all
 from handler.sandbox.script import DownloadError, download
 from handler.sandbox.script import place as places_of
@@ -63,7 +63,7 @@ _TABLES_MAX: Final = 1000
 def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
     """Run the prepared job, settle its writes, and judge the attempt."""
     schedule, reuse, job = prepared.schedule, services.reuse, prepared.job
-    turn_of_job = held(job.coordination, schedule, run=job.run_key, warn=progress.warn)
+    turn_of_job = hold_turn(job.coordination, schedule, run=job.run_key, warn=progress.warn)
     with turn_of_job as turn, _own_directories(prepared, progress, reuse), _place(prepared, progress, reuse) as place:
         progress.turn = turn
         try:
@@ -137,24 +137,24 @@ class _Run:
     def run(self, command: Command) -> tuple[Outcome, Settled]:
         """Start the command, let the script begin once its record and code are there, wait for the end, and judge."""
         progress, clock = self.progress, self.services.clock
-        writes, told = OpenWrites(self.journal), lru_cache(_TABLES_MAX)(progress.told)  # a job prints many lines
+        writes, masked = OpenWrites(self.journal), lru_cache(_TABLES_MAX)(progress.masked)  # a job prints many lines
         job_log = progress.job_log = JobLog(
             self.prepared.redactor,
-            log=lambda line: observability.log_job_line(line, tuple(map(told, writes.tables()))),
+            log=lambda line: observability.log_job_line(line, tuple(map(masked, writes.tables()))),
             metric=observability.print_metric,
             namespace=observability.NAMESPACE,
         )
         before = read_counters()
         # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
         supervisor = self._begin() if self.prepared.job.py_files else None
-        waiting = self.place.jvm_for(command)
-        with self.services.start_child(command, job_log, clock=clock, jvm=waiting) as child:
+        jvm = self.place.jvm_for(command)
+        with self.services.start_child(command, job_log, clock=clock, jvm=jvm) as child:
             supervisor = supervisor or self._begin()
             progress.started = True
             ladder = Ladder(self.prepared.schedule.terminate_at_ms, self.prepared.schedule.kill_at_ms)
             try:
                 self.place.sandbox.go.touch()
-                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_run=self.turn.may_run)
+                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_go_on=self.turn.may_go_on)
                 if ended.rests:
                     self.place.keep(child.jvm)
             except BaseException:
@@ -191,7 +191,7 @@ class _Run:
         invocation = progress.invocation
         code, failure = self._fetch()
         begun = runs.begin(
-            replace(job, name=None if job.name is None else progress.told(job.name)),
+            replace(job, name=None if job.name is None else progress.masked(job.name)),
             code=code,
             run_id=invocation.run_id,
             request_id=invocation.request_id,
@@ -200,7 +200,7 @@ class _Run:
             repeats=self.turn.repeats,
         )
         progress.begun = Begun(self.prepared, runs, begun)
-        observability.name_run(begun.record, progress.told)
+        observability.name_run(begun.record, progress.masked)
         if failure is not None:
             raise failure
         if begun.has_other_code:
@@ -228,12 +228,12 @@ class _Run:
         return Settled(ended, self.journal.entries(), writes, problem, _since_ms(started_ns))
 
 
-def _brings_a_secret(job: Job, given: Mapping[str, str], journal: Iterable[Entry]) -> bool:
+def _brings_a_secret(job: Job, conf: Mapping[str, str], journal: Iterable[Entry]) -> bool:
     """Tell whether a job has a secret in its settings that not all jobs of the function have. Java's libraries keep
     copies of settings for the life of the JVM: codecs, handlers of URLs, signers.
     """
     return any(entry.event == "secret_set" for entry in journal) or any(
-        given.get(key) != value and is_secret(key, value) for key, value in job.conf.items()
+        conf.get(key) != value and is_secret(key, value) for key, value in job.conf.items()
     )
 
 
@@ -252,9 +252,9 @@ _OF_BLOCKS: Final = {
 
 def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKills) -> Iterator[str]:
     """Yield remarks that the state alone does not make."""
-    if kills.own:
-        yield f"the kernel killed {kills.own} process(es) of the job for memory"
-    elif kills.own is None and kills.machine:
+    if kills.job:
+        yield f"the kernel killed {kills.job} process(es) of the job for memory"
+    elif kills.job is None and kills.machine:
         yield (
             f"the kernel of this machine killed {kills.machine} process(es) for memory while the job ran; nothing here"
             " tells whether they were the job's"

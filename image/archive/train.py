@@ -61,8 +61,8 @@ def transform(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every l
         " FROM rows JOIN per ON rows.city = per.city ORDER BY id LIMIT 5"
     ).collect()
     window = Window.partitionBy("city").orderBy(F.desc("price"))
-    joined = rows.join(F.broadcast(rows.select("id", F.lit(1).alias("one"))), "id", "left")
-    joined.withColumn("rank", F.rank().over(window)).dropDuplicates(["city"]).na.fill(0).collect()
+    pairs = rows.join(F.broadcast(rows.select("id", F.lit(1).alias("one"))), "id", "left")
+    pairs.withColumn("rank", F.rank().over(window)).dropDuplicates(["city"]).na.fill(0).collect()
     rows.unionByName(rows).distinct().groupBy("city").agg(F.countDistinct("id"), F.sum("price")).collect()
     rows.repartition(2, "city").sortWithinPartitions("id").cache().count()
     rows.select(F.explode(F.array("id", "id")), F.sha2("city", 256), F.regexp_replace("city", "o", "0")).collect()
@@ -120,9 +120,9 @@ def append_iceberg(spark: SparkSession, lake: str) -> None:
     )
     spark.sql("UPDATE ice.db.rows SET price = 1 WHERE id = 2")
     spark.sql("DELETE FROM ice.db.rows WHERE id = 4")
-    first = spark.sql("SELECT snapshot_id FROM ice.db.rows.snapshots ORDER BY committed_at").first()
-    spark.read.option("versionAsOf", str(first[0] if first else 0)).table("ice.db.rows").collect()
-    spark.sql(f"CALL ice.system.rollback_to_snapshot('db.rows', {first[0] if first else 0})")
+    snapshot = spark.sql("SELECT snapshot_id FROM ice.db.rows.snapshots ORDER BY committed_at").first()
+    spark.read.option("versionAsOf", str(snapshot[0] if snapshot else 0)).table("ice.db.rows").collect()
+    spark.sql(f"CALL ice.system.rollback_to_snapshot('db.rows', {snapshot[0] if snapshot else 0})")
 
 
 LESSONS: tuple[Callable[[SparkSession, str], None], ...] = (

@@ -27,7 +27,7 @@ def use_pandas(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every 
         return 2 * column
 
     frame = spark.range(5).select(twice("id").alias("id"), (F.col("id") % 2).alias("odd"))
-    frame.groupBy("odd").applyInPandas(lambda part: part.head(1), frame.schema).collect()
+    frame.groupBy("odd").applyInPandas(lambda group: group.head(1), frame.schema).collect()
     spark.conf.set("spark.sql.execution.arrow.pyspark.enabled", value=True)
     spark.createDataFrame(frame.toPandas()).collect()
 
@@ -60,8 +60,8 @@ def stream_with_state(spark: SparkSession, lake: str) -> None:
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     )
     spark.range(5).write.parquet(f"{lake}/stream/in")
-    counted = spark.readStream.schema("id long").parquet(f"{lake}/stream/in").groupBy(F.col("id") % 2).count()
-    writer = counted.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
+    counts = spark.readStream.schema("id long").parquet(f"{lake}/stream/in").groupBy(F.col("id") % 2).count()
+    writer = counts.writeStream.format("noop").outputMode("update").trigger(availableNow=True)
     writer.option("checkpointLocation", f"{lake}/stream/state").start().awaitTermination()
     spark.conf.unset("spark.sql.streaming.stateStore.providerClass")
 

@@ -17,7 +17,7 @@ from safewriter.errors import UnknownOutcomeError
 from safewriter.objects.location import Location
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import OPEN
-from safewriter.settings import boolean
+from safewriter.settings import audits
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def settle(
         checkpoints,
         table_store or s3.table_store,
         clock=epoch_ms,
-        audit_log=boolean(os.environ, "SW_AUDIT_LOG", default=True),
+        audit_log=audits(os.environ),
         may_go_on=may_go_on,
     )
     stored = recovery.settle(write.write_key, Cause.TURN, Evidence(write.epoch))

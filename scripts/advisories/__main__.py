@@ -33,23 +33,23 @@ def main(arguments: Sequence[str]) -> int:
     service = parser.parse_args(arguments).service
     known = read_known(_ROOT / _LIST)
     try:
-        held = inventory(_ROOT, _ROOT / ".soal")
+        stock = inventory(_ROOT, _ROOT / ".soal")
     except UnknownJarError as error:
         _say(f"failed: {error}")
         return 1
-    coordinates = sorted({one.coordinates for one in held.artifacts})
-    where = f"{len(coordinates)} artifacts in {held.jars} jars"
-    asked, failure = _ask(service, coordinates)
-    listed = known.advisories(coordinates)
-    found = {one: _together(asked.get(one, ()), listed.get(one, ())) for one in coordinates}
-    verdicts = judge(held.artifacts, found, known)
-    for line in told(verdicts):
+    coordinates = sorted({artifact.coordinates for artifact in stock.artifacts})
+    scope = f"{len(coordinates)} artifacts in {stock.jars} jars"
+    answers, failure = _ask(service, coordinates)
+    list_of = known.advisories(coordinates)
+    advisories = {key: _together(answers.get(key, ()), list_of.get(key, ())) for key in coordinates}
+    verdicts = judge(stock.artifacts, advisories, known)
+    for line in report(verdicts):
         _say(line)
     if failure is not None:
-        for line in unreachable(failure, service, where):
+        for line in unreachable(failure, service, scope):
             _say(line)
     else:
-        _say(f"{where}: {service} was asked")
+        _say(f"{scope}: {service} was asked")
     if verdicts.unassessed:
         return 1
     return os.EX_TEMPFAIL if failure else 0
@@ -65,18 +65,18 @@ def _ask(
         return {}, error
 
 
-def _together(asked: Sequence[Advisory], listed: Sequence[Advisory]) -> tuple[Advisory, ...]:
+def _together(answers: Sequence[Advisory], rows: Sequence[Advisory]) -> tuple[Advisory, ...]:
     """Return the advisories of both: those that only the list names count, too."""
-    names = frozenset[str]().union(*(one.names for one in asked))
-    return (*asked, *(one for one in listed if not one.names & names))
+    names = frozenset[str]().union(*(advisory.names for advisory in answers))
+    return (*answers, *(advisory for advisory in rows if not advisory.names & names))
 
 
-def told(verdicts: Verdicts) -> Iterator[str]:
+def report(verdicts: Verdicts) -> Iterator[str]:
     """Yield the findings; those that need work come last, where a reader sees them."""
     for assessment, findings in verdicts.assessed:
         yield f"{assessment.verdict}: {assessment.why}"
-        for jar in sorted({one.artifact.jar for one in findings}):
-            names = sorted({str(one.advisory) for one in findings if one.artifact.jar == jar})
+        for jar in sorted({finding.artifact.jar for finding in findings}):
+            names = sorted({str(finding.advisory) for finding in findings if finding.artifact.jar == jar})
             yield f"  {jar}: {', '.join(names)}"
     for advisory in verdicts.idle:
         yield f"no jar is affected by {advisory} in {advisory.package} any more: remove its row from {_LIST}"
@@ -88,10 +88,10 @@ def told(verdicts: Verdicts) -> Iterator[str]:
         yield f"  To do: take the fixed version, or write into {_LIST} what the advisory means for the image, and why"
 
 
-def unreachable(error: OsvError, service: str, where: str) -> Iterator[str]:
+def unreachable(error: OsvError, service: str, scope: str) -> Iterator[str]:
     """Yield which service did not answer, which checks ran without it, and what to do."""
     yield f"failed: the vulnerability database at {service} cannot be reached: {error}"
-    yield f"  Checked without it: {where} against {_LIST}, which is not complete"
+    yield f"  Checked without it: {scope} against {_LIST}, which is not complete"
     yield "  To do: run scripts/audit where that address can be reached; HTTPS_PROXY and REQUESTS_CA_BUNDLE are heeded"
 
 

@@ -81,16 +81,16 @@ class Inventory:
 
 def described(path: Path) -> tuple[Coordinates, ...]:
     """Return a jar's own list of its contents: the pom.properties that Maven has put there."""
-    found = []
+    contents = []
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
             if _PROPERTIES.fullmatch(member):
                 lines = archive.read(member).decode("utf-8", "replace").splitlines()
                 pairs = dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
-                said = [pairs.get(key, "").strip() for key in ("groupId", "artifactId", "version")]
-                if all(said):
-                    found.append(Coordinates(*said))
-    return tuple(found)
+                words = [pairs.get(key, "").strip() for key in ("groupId", "artifactId", "version")]
+                if all(words):
+                    contents.append(Coordinates(*words))
+    return tuple(contents)
 
 
 def artifacts(jar: str, inside: Iterable[Coordinates], names: Names) -> tuple[Artifact, ...]:
@@ -98,13 +98,13 @@ def artifacts(jar: str, inside: Iterable[Coordinates], names: Names) -> tuple[Ar
 
     Raises `UnknownJarError` for a jar that neither names its artifact nor has a group in `names`.
     """
-    found = set(inside)
-    for pattern, more in names.inside.items():
+    contents = set(inside)
+    for pattern, others in names.inside.items():
         if is_of(jar, pattern):
-            found.update(more)
-    if not any(jar.startswith((f"{one.name}-{one.version}.", f"{one.name}-{one.version}-")) for one in found):
-        found.add(_by_name(jar, names))
-    return tuple(Artifact(jar, one) for one in sorted(found))
+            contents.update(others)
+    if not any(jar.startswith((f"{item.name}-{item.version}.", f"{item.name}-{item.version}-")) for item in contents):
+        contents.add(_by_name(jar, names))
+    return tuple(Artifact(jar, entry) for entry in sorted(contents))
 
 
 def _by_name(jar: str, names: Names) -> Coordinates:
@@ -117,11 +117,11 @@ def _by_name(jar: str, names: Names) -> Coordinates:
 def read_names(path: Path) -> Names:
     """Read the list of names that jars lack."""
     with path.open("rb") as file:
-        found = tomllib.load(file)
-    groups = {name: group for group, artifacts in found["groups"].items() for name in artifacts}
+        document = tomllib.load(file)
+    groups = {name: group for group, artifacts in document["groups"].items() for name in artifacts}
     inside: dict[str, tuple[Coordinates, ...]] = {}
-    for row in found["inside"]:
-        inside[row["jar"]] = tuple(Coordinates(*one.split(":")) for one in row["holds"])
+    for row in document["inside"]:
+        inside[row["jar"]] = tuple(Coordinates(*text.split(":")) for text in row["holds"])
     return Names(groups, inside)
 
 
@@ -132,16 +132,16 @@ def inventory(root: Path, home: Path) -> Inventory:
     """
     names = read_names(root / _NAMES)
     folders: list[tuple[Path | None, tuple[str, ...]]] = [_pyspark()]
-    for name, listed in (*LISTS.items(), ("", _DERIVED)):
+    for name, folder_of_list in (*LISTS.items(), ("", _DERIVED)):
         if name == _NOT_LOOKED_AT:
             continue
-        jars = tuple(read_sums(root / listed / "jars.sha256"))
-        folders.append((None if listed in _BY_NAME else home / name, jars))
-    found: list[Artifact] = []
+        jars = tuple(read_sums(root / folder_of_list / "jars.sha256"))
+        folders.append((None if folder_of_list in _BY_NAME else home / name, jars))
+    all_artifacts: list[Artifact] = []
     for folder, jars in folders:
         for jar in jars:
-            found += artifacts(jar, () if folder is None else _read(folder / jar), names)
-    return Inventory(tuple(sorted(set(found))), len({one.jar for one in found}))
+            all_artifacts += artifacts(jar, () if folder is None else _read(folder / jar), names)
+    return Inventory(tuple(sorted(set(all_artifacts))), len({artifact.jar for artifact in all_artifacts}))
 
 
 def _pyspark() -> tuple[Path, tuple[str, ...]]:

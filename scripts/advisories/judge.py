@@ -88,7 +88,7 @@ class Assessment(_Model):
 
     def covers(self, jar: str, advisory: Advisory) -> bool:
         return any(is_of(jar, pattern) for pattern in self.jars) and any(
-            one.package == advisory.package and one.advisory.names & advisory.names for one in self.advisories
+            row.package == advisory.package and row.advisory.names & advisory.names for row in self.advisories
         )
 
 
@@ -98,14 +98,14 @@ class Known(_Model):
     assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
 
     @property
-    def listed(self) -> tuple[Listed, ...]:
-        return tuple(one for assessment in self.assessments for one in assessment.advisories)
+    def rows(self) -> tuple[Listed, ...]:
+        return tuple(row for assessment in self.assessments for row in assessment.advisories)
 
     def advisories(self, artifacts: Iterable[Coordinates]) -> dict[Coordinates, tuple[Advisory, ...]]:
         """Return those of the list that name one of the artifacts."""
-        listed = self.listed
-        found = {artifact: tuple(one.advisory for one in listed if one.is_about(artifact)) for artifact in artifacts}
-        return {artifact: advisories for artifact, advisories in found.items() if advisories}
+        rows = self.rows
+        matches = {artifact: tuple(row.advisory for row in rows if row.is_about(artifact)) for artifact in artifacts}
+        return {artifact: advisories for artifact, advisories in matches.items() if advisories}
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,19 +131,19 @@ def read_known(path: Path) -> Known:
         return Known.model_validate(tomllib.load(file))
 
 
-def judge(artifacts: Sequence[Artifact], found: Mapping[Coordinates, Sequence[Advisory]], known: Known) -> Verdicts:
-    """Compare the advisories that a database has `found` with our assessments."""
+def judge(artifacts: Sequence[Artifact], answers: Mapping[Coordinates, Sequence[Advisory]], known: Known) -> Verdicts:
+    """Compare the advisories that a database has answered with our assessments."""
     unassessed: list[Exposure] = []
     assessed: dict[int, list[Exposure]] = {}
     for artifact in artifacts:
-        for advisory in found.get(artifact.coordinates, ()):
+        for advisory in answers.get(artifact.coordinates, ()):
             exposure = Exposure(artifact, advisory)
-            rows = (row for row, one in enumerate(known.assessments) if one.covers(artifact.jar, advisory))
+            rows = (row for row, entry in enumerate(known.assessments) if entry.covers(artifact.jar, advisory))
             if (row := next(rows, None)) is None:
                 unassessed.append(exposure)
             else:
                 assessed.setdefault(row, []).append(exposure)
     coordinates = {artifact.coordinates for artifact in artifacts}
-    idle = [one.advisory for one in known.listed if not any(one.is_about(each) for each in coordinates)]
-    told = tuple((known.assessments[row], tuple(exposures)) for row, exposures in sorted(assessed.items()))
-    return Verdicts(tuple(unassessed), told, tuple(idle))
+    idle = [row.advisory for row in known.rows if not any(row.is_about(artifact) for artifact in coordinates)]
+    pairs = tuple((known.assessments[row], tuple(exposures)) for row, exposures in sorted(assessed.items()))
+    return Verdicts(tuple(unassessed), pairs, tuple(idle))

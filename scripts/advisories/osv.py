@@ -80,15 +80,15 @@ class _Vulnerability(_Model):
 
     def fixed(self, artifact: Coordinates) -> str:
         """Return the next version of an artifact that is not affected, or nothing."""
-        named = {
+        versions = {
             event.fixed
-            for one in self.affected
-            if one.package and (one.package.ecosystem, one.package.name) == (_ECOSYSTEM, artifact.package)
-            for span in one.ranges
+            for entry in self.affected
+            if entry.package and (entry.package.ecosystem, entry.package.name) == (_ECOSYSTEM, artifact.package)
+            for span in entry.ranges
             for event in span.events
             if event.fixed
         }
-        later = sorted(version for version in map(MavenVersion, named) if version > MavenVersion(artifact.version))
+        later = sorted(version for version in map(MavenVersion, versions) if version > MavenVersion(artifact.version))
         return str(later[0].string) if later else ""
 
 
@@ -119,38 +119,38 @@ class Osv:
         """Return the advisories, withdrawn ones excluded, of those artifacts that have any. Raises `OsvError`."""
         ids: dict[Coordinates, set[str]] = {}
         for start in range(0, len(artifacts), _BATCH):
-            for artifact, name in self._named(artifacts[start : start + _BATCH]):
+            for artifact, name in self._names(artifacts[start : start + _BATCH]):
                 ids.setdefault(artifact, set()).add(name)
-        told = {name: self._told(name) for name in sorted(set().union(*ids.values()))}
+        vulnerabilities = {name: self._vulnerability(name) for name in sorted(set().union(*ids.values()))}
         return {
             artifact: tuple(
-                Advisory(one.id, one.aliases, artifact.package, one.fixed(artifact), one.summary)
-                for one in (told[name] for name in sorted(names))
-                if one.withdrawn is None
+                Advisory(entry.id, entry.aliases, artifact.package, entry.fixed(artifact), entry.summary)
+                for entry in (vulnerabilities[name] for name in sorted(names))
+                if entry.withdrawn is None
             )
             for artifact, names in ids.items()
         }
 
-    def _named(self, artifacts: Sequence[Coordinates]) -> Iterator[tuple[Coordinates, str]]:
+    def _names(self, artifacts: Sequence[Coordinates]) -> Iterator[tuple[Coordinates, str]]:
         """Ask for the names of advisories; an artifact with many has them on several pages."""
-        asked = [(artifact, "") for artifact in artifacts]
+        queue = [(artifact, "") for artifact in artifacts]
         for _ in range(_PAGES):
             queries = [
                 {"package": {"purl": artifact.purl}, **({"page_token": token} if token else {})}
-                for artifact, token in asked
+                for artifact, token in queue
             ]
             results = self._ask("POST", "/v1/querybatch", _Results, {"queries": queries}).results
-            if len(results) != len(asked):
-                raise OsvError(f"{self._service} answered {len(asked)} questions with {len(results)} results")
-            for (artifact, _token), result in zip(asked, results, strict=True):
-                yield from ((artifact, one.id) for one in result.vulns)
-            pairs = zip(asked, results, strict=True)
-            asked = [(artifact, result.next_page_token) for (artifact, _), result in pairs if result.next_page_token]
-            if not asked:
+            if len(results) != len(queue):
+                raise OsvError(f"{self._service} answered {len(queue)} questions with {len(results)} results")
+            for (artifact, _token), result in zip(queue, results, strict=True):
+                yield from ((artifact, entry.id) for entry in result.vulns)
+            pairs = zip(queue, results, strict=True)
+            queue = [(artifact, result.next_page_token) for (artifact, _), result in pairs if result.next_page_token]
+            if not queue:
                 return
-        raise OsvError(f"{self._service} has more than {_PAGES} pages of advisories for {asked[0][0]}")
+        raise OsvError(f"{self._service} has more than {_PAGES} pages of advisories for {queue[0][0]}")
 
-    def _told(self, name: str) -> _Vulnerability:
+    def _vulnerability(self, name: str) -> _Vulnerability:
         return self._ask("GET", f"/v1/vulns/{name}", _Vulnerability)
 
     def _ask(self, method: str, path: str, model: type[_M], body: object = None) -> _M:

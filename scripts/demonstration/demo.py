@@ -20,7 +20,7 @@ from rich.text import Text
 from handler.spark.archive import archive_of
 from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
-from scripts.demonstration.stage import Claims, Demo, opened
+from scripts.demonstration.stage import Claims, Demo, open_format
 from scripts.emulator import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
@@ -35,22 +35,22 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print the claims as JSON on stdout, the rest on stderr")
     parser.add_argument("--durable", action="store_true", help="a job of three timeouts as one durable execution")
     parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
-    asked = parser.parse_args()
-    as_json = asked.json
+    options = parser.parse_args()
+    as_json = options.json
     console = Screen(stderr=as_json)
     claims = Claims(console)
-    started = time.monotonic()
+    begin_s = time.monotonic()
     try:
-        with EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3, opened(asked.format, s3) as format_:
-            _play(Demo(console, s3, Home.of(), claims, format_), durable=asked.durable)
+        with EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3, open_format(options.format, s3) as format_:
+            _play(Demo(console, s3, Home.of(), claims, format_), durable=options.durable)
         claims.check("no process is left", holds=not psutil.Process().children(recursive=True))
     except Problem as problem:
         claims.check(f"the job could be run: {problem} (to do: {problem.todo})", holds=False)
     if as_json:
-        json.dump([asdict(claim) for claim in claims.made], sys.stdout, indent=2)
+        json.dump([asdict(claim) for claim in claims.entries], sys.stdout, indent=2)
         sys.stdout.write("\n")
-    true = sum(claim.holds for claim in claims.made)
-    console.print(f"\n{true} of {len(claims.made)} claims are true. {time.monotonic() - started:.0f} s.")
+    true = sum(claim.holds for claim in claims.entries)
+    console.print(f"\n{true} of {len(claims.entries)} claims are true. {time.monotonic() - begin_s:.0f} s.")
     return EXIT_OK if claims.all_hold else EXIT_FAILED
 
 

@@ -21,7 +21,7 @@ def play(demo: Demo, rows: int) -> None:
     result = demo.execute(
         "accommodations_parts", "backfill", "--format", demo.format.name, timeout_s=_TIMEOUT_S, pause_s=_PAUSE_S
     )
-    seen = demo.table()
+    view = demo.table()
     states = [attempt.state.value for attempt in result.attempts]
     demo.claims.check("one execution gave one answer: SUCCESS", holds=result.state == "SUCCESS")
     demo.claims.check(
@@ -30,5 +30,5 @@ def play(demo: Demo, rows: int) -> None:
         and states[:-1] == ["INCOMPLETE"] * (len(states) - 1)
         and all(attempt.committed for attempt in result.attempts),
     )
-    demo.claims.check(f"each part is in the table once: the {rows:,} rows of the file", holds=seen.rows == rows)
-    demo.claims.check("every data file belongs to a version of the table", holds=not seen.orphans)
+    demo.claims.check(f"each part is in the table once: the {rows:,} rows of the file", holds=view.rows == rows)
+    demo.claims.check("every data file belongs to a version of the table", holds=not view.orphans)

@@ -45,19 +45,19 @@ class Claims:
     """All claims so far; one that does not hold is shown as such and remembered."""
 
     console: Console
-    made: list[Claim] = field(default_factory=list)
+    entries: list[Claim] = field(default_factory=list)
 
     def check(self, text: str, *, holds: bool) -> None:
         """Print the claim with its mark."""
         claim = Claim(text, holds)
-        self.made.append(claim)
+        self.entries.append(claim)
         mark, style = ("✓", "green") if claim.holds else ("✗ NOT TRUE:", "bold red")
         self.console.print(Text.assemble(("  " + mark, style), " ", text), soft_wrap=True)
 
     @property
     def all_hold(self) -> bool:
         """Tell whether there were claims, and every one of them is true."""
-        return bool(self.made) and all(claim.holds for claim in self.made)
+        return bool(self.entries) and all(claim.holds for claim in self.entries)
 
 
 _DELTA_PATH: Final = "accommodations"
@@ -92,7 +92,7 @@ class Demo:
         """Invoke a function that runs one of the sample jobs, with `more` arguments; show its result."""
         event = self._event(job, token, more)
         with JobProgress(self.console, f"{job}, clientToken {token}") as progress:
-            return self._shown(self._function(timeout_s, pause_s, progress.line).invoke(event))
+            return self._show_report(self._function(timeout_s, pause_s, progress.line).invoke(event))
 
     def execute(self, job: str, token: str, *more: str, timeout_s: int, pause_s: int) -> Result:
         """Run one of the sample jobs as a durable execution; show its result."""
@@ -103,7 +103,7 @@ class Demo:
         ):
             execution = Execution(service.start(event), service.client(), poll_s=_POLL_S)
             self._line("execution", execution.arn)
-            return self._shown(execution.report(progress.says))
+            return self._show_report(execution.report(progress.says))
 
     def _event(self, job: str, token: str, more: tuple[str, ...]) -> dict[str, Any]:
         return {
@@ -117,7 +117,7 @@ class Demo:
         variables = function_variables(target, CHECKPOINTS, self._variables(pause_s), self.home)
         return Function(variables, timeout_s, _MEMORY_MB, self.home, on_line)
 
-    def _shown(self, report: Report) -> Result:
+    def _show_report(self, report: Report) -> Result:
         if report.result is None:
             raise Problem(str(report.problem), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED)
         self._show(report.result)
@@ -128,10 +128,10 @@ class Demo:
 
     def table(self) -> TableView:
         """Read the table from outside."""
-        seen = self.format.look()
-        read = f"(read by {self.format.reader})"
-        self._line("table", f"version {seen.version}, {seen.rows:,} rows, {seen.files} files {read}")
-        return seen
+        view = self.format.look()
+        reader = f"(read by {self.format.reader})"
+        self._line("table", f"version {view.version}, {view.rows:,} rows, {view.files} files {reader}")
+        return view
 
     def checkpoint(self, write: WriteResult) -> dict[str, Any]:
         """Read the checkpoint document of a write."""
@@ -152,13 +152,13 @@ class Demo:
     def _show(self, result: Result) -> None:
         style = "green" if result.state == "SUCCESS" else "yellow"
         timings = result.timings
-        spent = f"{timings.total_ms / 1000:.1f} s, {timings.remaining_ms / 1000:.1f} s before the timeout"
+        times = f"{timings.total_ms / 1000:.1f} s, {timings.remaining_ms / 1000:.1f} s before the timeout"
         self._line(
-            "result", Text.assemble((result.state.value, f"bold {style}"), f", attempt {result.attempt}, {spent}")
+            "result", Text.assemble((result.state.value, f"bold {style}"), f", attempt {result.attempt}, {times}")
         )
-        for one in result.attempts:
+        for item in result.attempts:
             self._line(
-                "attempt", f"{one.number}: {one.state.value}, {one.committed} commits, {one.total_ms / 1000:.1f} s"
+                "attempt", f"{item.number}: {item.state.value}, {item.committed} commits, {item.total_ms / 1000:.1f} s"
             )
         for write in result.writes:
             rows = "" if write.rows is None else f", {write.rows:,} rows as {self._commit(write)}"
@@ -173,7 +173,7 @@ class Demo:
 
 
 @contextmanager
-def opened(name: str, s3: EmbeddedS3) -> Iterator[Format]:
+def open_format(name: str, s3: EmbeddedS3) -> Iterator[Format]:
     """Yield the format of a name; Iceberg's with a catalog of its own."""
     if name == "delta":
         aws = local_target(s3.endpoint).aws
@@ -188,6 +188,6 @@ def opened(name: str, s3: EmbeddedS3) -> Iterator[Format]:
         RestCatalog(s3, Path(folder), WAREHOUSE) as catalog,
     ):
         table = f"{_CATALOG}.db.accommodations"
-        own = rest_properties(catalog.uri)
-        look = functools.partial(iceberg_table.view, s3.observer(), own, table)
-        yield Format("iceberg", table, "pyiceberg", look, spark_settings(_CATALOG, own))
+        catalog_settings = rest_properties(catalog.uri)
+        look = functools.partial(iceberg_table.view, s3.observer(), catalog_settings, table)
+        yield Format("iceberg", table, "pyiceberg", look, spark_settings(_CATALOG, catalog_settings))

@@ -55,12 +55,12 @@ _ENDED: Final = "Failed to set log level"
 
 def examine_programs(home: Home, java_home: str | None) -> Iterator[Finding]:
     """Examine Java, the class-data archive as Java takes it, and the Lambda emulator."""
-    found = _java_home(home, java_home)
-    java = None if found is None else java_at(found)
-    if found is None:
+    folder = _java_home(home, java_home)
+    java = None if folder is None else java_at(folder)
+    if folder is None:
         yield Finding("Java", "fail", "there is none", _SETUP)
     elif java is None:
-        yield Finding("Java", "fail", f"{found} is not Java 17", f"set JAVA_HOME to a Java 17, or {_SETUP}")
+        yield Finding("Java", "fail", f"{folder} is not Java 17", f"set JAVA_HOME to a Java 17, or {_SETUP}")
     else:
         yield Finding("Java", "ok", f"{java.version}, {java.home}")
     yield _packages(home)
@@ -112,12 +112,12 @@ def _archive(home: Home, java: Java | None) -> Finding:
 def _rie(home: Home) -> Finding:
     name = "Lambda emulator"
     try:
-        wanted = read_sums(ROOT / "requirements" / "rie.sha256")[binary_name(platform.machine())]
+        checksum = read_sums(ROOT / "requirements" / "rie.sha256")[binary_name(platform.machine())]
     except SetupError as error:
         return Finding(name, "fail", str(error), "use an x86_64 or arm64 machine")
     if not home.rie.is_file():
         return Finding(name, "fail", f"{home.rie} is missing", _SETUP)
-    if sha256_of(home.rie) != wanted:
+    if sha256_of(home.rie) != checksum:
         return Finding(name, "fail", "has another checksum", _SETUP)
     failed = _failure(str(home.rie), *_HARMLESS, says=_ENDED)
     detail = f"{home.rie}" if failed is None else f"{home.rie} {failed}"
@@ -127,7 +127,7 @@ def _rie(home: Home) -> Finding:
 def _failure(*command: str, says: str | None = None, directory: str | None = None) -> str | None:
     """Run a command and return how it failed; None if it ended well, or with the message `says`."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             cwd=directory,
             stdin=subprocess.DEVNULL,
@@ -141,10 +141,10 @@ def _failure(*command: str, says: str | None = None, directory: str | None = Non
         return f"does not answer within {_TIMEOUT_S} s"
     except OSError as error:
         return f"cannot be executed: {error.strerror}"
-    if done.returncode < 0:
-        return f"is ended by {signal.Signals(-done.returncode).name}"
-    ended_well = done.returncode == 0 if says is None else says in done.stderr
-    return None if ended_well else f"ends with exit code {done.returncode}: {done.stderr.strip()[-200:]}"
+    if process.returncode < 0:
+        return f"is ended by {signal.Signals(-process.returncode).name}"
+    ended_well = process.returncode == 0 if says is None else says in process.stderr
+    return None if ended_well else f"ends with exit code {process.returncode}: {process.stderr.strip()[-200:]}"
 
 
 _PACKAGES: Final = ("pyspark", "delta-spark", "boto3", "awslambdaric")
@@ -169,10 +169,10 @@ def examine(home: Home, java_home: str | None, target: Target | None, bucket: st
 
 
 def _python() -> Iterator[Finding]:
-    wanted = (3, 11)
-    found = platform.python_version()
+    least = (3, 11)
+    version_here = platform.python_version()
     yield finding(
-        "Python", f"{found}, {sys.executable}", "install Python 3.11 or newer", is_well=sys.version_info >= wanted
+        "Python", f"{version_here}, {sys.executable}", "install Python 3.11 or newer", is_well=sys.version_info >= least
     )
     try:
         yield Finding("packages", "ok", ", ".join(f"{name} {version(name)}" for name in _PACKAGES))
@@ -182,12 +182,12 @@ def _python() -> Iterator[Finding]:
 
 def _environment() -> Finding:
     """Examine this shell's variables for the guard and the handler, which `soal local invoke` passes on."""
-    given = {name: value for name, value in os.environ.items() if name.startswith(("SW_", "SOAL_"))}
+    variables = {name: value for name, value in os.environ.items() if name.startswith(("SW_", "SOAL_"))}
     try:
-        read_settings({"SW_CHECKPOINT_BUCKET": "any", **given})
+        read_settings({"SW_CHECKPOINT_BUCKET": "any", **variables})
     except InputError as error:
         return Finding("environment", "fail", str(error), f"correct it, or: unset {error.field}")
-    return Finding("environment", "ok", ", ".join(sorted(given)) or "nothing is set, so all defaults apply")
+    return Finding("environment", "ok", ", ".join(sorted(variables)) or "nothing is set, so all defaults apply")
 
 
 def _jars(home: Home) -> Iterator[Finding]:
@@ -197,8 +197,8 @@ def _jars(home: Home) -> Iterator[Finding]:
     wrong += [f"{name} is not listed" for name in difference.extra if name not in OWN_JARS]
     yield finding("jars", "; ".join(wrong) or f"all listed ones, in {home.jars}", _SETUP, is_well=not wrong)
     log_store = home.jars / LOG_STORE_JAR
-    there = log_store.is_file()
-    yield finding("log store", f"{log_store}" if there else f"{log_store} is missing", _SETUP, is_well=there)
+    is_there = log_store.is_file()
+    yield finding("log store", f"{log_store}" if is_there else f"{log_store} is missing", _SETUP, is_well=is_there)
 
 
 def _room() -> Iterator[Finding]:
@@ -230,12 +230,12 @@ def _image() -> Finding:
         return Finding("image", "ok", "no docker here; it is needed for --docker only")
     command = [docker, "image", "inspect", "--format", "{{.Id}}", TAG]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
     except subprocess.TimeoutExpired:
         return Finding("image", "warn", "docker does not answer", "soal image build starts a daemon of its own")
-    if done.returncode != 0:
+    if process.returncode != 0:
         return Finding("image", "warn", f"docker has no {TAG}; it is needed for --docker only", "soal image build")
-    return Finding("image", "ok", f"{TAG}, {done.stdout.strip()}")
+    return Finding("image", "ok", f"{TAG}, {process.stdout.strip()}")
 
 
 def _loopback() -> Finding:

@@ -78,16 +78,16 @@ class Store:
         moto's own reset would close the objects of all stores, since it keeps track of them in one list.
         """
         old, self._backends = self._backends, _backends()
-        own = list(_things(old))
-        for thing in own:
+        things = list(_things(old))
+        for thing in things:
             thing.dispose()
-        gone = {id(thing) for thing in own}
+        ids = {id(thing) for thing in things}
         classes: tuple[Any, ...] = (FakeKey, FakeMultipart)
         for tracked in classes:
             tracked.instances_tracked[:] = [
                 thing
                 for thing in tracked.instances_tracked
-                if id(thing) not in gone and not getattr(thing, "disposed", False)
+                if id(thing) not in ids and not getattr(thing, "disposed", False)
             ]
         registered: list[Any] = S3BackendDict._instances  # type: ignore[misc] # noqa: SLF001 - kept there for good
         if old in registered:
@@ -134,18 +134,18 @@ class Beginnings:
     def __init__(self) -> None:
         self._at: dict[bytes, bytes] = {}
 
-    def told(self, request: Request, reply: Reply) -> Reply:
+    def reply(self, request: Request, reply: Reply) -> Reply:
         """Return the answer as S3 would give it."""
-        if request.operation == "CreateMultipartUpload" and (found := _ID.search(reply.body)) is not None:
+        if request.operation == "CreateMultipartUpload" and (match := _ID.search(reply.body)) is not None:
             if len(self._at) < _KNOWN_MAX:
-                self._at[found[1]] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()).encode()
+                self._at[match[1]] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()).encode()
         elif request.operation == "ListMultipartUploads":
             return replace(reply, body=_UPLOAD.sub(self._dated, reply.body))  # as long as it was, to the byte
         return reply
 
     def _dated(self, upload: re.Match[bytes]) -> bytes:
-        found = _ID.search(upload[0])
-        at = None if found is None else self._at.get(found[1])
+        match = _ID.search(upload[0])
+        at = None if match is None else self._at.get(match[1])
         return upload[0] if at is None else _INITIATED.sub(at, upload[0])
 
 
@@ -190,7 +190,7 @@ class Moto:
         with self._store.in_use():
             chunks, status, headers = run_wsgi_app(self._app, request.environ, buffered=True)
         reply = Reply(int(status.split(" ", 1)[0]), tuple(headers), b"".join(chunks))
-        return self._beginnings.told(request, reply)
+        return self._beginnings.reply(request, reply)
 
     def fill(self, bucket: str, objects: Mapping[str, bytes]) -> None:
         self._store.fill(bucket, objects)

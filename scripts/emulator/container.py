@@ -80,7 +80,7 @@ class ContainerEmulator(LambdaEmulator):
         super().__init__({}, timeout_s=timeout_s, memory_mb=memory_mb, binary=binary, on_line=on_line)
         self._docker = docker
         self._image = image
-        self._given = {
+        self._environment = {
             "SOAL_TIMEOUT_S": str(timeout_s),
             **environment,
             "PYTHONUNBUFFERED": "1",
@@ -96,8 +96,8 @@ class ContainerEmulator(LambdaEmulator):
     def processes(self) -> tuple[psutil.Process, ...]:
         """Return the container's processes."""
         with contextlib.suppress(psutil.Error):
-            first = psutil.Process(self._docker.process_of(self.name))
-            return (first, *first.children(recursive=True))
+            root = psutil.Process(self._docker.process_of(self.name))
+            return (root, *root.children(recursive=True))
         return ()
 
     def inside(self, *command: str) -> str:
@@ -105,8 +105,8 @@ class ContainerEmulator(LambdaEmulator):
         return self._docker.read("exec", self.name, *command)
 
     def _command(self, addresses: tuple[str, ...]) -> list[str]:
-        by_value = {name: value for name, value in self._given.items() if _CLIENTS_OWN.fullmatch(name)}
-        by_name = self._given.keys() - by_value.keys()
+        by_value = {name: value for name, value in self._environment.items() if _CLIENTS_OWN.fullmatch(name)}
+        by_name = self._environment.keys() - by_value.keys()
         return [
             *(sys.executable, "-P", "-m", "scripts.emulator.container", self._docker.program, self.name),
             *self._confinement.arguments(self._memory_mb),
@@ -121,9 +121,9 @@ class ContainerEmulator(LambdaEmulator):
 
     def _variables(self) -> dict[str, str]:
         """Return the client's environment: the function's variables pass through it, so that no `ps` shows them."""
-        own = {name: value for name, value in self._docker.environment.items() if _CLIENTS_OWN.fullmatch(name)}
-        passed = {name: value for name, value in self._given.items() if not _CLIENTS_OWN.fullmatch(name)}
-        return {**passed, **own}
+        clients = {name: value for name, value in self._docker.environment.items() if _CLIENTS_OWN.fullmatch(name)}
+        variables = {name: value for name, value in self._environment.items() if not _CLIENTS_OWN.fullmatch(name)}
+        return {**variables, **clients}
 
     def _listens(self) -> bool:
         until = time.monotonic() + _START_TIMEOUT_S

@@ -157,7 +157,7 @@ class DurableEmulator:
 
     def start(self, event: str, name: str | None = None) -> str:
         """Start an execution with an event in JSON; return its ARN. Raises `EmulatorError` if that is refused."""
-        wanted = {
+        request = {
             "AccountId": _ACCOUNT,
             "FunctionName": "function",
             "FunctionQualifier": "$LATEST",
@@ -166,7 +166,7 @@ class DurableEmulator:
             "ExecutionRetentionPeriodDays": _RETENTION_DAYS,
             "Input": event,
         }
-        status, body = _request(self._service_port, "POST", "/start-durable-execution", json.dumps(wanted).encode())
+        status, body = _request(self._service_port, "POST", "/start-durable-execution", json.dumps(request).encode())
         if status >= http.client.BAD_REQUEST:
             raise EmulatorError(f"the durable service says {status}: {body.decode(errors='replace')}")
         return str(json.loads(body)["ExecutionArn"])
@@ -200,7 +200,7 @@ class _Handler(ForPrograms):
             if self.headers.get("X-Amz-Invocation-Type") == "Event":
                 self._answer(http.client.ACCEPTED, b"", **headers)
                 return
-            error, payload = _ended(self.server.service_port, arn)
+            error, payload = _end_of(self.server.service_port, arn)
             self._answer(http.client.OK, payload, **headers, **_function_error(error))
 
     def do_GET(self) -> None:  # noqa: N802 - as above
@@ -229,16 +229,16 @@ def _function_error(error: str | None) -> dict[str, str]:
     return {} if error is None else {"X-Amz-Function-Error": error}
 
 
-def _ended(port: int, arn: str) -> tuple[str | None, bytes]:
+def _end_of(port: int, arn: str) -> tuple[str | None, bytes]:
     """Wait for the end of an execution, as a synchronous invocation does, here without its limit of 15 minutes."""
     path = f"/2025-12-01/durable-executions/{quote(arn, safe='')}"
-    while (found := json.loads(_request(port, "GET", path)[1]))["Status"] == "RUNNING":
+    while (reply := json.loads(_request(port, "GET", path)[1]))["Status"] == "RUNNING":
         time.sleep(_POLL_S)
-    if found["Status"] == "SUCCEEDED":
-        return None, str(found.get("Result") or "null").encode()
-    error = found.get("Error") or {}
-    told = {"errorType": error.get("ErrorType") or found["Status"], "errorMessage": error.get("ErrorMessage") or ""}
-    return "Unhandled", json.dumps(told).encode()
+    if reply["Status"] == "SUCCEEDED":
+        return None, str(reply.get("Result") or "null").encode()
+    error = reply.get("Error") or {}
+    fault = {"errorType": error.get("ErrorType") or reply["Status"], "errorMessage": error.get("ErrorMessage") or ""}
+    return "Unhandled", json.dumps(fault).encode()
 
 
 def _request(port: int, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:

@@ -33,8 +33,8 @@ class _Counted(io.RawIOBase):
         self.left_bytes = size_bytes
 
     def read(self, size: int = -1, /) -> bytes:
-        wanted = self.left_bytes if size < 0 else min(size, self.left_bytes)
-        data: bytes = self._source.read(wanted) if wanted else b""
+        count = self.left_bytes if size < 0 else min(size, self.left_bytes)
+        data: bytes = self._source.read(count) if count else b""
         self.left_bytes -= len(data)
         return data
 
@@ -72,14 +72,14 @@ class _Handler(ForPrograms, MotoRequestHandler):
         code, _, reason = status.partition(" ")
         is_head = self.command == "HEAD"
         self.send_response_only(int(code), reason)
-        named = {name.lower(): value for name, value in headers}
+        lower = {name.lower(): value for name, value in headers}
         for name, value in headers:
             if name.lower() not in _CONNECTION_HEADERS:
                 self.send_header(name, value)
-        if "date" not in named:
+        if "date" not in lower:
             self.send_header("Date", formatdate(usegmt=True))
         if int(code) not in _NO_BODY:
-            length = named.get("content-length", "0") if is_head else str(len(content))
+            length = lower.get("content-length", "0") if is_head else str(len(content))
             self.send_header("Content-Length", length)
         self._headers_buffer.append(b"\r\n")
         if not is_head:

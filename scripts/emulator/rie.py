@@ -133,7 +133,7 @@ class LambdaEmulator:
         """
         body = json.dumps(event).encode()
         with self._one_at_a_time:
-            started = time.monotonic()
+            begin_s = time.monotonic()
             connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout_s + _INIT_TIMEOUT_S)
             try:
                 connection.request("POST", _PATH, body=body, headers={"Content-Type": "application/json"})
@@ -142,7 +142,7 @@ class LambdaEmulator:
                 raise EmulatorError(f"the Lambda emulator gave no answer: {error!r}\n{self.tail()}") from error
             finally:
                 connection.close()
-            return answer_of(text, round((time.monotonic() - started) * 1000))
+            return answer_of(text, round((time.monotonic() - begin_s) * 1000))
 
     def _start(self) -> None:
         self._port, runtime_port = _free_port(), _free_port()
@@ -199,9 +199,9 @@ class LambdaEmulator:
             process.wait(_END_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             below = psutil.Process(process.pid).children(recursive=True)
-            for one in below:
+            for child in below:
                 with contextlib.suppress(psutil.Error):
-                    one.send_signal(signal.SIGKILL)
+                    child.send_signal(signal.SIGKILL)
             process.kill()
             process.wait(_END_TIMEOUT_S)
         if self._reader is not None:

@@ -33,8 +33,8 @@ def full_jars() -> tuple[Path, ...]:
 def stock_class_path() -> str:
     """Return the class path of Delta, Iceberg and S3A alone, for a Spark that is not SoAL's."""
     jars = sorted(JARS.resolve().glob("*.jar"))
-    others = [jar for jar in jars if jar.name not in OWN_JARS and not any(is_of(jar.name, each) for each in replaced())]
-    return ":".join(map(str, others))
+    stock = [jar for jar in jars if jar.name not in OWN_JARS and not any(is_of(jar.name, name) for name in replaced())]
+    return ":".join(map(str, stock))
 
 
 def build_session(
@@ -51,7 +51,7 @@ def build_session(
     if spark_home is None:
         raise RuntimeError("PySpark is not installed; run scripts/setup")
     builder = SparkSession.builder.master(master).appName("soal")
-    wanted = {
+    conf = {
         **local_settings(),
         # As the handler does: the class path that the class-data archive was made with, and a quick compiler.
         "spark.driver.extraClassPath": ":".join(str(jar) for jar in (*jars(spark_home, JARS.parent), *more_jars)),
@@ -66,7 +66,7 @@ def build_session(
         "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
         **(settings or {}),
     }
-    for key, value in wanted.items():
+    for key, value in conf.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
 

@@ -107,7 +107,7 @@ def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], a
         logged = () if log is None else (f"-Xlog:class+load=info:file={log}",)
         argv[1:1] = [f"-XX:ArchiveClassesAtExit={archive}", *_QUIET, *logged]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 argv,
                 env=dict(command.environment),
                 cwd=command.directory,
@@ -119,9 +119,9 @@ def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], a
             )
         except subprocess.TimeoutExpired as error:
             raise TrainingError(f"the training did not end within {_TIMEOUT_S} s") from error
-    if done.returncode != 0 or not archive.is_file():
-        said = (done.stdout + done.stderr)[-_TAIL:]
-        raise TrainingError(f"the training ended with exit code {done.returncode}:\n{said}")
+    if process.returncode != 0 or not archive.is_file():
+        output = (process.stdout + process.stderr)[-_TAIL:]
+        raise TrainingError(f"the training ended with exit code {process.returncode}:\n{output}")
 
 
 def _check(settings: HandlerSettings, archive: Path) -> None:
@@ -135,9 +135,10 @@ def _check(settings: HandlerSettings, archive: Path) -> None:
         "org.apache.spark.deploy.SparkSubmit",
         "--version",
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_CHECK_TIMEOUT_S, check=False)
-    if done.returncode != 0:
-        raise TrainingError(f"Java does not take the archive that it has made:\n{(done.stdout + done.stderr)[-_TAIL:]}")
+    process = subprocess.run(command, capture_output=True, text=True, timeout=_CHECK_TIMEOUT_S, check=False)
+    if process.returncode != 0:
+        output = (process.stdout + process.stderr)[-_TAIL:]
+        raise TrainingError(f"Java does not take the archive that it has made:\n{output}")
 
 
 def _class_path(home: Path) -> str:
@@ -153,10 +154,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("home", type=Path)
     parser.add_argument("variant", choices=get_args(Variant))
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     began = time.monotonic()
     try:
-        archive = train(asked.home.resolve(), asked.variant)
+        archive = train(options.home.resolve(), options.variant)
     except TrainingError as error:
         print(f"archive: failed: {error}", file=sys.stderr)
         return 1

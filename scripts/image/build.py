@@ -74,30 +74,30 @@ def pin_base(docker: Docker) -> str:
 def pinned(text: str, tagged: str, digests: list[str]) -> str:
     """Return a Dockerfile's text with the digest of `tagged` (`repository:tag`), taken from docker's list."""
     repository = tagged.rpartition(":")[0]
-    found = [digest for name, _, digest in (one.partition("@") for one in digests) if name == repository]
-    if not found:
+    matches = [digest for name, _, digest in (entry.partition("@") for entry in digests) if name == repository]
+    if not matches:
         raise DockerError(f"docker knows no digest of {tagged}: {digests}")
-    return _DEFAULT.sub(f"ARG BASE={tagged}@{found[0]}", text, count=1)
+    return _DEFAULT.sub(f"ARG BASE={tagged}@{matches[0]}", text, count=1)
 
 
-def choose_base(docker: Docker, wanted: str | None, place: Place, say: Callable[[str], None]) -> str:
+def choose_base(docker: Docker, name: str | None, place: Place, say: Callable[[str], None]) -> str:
     """Return the name of a base that the daemon has or can pull.
 
-    `wanted` None is the Dockerfile's default, or debootstrap's if that cannot be pulled. Raises `DockerError` or
+    `name` None is the Dockerfile's default, or debootstrap's if that cannot be pulled. Raises `DockerError` or
     `SetupError` if there is none.
     """
-    if wanted == DEBOOTSTRAP:
-        return _made(docker, place, say)
-    base = wanted or default_base()
+    if name == DEBOOTSTRAP:
+        return _make_base(docker, place, say)
+    base = name or default_base()
     if not docker.has(base):
         try:
             docker.read("pull", "--quiet", base, timeout_s=_PULL_TIMEOUT_S)
         except DockerError as error:
-            if wanted is not None:
+            if name is not None:
                 raise
             say(f"the base {base} cannot be pulled ({_last_line(error)}); building on one made by debootstrap")
-            return _made(docker, place, say)
-    if wanted is None:
+            return _make_base(docker, place, say)
+    if name is None:
         _examine(docker, base)
     return base
 
@@ -105,16 +105,16 @@ def choose_base(docker: Docker, wanted: str | None, place: Place, say: Callable[
 def _examine(docker: Docker, base: str) -> None:
     """Refuse a default base that is not what its tag says: beside a digest, Docker does not look at the tag."""
     way = ("run", "--rm", "--network", "none", "--entrypoint", "python3")
-    found = docker.read(*way, base, "-c", _LOOK, timeout_s=_LOOK_TIMEOUT_S).strip()
+    system = docker.read(*way, base, "-c", _LOOK, timeout_s=_LOOK_TIMEOUT_S).strip()
     tagged = base.partition("@")[0].rpartition("/")[2]
-    if found != f"{_SYSTEM} {tagged}":
+    if system != f"{_SYSTEM} {tagged}":
         raise DockerError(
-            f"the base {base} is not what {DOCKERFILE.name} says: expected {_SYSTEM} {tagged}, found {found};"
+            f"the base {base} is not what {DOCKERFILE.name} says: expected {_SYSTEM} {tagged}, found {system};"
             " take the tag's present digest (soal image pin), or name another base (--base)"
         )
 
 
-def _made(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
+def _make_base(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
     if docker.has(MADE):
         return MADE
     if shutil.which("debootstrap") is None and may_install():
@@ -129,7 +129,7 @@ def _made(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
         tree = scratch / "root"
         run(
             ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, tree],
-            what="making a base by debootstrap",
+            act="making a base by debootstrap",
             todo="check the network and Debian's mirror, then try again",
         )
         for folder in _NOT_NEEDED:
@@ -144,7 +144,7 @@ def _import(docker: Docker, tree: Path) -> None:
         ["tar", "--create", "--numeric-owner", "--directory", str(tree), "."], stdout=subprocess.PIPE
     )
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             [docker.program, "import", "-", MADE],
             env=docker.environment,
             stdin=pack.stdout,
@@ -157,8 +157,8 @@ def _import(docker: Docker, tree: Path) -> None:
         if pack.stdout is not None:
             pack.stdout.close()
         failed = pack.wait(_IMPORT_TIMEOUT_S) != 0
-    if failed or done.returncode != 0:
-        raise DockerError(f"docker import of the base failed: {done.stderr.strip()}")
+    if failed or process.returncode != 0:
+        raise DockerError(f"docker import of the base failed: {process.stderr.strip()}")
 
 
 def _last_line(error: Exception) -> str:
@@ -207,9 +207,9 @@ def tag_of(variant: Variant) -> str:
     return TAG if variant == SLIM else f"{TAG}-{variant}"
 
 
-def build(docker: Docker, wanted: Build) -> None:
+def build(docker: Docker, image: Build) -> None:
     """Build, with BuildKit's progress on stderr. Raises `DockerError` if it fails."""
-    docker.show("build", *_network(docker), *wanted.arguments(), timeout_s=_TIMEOUT_S)
+    docker.show("build", *_network(docker), *image.arguments(), timeout_s=_TIMEOUT_S)
 
 
 def derive(docker: Docker, image: Build, folder: Path, tag: str) -> None:
@@ -232,5 +232,5 @@ def _revision(root: Path) -> str:
     if git is None:
         return "unknown"
     command = [git, "-C", str(root), "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty=+"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
-    return done.stdout.strip() if done.returncode == 0 else "unknown"
+    process = subprocess.run(command, capture_output=True, text=True, timeout=_GIT_TIMEOUT_S, check=False)
+    return process.stdout.strip() if process.returncode == 0 else "unknown"

@@ -48,11 +48,11 @@ def build(
     """Build the image. The first build takes minutes; later ones rebuild only what changed."""
     out = Output(as_json=False)
     name = tag or tag_of(variant)
-    with with_docker(Home.of()) as found:
-        chosen = choose_base(found, base, Place(ROOT), out.remark)
-        build_image(found, Build(chosen, name, _certificates(ca), platform=platform, variant=variant))
+    with with_docker(Home.of()) as docker:
+        base_name = choose_base(docker, base, Place(ROOT), out.remark)
+        build_image(docker, Build(base_name, name, _certificates(ca), platform=platform, variant=variant))
     chosen_by = "" if variant == SLIM else f" --variant {variant}"
-    out.remark(f"built {name} on {chosen}; prove it with: soal image test{chosen_by}")
+    out.remark(f"built {name} on {base_name}; prove it with: soal image test{chosen_by}")
 
 
 @app.command()
@@ -69,19 +69,19 @@ def derive(
     out = Output(as_json=False)
     if not (folder / "Dockerfile").is_file():
         raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
-    with with_docker(Home.of()) as found:
-        chosen = choose_base(found, base, Place(ROOT), out.remark)
-        image = Build(chosen, tag_of(variant), _certificates(ca), variant=variant)
-        derive_image(found, image, folder, tag)
+    with with_docker(Home.of()) as docker:
+        base_name = choose_base(docker, base, Place(ROOT), out.remark)
+        image = Build(base_name, tag_of(variant), _certificates(ca), variant=variant)
+        derive_image(docker, image, folder, tag)
     out.remark(f"built {tag} on {image.tag}; try it with: soal local invoke --docker --image {tag}")
 
 
-def _certificates(given: Path | None) -> Path | None:
-    named = os.environ.get("SSL_CERT_FILE")
-    found = given or (Path(named) if named else None)
-    if found is not None and not found.is_file():
-        raise Problem(f"{found}: no such file", todo="give --ca a PEM file, or leave it out")
-    return found
+def _certificates(option: Path | None) -> Path | None:
+    variable = os.environ.get("SSL_CERT_FILE")
+    path = option or (Path(variable) if variable else None)
+    if path is not None and not path.is_file():
+        raise Problem(f"{path}: no such file", todo="give --ca a PEM file, or leave it out")
+    return path
 
 
 @app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
@@ -91,12 +91,12 @@ def prove(context: typer.Context, tag: Tag = None, variant: ImageVariant = SLIM)
     Other arguments go to pytest.
     """
     name = tag or tag_of(variant)
-    with with_docker(Home.of()) as found:
-        require(found, name)
+    with with_docker(Home.of()) as docker:
+        require(docker, name)
         command = [sys.executable, "-P", "-m", "pytest", "-m", "image", *(context.args or _TESTS)]
-        environment = {**found.environment, "IMAGE_UNDER_TEST": name}
-        done = subprocess.run(command, cwd=ROOT, env=environment, check=False)
-    if done.returncode != 0:
+        environment = {**docker.environment, "IMAGE_UNDER_TEST": name}
+        process = subprocess.run(command, cwd=ROOT, env=environment, check=False)
+    if process.returncode != 0:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -104,11 +104,11 @@ def prove(context: typer.Context, tag: Tag = None, variant: ImageVariant = SLIM)
 def size(tag: Tag = None, variant: ImageVariant = SLIM, *, as_json: Json = False) -> None:
     """Show the image's size above its base, by layer and by part; exit code 1 if it is above its limit."""
     name = tag or tag_of(variant)
-    with with_docker(Home.of()) as found:
-        require(found, name)
-        measured = measure(found, name)
-    Output(as_json=as_json).show(size_view(measured))
-    if not measured.is_within_limit:
+    with with_docker(Home.of()) as docker:
+        require(docker, name)
+        image_size = measure(docker, name)
+    Output(as_json=as_json).show(size_view(image_size))
+    if not image_size.is_within_limit:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -116,14 +116,14 @@ def size(tag: Tag = None, variant: ImageVariant = SLIM, *, as_json: Json = False
 def sbom(tag: Tag = None, variant: ImageVariant = SLIM) -> None:
     """Print the image's components, as a CycloneDX document in JSON."""
     name = tag or tag_of(variant)
-    with with_docker(Home.of()) as found:
-        require(found, name)
-        sys.stdout.write(json.dumps(inventory(found, name), indent=2) + "\n")
+    with with_docker(Home.of()) as docker:
+        require(docker, name)
+        sys.stdout.write(json.dumps(inventory(docker, name), indent=2) + "\n")
 
 
 @app.command()
 def pin() -> None:
     """Write the present digest of the default base into the Dockerfile; review the change and commit it."""
-    with with_docker(Home.of()) as found:
-        base = pin_base(found)
+    with with_docker(Home.of()) as docker:
+        base = pin_base(docker)
     Output(as_json=False).remark(f"the Dockerfile builds on {base}")

@@ -40,8 +40,8 @@ _TAIL: Final = 2000
 class DaemonError(Exception):
     """There is no Docker daemon and none can be started; the message says why, `todo` what to do."""
 
-    def __init__(self, what: str, *, todo: str) -> None:
-        super().__init__(what)
+    def __init__(self, problem: str, *, todo: str) -> None:
+        super().__init__(problem)
         self.todo = todo
 
 
@@ -121,9 +121,9 @@ def _start(ground: Ground) -> None:
     until = time.monotonic() + _START_TIMEOUT_S
     while not ground.answers():
         if keeper.poll() is not None or time.monotonic() > until:
-            said = ground.log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
+            output = ground.log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
             raise DaemonError(
-                f"dockerd did not start:\n{said}",
+                f"dockerd did not start:\n{output}",
                 todo="see above; where the kernel forbids it, build on another machine",
             )
         time.sleep(_POLL_S)

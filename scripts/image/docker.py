@@ -48,21 +48,21 @@ class Docker:
     @property
     def environment(self) -> dict[str, str]:
         """Return the variables for the program."""
-        own = {} if self.host is None else {"DOCKER_HOST": self.host}
-        return {**os.environ, "DOCKER_BUILDKIT": "1", **own}
+        host = {} if self.host is None else {"DOCKER_HOST": self.host}
+        return {**os.environ, "DOCKER_BUILDKIT": "1", **host}
 
     def read(self, *arguments: str, timeout_s: float = _LOOK_TIMEOUT_S) -> str:
         """Run a command; return its output. Raises `DockerError` if it fails."""
-        done = self._run(arguments, timeout_s, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        if done.returncode != 0:
-            raise DockerError(f"docker {arguments[0]}: {(done.stderr or done.stdout).strip()[-_TAIL:]}")
-        return done.stdout
+        process = self._run(arguments, timeout_s, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        if process.returncode != 0:
+            raise DockerError(f"docker {arguments[0]}: {(process.stderr or process.stdout).strip()[-_TAIL:]}")
+        return process.stdout
 
     def show(self, *arguments: str, timeout_s: float) -> None:
         """Run a command whose output is for the reader, on stderr. Raises `DockerError` if it fails."""
-        done = self._run(arguments, timeout_s, stdout=2)
-        if done.returncode != 0:
-            raise DockerError(f"docker {arguments[0]} failed (exit code {done.returncode}); see above")
+        process = self._run(arguments, timeout_s, stdout=2)
+        if process.returncode != 0:
+            raise DockerError(f"docker {arguments[0]} failed (exit code {process.returncode}); see above")
 
     def _run(
         self, arguments: tuple[str, ...], timeout_s: float, *, stdout: int, stderr: int | None = None
@@ -108,36 +108,36 @@ def docker(home: Path) -> Iterator[Docker]:
 
     Raises `DaemonError` where there is none.
     """
-    if (found := _answering(os.environ)) is not None:
-        yield found
+    if (client := _client(os.environ)) is not None:
+        yield client
         return
     with own_daemon(home) as host:
         yield Docker(_builder(os.environ), host, is_own=True)
 
 
-def _answering(environ: Mapping[str, str]) -> Docker | None:
+def _client(environ: Mapping[str, str]) -> Docker | None:
     for program in _programs(environ)[:1]:
-        found = Docker(program, environ.get("DOCKER_HOST"), is_own=False)
+        client = Docker(program, environ.get("DOCKER_HOST"), is_own=False)
         with contextlib.suppress(DockerError):
-            found.read("version", "--format", "{{.Server.Version}}")
-            return Docker(_builder(environ), found.host, is_own=is_own(found.host))
+            client.read("version", "--format", "{{.Server.Version}}")
+            return Docker(_builder(environ), client.host, is_own=is_own(client.host))
     return None
 
 
 def _programs(environ: Mapping[str, str]) -> list[str]:
     """Return every client on the path: a machine may have an older one that builds behind a newer that does not."""
     folders = [Path(folder) for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
-    found = [shutil.which("docker", path=str(folder)) for folder in folders]
-    return list(dict.fromkeys(program for program in found if program is not None))
+    programs = [shutil.which("docker", path=str(folder)) for folder in folders]
+    return list(dict.fromkeys(program for program in programs if program is not None))
 
 
 def _builder(environ: Mapping[str, str]) -> str:
     """Return the first client that can build with BuildKit."""
     programs = _programs(environ)
     for program in programs:
-        version = _said(program, "--version")
+        version = _output(program, "--version")
         major = re.search(r"version (\d+)\.", version)
-        if (major and int(major[1]) in _BUILDKIT_INSIDE) or _said(program, "buildx", "version"):
+        if (major and int(major[1]) in _BUILDKIT_INSIDE) or _output(program, "buildx", "version"):
             return program
     raise DaemonError(
         f"no docker client that can build with BuildKit: {', '.join(programs) or 'none is on the path'}",
@@ -145,17 +145,17 @@ def _builder(environ: Mapping[str, str]) -> str:
     )
 
 
-def _said(program: str, *arguments: str) -> str:
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_LOOK_TIMEOUT_S, check=False)
-    return done.stdout if done.returncode == 0 else ""
+def _output(program: str, *arguments: str) -> str:
+    reply = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=_LOOK_TIMEOUT_S, check=False)
+    return reply.stdout if reply.returncode == 0 else ""
 
 
 @contextlib.contextmanager
 def with_docker(home: Home) -> Iterator[Docker]:
     """Yield a daemon, found or started; its errors become the user's `Problem`."""
     try:
-        with docker(home.path) as found:
-            yield found
+        with docker(home.path) as client:
+            yield client
     except DaemonError as error:
         raise Problem(str(error), todo=error.todo, exit_code=EXIT_FAILED) from error
     except SetupError as error:

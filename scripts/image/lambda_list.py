@@ -28,17 +28,17 @@ _HEAD: Final = """\
 
 def hosts_of(lines: Iterable[str]) -> tuple[str, ...]:
     """Return the classes for whose lambda expressions Java has made classes, from its log of classes, in order."""
-    found = (_MADE.search(line.rstrip("\n")) for line in lines)
-    return tuple(sorted({match[1] for match in found if match is not None}))
+    matches = (_MADE.search(line.rstrip("\n")) for line in lines)
+    return tuple(sorted({match[1] for match in matches if match is not None}))
 
 
 def main(home: Path) -> int:
     """Train without the jar, write the list, and train with it; return the exit code."""
     with tempfile.TemporaryDirectory(prefix="soal-lambdas-") as folder:
-        log, nothing = Path(folder, "classes.log"), Path(folder, "nothing.txt")
-        nothing.touch()
+        log, no_names = Path(folder, "classes.log"), Path(folder, "nothing.txt")
+        no_names.touch()
         try:
-            train(home, names=nothing, log=log)
+            train(home, names=no_names, log=log)
             with log.open(encoding="utf-8", errors="replace") as lines:
                 hosts = hosts_of(lines)
             LIST.write_text(_HEAD + "".join(f"{host}\n" for host in hosts), encoding="utf-8")

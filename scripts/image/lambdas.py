@@ -38,8 +38,8 @@ def make_jar(settings: HandlerSettings, names: Path = LIST) -> Path:
     jar = lambdas_jar(home, (source.name for source in sources))
     jar.parent.mkdir(parents=True)
     fresh = jar.with_suffix(".new")
-    tools = [one for one in added_jars(home) if one.name.startswith(OWN)]
-    class_path = ":".join(str(one) for one in (*tools, *sources))
+    tools = [jar for jar in added_jars(home) if jar.name.startswith(OWN)]
+    class_path = ":".join(str(jar) for jar in (*tools, *sources))
     command = [
         str(find_java(settings.soal_home, settings.java_home)),
         "-XX:TieredStopAtLevel=1",
@@ -49,12 +49,12 @@ def make_jar(settings: HandlerSettings, names: Path = LIST) -> Path:
         str(fresh),
         str(names),
     ]
-    done = subprocess.run(
-        [*command, *(str(one) for one in sources)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+    process = subprocess.run(
+        [*command, *(str(jar) for jar in sources)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )
-    if done.returncode != 0:
+    if process.returncode != 0:
         raise LambdasError(
-            f"the classes of lambda expressions could not be made:\n{(done.stdout + done.stderr)[-4000:]}"
+            f"the classes of lambda expressions could not be made:\n{(process.stdout + process.stderr)[-4000:]}"
         )
     os.utime(fresh, (_STAMP_S, _STAMP_S))
     return fresh.rename(jar)

@@ -42,14 +42,14 @@ print(json.dumps({
 def inventory(docker: Docker, image: str) -> dict[str, Any]:
     """Return the document for an image that the daemon has. Raises `DockerError`."""
     way = ("run", "--rm", "--network", "none", "--read-only", "--entrypoint", "python3")
-    found = json.loads(docker.read(*way, image, "-c", _LOOK, timeout_s=_TIMEOUT_S))
+    contents = json.loads(docker.read(*way, image, "-c", _LOOK, timeout_s=_TIMEOUT_S))
     facts = json.loads(docker.read("image", "inspect", "--format", "[{{json .Id}},{{json .Config.Labels}}]", image))
-    return document(image, facts[0], facts[1] or {}, found)
+    return document(image, facts[0], facts[1] or {}, contents)
 
 
-def document(image: str, digest: str, labels: dict[str, str], found: dict[str, Any]) -> dict[str, Any]:
+def document(image: str, digest: str, labels: dict[str, str], contents: dict[str, Any]) -> dict[str, Any]:
     """Build a CycloneDX document from the data read from the image."""
-    java = {"type": "platform", "name": "OpenJDK", "version": found["java"]["JAVA_VERSION"].strip('"')}
+    java = {"type": "platform", "name": "OpenJDK", "version": contents["java"]["JAVA_VERSION"].strip('"')}
     return {
         "bomFormat": "CycloneDX",
         "specVersion": _SPECIFICATION,
@@ -63,7 +63,7 @@ def document(image: str, digest: str, labels: dict[str, str], found: dict[str, A
             },
             "properties": [{"name": name, "value": value} for name, value in sorted(labels.items())],
         },
-        "components": [java, *map(_package, found["python"]), *map(_jar, found["jars"])],
+        "components": [java, *map(_package, contents["python"]), *map(_jar, contents["jars"])],
     }
 
 

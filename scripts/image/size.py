@@ -100,10 +100,10 @@ def variant_of(docker: Docker, image: str) -> str:
 def above_base(history: str) -> tuple[Layer, ...]:
     """Read `docker history`: the steps down to the last one that copies our files. A derived image has more."""
     rows = [json.loads(line) for line in history.splitlines() if line]
-    ours = [number for number, row in enumerate(rows) if _OURS in row["CreatedBy"]]
+    own_layers = [number for number, row in enumerate(rows) if _OURS in row["CreatedBy"]]
     return tuple(
         Layer(row["CreatedBy"].removesuffix("# buildkit").strip(), int(row["Size"]))
-        for row in rows[: ours[-1] + 1 if ours else 0]
+        for row in rows[: own_layers[-1] + 1 if own_layers else 0]
         if int(row["Size"])
     )
 

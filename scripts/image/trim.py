@@ -114,9 +114,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("pyspark", type=Path)
     parser.add_argument("variant", choices=get_args(Variant))
-    asked = parser.parse_args(arguments)
-    done = trim(asked.pyspark, asked.variant)
-    print(f"trim: {done.jars} of {done.of} jars stay; {done.dropped_mb:.0f} MB dropped")
+    options = parser.parse_args(arguments)
+    trimmed = trim(options.pyspark, options.variant)
+    print(f"trim: {trimmed.jars} of {trimmed.of} jars stay; {trimmed.dropped_mb:.0f} MB dropped")
     return 0
 
 

@@ -24,8 +24,8 @@ def copy_unsigned(jars: Iterable[Path], target: Path) -> tuple[Path, ...]:
     """Make `target` hold an unsigned copy, under the same name, of each signed one of `jars`, and nothing else."""
     target.mkdir(parents=True, exist_ok=True)
     copies = tuple(_copy(jar, target / jar.name) for jar in jars if is_signed(jar))
-    for other in set(target.iterdir()) - set(copies):
-        other.unlink()
+    for leftover in set(target.iterdir()) - set(copies):
+        leftover.unlink()
     return copies
 
 

@@ -27,7 +27,7 @@ spark = SparkSession.builder.appName("accommodations").getOrCreate()
 frame = spark.read.csv(args.source, header=True, sep=";", quote='"', escape='"', multiLine=True, inferSchema=True)
 
 # Quoted: an argument in a statement must be a name and nothing more.
-namespace = ".".join("`" + part.replace("`", "``") + "`" for part in args.table.split(".")[:-1])
+namespace = ".".join("`" + name.replace("`", "``") + "`" for name in args.table.split(".")[:-1])
 spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {namespace}")
 if not spark.catalog.tableExists(args.table):
     frame.limit(0).writeTo(args.table).using("iceberg").create()

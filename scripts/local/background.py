@@ -35,7 +35,7 @@ def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = 
     with _alone(home):
         state = running(home)
         if state is None:
-            return _started(home, port=port, buckets=buckets, iceberg=iceberg), True
+            return _start(home, port=port, buckets=buckets, iceberg=iceberg), True
     if port and not state.endpoint.endswith(f":{port}"):
         raise Problem(f"a local S3 runs already, at {state.endpoint}", todo="end it with: soal local down")
     missing = sorted(set(buckets) - set(state.buckets))
@@ -87,7 +87,7 @@ def _ends(process: psutil.Process) -> bool:
     return False
 
 
-def _started(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool) -> LocalS3:
+def _start(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool) -> LocalS3:
     home.state.unlink(missing_ok=True)
     home.log.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-P", "-m", "scripts.local.server", "--state", str(home.state), "--port", str(port)]

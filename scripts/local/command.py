@@ -108,15 +108,15 @@ def invoke(
     from soal.invocation.event import read_event, with_token
     from soal.invocation.report import conclude, until_done
     from soal.remote.execution import Execution
-    from soal.target import checkpoint_bucket, target
+    from soal.target import checkpoint_bucket, find_target
 
     out = Output(as_json=as_json)
     home = Home.of()
     delivered = read_event(event)
-    given = assignments(env or ())
-    found = target(endpoint_url, home, local=endpoint_url is None)
-    here = None if docker else home_of_variant(home, variant)
-    variables = function_variables(found, checkpoint_bucket(found), given, here, variant)
+    assigned = assignments(env or ())
+    target = find_target(endpoint_url, home, local=endpoint_url is None)
+    variant_home = None if docker else home_of_variant(home, variant)
+    variables = function_variables(target, checkpoint_bucket(target), assigned, variant_home, variant)
     with JobProgress(out.talk, "running", shows_log=logs) as progress:
         function = Function(
             variables,
@@ -125,7 +125,7 @@ def invoke(
             home,
             progress.line,
             image=(image or tag_of(variant)) if docker else None,
-            python=None if here is None else here.python,
+            python=None if variant_home is None else variant_home.python,
         )
         if durable:
             with function.durable() as service:

@@ -38,13 +38,13 @@ def home_of_variant(home: Home, variant: Variant) -> Home:
     """Return the home that a function of this variant has on this machine. Raises `Problem` if set-up has not made it,
     or not to its end, or if it has lost something since.
     """
-    found = Home(home_of(home.path, variant))
-    if not found.python.is_file():
-        problem = f"{found.path} has no packages of the image's variant {variant}"
+    variant_home = Home(home_of(home.path, variant))
+    if not variant_home.python.is_file():
+        problem = f"{variant_home.path} has no packages of the image's variant {variant}"
     elif variant != SLIM and not is_complete(home.path):
-        problem = f"{found.path}, the image's variant {variant}, is half-made or out of date"
+        problem = f"{variant_home.path}, the image's variant {variant}, is half-made or out of date"
     else:
-        return found
+        return variant_home
     raise Problem(problem, todo=f"make it: scripts/setup --variant {variant}")
 
 
@@ -135,43 +135,43 @@ class Function:
             raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
 
 
-def assignments(given: Sequence[str]) -> dict[str, str]:
+def assignments(texts: Sequence[str]) -> dict[str, str]:
     """Read the values of --env, each NAME=VALUE."""
-    pairs = [(text, *text.partition("=")) for text in given]
+    pairs = [(text, *text.partition("=")) for text in texts]
     for text, name, equals, _ in pairs:
         if not equals or not name:
             raise Problem(f"--env {text}: not an assignment", todo="give it as NAME=VALUE")
-    found = {name: value for _, name, _, value in pairs}
-    for name, hint in unknown_variables(found).items():
+    values = {name: value for _, name, _, value in pairs}
+    for name, hint in unknown_variables(values).items():
         raise Problem(f"--env {name}: SoAL has no such variable, so nothing would read it", todo=hint)
-    return found
+    return values
 
 
 def function_variables(
     target: Target,
     checkpoint_bucket: str | None,
-    given: Mapping[str, str],
+    assigned: Mapping[str, str],
     home: Home | None,
     variant: Variant = SLIM,
 ) -> dict[str, str]:
     """Put the function's environment together; --env wins. `home`: that of the image's `variant`; None: the function
     runs in a container, which has jars and Java of its own.
     """
-    own = {name: value for name in _PASSED if (value := os.environ.get(name))}
-    here = {} if home is None else {"SOAL_HOME": str(home.path), "SOAL_IMAGE_VARIANT": variant, **_java(home)}
+    passed = {name: value for name in _PASSED if (value := os.environ.get(name))}
+    of_home = {} if home is None else {"SOAL_HOME": str(home.path), "SOAL_IMAGE_VARIANT": variant, **_java(home)}
     # On Lambda there is always one, and scripts ask for it.
     session = {"AWS_SESSION_TOKEN": "local"} if target.is_local else {}
-    variables = {**own, **here, **session, **target.aws, **given, **_conf(target, given)}
+    variables = {**passed, **of_home, **session, **target.aws, **assigned, **_conf(target, assigned)}
     if checkpoint_bucket is not None:
         variables.setdefault("SW_CHECKPOINT_BUCKET", checkpoint_bucket)
     return variables
 
 
-def _conf(target: Target, given: Mapping[str, str]) -> dict[str, str]:
+def _conf(target: Target, assigned: Mapping[str, str]) -> dict[str, str]:
     """Name the target's catalogs in the function's own settings, beside those of --env, which win."""
     catalogs = {key: value for item in target.catalogs.items() for key, value in spark_settings(*item).items()}
     try:
-        settings = {**catalogs, **parsed(given.get("SOAL_CONF", "{}"))}
+        settings = {**catalogs, **parsed(assigned.get("SOAL_CONF", "{}"))}
     except (TypeError, ValueError):
         return {}  # the handler will report its fault
     return {"SOAL_CONF": json.dumps(settings)} if catalogs else {}
@@ -179,8 +179,8 @@ def _conf(target: Target, given: Mapping[str, str]) -> dict[str, str]:
 
 def _java(home: Home) -> dict[str, str]:
     """Name the caller's Java, else the one on our path: the function has a path of its own."""
-    if named := os.environ.get("JAVA_HOME"):
-        return {"JAVA_HOME": named}
+    if java_home := os.environ.get("JAVA_HOME"):
+        return {"JAVA_HOME": java_home}
     on_path = shutil.which("java")
     if (home.path / "java").exists() or on_path is None:
         return {}

@@ -36,8 +36,8 @@ def main() -> None:
         s3 = stack.enter_context(EmbeddedS3(arguments.port, buckets=buckets))
         put_sample(s3.observer())
         catalog = _catalog(s3, stack) if arguments.iceberg else None
-        own = psutil.Process()
-        state = LocalS3(pid=own.pid, started=own.create_time(), endpoint=s3.endpoint, buckets=buckets, catalog=catalog)
+        pid, started = os.getpid(), psutil.Process().create_time()
+        state = LocalS3(pid=pid, started=started, endpoint=s3.endpoint, buckets=buckets, catalog=catalog)
         state.write(arguments.state)
         signal.sigwait(ends)
         _remove(arguments.state)

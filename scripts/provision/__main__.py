@@ -44,21 +44,21 @@ def main(arguments: Sequence[str] = ()) -> int:
         help="full: also what the image's variant full has, for soal local invoke --variant full; once made, each"
         " set-up keeps it up to date",
     )
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     place = Place(ROOT)
     began = time.monotonic()
     try:
         with _alone(place):
-            found = (
-                _fetched(place, asked.only)
-                if asked.only
-                else _steps(place, asked.variant, with_archive=not asked.without_archive)
+            reports = (
+                _fetched(place, options.only)
+                if options.only
+                else _steps(place, options.variant, with_archive=not options.without_archive)
             )
     except SetupError as error:
         say(f"failed: {error}")
         return 1
-    done = "done" if any(step.changed for step in found) else "nothing to do"
-    say(f"{done} in {time.monotonic() - began:.1f} s: {'; '.join(step.what for step in found)}")
+    outcome = "done" if any(step.changed for step in reports) else "nothing to do"
+    say(f"{outcome} in {time.monotonic() - began:.1f} s: {'; '.join(step.text for step in reports)}")
     return 0
 
 
@@ -71,8 +71,8 @@ def _steps(place: Place, variant: Variant, *, with_archive: bool) -> list[Found]
         logstore = ensure_logstore(place, java, maven)
         return [logstore, ensure_archive(place, java)] if with_archive else [logstore]
 
-    made, installed = side_by_side(of_java, lambda: [packages.complete(), ensure_rie(place)])
-    steps = [slim, *installed, *jars, *made]
+    of_logstore, installed = side_by_side(of_java, lambda: [packages.complete(), ensure_rie(place)])
+    steps = [slim, *installed, *jars, *of_logstore]
     # Once made, the variant full follows the slim one, whose jars its links name.
     full = home_of(place.home, FULL)
     if variant == FULL or full.exists():
@@ -114,7 +114,7 @@ def _alone(place: Place) -> Iterator[None]:
     with (place.home / "setup.lock").open("w") as lock:
         os.set_inheritable(lock.fileno(), True)  # noqa: FBT003 - its signature
         until = time.monotonic() + _WAIT_S
-        waiting = False
+        has_said = False
         while True:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -125,9 +125,9 @@ def _alone(place: Place) -> Iterator[None]:
                         f"another scripts/setup holds {lock.name} for {_WAIT_S} s",
                         todo="end it, then run scripts/setup again",
                     ) from None
-            if not waiting:
+            if not has_said:
                 say("waiting for another scripts/setup in this tree")
-                waiting = True
+                has_said = True
             time.sleep(0.2)
         yield
 

@@ -37,10 +37,10 @@ def ensure_archive(place: Place, java: Java, variant: Variant = SLIM) -> Found:
     if archive.is_file() and stamp.matches(f"{inputs} {_mark(archive)}"):
         return Found("class-data archive")
     stamp.clear()
-    why = "its Java has no archive of its own to build on" if not _has_base(java) else _train(place, java, variant)
-    if why is not None:
+    reason = "its Java has no archive of its own to build on" if not _has_base(java) else _train(place, java, variant)
+    if reason is not None:
         archive.unlink(missing_ok=True)
-        say(f"no class-data archive, so Spark starts slowly: {why}")
+        say(f"no class-data archive, so Spark starts slowly: {reason}")
         return Found("no class-data archive")
     # From now on the class path holds the copies of signed jars that the training makes.
     stamp.write(f"{inputs_of(place, java, variant)} {_mark(archive)}")
@@ -83,7 +83,7 @@ def _train(place: Place, java: Java, variant: Variant) -> str | None:
     try:
         run(
             [place.python, "-P", "-m", "scripts.image.archive", home, variant],
-            what="training the class-data archive",
+            act="training the class-data archive",
             todo=_TODO,
             env=env,
         )

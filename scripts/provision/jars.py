@@ -45,8 +45,8 @@ def read_sums(path: Path) -> dict[str, str]:
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         match = _LINE.fullmatch(line)
         if match is None or match["name"] in sums:
-            why = "is not '<sha256>  <file name>'" if match is None else f"names {match['name']} again"
-            raise SetupError(f"{path}, line {number} {why}", todo="restore the file with git, or run scripts/lock")
+            fault = "is not '<sha256>  <file name>'" if match is None else f"names {match['name']} again"
+            raise SetupError(f"{path}, line {number} {fault}", todo="restore the file with git, or run scripts/lock")
         sums[match["name"]] = match["sum"]
     return sums
 
@@ -103,24 +103,24 @@ def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") ->
     for jar in difference.wrong:
         say(f"{target / jar} is not the listed one: removed it, will fetch it again")
         (target / jar).unlink()
-    wanted = {jar: sums[jar] for jar in (*difference.missing, *difference.wrong)}
-    if wanted:
-        say(f"fetching {len(wanted)} {name}")
+    gaps = {jar: sums[jar] for jar in (*difference.missing, *difference.wrong)}
+    if gaps:
+        say(f"fetching {len(gaps)} {name}")
         with place.scratch() as scratch:
             maven().copy_closure(source / "pom.xml", scratch)
-            admit(scratch, target, wanted)
-    did = [f"{len(wanted)} fetched"] * bool(wanted) + [f"{len(stale)} stale removed: {', '.join(stale)}"] * bool(stale)
+            admit(scratch, target, gaps)
+    did = [f"{len(gaps)} fetched"] * bool(gaps) + [f"{len(stale)} stale removed: {', '.join(stale)}"] * bool(stale)
     return Found(", ".join([f"{len(sums)} {name}", *did]), changed=bool(did))
 
 
-def admit(source: Path, target: Path, wanted: Mapping[str, str]) -> None:
-    """Move the `wanted` files (name -> SHA-256) from `source` to `target`, if each of them has its sum.
+def admit(source: Path, target: Path, sums: Mapping[str, str]) -> None:
+    """Move the files of `sums` (name -> SHA-256) from `source` to `target`, if each of them has its sum.
 
     Raises `SetupError` for a missing file or a wrong sum; the file is deleted then, and nothing is moved.
     """
-    difference = compare(source, wanted)
+    difference = compare(source, sums)
     if difference.wrong:
-        lines = [f"  {name}: expected {wanted[name]}, got {sha256_of(source / name)}" for name in difference.wrong]
+        lines = [f"  {name}: expected {sums[name]}, got {sha256_of(source / name)}" for name in difference.wrong]
         for name in difference.wrong:
             (source / name).unlink()
         raise SetupError(
@@ -134,5 +134,5 @@ def admit(source: Path, target: Path, wanted: Mapping[str, str]) -> None:
             todo=f"after a change of the pom run: scripts/lock {target.name}",
         )
     target.mkdir(parents=True, exist_ok=True)
-    for name in wanted:
+    for name in sums:
         (source / name).replace(target / name)

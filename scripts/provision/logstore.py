@@ -50,7 +50,7 @@ def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Fou
     resources = sorted(path for path in (main / "resources").rglob("*") if path.is_file())
     lists = [place.root / "image" / "jars" / "jars.sha256", place.requirements / "runtime.txt"]
     inputs = fingerprint([*sources, *resources, *lists, java.version, str(java.javac)])
-    if all(one.exists() for one in (jar, literal)) and stamp.matches(f"{inputs} {sha256_of(jar)} {sha256_of(literal)}"):
+    if jar.exists() and literal.exists() and stamp.matches(f"{inputs} {sha256_of(jar)} {sha256_of(literal)}"):
         return Found("log store")
     stamp.clear()
     with place.scratch() as scratch:
@@ -72,7 +72,7 @@ def _make_literal(place: Place, java: Java, tools: Path, jar: Path) -> None:
     sources = [path for path in jars if path.name.startswith(_LITERAL_SOURCES)]
     run(
         [java.java, _QUICK, "-cp", f"{tools}:{class_path(place)}", "io.soal.archive.LiteralValues", jar, *sources],
-        what=f"making {jar.name}",
+        act=f"making {jar.name}",
         todo="see above, then run scripts/setup again",
     )
     # Java compares the time stamps of jars with those that the class-data archive was made with.
@@ -86,7 +86,7 @@ def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: 
     compiler = [java.javac, f"-J{_QUICK}"] if java.javac else [java.java, _QUICK, "-jar", _ecj(place, maven)]
     run(
         [*compiler, *_FLAGS, "-cp", class_path(place), "-d", classes, *sources],
-        what=f"compiling {sources[0].parent}",
+        act=f"compiling {sources[0].parent}",
         todo="correct the Java sources, then run scripts/setup again",
     )
 
@@ -101,8 +101,8 @@ def pack(members: dict[str, Path], jar: Path) -> None:
 
 def class_path(place: Place) -> str:
     """Return the jars of the image and PySpark's, without our own."""
-    ours = [path for path in place.jars.glob("*.jar") if path.name not in OWN_JARS]
-    return ":".join(str(path) for path in sorted(ours) + _spark_jars(place))
+    jars = [path for path in place.jars.glob("*.jar") if path.name not in OWN_JARS]
+    return ":".join(str(path) for path in sorted(jars) + _spark_jars(place))
 
 
 def _spark_jars(place: Place) -> list[Path]:

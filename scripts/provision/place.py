@@ -59,8 +59,8 @@ class Place:
 
     def sweep(self) -> None:
         """Remove the files that an interrupted run has left."""
-        for left in self.home.glob("scratch-*"):
-            shutil.rmtree(left, ignore_errors=True)
+        for scratch in self.home.glob("scratch-*"):
+            shutil.rmtree(scratch, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)

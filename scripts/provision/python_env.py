@@ -64,19 +64,19 @@ class Packages:
 
     def complete(self) -> Found:
         """Bring the environment to exactly what is listed, and this project into it. Raises `SetupError`."""
-        found, place = f"Python {platform.python_version()}", self.place
+        python, place = f"Python {platform.python_version()}", self.place
         if self.is_complete:
-            return Found(found)
+            return Found(python)
         lock = place.requirements / "dev.txt"
         say(f"installing the Python packages of {lock.relative_to(place.root)}")
-        _uv(place, "sync", "--require-hashes", lock, what=f"installing {lock}")
-        _uv(place, "install", "--no-deps", "--editable", place.root, what="installing soal")
+        _uv(place, "sync", "--require-hashes", lock, act=f"installing {lock}")
+        _uv(place, "install", "--no-deps", "--editable", place.root, act="installing soal")
         # uv does not compile them, and a job's Python keeps no compiled files: it would compile them at each start.
         packages = [path for name in _IMPORTED for path in _site(place, name)]
         compile_all: list[str | Path] = [place.python, "-m", "compileall", "-q", "-j", "0", "-x", _TESTS]
-        run([*compile_all, *packages], what="compiling packages", todo=_SPACE)
+        run([*compile_all, *packages], act="compiling packages", todo=_SPACE)
         Stamp(place.venv / _STAMP).write(self.inputs)
-        return Found(f"{found}, packages brought up to date", changed=True)
+        return Found(f"{python}, packages brought up to date", changed=True)
 
 
 def ensure_spark(place: Place) -> Packages:
@@ -96,11 +96,11 @@ def ensure_spark(place: Place) -> Packages:
     if not was_complete:
         _create(place)
     pip = ("-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--require-hashes", "--requirement")
-    run([place.python, *pip, place.requirements / "uv.txt"], what="installing uv", todo=_NETWORK)
+    run([place.python, *pip, place.requirements / "uv.txt"], act="installing uv", todo=_NETWORK)
     locks = [place.requirements / f"{name}.txt" for name in _SPARK]
     say("installing PySpark")
-    given = [word for lock in locks for word in ("--requirement", lock)]
-    _uv(place, "install", "--require-hashes", *given, what=f"installing {' and '.join(map(str, locks))}")
+    words = [word for lock in locks for word in ("--requirement", lock)]
+    _uv(place, "install", "--require-hashes", *words, act=f"installing {' and '.join(map(str, locks))}")
     # As in the image. Python workers would import PySpark from its zip file, compile it at each start, and read the
     # file's whole directory in each task: a tenth of a second.
     for copy in _site(place, "pyspark/python/lib/*.zip"):
@@ -130,9 +130,9 @@ def is_usable(python: Path) -> bool:
         return False
 
 
-def _uv(place: Place, command: str, *args: str | Path, what: str) -> None:
-    here: list[str | Path] = ["--python", place.python, *build_options(place)]
-    run([place.venv / "bin" / "uv", "pip", command, *here, *args], what=what, todo=_NETWORK)
+def _uv(place: Place, command: str, *args: str | Path, act: str) -> None:
+    options: list[str | Path] = ["--python", place.python, *build_options(place)]
+    run([place.venv / "bin" / "uv", "pip", command, *options, *args], act=act, todo=_NETWORK)
 
 
 def _site(place: Place, pattern: str) -> Iterator[Path]:
@@ -145,7 +145,7 @@ def _create(place: Place) -> None:
     say(f"creating {place.venv} with Python {platform.python_version()}")
     run(
         [base, "-m", "venv", "--clear", place.venv],
-        what=f"creating {place.venv}",
+        act=f"creating {place.venv}",
         todo="install Python's venv module (Debian, Ubuntu: apt install python3-venv), then run scripts/setup again",
     )
 
@@ -171,17 +171,17 @@ def ensure_packages(place: Place, variant: Variant) -> Found:
     say(f"installing the packages of the image's variant {variant}")
     run(
         [place.venv / "bin" / "uv", "venv", "--quiet", "--clear", "--python", place.python, python.parents[1]],
-        what=f"creating {python.parents[1]}",
+        act=f"creating {python.parents[1]}",
         todo=_TODO,
     )
-    given = [word for lock in locks for word in ("--requirement", lock)]
-    _install(place, python, "--require-hashes", *given)
+    words = [word for lock in locks for word in ("--requirement", lock)]
+    _install(place, python, "--require-hashes", *words)
     site = site_of(home)
     if site is None:
         raise SetupError(f"{python} has no folder for packages", todo=_TODO)
     trim(site / "pyspark", variant)
     _link_ours(place, site)
-    run([python, "-m", "compileall", "-q", "-j", "0", site], what="compiling packages", todo=_TODO)
+    run([python, "-m", "compileall", "-q", "-j", "0", site], act="compiling packages", todo=_TODO)
     stamp.write(inputs)
     return Found(f"packages of the variant {variant} installed", changed=True)
 
@@ -190,11 +190,11 @@ def _install(place: Place, python: Path, *words: str | Path) -> None:
     """Install from what uv has at hand: some registries have it build PySpark again. Without it, ask the registry."""
     uv: list[str | Path] = [place.venv / "bin" / "uv", "pip", "install", "--quiet", "--python", python]
     command = [*uv, *build_options(place), *words]
-    what = f"installing packages for {python}"
+    act = f"installing packages for {python}"
     try:
-        run([*command, "--offline"], what=what, todo=_TODO)
+        run([*command, "--offline"], act=act, todo=_TODO)
     except SetupError:
-        run(command, what=what, todo=_TODO)
+        run(command, act=act, todo=_TODO)
 
 
 def _link_ours(place: Place, site: Path) -> None:
@@ -213,18 +213,18 @@ def link_jars(place: Place) -> Found:
     folder, java = home / "jars", home / "java"
     folder.mkdir(parents=True, exist_ok=True)
     targets = [jar for name in _OWN for jar in (place.home / name).glob("*.jar")]
-    wanted = {folder / jar.name: os.path.relpath(jar, folder) for jar in targets}
+    links = {folder / jar.name: os.path.relpath(jar, folder) for jar in targets}
     if (place.home / "java").exists():
-        wanted[java] = "../java"
+        links[java] = "../java"
     present = [*folder.iterdir(), *([java] if java.is_symlink() else [])]
-    found = {path: str(path.readlink()) if path.is_symlink() else None for path in present}
-    wrong = {path: target for path, target in wanted.items() if found.get(path) != target}
+    present_links = {path: str(path.readlink()) if path.is_symlink() else None for path in present}
+    wrong = {path: target for path, target in links.items() if present_links.get(path) != target}
     with place.scratch() as scratch:
         for path, target in wrong.items():
             link = scratch / path.name
             link.symlink_to(target)
             link.replace(path)
-    for path in (stale := found.keys() - wanted.keys()):
+    for path in (stale := present_links.keys() - links.keys()):
         path.unlink()
     return Found(f"{len(targets)} jars of the variant {FULL} linked", changed=bool(stale or wrong))
 

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 _FOLDERS: Final = {**LISTS, "derived": "image/derived"}
 
 
-def main(what: str) -> int:
-    """Write the list that is called `what`; return the exit code."""
+def main(name: str) -> int:
+    """Write the list that is called `name`; return the exit code."""
     place = Place(ROOT)
     try:
-        path, count = _rie(place) if what == "rie" else _jars(place, what)
+        path, count = _rie(place) if name == "rie" else _jars(place, name)
     except SetupError as error:
         say(f"failed: {error}")
         return 1
@@ -69,10 +69,10 @@ def _rie(place: Place) -> tuple[Path, int]:
         return path, write_sums(path, scratch)
 
 
-def shipped_twice(ours: list[str], theirs: list[str]) -> list[str]:
-    """Name those of `ours` whose artifact, in any version, is among `theirs`."""
-    known = {_artifact(name) for name in theirs}
-    return sorted(name for name in ours if _artifact(name) in known)
+def shipped_twice(names: list[str], pyspark_names: list[str]) -> list[str]:
+    """Name those of `names` whose artifact, in any version, is among `pyspark_names`."""
+    artifacts = {_artifact(name) for name in pyspark_names}
+    return sorted(name for name in names if _artifact(name) in artifacts)
 
 
 def _artifact(jar: str) -> str:

@@ -33,7 +33,7 @@ class SetupError(Exception):
 class Found:
     """The result of a step, in a few words, and whether it had to change anything."""
 
-    what: str
+    text: str
     changed: bool = False
 
 
@@ -47,17 +47,17 @@ _TAIL_LINES: Final = 20
 
 
 def run(
-    args: Sequence[str | Path], *, what: str, todo: str, timeout_s: float = 900, env: Mapping[str, str] | None = None
+    args: Sequence[str | Path], *, act: str, todo: str, timeout_s: float = 900, env: Mapping[str, str] | None = None
 ) -> str:
     """Run `args` and return its output (stdout and stderr as one).
 
-    `what` names the act in the error, `todo` tells the reader what to do about it; `env` is added to the environment.
+    `act` names the act in the error, `todo` tells the reader what to do about it; `env` is added to the environment.
     Raises `SetupError` with the last lines of the output if the command is missing, fails or takes longer than
     `timeout_s`.
     """
     command = [str(arg) for arg in args]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -70,13 +70,13 @@ def run(
             check=False,
         )
     except OSError as error:
-        raise SetupError(f"{what}: cannot run {command[0]}: {error.strerror}", todo=todo) from error
+        raise SetupError(f"{act}: cannot run {command[0]}: {error.strerror}", todo=todo) from error
     except subprocess.TimeoutExpired as error:
-        raise SetupError(f"{what}: not done after {timeout_s:g} s: {' '.join(command)}", todo=todo) from error
-    if done.returncode != 0:
-        tail = "\n".join(f"  | {line}" for line in done.stdout.splitlines()[-_TAIL_LINES:])
-        raise SetupError(f"{what}: exit {done.returncode}: {' '.join(command)}\n{tail}", todo=todo)
-    return done.stdout
+        raise SetupError(f"{act}: not done after {timeout_s:g} s: {' '.join(command)}", todo=todo) from error
+    if process.returncode != 0:
+        tail = "\n".join(f"  | {line}" for line in process.stdout.splitlines()[-_TAIL_LINES:])
+        raise SetupError(f"{act}: exit {process.returncode}: {' '.join(command)}\n{tail}", todo=todo)
+    return process.stdout
 
 
 Here = TypeVar("Here")
@@ -90,14 +90,14 @@ def side_by_side(here: Callable[[], Here], beside: Callable[[], Beside]) -> tupl
     raises, else what `beside` raises; of two failures it tells the second one.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
-        other = pool.submit(beside)
+        future = pool.submit(beside)
         try:
             result = here()
         except SetupError:
-            if (second := other.exception()) is not None:
+            if (second := future.exception()) is not None:
                 say(f"failed: {second}")
             raise
-    return result, other.result()
+    return result, future.result()
 
 
 _QUIET: Final = {"DEBIAN_FRONTEND": "noninteractive"}
@@ -112,10 +112,10 @@ def apt_install(package: str) -> None:
     """Install one system package, and say so. Raises `SetupError` if apt fails."""
     say(f"installing the system package {package} (apt-get install)")
     todo = f"install {package} yourself, then run scripts/setup again"
-    run(["apt-get", "update", "--quiet"], what="apt-get update", todo=todo, env=_QUIET)
+    run(["apt-get", "update", "--quiet"], act="apt-get update", todo=todo, env=_QUIET)
     run(
         ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", package],
-        what=f"installing {package}",
+        act=f"installing {package}",
         todo=todo,
         env=_QUIET,
     )

@@ -24,7 +24,7 @@ def downloaded_wheel(place: Place, requirement: str) -> Iterator[zipfile.ZipFile
     with place.scratch() as scratch:
         run(
             [place.python, "-m", "pip", "download", "--quiet", *_EXACTLY, "--requirement", pinned, "--dest", scratch],
-            what=f"downloading the wheel of {pinned}",
+            act=f"downloading the wheel of {pinned}",
             todo="check the network and pip's index settings, then run scripts/setup again",
         )
         wheels = list(scratch.glob("*.whl"))

@@ -31,9 +31,9 @@ def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> 
     """Read the table under `prefix`; a version of -1 says that there is none."""
     keys = tuple(_keys(client, bucket, prefix))
     log = [key for key in keys if key.startswith(f"{prefix}/_delta_log/") and key.endswith(".json")]
-    named = {path for key in log for path in named_in(client.get_object(Bucket=bucket, Key=key)["Body"].read())}
+    paths = {path for key in log for path in named_in(client.get_object(Bucket=bucket, Key=key)["Body"].read())}
     data = [key for key in keys if "/_delta_log/" not in key and not key.endswith("/")]
-    orphans = tuple(key for key in data if key.removeprefix(f"{prefix}/") not in named)
+    orphans = tuple(key for key in data if key.removeprefix(f"{prefix}/") not in paths)
     try:
         table = DeltaTable(f"s3://{bucket}/{prefix}", storage_options=options(aws))
     except TableNotFoundError:

@@ -25,19 +25,19 @@ def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
 
     `catalog` holds pyiceberg's properties. `orphans` are data files that no snapshot names.
     """
-    own, _, identifier = name.partition(".")
+    catalog_name, _, identifier = name.partition(".")
     try:
-        table = catalog_of(own, catalog, lambda uri: _store(client, uri)).load_table(identifier)
+        table = catalog_of(catalog_name, catalog, lambda uri: _store(client, uri)).load_table(identifier)
     except (NoSuchTableError, NoSuchNamespaceError):
         return TableView(-1, 0, 0, ())
     snapshots = main_snapshots(table)
     summary = snapshots[-1].summary if snapshots else None
-    rows, files = (int((summary and summary.get(f"total-{what}")) or 0) for what in ("records", "data-files"))
-    named = referred(table)
+    rows, files = (int((summary and summary.get(f"total-{kind}")) or 0) for kind in ("records", "data-files"))
+    references = referred(table)
     place = Location.parse(f"{table.metadata.location}/data")
     pages = client.get_paginator("list_objects_v2").paginate(Bucket=place.bucket, Prefix=f"{place.key}/")
     keys = [row["Key"] for page in pages for row in page.get("Contents", ()) if not row["Key"].endswith("/")]
-    orphans = tuple(key for key in keys if str(Location(place.bucket, key)) not in named)
+    orphans = tuple(key for key in keys if str(Location(place.bucket, key)) not in references)
     return TableView(len(snapshots), rows, files, orphans)
 
 
@@ -48,5 +48,5 @@ def main_snapshots(table: Table) -> list[Snapshot]:
 
 
 def _store(client: S3Client, uri: str) -> S3ObjectStore:
-    where = Location.parse(uri)
-    return S3ObjectStore(client, where.bucket, where.key)
+    location = Location.parse(uri)
+    return S3ObjectStore(client, location.bucket, location.key)

@@ -55,7 +55,7 @@ def doctor(
         from soal.doctor.function import examine_function
         from soal.remote.aws import aws_client
 
-        tables = [_location(each) for each in table or ()]
+        tables = [_location(uri) for uri in table or ()]
         findings = tuple(examine_function(function, lambda service: aws_client(service, endpoint_url), tables))
     else:
         findings = tuple(_machine(endpoint_url) if script is None else _script(script, variant))
@@ -75,14 +75,14 @@ def _location(table: str) -> Location:
 
 def _machine(endpoint_url: str | None) -> Iterator[Finding]:
     from soal.local.state import running
-    from soal.target import checkpoint_bucket, target
+    from soal.target import checkpoint_bucket, find_target
 
     machine = from_clone("scripts.doctor.machine", "soal doctor without --function or --script")
     home = Home.of()
-    asked = endpoint_url is not None or running(home) is not None
-    found = target(endpoint_url, home, local=endpoint_url is None) if asked else None
-    bucket = None if found is None else checkpoint_bucket(found)
-    findings: Iterator[Finding] = machine.examine(home, os.environ.get("JAVA_HOME"), found, bucket)
+    has_target = endpoint_url is not None or running(home) is not None
+    target = find_target(endpoint_url, home, local=endpoint_url is None) if has_target else None
+    bucket = None if target is None else checkpoint_bucket(target)
+    findings: Iterator[Finding] = machine.examine(home, os.environ.get("JAVA_HOME"), target, bucket)
     return findings
 
 

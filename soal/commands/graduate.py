@@ -91,8 +91,8 @@ def job_run(
 ) -> dict[str, Any]:
     """Map an event to the parameters of StartJobRun. Raises `Problem` for an event that the function would refuse."""
     try:
-        own = {name: value for name in _OWN if (value := os.environ.get(name))}
-        settings = read_settings({**own, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
+        variables = {name: value for name in _OWN if (value := os.environ.get(name))}
+        settings = read_settings({**variables, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
         job = requested(event, settings, request_id="").job
     except InputError as error:
         raise Problem(str(error), todo="correct the event; see docs/reference/event") from error
@@ -109,7 +109,7 @@ def job_run(
         f"{_DRIVER}.SOAL_JOB_FINGERPRINT": job.fingerprint,
         **job.conf,
     }
-    options = [part for key, value in confs.items() for part in ("--conf", f"{key}={value}")]
+    options = [word for key, value in confs.items() for word in ("--conf", f"{key}={value}")]
     for option, values in (("--py-files", [*map(str, job.py_files), *py_files]), ("--jars", list(jars))):
         if values:
             options += [option, ",".join(values)]

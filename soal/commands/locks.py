@@ -59,8 +59,8 @@ def show_all(
             except Problem as problem:
                 problems.append(str(problem))
     out.show(locks_view(reports))
-    for one in problems:
-        out.remark(one)
+    for text in problems:
+        out.remark(text)
     if problems:
         raise typer.Exit(EXIT_FAILED)
 
@@ -82,13 +82,13 @@ def show(
     """
     out = Output(as_json=as_json)
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
-        first = stored = service.read(lock)
-        if for_s and first.record.holder is not None:
+        before = stored = service.read(lock)
+        if for_s and before.record.holder is not None:
             sleep(for_s)
             stored = service.read(lock)
     out.show(lock_view(LockReport.of_lock(stored, _TURNS)))
-    if for_s and first.record.holder is not None:
-        out.remark(_seen(first.record.holder, stored.record, for_s))
+    if for_s and before.record.holder is not None:
+        out.remark(_sign_of_life(before.record.holder, stored.record, for_s))
 
 
 @app.command()
@@ -136,17 +136,17 @@ def release(
                 todo=f"see why a job waits with: soal locks show {lock}",
                 exit_code=EXIT_FAILED,
             )
-        told = f"the turn of {_named(holder)} on {lock}, token {holder.token}, with {len(holder.writes)} writes"
+        turn = f"the turn of {_name_of(holder)} on {lock}, token {holder.token}, with {len(holder.writes)} writes"
         if not by_force:
             raise Problem(
-                f"a release ends {told}, although the job may be alive",
+                f"a release ends {turn}, although the job may be alive",
                 todo=f"if it is dead, its lease of {holder.lease_s:g} s ends by itself; --force ends its turn now",
             )
         if not yes:
-            _ask(out, f"End {told}?")
+            _ask(out, f"End {turn}?")
         forced = force(service, stored)
     out.show(lock_view(LockReport.of_lock(forced, _TURNS)))
-    out.remark(f"ended {told}; the next holder settles {len(forced.record.unsettled)} writes first")
+    out.remark(f"ended {turn}; the next holder settles {len(forced.record.unsettled)} writes first")
 
 
 @app.command()
@@ -171,8 +171,8 @@ def forget(
         stored = service.read(lock)
         if not yes:
             _ask(out, f"Strike write {write} from the record of {lock}, without a verdict?")
-        left = strike(service, stored, write)
-    out.show(lock_view(LockReport.of_lock(left, _TURNS)))
+        after = strike(service, stored, write)
+    out.show(lock_view(LockReport.of_lock(after, _TURNS)))
 
 
 @app.command()
@@ -195,25 +195,25 @@ def probe(
             conditions.check(service.backend)
         except UnsupportedError as error:
             problem = str(error)
-    document = {"backend": service.where, "keepsLocks": problem is None, "problem": problem}
-    out.show(View(document, (f"{service.where} can keep a lock" if problem is None else problem,)))
+    document = {"backend": service.uri, "keepsLocks": problem is None, "problem": problem}
+    out.show(View(document, (f"{service.uri} can keep a lock" if problem is None else problem,)))
     if problem is not None:
         raise typer.Exit(EXIT_FAILED)
 
 
-def _named(holder: Holder) -> str:
+def _name_of(holder: Holder) -> str:
     return f"{holder.job} (run {holder.run})" if holder.run else holder.job
 
 
-def _seen(before: Holder, now: Record, for_s: float) -> str:
+def _sign_of_life(before: Holder, now: Record, for_s: float) -> str:
     if now.holder is None or now.holder.nonce != before.nonce:
-        return f"the turn of {_named(before)} ended within {for_s:g} s"
+        return f"the turn of {_name_of(before)} ended within {for_s:g} s"
     renewals = now.holder.beat - before.beat
     if renewals:
-        return f"{_named(before)} is alive: it renewed {renewals} times in {for_s:g} s"
+        return f"{_name_of(before)} is alive: it renewed {renewals} times in {for_s:g} s"
     if for_s > before.lease_s:
-        return f"{_named(before)} did not renew for {for_s:g} s: it is dead or frozen, and the next waiter takes over"
-    return f"{_named(before)} did not renew for {for_s:g} s; its lease is {before.lease_s:g} s"
+        return f"{_name_of(before)} did not renew for {for_s:g} s: it is dead or frozen, and the next waiter takes over"
+    return f"{_name_of(before)} did not renew for {for_s:g} s; its lease is {before.lease_s:g} s"
 
 
 def _ask(out: Output, question: str) -> None:

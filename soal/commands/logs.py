@@ -95,12 +95,12 @@ def _line(event: dict[str, Any]) -> LogLine:
     message = event["message"].rstrip("\n")
     level, text, source = "", message, ""
     with suppress(ValueError):
-        found = parsed(message)
-        if isinstance(found, dict):
-            source = str(found.get("source", ""))
+        document = parsed(message)
+        if isinstance(document, dict):
+            source = str(document.get("source", ""))
             # A metric of the job's is a line of its own, whatever else it says.
-            if {"level", "message"} <= found.keys() and "_aws" not in found:
-                level, text = str(found["level"]), str(found["message"])
+            if {"level", "message"} <= document.keys() and "_aws" not in document:
+                level, text = str(document["level"]), str(document["message"])
     return LogLine(event["timestamp"], level, source, text, event["logStreamName"])
 
 
@@ -126,10 +126,10 @@ def logs(
             epoch_ms() - since_minutes * 60_000,
             run,
         )
-        found = False
+        has_lines = False
         while True:
             for line in reader.look():
-                found = True
+                has_lines = True
                 out.stream(line_view(line))
             if not follow:
                 break
@@ -142,12 +142,12 @@ def logs(
             todo="name a function (or --log-group) that exists there, and allow logs:FilterLogEvents on its log group",
             exit_code=EXIT_FAILED,
         ) from error
-    if not found:
+    if not has_lines:
         out.remark(f"no line in the last {since_minutes} minutes")
 
 
 def _group_of(function: str | None, endpoint_url: str | None) -> str:
     if function is None:
         raise Problem("no function is named", todo="give --function, SOAL_FUNCTION, or --log-group")
-    found = aws_client("lambda", endpoint_url).get_function_configuration(FunctionName=function)
-    return str(found.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{found['FunctionName']}")
+    configuration = aws_client("lambda", endpoint_url).get_function_configuration(FunctionName=function)
+    return str(configuration.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{configuration['FunctionName']}")

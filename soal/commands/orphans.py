@@ -20,7 +20,7 @@ from soal.orphans.protection import Attempts
 from soal.orphans.retained import LogMovedError
 from soal.orphans.survey import Survey, delete
 from soal.orphans.views import iceberg_view, orphans_view
-from soal.target import asking, checkpoint_bucket, checkpoint_store, no_bucket, target
+from soal.target import asking, checkpoint_bucket, checkpoint_store, find_target, no_bucket
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -58,24 +58,24 @@ def orphans(
     """
     out = Output(as_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)
-    found = target(endpoint_url, Home.of(), local=local)
+    target = find_target(endpoint_url, Home.of(), local=local)
     if "/" not in table:
-        _iceberg(out, found, table, age, delete_them=delete_them)
+        _iceberg(out, target, table, age, delete_them=delete_them)
         return
-    where = _table(table)
-    attempts = None if unguarded else _attempts(found, bucket, where, is_needed=delete_them)
-    store = found.store(where)
-    with asking(), Counting(out.talk, f"looking at {where}") as counting:
-        survey = Survey(store, where, age, attempts, counting.seen)
+    location = _table(table)
+    attempts = None if unguarded else _attempts(target, bucket, location, is_needed=delete_them)
+    store = target.store(location)
+    with asking(), Counting(out.talk, f"looking at {location}") as counting:
+        survey = Survey(store, location, age, attempts, counting.show)
         try:
             report, retained = survey.look()
             problem = None
             if delete_them:
                 counting.says("deleting")
-                report, problem = delete(store, report, retained, counting.seen)
+                report, problem = delete(store, report, retained, counting.show)
         except UnreadableLogError as error:
             raise Problem(
-                f"{where} cannot be judged: {error}", todo="clean it with VACUUM", exit_code=EXIT_FAILED
+                f"{location} cannot be judged: {error}", todo="clean it with VACUUM", exit_code=EXIT_FAILED
             ) from error
         except LogMovedError as error:
             raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
@@ -83,7 +83,7 @@ def orphans(
     _say(out, problem, has_failed=report.has_failed, dry_run=report.dry_run)
 
 
-def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
+def _iceberg(out: Output, target: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
     from soal.orphans.iceberg import look  # pyiceberg, a second that Delta's tables do not need
 
     if delete_them:
@@ -95,7 +95,7 @@ def _iceberg(out: Output, found: Target, table: str, age: timedelta, *, delete_t
     except UnsupportedError as error:
         raise Problem(str(error), todo="give s3a://bucket/path or catalog.namespace.table") from error
     with asking(), Counting(out.talk, f"looking at {name}") as counting:
-        report = look(found.client(), name, age, counting.seen, found.catalogs.get(name.catalog, {}))
+        report = look(target.client(), name, age, counting.show, target.catalogs.get(name.catalog, {}))
     out.show(iceberg_view(report))
 
 
@@ -116,10 +116,10 @@ def _table(table: str) -> Location:
         raise Problem(str(error), todo="give the table's path: s3a://bucket/path") from error
 
 
-def _attempts(found: Target, bucket: str | None, table: Location, *, is_needed: bool) -> Attempts | None:
-    if checkpoint_bucket(found, bucket) is not None:
-        return Attempts(checkpoint_store(found, bucket, Home.of()), table)
+def _attempts(target: Target, bucket: str | None, table: Location, *, is_needed: bool) -> Attempts | None:
+    if checkpoint_bucket(target, bucket) is not None:
+        return Attempts(checkpoint_store(target, bucket, Home.of()), table)
     if is_needed:
-        what = "no checkpoint bucket is named, and --delete must know the table's open writes"
-        raise no_bucket(what, Home.of(), "if no writer of the table uses SafeWriter, add --unguarded")
+        problem = "no checkpoint bucket is named, and --delete must know the table's open writes"
+        raise no_bucket(problem, Home.of(), "if no writer of the table uses SafeWriter, add --unguarded")
     return None

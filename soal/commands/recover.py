@@ -12,16 +12,16 @@ from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, UsageError
 from safewriter.objects import Location
 from safewriter.record.document import Status
-from safewriter.settings import Settings
+from safewriter.settings import audits
 from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.home import Home
 from soal.options import Bucket, DryRun, EndpointUrl, Json, Local
-from soal.recovery import Recoverer, marked, recovered_view
+from soal.recovery import Recoverer, marked_keys, recovered_view
 from soal.runs.ledger import Ledger
-from soal.target import asking, checkpoint_store, target
+from soal.target import asking, checkpoint_store, find_target
 
 if TYPE_CHECKING:
     from soal.recovery import Recovered
@@ -57,14 +57,14 @@ def recover(
     """
     out = Output(as_json=as_json)
     home = Home.of()
-    found = target(endpoint_url, home, local=local)
-    ledger = Ledger(checkpoint_store(found, bucket, home), epoch_ms)
+    target = find_target(endpoint_url, home, local=local)
+    ledger = Ledger(checkpoint_store(target, bucket, home), epoch_ms)
     with asking():
         keys = _keys(ledger, run, write)
         if verdict is not None:
             _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
-        recoverer = _recoverer(ledger, found, limit_s)
-        recovered = [one for key in keys if (one := recoverer.settle(key, dry_run=dry_run)) is not None]
+        recoverer = _recoverer(ledger, target, limit_s)
+        recovered = [settled for key in keys if (settled := recoverer.settle(key, dry_run=dry_run)) is not None]
         out.show(recovered_view(recovered))
         if run is None and write is None and not dry_run:
             recoverer.forget_leases()
@@ -76,11 +76,11 @@ def recover(
 
 def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]:
     if run is None and write is None:
-        return marked(ledger.store)
+        return marked_keys(ledger.store)
     if run is None:
         return (str(write),)
-    found = ledger.run(run)
-    keys = () if found is None else tuple(one.write_key for one in found.writes if write in (None, one.write_key))
+    view = ledger.run(run)
+    keys = () if view is None else tuple(entry.write_key for entry in view.writes if write in (None, entry.write_key))
     if not keys:
         raise Problem(
             f"run {run!r} has no {'such ' if write else ''}guarded write",
@@ -103,17 +103,17 @@ def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: st
         raise Problem(str(error), todo=todo) from error
 
 
-def _recoverer(ledger: Ledger, found: Target, limit_s: int) -> Recoverer:
+def _recoverer(ledger: Ledger, target: Target, limit_s: int) -> Recoverer:
     try:
-        audit_log = Settings.from_environment(os.environ, checkpoint_bucket="any").audit_log
+        audit_log = audits(os.environ)
     except SettingError as error:
         raise Problem(str(error), todo="correct the variable, or unset it") from error
     return Recoverer(
-        ledger.store, lambda uri: found.store(Location.parse(uri)), epoch_ms, audit_log, epoch_ms() + limit_s * 1000
+        ledger.store, lambda uri: target.store(Location.parse(uri)), epoch_ms, audit_log, epoch_ms() + limit_s * 1000
     )
 
 
 def _exit_code(recovered: list[Recovered]) -> int:
-    if any(one.action in (Action.FAILED, Action.UNREADABLE) or one.status == Status.UNKNOWN for one in recovered):
+    if any(entry.action in (Action.FAILED, Action.UNREADABLE) or entry.status == Status.UNKNOWN for entry in recovered):
         return EXIT_FAILED
-    return EXIT_TRY_AGAIN if any(one.action == Action.ALIVE for one in recovered) else 0
+    return EXIT_TRY_AGAIN if any(entry.action == Action.ALIVE for entry in recovered) else 0

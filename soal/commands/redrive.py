@@ -57,9 +57,9 @@ def redrive(
         except Problem as problem:
             raise NotTakenError(str(problem)) from problem
 
-    done: list[Redriven] = []
+    redriven: list[Redriven] = []
     try:
-        done.extend(  # one by one: what an error leaves is shown
+        redriven.extend(  # one by one: what an error leaves is shown
             redrive_queue(
                 aws_client("sqs", endpoint_url),
                 queue_url,
@@ -70,24 +70,24 @@ def redrive(
             )
         )
     except (BotoCoreError, ClientError) as error:
-        if done:
-            out.show(redriven_view(done))
+        if redriven:
+            out.show(redriven_view(redriven))
         raise Problem(
             f"queue {queue_url}: {error}",
             todo="name a queue that exists; sqs:ReceiveMessage, DeleteMessage and ChangeMessageVisibility are needed",
             exit_code=EXIT_FAILED,
         ) from error
-    out.show(redriven_view(done))
+    out.show(redriven_view(redriven))
     if dry_run:
         out.remark("nothing was invoked")
-    if any(one.what == "failed" for one in done):
+    if any(entry.what == "failed" for entry in redriven):
         raise typer.Exit(EXIT_FAILED)
 
 
 def redriven_view(redriven: Sequence[Redriven]) -> View:
     """Show one row for each message."""
     table = columns("message", "result", "attempts so far", "request", "reason")
-    for one in redriven:
-        reason = Text(one.reason or "")
-        table.add_row(one.message_id, styled(one.what), number(one.attempt), one.request_id or "", reason)
+    for entry in redriven:
+        reason = Text(entry.reason or "")
+        table.add_row(entry.message_id, styled(entry.what), number(entry.attempt), entry.request_id or "", reason)
     return View(document_of(redriven), (table if redriven else "no message",))

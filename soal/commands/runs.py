@@ -15,7 +15,7 @@ from soal.options import Bucket, EndpointUrl, Json, Local, RunKey
 from soal.runs.ledger import Ledger
 from soal.runs.views import event_view, run_view, runs_view
 from soal.runs.watching import Watcher
-from soal.target import asking, checkpoint_store, target
+from soal.target import asking, checkpoint_store, find_target
 
 if TYPE_CHECKING:
     from handler.runs.record import RunRecord
@@ -53,12 +53,12 @@ def show_all(
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
         listing = ledger.runs(limit)
-    wanted = _lower(state)
-    out.show(runs_view([run for run in listing.runs if run.has(wanted)]))
+    states = _lower(state)
+    out.show(runs_view([run for run in listing.runs if run.has(states)]))
     for uri in listing.unread[:_UNREAD_MAX]:
         out.remark(f"{uri} is damaged, or of a version that this soal does not know; it is left out")
-    if (more := len(listing.unread) - _UNREAD_MAX) > 0:
-        out.remark(f"{more} more documents are left out for the same reason")
+    if (rest := len(listing.unread) - _UNREAD_MAX) > 0:
+        out.remark(f"{rest} more documents are left out for the same reason")
     if not listing.is_whole:
         out.remark("older writes are not shown; --limit 0 shows all")
 
@@ -97,10 +97,10 @@ def watch(
     """Print a line whenever a run or a write changes its state; with --json, a JSON value on each line."""
     out = Output(as_json=as_json)
     watcher = Watcher(_ledger(endpoint_url, bucket, local=local))
-    wanted = _lower(state)
+    states = _lower(state)
     with asking():
         for event in watcher.follow(past=past, every_s=every_s, for_s=for_s):
-            if not wanted or event.state.lower() in wanted:
+            if not states or event.state.lower() in states:
                 out.stream(event_view(event))
 
 
@@ -123,17 +123,17 @@ def cancel(
     out = Output(as_json=as_json)
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
-        found = ledger.handlers.read(run_key)
-        if found is None:
+        stored = ledger.handlers.read(run_key)
+        if stored is None:
             raise _unknown(run_key)
-        record = found.record
+        record = stored.record
         if record.state in _ENDS or (record.state != "RUNNING" and record.execution is None):
             raise Problem(
                 f"run {run_key!r} has ended as {record.state}",
                 todo="there is nothing to cancel; see: soal runs show",
                 exit_code=EXIT_FAILED,
             )
-        if found.sighting.is_dead and record.execution is None:
+        if stored.sighting.is_dead and record.execution is None:
             raise Problem(
                 f"the handler of run {run_key!r} is dead, so nobody can end the run, and nothing of it runs",
                 todo=f"settle its writes with: soal recover --run {run_key}",
@@ -142,7 +142,7 @@ def cancel(
         ledger.handlers.request_cancel(record, reason)
         whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
         out.remark(f"asked the handler of {whom} to end run {run_key!r}")
-        state = _ended(ledger, run_key, record, wait_s)
+        state = _wait_for_end(ledger, run_key, record, wait_s)
         run = ledger.run(run_key)
     if run is not None:
         out.show(run_view(run))
@@ -153,22 +153,22 @@ def cancel(
         raise typer.Exit(EXIT_FAILED)
 
 
-def _ended(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: float) -> str | None:
+def _wait_for_end(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: float) -> str | None:
     """Wait until an attempt has ended, or the durable execution that it belongs to; return the state, or None if it
     still runs.
     """
     until_s = time.monotonic() + wait_s
     while True:
-        found = ledger.handlers.read(run_key)
-        is_same = found is not None and (
-            found.record.run_id == cancelled.run_id
+        stored = ledger.handlers.read(run_key)
+        is_same = stored is not None and (
+            stored.record.run_id == cancelled.run_id
             if cancelled.execution is None
-            else found.record.execution == cancelled.execution
+            else stored.record.execution == cancelled.execution
         )
-        if found is None or not is_same:
+        if stored is None or not is_same:
             return "REPLACED"
-        if found.record.state in _ENDS or (found.record.state != "RUNNING" and cancelled.execution is None):
-            return found.record.state
+        if stored.record.state in _ENDS or (stored.record.state != "RUNNING" and cancelled.execution is None):
+            return stored.record.state
         if time.monotonic() >= until_s:
             return None
         time.sleep(min(_POLL_S, wait_s))
@@ -176,7 +176,7 @@ def _ended(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: float) ->
 
 def _ledger(endpoint_url: str | None, bucket: str | None, *, local: bool) -> Ledger:
     home = Home.of()
-    return Ledger(checkpoint_store(target(endpoint_url, home, local=local), bucket, home), epoch_ms)
+    return Ledger(checkpoint_store(find_target(endpoint_url, home, local=local), bucket, home), epoch_ms)
 
 
 def _unknown(run_key: str) -> Problem:

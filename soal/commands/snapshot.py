@@ -17,7 +17,7 @@ from soal.console.problem import EXIT_FAILED
 from soal.console.progress import Counting
 from soal.options import DryRun, EndpointUrl, Json, Local
 from soal.orphans.age import parse_age
-from soal.snapshots.asking import Form, context_of, key_of, problems, shown, source_of
+from soal.snapshots.asking import Form, context_of, key_of, problems, source_of, text_of
 from soal.snapshots.build_command import build
 from soal.snapshots.report import (
     CleanupReport,
@@ -91,17 +91,17 @@ def get(
         from safewriter.snapshots.read.reader import SnapshotReader
     open_store = source_of(prefix, endpoint_url, local=local).open_store
     with problems(), asking(), SnapshotReader(prefix, open_store=open_store) as reader:
-        found = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
+        plain_key = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
         columns = context_of(context or (), reader.manifest)
-        value = reader.get(found, routing_context=columns)
+        value = reader.get(plain_key, routing_context=columns)
         report = ValueReport(
             prefix=prefix,
             manifest_ref=reader.manifest_ref,
-            key=found.hex() if isinstance(found, bytes) else found,
-            shard=reader.route(found, routing_context=columns),
+            key=plain_key.hex() if isinstance(plain_key, bytes) else plain_key,
+            shard=reader.route(plain_key, routing_context=columns),
             found=value is not None,
             form=form,
-            value=None if value is None else shown(value, form),
+            value=None if value is None else text_of(value, form),
         )
     out.show(value_view(report))
     if not report.found:
@@ -121,11 +121,11 @@ def history(
     """List the snapshots that were published, those of the newest builds first. Exit code 1 before the first."""
     out = Output(as_json=as_json)
     with problems(), asking():
-        found = history_of(source_of(prefix, endpoint_url, local=local))
-    shown_max = limit or len(found)
-    out.show(history_view(HistoryReport(prefix=prefix, snapshots=tuple(map(ManifestFound.of, found[:shown_max])))))
-    if len(found) > shown_max:
-        out.remark(f"{len(found) - shown_max} older ones are not shown; --limit 0 shows all")
+        manifests = history_of(source_of(prefix, endpoint_url, local=local))
+    shown_max = limit or len(manifests)
+    out.show(history_view(HistoryReport(prefix=prefix, snapshots=tuple(map(ManifestFound.of, manifests[:shown_max])))))
+    if len(manifests) > shown_max:
+        out.remark(f"{len(manifests) - shown_max} older ones are not shown; --limit 0 shows all")
 
 
 @app.command()
@@ -157,16 +157,16 @@ def rollback(
         from safewriter.snapshots.keep.rollback import Target
         from safewriter.snapshots.keep.rollback import rollback as roll_back
 
-        wanted = Target(manifest_ref=ref, run_id=run_id, back=back)
-        done = roll_back(
-            source_of(prefix, endpoint_url, local=local), wanted, dry_run=dry_run, forget_token=forget_token
+        goal = Target(manifest_ref=ref, run_id=run_id, back=back)
+        change = roll_back(
+            source_of(prefix, endpoint_url, local=local), goal, dry_run=dry_run, forget_token=forget_token
         )
     report = RollbackReport(
         prefix=prefix,
-        before=done.before,
-        after=done.after,
-        run_id=done.manifest.run_id,
-        changed=done.is_change and not dry_run,
+        before=change.before,
+        after=change.after,
+        run_id=change.manifest.run_id,
+        changed=change.is_change and not dry_run,
         dry_run=dry_run,
     )
     out.show(rollback_view(report))
@@ -193,9 +193,9 @@ def verify(
         from safewriter.snapshots.read.verification import verify as look
     source = source_of(prefix, endpoint_url, local=local)
     with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
-        found = look(source, ref or source.current_ref(), keys_max=keys_max, done=counting.seen)
-    out.show(verify_view(VerifyReport.of_prefix(prefix, found)))
-    if not found.is_sound:
+        verification = look(source, ref or source.current_ref(), keys_max=keys_max, done=counting.show)
+    out.show(verify_view(VerifyReport.of_prefix(prefix, verification)))
+    if not verification.is_sound:
         raise typer.Exit(EXIT_FAILED)
 
 
@@ -226,9 +226,9 @@ def cleanup(
     source = source_of(prefix, endpoint_url, local=local)
     with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
         keeping = Keeping(last=keep_last, age=age, run_registry_prefix=run_registry_prefix)
-        found = clean(source, keeping, dry_run=dry_run, seen=counting.seen)
-    out.show(cleanup_view(CleanupReport.of_prefix(prefix, found)))
-    if found.has_failed:
+        report = clean(source, keeping, dry_run=dry_run, seen=counting.show)
+    out.show(cleanup_view(CleanupReport.of_prefix(prefix, report)))
+    if report.has_failed:
         raise typer.Exit(EXIT_FAILED)
     if dry_run:
         out.remark("nothing was changed")

@@ -17,9 +17,9 @@ class Part(BaseModel):
     model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
 
     @classmethod
-    def of(cls, found: object) -> Self:
+    def of(cls, value: object) -> Self:
         """Take every field from the attribute of its name."""
-        return cls.model_validate(found, from_attributes=True)
+        return cls.model_validate(value, from_attributes=True)
 
     def document(self) -> dict[str, Any]:
         """Return the document as JSON values."""
@@ -29,8 +29,8 @@ class Part(BaseModel):
 def document_of(value: Any) -> Any:  # noqa: ANN401 - a dataclass, a collection of them, or a JSON value
     """Return the JSON values of dataclasses."""
     if dataclasses.is_dataclass(value):
-        return {to_camel(one.name): document_of(getattr(value, one.name)) for one in dataclasses.fields(value)}
-    return [document_of(one) for one in value] if isinstance(value, list | tuple) else value
+        return {to_camel(member.name): document_of(getattr(value, member.name)) for member in dataclasses.fields(value)}
+    return [document_of(entry) for entry in value] if isinstance(value, list | tuple) else value
 
 
 def schema_text(*reports: type[BaseModel]) -> str:

@@ -15,7 +15,7 @@ EXIT_DEADLINE: Final = 124
 class Problem(Exception):  # noqa: N818 - it is the user's problem, in the user's words
     """The command cannot do its work. `exit_code` is 2 if the call must be changed."""
 
-    def __init__(self, what: str, *, todo: str, exit_code: int = EXIT_USAGE) -> None:
-        super().__init__(what)
+    def __init__(self, problem: str, *, todo: str, exit_code: int = EXIT_USAGE) -> None:
+        super().__init__(problem)
         self.todo = todo
         self.exit_code = exit_code

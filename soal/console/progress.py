@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 class _Spinner:
     """A context manager; `last` is the form of the last column."""
 
-    def __init__(self, console: Console, what: str, last: str) -> None:
+    def __init__(self, console: Console, text: str, last: str) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn(last))
         self._progress = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-        self._task = self._progress.add_task(escape(what), total=None, last="")
+        self._task = self._progress.add_task(escape(text), total=None, last="")
 
     def __enter__(self) -> Self:
         self._progress.start()
@@ -33,8 +33,8 @@ class _Spinner:
 class JobProgress(_Spinner):
     """A running job; `line` takes each line of the function's log, from any thread."""
 
-    def __init__(self, console: Console, what: str, *, shows_log: bool = False) -> None:
-        super().__init__(console, what, "{task.fields[last]}")
+    def __init__(self, console: Console, text: str, *, shows_log: bool = False) -> None:
+        super().__init__(console, text, "{task.fields[last]}")
         self._console = console
         self._shows_log = shows_log
 
@@ -48,22 +48,22 @@ class JobProgress(_Spinner):
         width = max(20, self._console.width - 45)
         self._progress.update(self._task, last=escape(text[:width]))
 
-    def says(self, what: str) -> None:
+    def says(self, text: str) -> None:
         """Show what the job has come to."""
-        self._progress.update(self._task, last=escape(what))
+        self._progress.update(self._task, last=escape(text))
 
 
 class Counting(_Spinner):
-    """Work of unknown length; `seen` takes the number of objects, or of another unit, processed so far."""
+    """Work of unknown length; `show` takes the number of objects, or of another unit, processed so far."""
 
-    def __init__(self, console: Console, what: str, *, unit: str = "objects") -> None:
-        super().__init__(console, what, f"{{task.completed:,.0f}} {unit}")
+    def __init__(self, console: Console, text: str, *, unit: str = "objects") -> None:
+        super().__init__(console, text, f"{{task.completed:,.0f}} {unit}")
 
-    def says(self, what: str) -> None:
+    def says(self, text: str) -> None:
         """Begin another part of the work."""
-        self._progress.update(self._task, description=escape(what), completed=0)
+        self._progress.update(self._task, description=escape(text), completed=0)
 
-    def seen(self, count: int) -> None:
+    def show(self, count: int) -> None:
         """Show how many objects are processed."""
         self._progress.update(self._task, completed=count)
 

@@ -36,34 +36,34 @@ rich.text.strip_control_codes = lambda text, *_: text  # type: ignore[attr-defin
 class Screen(Console):
     """A console for text made by others. It knows no markup."""
 
-    def __init__(self, **how: Any) -> None:  # noqa: ANN401 - as rich's own
-        super().__init__(**{"highlight": False, "markup": False, "emoji": False, **how})
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as rich's own
+        super().__init__(**{"highlight": False, "markup": False, "emoji": False, **options})
 
-    def render_str(self, text: str, **how: Any) -> Text:  # noqa: ANN401 - as rich's own
+    def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - as rich's own
         """Return the text of a cell, or of anything else that is a plain string."""
-        return _shown(super().render_str(text, **how))
+        return _harmless(super().render_str(text, **options))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Make output of anything: all that rich writes passes here."""
         if isinstance(renderable, Table):  # measures its cells before it renders them
             for column in renderable.columns:
                 cells = column._cells  # noqa: SLF001 - rich has no other way to change one
-                cells[:] = [_shown(cell) if isinstance(cell, Text) else cell for cell in cells]
-        for segment in super().render(_shown(renderable) if isinstance(renderable, Text) else renderable, options):
+                cells[:] = [_harmless(cell) if isinstance(cell, Text) else cell for cell in cells]
+        for segment in super().render(_harmless(renderable) if isinstance(renderable, Text) else renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
-def _shown(text: Text) -> Text:
+def _harmless(text: Text) -> Text:
     """Return a text with its styles. Only what has to be changed is replaced."""
-    found = list(_CHANGED.finditer(text.plain))
-    if not found:
+    matches = list(_CHANGED.finditer(text.plain))
+    if not matches:
         return text
-    pieces = text.divide(sorted({edge for one in found for edge in one.span()}))
-    shown = text.blank_copy()
+    pieces = text.divide(sorted({edge for match in matches for edge in match.span()}))
+    copy = text.blank_copy()
     for piece in pieces:
         if _CHANGED.fullmatch(piece.plain) is None:
-            shown.append_text(piece)
+            copy.append_text(piece)
         else:
             is_blank = piece.plain.isspace() and CONTROL.search(piece.plain) is None
-            shown.append(_NEXT_LINE if piece.plain.endswith("\n") else _FEW if is_blank else visible(piece.plain))
-    return shown
+            copy.append(_NEXT_LINE if piece.plain.endswith("\n") else _FEW if is_blank else visible(piece.plain))
+    return copy

@@ -36,7 +36,7 @@ def visible(text: str) -> str:
 
 def json_visible(text: str) -> str:
     """Return the same JSON without a control character."""
-    return CONTROL.sub(lambda found: json.dumps(found[0])[1:-1] if ord(found[0]) != _DELETE else "\\u007f", text)
+    return CONTROL.sub(lambda match: json.dumps(match[0])[1:-1] if ord(match[0]) != _DELETE else "\\u007f", text)
 
 
 class VisibleFormatter(logging.Formatter):
@@ -52,8 +52,8 @@ def crash(error: BaseException) -> None:
     sys.stderr.write(visible("".join(traceback.format_exception(error))))
 
 
-def _number(found: re.Match[str]) -> str:
-    code = ord(found[0])
+def _number(match: re.Match[str]) -> str:
+    code = ord(match[0])
     if code > _PLANE_MAX:
         return f"\\U{code:08x}"
     return f"\\x{code:02x}" if code <= _LATIN_MAX else f"\\u{code:04x}"

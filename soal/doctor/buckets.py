@@ -33,12 +33,12 @@ _OLD: Final = timedelta(hours=1)
 """No run lives so long, and the sweeper has run since."""
 
 
-def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
+def examine_checkpoints(client: Any, location: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
     """Examine the checkpoint bucket's lifecycle, versions and open writes.
 
     `replay_days`: how many days after its first delivery a queue can deliver an event again.
     """
-    bucket, prefix = where.bucket, f"{where.key.rstrip('/')}/" if where.key else ""
+    bucket, prefix = location.bucket, f"{location.key.rstrip('/')}/" if location.key else ""
     rules = _rules(client, bucket)
     expired = [
         folder
@@ -51,14 +51,14 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
             f"{', '.join(expired)}/ expires, also for open writes: without a marker nobody finds such a write, without"
             " a document nobody knows whether its commit should stay"
         )
-    named = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
-    remedy = _change(bucket, f"go without a rule that expires {named}")
+    folders = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
+    remedy = _change(bucket, f"go without a rule that expires {folders}")
     yield finding("lifecycle", detail, remedy, is_well=not expired)
-    living = {
+    days_of = {
         folder: _days(rules, f"{prefix}{folder}/", _TAG if folder in _OF_WRITES else {})
         for folder in (*_OF_WRITES, *_RECORDS)
     }
-    short = {folder: days for folder, days in living.items() if days is not None and days <= replay_days}
+    short = {folder: days for folder, days in days_of.items() if days is not None and days <= replay_days}
     if short:
         detail = (
             f"{', '.join(short)}/ live for {min(short.values())} days, but an event can be delivered again for"
@@ -66,17 +66,17 @@ def examine_checkpoints(client: Any, where: Location, replay_days: int) -> Itera
         )
         remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
         yield Finding("retention", "fail", detail, remedy)
-    elif None in living.values():
+    elif None in days_of.values():
         detail = "documents never expire, so the bucket only grows"
-        missing = ", ".join(folder for folder, days in living.items() if days is None)
+        lasting = ", ".join(folder for folder, days in days_of.items() if days is None)
         remedy = _change(
             bucket,
-            f"let {missing}/ expire after {replay_days + 1} days or more; of {', '.join(_OF_WRITES)}/ only objects with"
+            f"let {lasting}/ expire after {replay_days + 1} days or more; of {', '.join(_OF_WRITES)}/ only objects with"
             f" the tag {FINISHED}",
         )
         yield Finding("retention", "warn", detail, remedy)
     else:
-        least = min(days for days in living.values() if days is not None)
+        least = min(days for days in days_of.values() if days is not None)
         yield Finding(
             "retention", "ok", f"documents live for {least} days, events can come again for {replay_days} at most"
         )
@@ -105,21 +105,21 @@ def examine_entry_point(client: Any, script: Location | None) -> Iterator[Findin
 
 def _change(bucket: str, change: str) -> str:
     """Return the commands that change rules: S3 replaces all of them at once."""
-    shown = command("s3api", "get-bucket-lifecycle-configuration", bucket=bucket)
-    put = command(
+    show = command("s3api", "get-bucket-lifecycle-configuration", bucket=bucket)
+    change_rules = command(
         "s3api", "put-bucket-lifecycle-configuration", bucket=bucket, lifecycle_configuration="file://rules.json"
     )
-    return f"{shown} > rules.json; in that file: {change}; {put}"
+    return f"{show} > rules.json; in that file: {change}; {change_rules}"
 
 
 def _rules(client: Any, bucket: str) -> list[Mapping[str, Any]]:  # noqa: ANN401 - a boto3 client
     try:
-        found = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
+        rules = client.get_bucket_lifecycle_configuration(Bucket=bucket)["Rules"]
     except ClientError as error:
         if error.response["Error"]["Code"] != "NoSuchLifecycleConfiguration":
             raise
         return []
-    return [rule for rule in found if rule["Status"] == "Enabled"]
+    return [rule for rule in rules if rule["Status"] == "Enabled"]
 
 
 def _days(rules: list[Mapping[str, Any]], folder: str, tags: Mapping[str, str]) -> int | None:
@@ -145,13 +145,13 @@ def _may_expire_open(rule: Mapping[str, Any], folder: str) -> bool:
 
 
 def _filters(rule: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = rule.get("Filter", {})
-    return {**found, **found.get("And", {})}
+    fields = rule.get("Filter", {})
+    return {**fields, **fields.get("And", {})}
 
 
 def _tags(rule: Mapping[str, Any]) -> dict[str, str]:
-    found = _filters(rule)
-    tags = [*found.get("Tags", ()), *([found["Tag"]] if "Tag" in found else [])]
+    fields = _filters(rule)
+    tags = [*fields.get("Tags", ()), *([fields["Tag"]] if "Tag" in fields else [])]
     return {tag["Key"]: tag["Value"] for tag in tags}
 
 
@@ -166,11 +166,11 @@ def _prefix(rule: Mapping[str, Any]) -> str:
 def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a boto3 client
     """Look for writes that nobody has settled for longer than a run can live."""
     since = datetime.now(UTC) - _OLD
-    listed = client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
-    old = sum(marker["LastModified"] < since for marker in listed)
-    if old == 0:
+    markers = client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
+    count = sum(marker["LastModified"] < since for marker in markers)
+    if count == 0:
         return Finding("open writes", "ok", "none is older than an hour")
-    detail = f"{old} writes of dead runs wait for settling or clean-up: does the sweeper run?"
+    detail = f"{count} writes of dead runs wait for settling or clean-up: does the sweeper run?"
     return Finding("open writes", "warn", detail, f"soal recover --bucket {bucket} --dry-run")
 
 

@@ -53,9 +53,9 @@ class DeployedFunction:
     def correct(self, variable: str) -> str:
         """Return the commands that change a variable: the service replaces all of them at once."""
         query = "{Variables: Environment.Variables}"
-        shown = command("lambda", "get-function-configuration", function_name=self.plain_name, query=query)
-        changed = self.update("--environment file://environment.json")
-        return f"{shown} > environment.json; correct {variable} in that file; {changed}"
+        show = command("lambda", "get-function-configuration", function_name=self.plain_name, query=query)
+        update = self.update("--environment file://environment.json")
+        return f"{show} > environment.json; correct {variable} in that file; {update}"
 
 
 def split_qualifier(name: str) -> tuple[str, str | None]:
@@ -67,8 +67,8 @@ def split_qualifier(name: str) -> tuple[str, str | None]:
 
 def command(service: str, operation: str, **options: str) -> str:
     """Return a command of the AWS CLI, quoted for a shell; `function_name` becomes `--function-name`."""
-    given = [part for name, value in options.items() for part in (f"--{name.replace('_', '-')}", value)]
-    return shlex.join(["aws", service, operation, *given])
+    words = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+    return shlex.join(["aws", service, operation, *words])
 
 
 def look(name: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
@@ -76,10 +76,10 @@ def look(name: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
     continue.
     """
 
-    def checked() -> Generator[Finding, None, None]:
+    def findings() -> Generator[Finding, None, None]:
         yield from at()
 
-    yield from look_for(name, checked)
+    yield from look_for(name, findings)
 
 
 def look_for(
@@ -115,10 +115,10 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
     except ClientError as error:
         if error.response["Error"]["Code"] != "ResourceNotFoundException":
             raise
-    found = {} if config is None else config
-    retries = found.get("MaximumRetryAttempts", _RETRIES_DEFAULT)
-    age_s = found.get("MaximumEventAgeInSeconds", _EVENT_AGE_DEFAULT_S)
-    destination = found.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
+    fields = {} if config is None else config
+    retries = fields.get("MaximumRetryAttempts", _RETRIES_DEFAULT)
+    age_s = fields.get("MaximumEventAgeInSeconds", _EVENT_AGE_DEFAULT_S)
+    destination = fields.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
     if function.is_durable:  # which has no destinations
         destination = function.configuration.get("DeadLetterConfig", {}).get("TargetArn")
     function.replay_s = int(age_s)
@@ -130,8 +130,8 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
         # A put deletes all settings that it does not name.
         operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
         options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
-        wanted = json.dumps({"OnFailure": {"Destination": "QUEUE_ARN"}})
-        remedy = f"{command('lambda', operation, **options, destination_config=wanted)}; {_RIGHT}"
+        value = json.dumps({"OnFailure": {"Destination": "QUEUE_ARN"}})
+        remedy = f"{command('lambda', operation, **options, destination_config=value)}; {_RIGHT}"
         yield Finding("failures", "warn", "an asynchronous event that fails is lost: it has no destination", remedy)
     else:
         yield Finding("failures", "ok", f"go to {destination}")
@@ -175,8 +175,8 @@ def _queue(function: DeployedFunction, arn: str) -> Iterator[Finding]:
     yield finding("queue", detail, remedy, is_well=visible_s >= wanted_s)
     if "RedrivePolicy" not in attributes:
         policy = json.dumps({"deadLetterTargetArn": "OTHER_QUEUE_ARN", "maxReceiveCount": str(_RECEIVES_MAX)})
-        wanted = json.dumps({"RedrivePolicy": policy})
-        remedy = command("sqs", "set-queue-attributes", queue_url=url, attributes=wanted)
+        value = json.dumps({"RedrivePolicy": policy})
+        remedy = command("sqs", "set-queue-attributes", queue_url=url, attributes=value)
         detail = f"{arn} has no dead-letter queue: a bad message is delivered until it expires"
         yield Finding("dead letters", "warn", detail, remedy)
 
@@ -187,8 +187,8 @@ def _retention_s(function: DeployedFunction, arn: str) -> int:
 
 def _attributes(function: DeployedFunction, arn: str) -> Mapping[str, str]:
     url = _url(function, arn)
-    found = function.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
-    return dict(found["Attributes"])
+    reply = function.client("sqs").get_queue_attributes(QueueUrl=url, AttributeNames=["All"])
+    return dict(reply["Attributes"])
 
 
 def _url(function: DeployedFunction, arn: str) -> str:

@@ -33,9 +33,9 @@ def finding(name: str, detail: str, remedy: str, *, is_well: bool) -> Finding:
 def findings_view(findings: Sequence[Finding]) -> View:
     """Show one row for each finding, its remedy below its detail."""
     table = Table(box=None, show_header=False)
-    for one in findings:
-        detail = Text(one.detail)
-        if one.remedy:
-            detail.append(f"\nTo do: {one.remedy}", style="bold")
-        table.add_row(styled(one.status), one.name, detail)
+    for finding in findings:
+        detail = Text(finding.detail)
+        if finding.remedy:
+            detail.append(f"\nTo do: {finding.remedy}", style="bold")
+        table.add_row(styled(finding.status), finding.name, detail)
     return View(document_of(findings), (table,))

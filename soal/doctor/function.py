@@ -42,7 +42,7 @@ def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[L
     `tables` are those that jobs write to: the roles' permissions there are simulated.
     """
     function = DeployedFunction(name, client)
-    if not (yield from look_for("function", lambda: _found(function), odd="fail")):
+    if not (yield from look_for("function", lambda: _is_there(function), odd="fail")):
         return
     yield from look("function", lambda: iter((_state(function),)))
     yield from look("size", lambda: _size(function))
@@ -60,7 +60,7 @@ def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[L
         yield from look("alarms", lambda: examine_alarms(client("cloudwatch"), stack))
 
 
-def _found(function: DeployedFunction) -> Generator[Finding, None, bool]:
+def _is_there(function: DeployedFunction) -> Generator[Finding, None, bool]:
     """Ask for the function; return whether there is one that can be examined."""
     try:
         yield Finding("credentials", "ok", f"{function.client('sts').get_caller_identity()['Arn']}")
@@ -99,12 +99,12 @@ def _state(function: DeployedFunction) -> Finding:
 
 
 def _size(function: DeployedFunction) -> Iterator[Finding]:
-    found = function.configuration
-    timeout_s, memory_mb = int(found["Timeout"]), int(found["MemorySize"])
-    storage_mb = int(found.get("EphemeralStorage", {}).get("Size", 512))
-    why = "Spark's start alone takes seconds, and a quarter of the time is kept for settling"
+    configuration = function.configuration
+    timeout_s, memory_mb = int(configuration["Timeout"]), int(configuration["MemorySize"])
+    storage_mb = int(configuration.get("EphemeralStorage", {}).get("Size", 512))
+    reason = "Spark's start alone takes seconds, and a quarter of the time is kept for settling"
     is_long = timeout_s >= _TIMEOUT_MIN_S
-    detail = f"{timeout_s} s" + ("" if is_long else f": {why}")
+    detail = f"{timeout_s} s" + ("" if is_long else f": {reason}")
     yield finding("timeout", detail, function.update("--timeout 900"), is_well=is_long)
     if memory_mb < _MEMORY_MIN_MB:
         detail = f"{memory_mb} MB: Spark does not start below {_MEMORY_MIN_MB} MB"
@@ -127,18 +127,18 @@ def _image(function: DeployedFunction) -> Iterator[Finding]:
         return
     uri = str(function.code.get("ResolvedImageUri") or function.code.get("ImageUri"))
     command = function.configuration.get("ImageConfigResponse", {}).get("ImageConfig", {}).get("Command") or [_COMMAND]
-    own = _DURABLE_COMMAND if function.is_durable else _COMMAND
-    if command != [own]:
-        remedy = function.update(f"--image-config Command={own}")
+    handler = _DURABLE_COMMAND if function.is_durable else _COMMAND
+    if command != [handler]:
+        remedy = function.update(f"--image-config Command={handler}")
         yield Finding("command", "fail", f"runs {' '.join(command)}", remedy)
     parts = _ECR.fullmatch(uri)
     if parts is None:
         yield Finding("image", "warn", f"{uri} is not of a private ECR repository, so it cannot be examined")
         return
     account, _, repository, digest, tag = parts.groups()
-    wanted = {"imageDigest": digest} if digest else {"imageTag": tag}
+    image = {"imageDigest": digest} if digest else {"imageTag": tag}
     try:
-        function.client("ecr").describe_images(registryId=account, repositoryName=repository, imageIds=[wanted])
+        function.client("ecr").describe_images(registryId=account, repositoryName=repository, imageIds=[image])
     except ClientError as error:
         if error.response["Error"]["Code"] not in _NO_IMAGE:
             raise
@@ -150,20 +150,20 @@ def _image(function: DeployedFunction) -> Iterator[Finding]:
 
 def _environment(function: DeployedFunction) -> Generator[Finding, None, HandlerSettings | None]:
     variables = function.configuration.get("Environment", {}).get("Variables", {})
-    given = {name: value for name, value in variables.items() if name not in _ITS_OWN}
-    bare = sorted(name for name, value in given.items() if Redactor.of_environment({name: value}).known)
+    environment = {name: value for name, value in variables.items() if name not in _ITS_OWN}
+    bare = sorted(name for name, value in environment.items() if Redactor.of_environment({name: value}).known)
     if bare:
         remedy = "put it into Secrets Manager and name it in the stack's context key secrets (SOAL_SECRETS)"
         yield Finding("secrets", "warn", f"everybody who can see the function can read {', '.join(bare)}", remedy)
     yield from examine_variables(variables)
-    if any(name.startswith("AWS_ENDPOINT_URL") for name in given):
+    if any(name.startswith("AWS_ENDPOINT_URL") for name in environment):
         yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: all requests go there", "unset it for Amazon's S3")
     try:
-        settings = read_settings(given)
+        settings = read_settings(environment)
     except InputError as error:
         # A field may hold what is a secret elsewhere.
-        told = Redactor.of_environment(given)(str(error))
-        yield Finding("environment", "fail", told, function.correct(error.field))
+        message = Redactor.of_environment(environment)(str(error))
+        yield Finding("environment", "fail", message, function.correct(error.field))
         return None
     if settings.errors == "return":
         detail = "SOAL_ERRORS=return: a failed run looks like a success to alarms, retries and destinations"
@@ -185,8 +185,8 @@ def _concurrency(function: DeployedFunction) -> Iterator[Finding]:
 
 def _buckets(function: DeployedFunction, settings: HandlerSettings) -> Iterator[Finding]:
     s3 = function.client("s3")
-    where = settings.guard.checkpoint_bucket
+    location = settings.guard.checkpoint_bucket
     days = -(-function.replay_s // _DAY_S)
-    yield from look("retention", lambda: examine_checkpoints(s3, where, days))
+    yield from look("retention", lambda: examine_checkpoints(s3, location, days))
     yield from look("script", lambda: examine_entry_point(s3, settings.script))
-    yield from look("S3 endpoint", lambda: examine_store(s3, str(where)))
+    yield from look("S3 endpoint", lambda: examine_store(s3, str(location)))

@@ -98,7 +98,7 @@ class RequestKind:
         return self.pattern.replace("*", _PROBE)
 
     @property
-    def asked(self) -> str | None:
+    def probe_prefix(self) -> str | None:
         """The prefix of that one."""
         return None if self.prefix is None else self.prefix.replace("*", _PROBE)
 
@@ -109,15 +109,15 @@ def requests_of(
     """Yield the requests for each need in each place of its kind; `*` in the key of a place is any name."""
     for kind, place in places:
         bucket = f"arn:{partition}:s3:::{place.bucket}"
-        base = f"{place.key.strip('/')}/" if place.key.strip("/") else ""
+        root = f"{place.key.strip('/')}/" if place.key.strip("/") else ""
         for need in (need for need in needs if need.kind == kind):
-            for below in (f"{base}{folder}/" if folder else base for folder in need.folders):
+            for below in (f"{root}{folder}/" if folder else root for folder in need.folders):
                 if need.action in _OF_BUCKETS:
-                    prefix = below.removesuffix("/") if "*" in below.removeprefix(base) else below
+                    prefix = below.removesuffix("/") if "*" in below.removeprefix(root) else below
                     yield RequestKind(need.action, bucket, prefix if need.action == _LISTING else None)
                 else:
-                    folder = below.removeprefix(base).rstrip("/")
-                    key = f"{base}{folder}" if folder == _POINTER or "*" in folder else f"{below}*"
+                    folder = below.removeprefix(root).rstrip("/")
+                    key = f"{root}{folder}" if folder == _POINTER or "*" in folder else f"{below}*"
                     yield RequestKind(need.action, f"{bucket}/{key}")
 
 
@@ -143,21 +143,21 @@ def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[RequestK
         return
     denied = {request: decision for request, decision in decisions.items() if decision != _ALLOWED}
     for action in sorted({request.action for request in denied}):
-        yield _denied(name, role_arn, action, denied, [each for each in requests if each.action == action])
+        yield _denied(name, role_arn, action, denied, [request for request in requests if request.action == action])
     if not denied:
         yield Finding(name, "ok", f"{role_arn} may make all {len(decisions)} kinds of requests")
 
 
 def _circumstances(request: RequestKind) -> tuple[str, bool, str]:
-    return request.resource, request.prefix is None, request.asked or ""
+    return request.resource, request.prefix is None, request.probe_prefix or ""
 
 
 def _simulated(iam: Any, role_arn: str, requests: Sequence[RequestKind]) -> Mapping[RequestKind, str]:  # noqa: ANN401 - as above
     """Simulate requests of one resource and prefix; return the decision about each, the strictest if there are more."""
     context = [
-        {"ContextKeyName": "s3:prefix", "ContextKeyType": "string", "ContextKeyValues": [request.asked]}
+        {"ContextKeyName": "s3:prefix", "ContextKeyType": "string", "ContextKeyValues": [request.probe_prefix]}
         for request in requests[:1]
-        if request.asked is not None
+        if request.probe_prefix is not None
     ]
     pages = iam.get_paginator("simulate_principal_policy").paginate(
         PolicySourceArn=role_arn,
@@ -166,10 +166,10 @@ def _simulated(iam: Any, role_arn: str, requests: Sequence[RequestKind]) -> Mapp
         ContextEntries=context,
     )
     results = [result for page in pages for result in page["EvaluationResults"]]
-    found: dict[str, str] = {}
+    decisions: dict[str, str] = {}
     for result in sorted(results, key=lambda result: bool(result["EvalDecision"] != _ALLOWED)):
-        found[result["EvalActionName"]] = _decision(result)
-    return {request: found.get(request.action, _NOT_ALLOWED) for request in requests}
+        decisions[result["EvalActionName"]] = _decision(result)
+    return {request: decisions.get(request.action, _NOT_ALLOWED) for request in requests}
 
 
 def _decision(result: Mapping[str, Any]) -> str:
@@ -185,40 +185,40 @@ def _decision(result: Mapping[str, Any]) -> str:
 def _denied(
     name: str, role_arn: str, action: str, denied: Mapping[RequestKind, str], all_of_action: Sequence[RequestKind]
 ) -> Finding:
-    found = {request: decision for request, decision in denied.items() if request.action == action}
-    told = dict.fromkeys(_told(request) for request in found)
-    reasons = ", ".join(sorted(set(found.values())))
-    detail = f"{role_arn} may not {action} on {', '.join(told)} ({reasons})"
-    if set(found.values()) == {_NOT_ALLOWED}:
+    decisions = {request: decision for request, decision in denied.items() if request.action == action}
+    actions = dict.fromkeys(_place_of(request) for request in decisions)
+    reasons = ", ".join(sorted(set(decisions.values())))
+    detail = f"{role_arn} may not {action} on {', '.join(actions)} ({reasons})"
+    if set(decisions.values()) == {_NOT_ALLOWED}:
         role = role_arn.rpartition("/")[2]
         policy = f"soal-{name.replace(' ', '-')}-{action.partition(':')[2]}"
         document = json.dumps({"Version": "2012-10-17", "Statement": _statements(action, all_of_action)})
         remedy = command("iam", "put-role-policy", role_name=role, policy_name=policy, policy_document=document)
         return Finding(name, "fail", detail, remedy)
-    first = next(iter(request for request, decision in found.items() if decision != _NOT_ALLOWED))
+    request = next(iter(request for request, decision in decisions.items() if decision != _NOT_ALLOWED))
     remedy = command(
         "iam",
         "simulate-principal-policy",
         policy_source_arn=role_arn,
         action_names=action,
-        resource_arns=first.resource,
+        resource_arns=request.resource,
     )
     return Finding(name, "fail", detail, f"{remedy}; its MatchedStatements name the policy that denies it")
 
 
-def _told(request: RequestKind) -> str:
+def _place_of(request: RequestKind) -> str:
     return request.pattern if request.prefix is None else f"{request.pattern} below {request.prefix or 'its root'}"
 
 
 def _statements(action: str, requests: Sequence[RequestKind]) -> list[dict[str, Any]]:
     """Return statements that allow the action wherever it is needed; to put them again changes nothing."""
     plain = sorted({request.pattern for request in requests if not request.prefix})
-    found: list[dict[str, Any]] = [{"Effect": "Allow", "Action": action, "Resource": plain}] if plain else []
+    grants: list[dict[str, Any]] = [{"Effect": "Allow", "Action": action, "Resource": plain}] if plain else []
     for request in requests:
         if request.prefix and request.pattern not in plain:
             condition = {"StringLike": {"s3:prefix": [request.prefix.rstrip("/"), f"{request.prefix}*"]}}
-            found.append({"Effect": "Allow", "Action": action, "Resource": request.pattern, "Condition": condition})
-    return found
+            grants.append({"Effect": "Allow", "Action": action, "Resource": request.pattern, "Condition": condition})
+    return grants
 
 
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
@@ -243,7 +243,7 @@ def examine_rights(
     places: list[tuple[Kind, Location]] = [("checkpoints", settings.guard.checkpoint_bucket)]
     places += [("data", place) for place in data]
     partition = function.arn.split(":")[1]
-    requests = [*requests_of(JOB, [*places, *_scripts(settings)], partition), *_others(function, settings)]
+    requests = [*requests_of(JOB, [*places, *_scripts(settings)], partition), *_other_requests(function, settings)]
     yield from _role(function, "role", function.configuration, requests)
     if stack is not None:
         requests = list(requests_of(SWEEPER, places, partition))
@@ -270,7 +270,7 @@ def _scripts(settings: HandlerSettings) -> list[tuple[Kind, Location]]:
     return [] if script is None else [("scripts", Location(script.bucket, script.key.rpartition("/")[0]))]
 
 
-def _others(function: DeployedFunction, settings: HandlerSettings) -> Iterator[RequestKind]:
+def _other_requests(function: DeployedFunction, settings: HandlerSettings) -> Iterator[RequestKind]:
     """Yield the requests that Lambda makes in the role's name, and the handler's own to continue a run."""
     if function.destination is not None:
         action = _TO_DESTINATION[function.destination.split(":")[2]]

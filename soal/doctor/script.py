@@ -89,16 +89,16 @@ def _all_settings(nodes: Sequence[Node]) -> Iterator[_Setting]:
 
 def _pairs(call: ast.Call, line: int) -> Iterator[_Setting]:
     is_hadoop = "hadoopConfiguration" in chain(call)
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
-    arguments = [*call.args, *(given[name] for name in ("key", "value") if name in given)]
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+    arguments = [*call.args, *(keywords[name] for name in ("key", "value") if name in keywords)]
     pairs: list[tuple[ast.expr | None, ast.expr]] = []
     if len(arguments) == 2:  # noqa: PLR2004 - a key and a value
         pairs.append((arguments[0], arguments[1]))
-    if isinstance(mapping := given.get("map"), ast.Dict):
+    if isinstance(mapping := keywords.get("map"), ast.Dict):
         pairs.extend(zip(mapping.keys, mapping.values, strict=True))
     if len(arguments) == 1 and isinstance(arguments[0], ast.List | ast.Tuple):
-        listed = [each.elts for each in arguments[0].elts if isinstance(each, ast.Tuple)]
-        pairs.extend((each[0], each[1]) for each in listed if len(each) == 2)  # noqa: PLR2004 - as above
+        tuples = [pair.elts for pair in arguments[0].elts if isinstance(pair, ast.Tuple)]
+        pairs.extend((pair[0], pair[1]) for pair in tuples if len(pair) == 2)  # noqa: PLR2004 - as above
     for key, value in pairs:
         if isinstance(key, ast.Constant) and str(key.value).startswith(("spark.", "fs.")):
             yield _Setting(key.lineno if len(pairs) > 1 else line, str(key.value), text_of(value), is_hadoop)
@@ -106,16 +106,16 @@ def _pairs(call: ast.Call, line: int) -> Iterator[_Setting]:
 
 def _writes(nodes: Sequence[Node]) -> Iterator[Line]:
     guarded: set[ast.AST] = set()
-    for block in (found.node for found in nodes):
+    for block in (entry.node for entry in nodes):
         if isinstance(block, ast.With | ast.AsyncWith) and any(_is_guard(item.context_expr) for item in block.items):
             inner = [node for statement in block.body for node in ast.walk(statement)]
             guarded.update(inner)
             if not any(isinstance(node, ast.Call) and name_of(node.func) == "success" for node in inner):
                 yield fail(block.lineno, "a SafeWriter block without success(): it is rolled back", "call it last")
     for call in calls(nodes):
-        if call not in guarded and (found := _write(call)) is not None:
-            what, table_format = found
-            detail = f"{what}, without a guard: a kill may lose it, a retry may double it"
+        if call not in guarded and (write := _write(call)) is not None:
+            description, table_format = write
+            detail = f"{description}, without a guard: a kill may lose it, a retry may double it"
             yield warn(line_of(call), detail, _GUARD_IT.format(table_format))
 
 
@@ -125,9 +125,9 @@ def _write(call: ast.Call) -> tuple[str, str] | None:
     if name not in _WRITES and name not in ("execute", "sql"):
         return None
     names = chain(call)
-    found = next((one for one in _GUARDED if one in _formats(call)), None)
-    if name in _WRITES and "write" in names and found is not None:
-        return f"appends to or overwrites {'a Delta' if found == 'delta' else 'an Iceberg'} table", found
+    table_format = next((name for name in _GUARDED if name in _formats(call)), None)
+    if name in _WRITES and "write" in names and table_format is not None:
+        return f"appends to or overwrites {'a Delta' if table_format == 'delta' else 'an Iceberg'} table", table_format
     if name in _WRITES and "writeTo" in names:
         return "appends to or overwrites a table of a catalog", "iceberg"
     if name == "execute" and "merge" in names:
@@ -139,13 +139,13 @@ def _write(call: ast.Call) -> tuple[str, str] | None:
 
 def _variables_of_sql(nodes: Sequence[Node]) -> Iterator[Line]:
     for call in calls(nodes):
-        if name_of(call.func) == "sql" and call.args and (found := _VARIABLE.search(text_of(call.args[0]))):
+        if name_of(call.func) == "sql" and call.args and (match := _VARIABLE.search(text_of(call.args[0]))):
             remedy = 'use a parameter (`:day`, args={"day": day}), or set spark.sql.variable.substitute'
-            yield warn(line_of(call), f"names {found[0]} in SQL, which stays as it is here", remedy)
+            yield warn(line_of(call), f"names {match[0]} in SQL, which stays as it is here", remedy)
 
 
 def _surroundings(nodes: Sequence[Node]) -> Iterator[Line]:
-    for node in (found.node for found in nodes):
+    for node in (entry.node for entry in nodes):
         if isinstance(node, ast.Subscript) and name_of(node.value) == "environ":
             name = text_of(node.slice)
             if name != UNKNOWN and not name.startswith("AWS_") and isinstance(node.ctx, ast.Load):
@@ -164,13 +164,13 @@ def _is_guard(node: ast.expr) -> bool:
 
 def _formats(call: ast.Call) -> set[str]:
     """Return the formats that are named on the way to a call, or in it."""
-    found = {text_of(keyword.value).lower() for keyword in call.keywords if keyword.arg == "format"}
+    formats = {text_of(keyword.value).lower() for keyword in call.keywords if keyword.arg == "format"}
     node: ast.expr = call.func
     while isinstance(node, ast.Attribute | ast.Call):
         if isinstance(node, ast.Call) and name_of(node.func) == "format" and node.args:
-            found.add(text_of(node.args[0]).lower())
+            formats.add(text_of(node.args[0]).lower())
         node = node.value if isinstance(node, ast.Attribute) else node.func
-    return found
+    return formats
 
 
 _TOO_DEEP: Final = re.compile(r"too many (?:nested parentheses|levels of indentation)")
@@ -224,14 +224,14 @@ def _notebook() -> Line:
 
 def _verdict(name: str, lines: Sequence[Line]) -> Iterator[Finding]:
     """Say which variant has all that the lines lack, as far as some variant has it."""
-    asked = [set(line.variants) for line in lines if line.variants]
-    if not asked:
+    variants = [set(line.variants) for line in lines if line.variants]
+    if not variants:
         return
-    if others := sorted(set.intersection(*asked)):
-        detail = f"it needs the image's variant {' or '.join(others)}"
-        remedy = f"soal image build --variant {others[0]}, and in the stack the context key image_variant={others[0]}"
+    if common := sorted(set.intersection(*variants)):
+        detail = f"it needs the image's variant {' or '.join(common)}"
+        remedy = f"soal image build --variant {common[0]}, and in the stack the context key image_variant={common[0]}"
     else:
-        several = ", some in ".join(sorted(set[str]().union(*asked)))
-        detail = f"no variant of the image has all that it needs: some of it is in {several}"
+        names = ", some in ".join(sorted(set[str]().union(*variants)))
+        detail = f"no variant of the image has all that it needs: some of it is in {names}"
         remedy = "derive an image with the rest from one of them (image/derived)"
     yield Finding(name, "warn", detail, remedy)

@@ -74,9 +74,9 @@ _STATEMENT: Final = re.compile(
 
 def named_formats(nodes: Sequence[Node]) -> Iterator[tuple[int, str]]:
     """Yield line and name of each format."""
-    kept = _kept(nodes)
+    readers = _readers(nodes)
     for call in calls(nodes):
-        if (text := _argument(call, kept)) is not None:
+        if (text := _argument(call, readers)) is not None:
             yield line_of(call), text
     for number, text in texts(nodes):
         for match in _USING.finditer(text):
@@ -84,35 +84,35 @@ def named_formats(nodes: Sequence[Node]) -> Iterator[tuple[int, str]]:
                 yield number, match[1]
 
 
-def _argument(call: ast.Call, kept: AbstractSet[str]) -> str | None:
+def _argument(call: ast.Call, readers: AbstractSet[str]) -> str | None:
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _ARGUMENTS:
         return None
     position, name = _ARGUMENTS[call.func.attr]
-    given = [keyword.value for keyword in call.keywords if keyword.arg == name] or call.args[position : position + 1]
-    return text_of(given[0]) if given and _is_reader(call.func.value, kept) else None
+    values = [keyword.value for keyword in call.keywords if keyword.arg == name] or call.args[position : position + 1]
+    return text_of(values[0]) if values and _is_reader(call.func.value, readers) else None
 
 
-def _kept(nodes: Sequence[Node]) -> AbstractSet[str]:
+def _readers(nodes: Sequence[Node]) -> AbstractSet[str]:
     """Return the names of the variables and attributes that hold a reader or a writer."""
-    kept: set[str] = set()
-    for node in (found.node for found in nodes):
-        if isinstance(node, ast.Assign) and _is_reader(node.value, kept):
-            kept.update(name_of(target) for target in node.targets)
-        elif isinstance(node, ast.NamedExpr) and _is_reader(node.value, kept):
-            kept.add(node.target.id)
+    readers: set[str] = set()
+    for node in (entry.node for entry in nodes):
+        if isinstance(node, ast.Assign) and _is_reader(node.value, readers):
+            readers.update(name_of(target) for target in node.targets)
+        elif isinstance(node, ast.NamedExpr) and _is_reader(node.value, readers):
+            readers.add(node.target.id)
         elif isinstance(node, ast.AnnAssign):
-            if _is_class(node.annotation) or (node.value is not None and _is_reader(node.value, kept)):
-                kept.add(name_of(node.target))
+            if _is_class(node.annotation) or (node.value is not None and _is_reader(node.value, readers)):
+                readers.add(name_of(node.target))
         elif isinstance(node, ast.arg) and node.annotation is not None and _is_class(node.annotation):
-            kept.add(node.arg)
-    return kept - {""}
+            readers.add(node.arg)
+    return readers - {""}
 
 
 def _is_class(annotation: ast.expr) -> bool:
     return (name_of(annotation) or text_of(annotation)) in _CLASSES
 
 
-def _is_reader(node: ast.expr, kept: AbstractSet[str]) -> bool:
+def _is_reader(node: ast.expr, readers: AbstractSet[str]) -> bool:
     """Tell whether an expression is a reader or writer: `"{}".format("avro")` is a text."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr == "writeTo":
@@ -120,7 +120,7 @@ def _is_reader(node: ast.expr, kept: AbstractSet[str]) -> bool:
         if node.func.attr not in _STEPS:
             return False
         node = node.func.value
-    return name_of(node) in kept or (isinstance(node, ast.Attribute) and node.attr in _MAKERS)
+    return name_of(node) in readers or (isinstance(node, ast.Attribute) and node.attr in _MAKERS)
 
 
 _PANDAS: Final = "pandas"
@@ -177,16 +177,16 @@ def _lacks(number: int, detail: str, row: Missing) -> Line:
 
 
 def _imports(nodes: Sequence[Node], missing: tuple[Missing, ...], variant: Variant) -> Iterator[Line]:
-    there = modules_of(variant) | sys.stdlib_module_names
-    for found in nodes:
-        for number, whole, parts in _imported(found.node):
-            names = [whole, *(f"{whole}.{part}" for part in parts)]
+    available = modules_of(variant) | sys.stdlib_module_names
+    for entry in nodes:
+        for number, module, parts in _imported(entry.node):
+            names = [module, *(f"{module}.{part}" for part in parts)]
             rows = {name: row for name in names if (row := _row_of_module(missing, name)) is not None}
-            lacking = [whole] if whole in rows else list(rows)
-            told = [_lacks(number, f"imports {name}", rows[name]) for name in lacking]
-            if not told and whole.partition(".")[0] not in there:
-                told = [_foreign(number, whole)]
-            yield from (_optional(line) for line in told) if found.is_optional else told
+            lacking = [module] if module in rows else list(rows)
+            lines = [_lacks(number, f"imports {name}", rows[name]) for name in lacking]
+            if not lines and module.partition(".")[0] not in available:
+                lines = [_foreign(number, module)]
+            yield from (_optional(line) for line in lines) if entry.is_optional else lines
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[int, str, Sequence[str]]]:
@@ -196,18 +196,18 @@ def _imported(node: ast.AST) -> Iterator[tuple[int, str, Sequence[str]]]:
     elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
         yield node.lineno, node.module, [alias.name for alias in node.names]
     elif isinstance(node, ast.Call) and name_of(node.func) in _IMPORTERS:
-        given = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
-        if given and isinstance(given[0], ast.Constant) and not text_of(given[0]).startswith("."):
-            yield line_of(node), text_of(given[0]), ()
+        arguments = [*node.args, *(keyword.value for keyword in node.keywords if keyword.arg == "name")]
+        if arguments and isinstance(arguments[0], ast.Constant) and not text_of(arguments[0]).startswith("."):
+            yield line_of(node), text_of(arguments[0]), ()
 
 
 def _row_of_module(missing: tuple[Missing, ...], name: str) -> Missing | None:
     if (row := next((row for row in missing if row.has_module(name)), None)) is not None:
         return row
-    own = next((key for module, key in _MODULES.items() if f"{name}.".startswith(f"{module}.")), None)
-    if own is None and name.startswith("pyspark."):
-        own = FUNCTIONS.get(name.rpartition(".")[2])
-    return None if own is None else _row(missing, own)
+    key = next((key for module, key in _MODULES.items() if f"{name}.".startswith(f"{module}.")), None)
+    if key is None and name.startswith("pyspark."):
+        key = FUNCTIONS.get(name.rpartition(".")[2])
+    return None if key is None else _row(missing, key)
 
 
 def _foreign(number: int, name: str) -> Line:
@@ -219,28 +219,28 @@ def _foreign(number: int, name: str) -> Line:
 
 def _optional(line: Line) -> Line:
     """Tell of a line without which the script goes on."""
-    what = line.finding.detail.partition(",")[0]
-    detail = f"{what}, which is used if it is there: the image does not have it"
+    need = line.finding.detail.partition(",")[0]
+    detail = f"{need}, which is used if it is there: the image does not have it"
     return warn(line.number, detail, "nothing, if the job can do without it")
 
 
 def _names(nodes: Sequence[Node], missing: tuple[Missing, ...]) -> Iterator[Line]:
-    own = _own_names(nodes)
-    tried = {name for found in nodes if found.is_optional for _, name, _ in _imported(found.node)}
-    for node in (found.node for found in nodes):
-        if not isinstance(node, ast.Attribute | ast.Name) or (name := name_of(node)) in own:
+    own_names = _own_names(nodes)
+    optional = {name for entry in nodes if entry.is_optional for _, name, _ in _imported(entry.node)}
+    for node in (entry.node for entry in nodes):
+        if not isinstance(node, ast.Attribute | ast.Name) or (name := name_of(node)) in own_names:
             continue
         key = _PANDAS if name in METHODS and isinstance(node, ast.Attribute) else FUNCTIONS.get(name)
         if key is not None and (row := _row(missing, key)) is not None:
             line = _lacks(line_of(node), f"uses {name}", row)
             # Who tries whether pandas is there also knows when not to call what needs it.
-            yield _optional(line) if any(row.has_module(name) for name in tried) else line
+            yield _optional(line) if any(row.has_module(name) for name in optional) else line
 
 
 def _own_names(nodes: Sequence[Node]) -> set[str]:
     """Return the names that the script gives to things which are not PySpark's."""
     names: set[str] = set()
-    for node in (found.node for found in nodes):
+    for node in (entry.node for entry in nodes):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
         elif isinstance(node, ast.ImportFrom) and not f"{node.module}.".startswith("pyspark."):
@@ -266,11 +266,11 @@ def _formats(nodes: Sequence[Node], missing: tuple[Missing, ...]) -> Iterator[Li
 def _by_jdbc(number: int, nodes: Sequence[Node], missing: tuple[Missing, ...]) -> Iterator[Line]:
     """Judge by the addresses of databases in the script; without any, by whether the variant has all its drivers."""
     rows = {name: row for row in missing for name in row.formats if name.startswith("jdbc")}
-    named = {found[0] for one in nodes if (found := DATABASE.match(text_of(one.node)))}
-    for name in sorted(named):
+    databases = {match[0] for entry in nodes if (match := DATABASE.match(text_of(entry.node)))}
+    for name in sorted(databases):
         if name in rows or name not in _DRIVEN:
             yield _lacks(number, f"reads or writes by JDBC ({name})", rows.get(name, rows["jdbc"]))
-    if not named and not rows.keys().isdisjoint(_DRIVEN):
+    if not databases and not rows.keys().isdisjoint(_DRIVEN):
         yield _lacks(number, "reads or writes by JDBC", rows["jdbc"])
 
 

@@ -78,8 +78,8 @@ class _Names:
 
     def whole(self, node: ast.expr) -> str:
         """Return the text that an expression is; nothing if only a part of it is in the script."""
-        known = self.texts.get(node.id) if isinstance(node, ast.Name) else node
-        return self.beginning(known) if isinstance(known, ast.Constant) else ""
+        text = self.texts.get(node.id) if isinstance(node, ast.Name) else node
+        return self.beginning(text) if isinstance(text, ast.Constant) else ""
 
     def is_own(self, table: str) -> bool:
         """Tell whether a table is of Spark's own catalog and has no place of its own, as far as the script shows it."""
@@ -96,13 +96,13 @@ def sinks_of(nodes: Sequence[Node]) -> Iterator[Line]:
     for call in calls(nodes):
         if _is_local(path := names.beginning(_path(call, names))):
             yield fail(line_of(call), f"writes {path} on {_EMPTIED}", _PATH_REMEDY)
-        elif names.is_own(table := _named(call, names)):
+        elif names.is_own(table := _table_of(call, names)):
             yield _table(line_of(call), table)
     for number, text in texts(nodes):
         yield from _in_sql(number, text, names)
 
 
-def _named(call: ast.Call, names: _Names) -> str:
+def _table_of(call: ast.Call, names: _Names) -> str:
     """Return the table that a call writes to by its name alone; nothing for any other call."""
     is_sink = name_of(call.func) in _TABLES and bool(call.args) and not _has_place(call)
     return names.whole(call.args[0]) if is_sink else ""
@@ -115,17 +115,17 @@ def _table(number: int, name: str) -> Line:
 def _path(call: ast.Call, names: _Names) -> ast.expr | None:
     """Return the path that a call writes to; None for any other call."""
     name, on_the_way = name_of(call.func), chain(call)
-    given = {keyword.arg: keyword.value for keyword in call.keywords}
+    keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     is_writer = not _WRITERS.isdisjoint(on_the_way) or not names.writers.isdisjoint(on_the_way)
     if name in ("option", "options", "config", "set"):
         key = text_of(call.args[0]).lower() if len(call.args) > 1 else ""
-        given |= {key: call.args[1]} if key else {}
-        found = next((given[one] for one in given if one and one.lower() in _STATES), None)
-        return found or (given.get("path") if is_writer else None)
+        keywords |= {key: call.args[1]} if key else {}
+        place = next((keywords[name] for name in keywords if name and name.lower() in _STATES), None)
+        return place or (keywords.get("path") if is_writer else None)
     is_sink = (name in _BY_WRITER and is_writer) or (name == "location" and "DeltaTable" in on_the_way)
     if not (is_sink or _BY_NAME.fullmatch(name)) or _is_iceberg(call):
         return None
-    return given.get("path") or (call.args[0] if call.args else None)
+    return keywords.get("path") or (call.args[0] if call.args else None)
 
 
 def _is_iceberg(call: ast.Call) -> bool:
@@ -151,9 +151,9 @@ def _in_sql(number: int, text: str, names: _Names) -> Iterator[Line]:
     place = _PLACE.search(text) or _BY_PATH.search(text)
     if place is not None and _CHANGES.match(text) and _is_local(place["path"]):
         yield fail(number, f"writes {place['path']} on {_EMPTIED}", _PATH_REMEDY)
-    found = _INSERT.match(text) or (_CREATE.match(text) if place is None else None)
-    if found is not None and names.is_own(found["name"]):
-        yield _table(number, found["name"])
+    match = _INSERT.match(text) or (_CREATE.match(text) if place is None else None)
+    if match is not None and names.is_own(match["name"]):
+        yield _table(number, match["name"])
 
 
 def _is_local(path: str) -> bool:
@@ -163,20 +163,20 @@ def _is_local(path: str) -> bool:
 
 def _names(nodes: Sequence[Node]) -> _Names:
     values: dict[str, list[ast.expr]] = {}
-    for node in (found.node for found in nodes):
+    for node in (entry.node for entry in nodes):
         if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for target in (each for each in targets if isinstance(each, ast.Name)):
+            for target in (target for target in targets if isinstance(target, ast.Name)):
                 values.setdefault(target.id, []).append(node.value)
-    written = [text for _, text in texts(nodes)]
-    placed = [found["name"] for text in written if _PLACE.search(text) and (found := _CREATE.match(text))]
+    strings = [text for _, text in texts(nodes)]
+    placed = [match["name"] for text in strings if _PLACE.search(text) and (match := _CREATE.match(text))]
     placed += [text_of(call.args[0]) for call in calls(nodes) if _places(call)]
     return _Names(
-        texts={name: each[0] for name, each in values.items() if len(each) == 1},
-        writers={name for name, each in values.items() if any(map(_is_writer, each))},
+        texts={name: nodes_of_name[0] for name, nodes_of_name in values.items() if len(nodes_of_name) == 1},
+        writers={name for name, nodes_of_name in values.items() if any(map(_is_writer, nodes_of_name))},
         known={name.replace("`", "").rpartition(".")[2].lower() for name in placed},
-        catalogs={match[1] for text in written for match in _CATALOG.finditer(text)} - {"spark_catalog"},
-        chooses_catalog=any(map(_CHOOSES.match, written))
+        catalogs={match[1] for text in strings for match in _CATALOG.finditer(text)} - {"spark_catalog"},
+        chooses_catalog=any(map(_CHOOSES.match, strings))
         or any(name_of(call.func) in _CHOOSE for call in calls(nodes)),
     )
 

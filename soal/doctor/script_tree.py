@@ -29,11 +29,11 @@ class Node:
 
 def nodes_of(tree: ast.AST) -> Iterator[Node]:
     """Yield the nodes in the order of the source, without docstrings and what only type checkers read."""
-    rest = [Node(tree)]
-    while rest:
-        found = rest.pop()
-        yield found
-        rest.extend(reversed(list(_children(found))))
+    stack = [Node(tree)]
+    while stack:
+        node = stack.pop()
+        yield node
+        stack.extend(reversed(list(_children(node))))
 
 
 def _children(parent: Node) -> Iterator[Node]:
@@ -63,8 +63,8 @@ def _never_run(node: ast.If) -> Sequence[ast.AST]:
 def _goes_on(block: ast.Try | ast.TryStar | ast.With) -> bool:
     """Tell whether the script goes on after a failed import in a block; the first handler that catches it decides."""
     if isinstance(block, ast.With):
-        called = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
-        return any(name_of(call.func) == "suppress" and _catch(call.args) for call in called)
+        calls = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
+        return any(name_of(call.func) == "suppress" and _catch(call.args) for call in calls)
     for handler in block.handlers:
         if handler.type is None or _catch(handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]):
             return not _ends(handler.body[-1])
@@ -84,7 +84,7 @@ def _ends(statement: ast.stmt) -> bool:
 
 def calls(nodes: Iterable[Node]) -> Iterator[ast.Call]:
     """Yield the calls among the nodes."""
-    return (found.node for found in nodes if isinstance(found.node, ast.Call))
+    return (entry.node for entry in nodes if isinstance(entry.node, ast.Call))
 
 
 def name_of(node: ast.expr) -> str:
@@ -119,7 +119,7 @@ def text_of(node: ast.AST) -> str:
 def texts(nodes: Iterable[Node]) -> Iterator[tuple[int, str]]:
     """Yield each text with its line; the parts of an f-string, or of a sum, are one text."""
     seen: set[ast.AST] = set()
-    for node in (found.node for found in nodes):
+    for node in (entry.node for entry in nodes):
         if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and node not in seen:
             parts = list(_parts(node, seen))
             if parts != [UNKNOWN]:
@@ -127,13 +127,13 @@ def texts(nodes: Iterable[Node]) -> Iterator[tuple[int, str]]:
 
 
 def _parts(node: ast.expr, seen: set[ast.AST]) -> Iterator[str]:
-    rest = [node]
-    while rest:
-        part = rest.pop()
+    stack = [node]
+    while stack:
+        part = stack.pop()
         if isinstance(part, ast.JoinedStr):
-            rest.extend(reversed(part.values))
+            stack.extend(reversed(part.values))
         elif isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add):
-            rest.extend((part.right, part.left))
+            stack.extend((part.right, part.left))
         else:
             yield part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else UNKNOWN
             if not isinstance(part, ast.Constant):

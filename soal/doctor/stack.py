@@ -46,15 +46,15 @@ def stack_of(function: DeployedFunction) -> Generator[Finding, None, Stack | Non
     """Find the stack; a finding says that there is none or the caller may not read it, and how to check by hand."""
     try:
         tags = function.client("lambda").list_tags(Resource=function.arn)["Tags"]
-        found = None if _TAG not in tags else _read(function, tags[_TAG])
+        stack = None if _TAG not in tags else _read(function, tags[_TAG])
         detail = f"{function.plain_name} belongs to no stack of CloudFormation"
     except (BotoCoreError, ClientError) as error:
-        found, detail = None, f"could not be read: {error}"
-    if found is not None and found.outputs.keys() >= set(_OUTPUTS):
-        yield Finding("stack", "ok", found.name)
-        return found
-    if found is not None:
-        detail = f"{found.name} has no output {' or '.join(_OUTPUTS)}"
+        stack, detail = None, f"could not be read: {error}"
+    if stack is not None and stack.outputs.keys() >= set(_OUTPUTS):
+        yield Finding("stack", "ok", stack.name)
+        return stack
+    if stack is not None:
+        detail = f"{stack.name} has no output {' or '.join(_OUTPUTS)}"
     states = "MetricAlarms[].[AlarmName,StateValue,ActionsEnabled]"
     remedy = (
         f"{command('cloudwatch', 'describe-alarms', query=states)}; "
@@ -69,11 +69,11 @@ def _read(function: DeployedFunction, name: str) -> Stack:
     client = function.client("cloudformation")
     (stack,) = client.describe_stacks(StackName=name)["Stacks"]
     pages = client.get_paginator("list_stack_resources").paginate(StackName=name)
-    made = [each for page in pages for each in page["StackResourceSummaries"]]
+    resources = [resource for page in pages for resource in page["StackResourceSummaries"]]
     return Stack(
         name,
-        {each["OutputKey"]: each["OutputValue"] for each in stack.get("Outputs", ())},
-        tuple(each["PhysicalResourceId"] for each in made if each["ResourceType"] == _ALARM),
+        {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", ())},
+        tuple(resource["PhysicalResourceId"] for resource in resources if resource["ResourceType"] == _ALARM),
     )
 
 
@@ -85,35 +85,35 @@ _NAMES_MAX: Final = 100
 def examine_alarms(cloudwatch: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
     """Examine each alarm that the stack has made."""
     topic = stack.outputs["AlarmTopicArn"]
-    found = [
+    alarms = [
         alarm
         for first in range(0, len(stack.alarms), _NAMES_MAX)
         for alarm in cloudwatch.describe_alarms(
             AlarmNames=list(stack.alarms[first : first + _NAMES_MAX]), MaxRecords=_NAMES_MAX
         )["MetricAlarms"]
     ]
-    missing = sorted(set(stack.alarms) - {alarm["AlarmName"] for alarm in found})
+    missing = sorted(set(stack.alarms) - {alarm["AlarmName"] for alarm in alarms})
     if missing or not stack.alarms:
         detail = f"{', '.join(missing) or 'all'} of the stack {stack.name} do not exist"
         yield Finding(_ALARMS_NAME, "fail", detail, stack.repair)
-    deaf = [alarm["AlarmName"] for alarm in found if topic not in alarm["AlarmActions"]]
+    deaf = [alarm["AlarmName"] for alarm in alarms if topic not in alarm["AlarmActions"]]
     if deaf:
         yield Finding(_ALARMS_NAME, "fail", f"{', '.join(deaf)} do not notify {topic}", stack.repair)
-    silent = [alarm["AlarmName"] for alarm in found if not alarm["ActionsEnabled"]]
+    silent = [alarm["AlarmName"] for alarm in alarms if not alarm["ActionsEnabled"]]
     if silent:
         remedy = " ".join((command("cloudwatch", "enable-alarm-actions"), "--alarm-names", *silent))
         yield Finding(_ALARMS_NAME, "warn", f"{', '.join(silent)} notify nobody: their actions are disabled", remedy)
-    if not (missing or deaf or silent) and found:
-        yield Finding(_ALARMS_NAME, "ok", f"{len(found)} alarms notify {topic}")
-    for alarm in found:
+    if not (missing or deaf or silent) and alarms:
+        yield Finding(_ALARMS_NAME, "ok", f"{len(alarms)} alarms notify {topic}")
+    for alarm in alarms:
         if alarm["StateValue"] == "ALARM":
             yield _ringing(alarm)
 
 
 def _ringing(alarm: Any) -> Finding:  # noqa: ANN401 - as the service describes it
     detail = f"{alarm['AlarmName']} rings: {alarm.get('AlarmDescription') or alarm.get('StateReason', '')}"
-    shown = command("cloudwatch", "describe-alarm-history", alarm_name=alarm["AlarmName"])
-    return Finding("alarm", "warn", detail, f"docs/guides/runbook.md has a section for it; since when: {shown}")
+    show = command("cloudwatch", "describe-alarm-history", alarm_name=alarm["AlarmName"])
+    return Finding("alarm", "warn", detail, f"docs/guides/runbook.md has a section for it; since when: {show}")
 
 
 _WHY: Final = "writes of dead runs are not settled until their next attempt"
@@ -143,8 +143,8 @@ def _rule(events: Any, arn: str, stack: Stack) -> Iterator[Finding]:  # noqa: AN
     rules = [rule for rule in (events.describe_rule(Name=name) for name in names) if rule.get("ScheduleExpression")]
     enabled = [rule for rule in rules if rule["State"].startswith("ENABLED")]
     if enabled:
-        told = ", ".join(f"{rule['Name']}, {rule['ScheduleExpression']}" for rule in enabled)
-        yield Finding("sweeper's rule", "ok", told)
+        schedules = ", ".join(f"{rule['Name']}, {rule['ScheduleExpression']}" for rule in enabled)
+        yield Finding("sweeper's rule", "ok", schedules)
     elif rules:
         remedy = command("events", "enable-rule", name=rules[0]["Name"])
         yield Finding("sweeper's rule", "fail", f"{rules[0]['Name']} is disabled: {_WHY}", remedy)
@@ -186,12 +186,12 @@ def examine_topic(sns: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 
 
 def _subscriptions(sns: Any, arn: str) -> Finding:  # noqa: ANN401 - a boto3 client
     pages = sns.get_paginator("list_subscriptions_by_topic").paginate(TopicArn=arn)
-    found = [each for page in pages for each in page["Subscriptions"]]
-    confirmed = [each for each in found if each["SubscriptionArn"].startswith("arn:")]
+    subscriptions = [entry for page in pages for entry in page["Subscriptions"]]
+    confirmed = [entry for entry in subscriptions if entry["SubscriptionArn"].startswith("arn:")]
     if confirmed:
-        kinds = sorted({each["Protocol"] for each in confirmed})
+        kinds = sorted({entry["Protocol"] for entry in confirmed})
         return Finding("subscriptions", "ok", f"{len(confirmed)} confirmed ({', '.join(kinds)})")
-    pending = [each["Endpoint"] for each in found if each["SubscriptionArn"] == "PendingConfirmation"]
+    pending = [entry["Endpoint"] for entry in subscriptions if entry["SubscriptionArn"] == "PendingConfirmation"]
     if pending:
         detail = f"{', '.join(pending)} has not confirmed, so alarms reach nobody"
         return Finding("subscriptions", "warn", detail, "open the link in the message that SNS has sent there")
@@ -210,13 +210,13 @@ def _let_publish(policy: Mapping[str, Any], arn: str) -> str:
         "Resource": arn,
         "Condition": {"StringEquals": {"aws:SourceAccount": account}},
     }
-    wanted = {"Version": "2012-10-17", **policy, "Statement": [*_listed(policy.get("Statement", [])), statement]}
+    document = {"Version": "2012-10-17", **policy, "Statement": [*_items(policy.get("Statement", [])), statement]}
     return command(
         "sns",
         "set-topic-attributes",
         topic_arn=arn,
         attribute_name="Policy",
-        attribute_value=json.dumps(wanted),
+        attribute_value=json.dumps(document),
     )
 
 
@@ -224,32 +224,32 @@ def _lets_publish(policy: Mapping[str, Any], arn: str) -> bool:
     """Tell whether an alarm of the topic's account can be published. An unknown condition of a permission counts as not
     met; an unknown condition of a denial counts as one about TLS or another account.
     """
-    about = [each for each in _listed(policy.get("Statement", [])) if _is_about_alarms(each, arn)]
-    denied = any(each["Effect"] == "Deny" and not each.get("Condition") for each in about)
-    return not denied and any(each["Effect"] == "Allow" and _is_fulfilled(each, arn) for each in about)
+    about = [statement for statement in _items(policy.get("Statement", [])) if _is_about_alarms(statement, arn)]
+    denied = any(statement["Effect"] == "Deny" and not statement.get("Condition") for statement in about)
+    return not denied and any(statement["Effect"] == "Allow" and _is_fulfilled(statement, arn) for statement in about)
 
 
 def _is_about_alarms(statement: Mapping[str, Any], arn: str) -> bool:
     principal = statement.get("Principal", {})
-    named = ["*"] if principal == "*" else [*_listed(principal.get("Service", [])), *_listed(principal.get("AWS", []))]
+    names = ["*"] if principal == "*" else [*_items(principal.get("Service", [])), *_items(principal.get("AWS", []))]
     return (
-        bool({_SERVICE, "*"} & set(named))
-        and any(fnmatchcase("sns:publish", str(action).lower()) for action in _listed(statement.get("Action", [])))
-        and any(fnmatchcase(arn, str(resource)) for resource in _listed(statement.get("Resource", [])))
+        bool({_SERVICE, "*"} & set(names))
+        and any(fnmatchcase("sns:publish", str(action).lower()) for action in _items(statement.get("Action", [])))
+        and any(fnmatchcase(arn, str(resource)) for resource in _items(statement.get("Resource", [])))
     )
 
 
 def _is_fulfilled(statement: Mapping[str, Any], arn: str) -> bool:
     _, partition, _, region, account, _ = arn.split(":")
     alarm = f"arn:{partition}:cloudwatch:{region}:{account}:alarm:any"
-    known = {"aws:sourceaccount": account, "aws:sourceowner": account, "aws:sourcearn": alarm}
-    known["aws:securetransport"] = "true"
+    facts = {"aws:sourceaccount": account, "aws:sourceowner": account, "aws:sourcearn": alarm}
+    facts["aws:securetransport"] = "true"
     return all(
-        key.lower() in known
-        and any(_is_like(known[key.lower()], str(each)) for each in _listed(expected))
+        key.lower() in facts
+        and any(_is_like(facts[key.lower()], str(value)) for value in _items(values))
         and not operator.startswith(("StringNot", "ArnNot", "Null"))
         for operator, keys in statement.get("Condition", {}).items()
-        for key, expected in keys.items()
+        for key, values in keys.items()
     )
 
 
@@ -259,5 +259,5 @@ def _is_like(value: str, pattern: str) -> bool:
     return fnmatchcase(value.lower(), name_free.lower())
 
 
-def _listed(value: Any) -> list[Any]:  # noqa: ANN401 - of a policy document
+def _items(value: Any) -> list[Any]:  # noqa: ANN401 - of a policy document
     return list(value) if isinstance(value, list) else [value]

@@ -16,9 +16,9 @@ _OURS: Final = ("SOAL_", "SW_")
 
 def unknown_variables(names: Iterator[str] | Mapping[str, str]) -> dict[str, str]:
     """Return the names that look like ours and are not, each with a remedy."""
-    known = [variable.name for variable in VARIABLES]
-    found = sorted(name for name in names if name.startswith(_OURS) and name not in known)
-    return {name: _hint(name, known) for name in found}
+    listed = [variable.name for variable in VARIABLES]
+    unlisted = sorted(name for name in names if name.startswith(_OURS) and name not in listed)
+    return {name: _hint(name, listed) for name in unlisted}
 
 
 def examine_variables(variables: Mapping[str, str]) -> Iterator[Finding]:
@@ -36,6 +36,6 @@ def examine_variables(variables: Mapping[str, str]) -> Iterator[Finding]:
             yield Finding("variables", "warn", detail, "remove it")
 
 
-def _hint(name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=1)
+def _hint(name: str, listed: list[str]) -> str:
+    near = difflib.get_close_matches(name, listed, n=1)
     return f"did you mean {near[0]}?" if near else "remove it; the known ones are in docs/reference/settings"

@@ -46,10 +46,10 @@ def run_key_of(event: object) -> str | None:
     return token if isinstance(token, str) else None
 
 
-def _parsed(text: str, where: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
+def _parsed(text: str, place: str) -> Any:  # noqa: ANN401 - any JSON value may be an event
     try:
         return parsed(text)
     except ValueError as error:
         raise Problem(
-            f"{where}: no JSON: {error}", todo="an event is a JSON value; see docs/reference/event"
+            f"{place}: no JSON: {error}", todo="an event is a JSON value; see docs/reference/event"
         ) from error

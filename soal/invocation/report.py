@@ -77,19 +77,19 @@ def report_of(answer: Answer, timeout_s: int | None) -> Report:
     except (ValueError, ValidationError):
         result = None
     if result is None:
-        what = str(answer.payload)[:2000] if error is None else f"{error.type}: {error.message}"
-        return Report(None, f"the function did not answer with a result: {what}", EXIT_FAILED, answer.duration_ms)
+        text = str(answer.payload)[:2000] if error is None else f"{error.type}: {error.message}"
+        return Report(None, f"the function did not answer with a result: {text}", EXIT_FAILED, answer.duration_ms)
     return Report(result, None, exit_status(result), answer.duration_ms)
 
 
 def _has_small_numbers(value: object) -> bool:
     """Tell whether each number of a document can be shown: Python's own have no bound."""
-    rest = [value]
-    while rest:
-        one = rest.pop()
-        if isinstance(one, dict | list):
-            rest.extend(one.values() if isinstance(one, dict) else one)
-        elif isinstance(one, int) and not -_NUMBER_MAX <= one < _NUMBER_MAX:
+    stack = [value]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, dict | list):
+            stack.extend(item.values() if isinstance(item, dict) else item)
+        elif isinstance(item, int) and not -_NUMBER_MAX <= item < _NUMBER_MAX:
             return False
     return True
 
@@ -105,9 +105,9 @@ def conclude(out: Output, report: Report, *, todo: str) -> None:
 
 def _attempts(attempts: tuple[AttemptResult, ...]) -> Table:
     table = columns("attempt", "state", "commits", "seconds", "error", right=("attempt", "commits", "seconds"))
-    for one in attempts:
-        seconds = f"{one.total_ms / 1000:.1f}" if one.total_ms else ""
-        table.add_row(str(one.number), styled(one.state.value), str(one.committed), seconds, Text(one.error or ""))
+    for item in attempts:
+        seconds = f"{item.total_ms / 1000:.1f}" if item.total_ms else ""
+        table.add_row(str(item.number), styled(item.state.value), str(item.committed), seconds, Text(item.error or ""))
     return table
 
 
@@ -129,10 +129,10 @@ def _lines(result: Result) -> Iterator[RenderableType]:
             table.add_row(Text(write.table), Text(write.step or ""), styled(write.status), *cells, Text(reason))
         yield table
     timings = [(name, getattr(result.timings, field)) for name, field in _TIMINGS]
-    spent = ", ".join(f"{name} {value / 1000:.1f} s" for name, value in timings if value is not None)
+    times = ", ".join(f"{name} {value / 1000:.1f} s" for name, value in timings if value is not None)
     memory = result.memory
     peak = "" if memory.peak_mb is None else f"; memory {memory.peak_mb} of {memory.limit_mb} MB"
-    yield Text(spent + peak, style="dim")
+    yield Text(times + peak, style="dim")
     for warning in result.warnings:
         yield Text.assemble(("warning: ", "yellow"), warning)
     if result.state != "SUCCESS" and result.log_tail:
@@ -148,10 +148,10 @@ def until_done(
     """Invoke until an attempt is the last one; return its report, or the one after `attempts_max`."""
     report = invoke(event)
     for attempt in range(1, attempts_max):
-        why = _goes_on(report)
-        if why is None:
+        reason = _goes_on(report)
+        if reason is None:
             return report
-        remark(f"attempt {attempt} {why}; continuing")
+        remark(f"attempt {attempt} {reason}; continuing")
         report = invoke(event)
     return report
 
@@ -162,8 +162,8 @@ def _goes_on(report: Report) -> str | None:
     if result is None:
         return "was killed before it could answer"
     if result.state is State.INCOMPLETE:
-        done = sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
-        return f"reached its deadline after {done} new commits" if done else None
+        commits = sum(write.status == "committed" and write.run_id == result.run_id for write in result.writes)
+        return f"reached its deadline after {commits} new commits" if commits else None
     if result.state is State.FAILED and result.error is not None and result.error.retryable:
         return f"asks for a retry ({result.error.type})"
     return None

@@ -36,5 +36,5 @@ def rest_properties(uri: str) -> dict[str, str]:
 def spark_settings(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     """Return Spark's settings of a catalog."""
     prefix = f"spark.sql.catalog.{name}"
-    own = {f"{prefix}.{key}": value for key, value in properties.items()}
-    return {prefix: "org.apache.iceberg.spark.SparkCatalog", **own}
+    options = {f"{prefix}.{key}": value for key, value in properties.items()}
+    return {prefix: "org.apache.iceberg.spark.SparkCatalog", **options}

@@ -122,8 +122,13 @@ class LockReport(Part):
             token=record.token,
             holder=_holder(stored),
             waiters=tuple(
-                WaiterFound(job=one.job, ticket=one.ticket, since=_moment(one.since_ms), why=why_it_waits(record, one))
-                for one in sorted(record.queue, key=lambda waiter: waiter.ticket)
+                WaiterFound(
+                    job=waiter.job,
+                    ticket=waiter.ticket,
+                    since=_moment(waiter.since_ms),
+                    why=why_it_waits(record, waiter),
+                )
+                for waiter in sorted(record.queue, key=lambda waiter: waiter.ticket)
             ),
             jobs=tuple(_job(record, name) for name in sorted(record.jobs)),
             unsettled=tuple(map(WriteFound.of, record.unsettled)),
@@ -146,8 +151,8 @@ def why_it_waits(record: Record, waiter: Waiter) -> str:
         lag=job.lag,
         first_run=job.first_run,
     )
-    if first := goes_first(record, configuration, waiter.nonce):
-        reasons.append(f"{first.job} goes first")
+    if waiter_before := goes_first(record, configuration, waiter.nonce):
+        reasons.append(f"{waiter_before.job} goes first")
     return "; ".join(reasons) or "it is next, and has not asked since"
 
 
@@ -194,10 +199,10 @@ _STATES = {True: "its session lives", False: "its session has ended"}
 def locks_view(reports: Sequence[LockReport]) -> View:
     """Show one row for each lock."""
     table = columns("lock", "holder", "token", "since", "waiting", "unsettled", right=("token", "waiting", "unsettled"))
-    for one in reports:
-        holder, since = ("free", "") if one.holder is None else (one.holder.job, moment(one.holder.since))
-        table.add_row(one.lock, holder, str(one.token), since, number(len(one.waiters)), number(len(one.unsettled)))
-    return View([one.document() for one in reports], (table if reports else "no lock",))
+    for lock in reports:
+        holder, since = ("free", "") if lock.holder is None else (lock.holder.job, moment(lock.holder.since))
+        table.add_row(lock.lock, holder, str(lock.token), since, number(len(lock.waiters)), number(len(lock.unsettled)))
+    return View([report.document() for report in reports], (table if reports else "no lock",))
 
 
 def lock_view(report: LockReport) -> View:
@@ -212,7 +217,7 @@ def turns_view(report: LockReport) -> View:
 
 
 def _lines(report: LockReport) -> Iterator[RenderableType]:
-    yield Text(f"{report.lock}: {'free' if report.holder is None else _held(report.holder)}, token {report.token}")
+    yield Text(f"{report.lock}: {'free' if report.holder is None else _who(report.holder)}, token {report.token}")
     if report.holder is not None:
         yield Text(f"  {_renewals(report.holder)}")
         yield from _writes("opened", report.holder.writes)
@@ -225,7 +230,7 @@ def _lines(report: LockReport) -> Iterator[RenderableType]:
         yield _turns(report.turns)
 
 
-def _held(holder: HolderFound) -> str:
+def _who(holder: HolderFound) -> str:
     run = f" (run {holder.run})" if holder.run else ""
     return f"{holder.job}{run} holds it since {moment(holder.since)}"
 
@@ -235,24 +240,24 @@ def _renewals(holder: HolderFound) -> str:
     return f"renewed {holder.renewals:,} times; lease {holder.lease_s:g} s{state}"
 
 
-def _writes(what: str, writes: Iterable[WriteFound]) -> Iterator[Text]:
+def _writes(title: str, writes: Iterable[WriteFound]) -> Iterator[Text]:
     for write in writes:
-        yield Text(f"  {what}: write {write.write_key}, epoch {write.epoch}, in {write.checkpoints}", "yellow")
+        yield Text(f"  {title}: write {write.write_key}, epoch {write.epoch}, in {write.checkpoints}", "yellow")
 
 
 def _queue(waiters: Iterable[WaiterFound]) -> Table:
     table = columns("waits", "ticket", "since", "why", right=("ticket",))
-    for one in waiters:
-        table.add_row(one.job, str(one.ticket), moment(one.since), Text(one.why))
+    for waiter in waiters:
+        table.add_row(waiter.job, str(waiter.ticket), moment(waiter.since), Text(waiter.why))
     return table
 
 
 def _jobs_table(jobs: Iterable[JobFound]) -> Table:
     table = columns("job", "predecessor", "edge", "completed", "may run")
-    for one in jobs:
-        completed = "never" if not one.completion else f"#{one.completion}"
-        at = "" if one.completed_at is None else f" {moment(one.completed_at)}"
-        table.add_row(one.job, one.predecessor or "", _edge(one), completed + at, Text(one.obstacle or "yes"))
+    for job in jobs:
+        completed = "never" if not job.completion else f"#{job.completion}"
+        at = "" if job.completed_at is None else f" {moment(job.completed_at)}"
+        table.add_row(job.job, job.predecessor or "", _edge(job), completed + at, Text(job.obstacle or "yes"))
     return table
 
 
@@ -266,8 +271,8 @@ def _edge(job: JobFound) -> str:
 
 def _turns(turns: Iterable[TurnFound]) -> Table:
     table = columns("turn", "job", "run", "since", "until", "end", right=("turn",))
-    for one in turns:
-        row = (str(one.token), one.job, one.run or "", moment(one.since), moment(one.until), styled(one.end))
+    for turn in turns:
+        row = (str(turn.token), turn.job, turn.run or "", moment(turn.since), moment(turn.until), styled(turn.end))
         table.add_row(*row)
     return table
 

@@ -20,7 +20,7 @@ from safewriter.errors import SettingError, UnreadableCheckpointError
 from safewriter.objects import Location
 from safewriter.record.checkpoints import Checkpoints
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from soal.target import asking, checkpoint_store, target
+from soal.target import asking, checkpoint_store, find_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 
 
 class LockService:
-    """A lock service, opened for one command. `where` names it for people; `store` opens a checkpoint bucket."""
+    """A lock service, opened for one command. `uri` names it for people; `store` opens a checkpoint bucket."""
 
-    def __init__(self, backend: Backend, where: str, store: Callable[[Location], ObjectStore]) -> None:
+    def __init__(self, backend: Backend, uri: str, store: Callable[[Location], ObjectStore]) -> None:
         self.backend = backend
-        self.where = where
+        self.uri = uri
         self.store = store
 
     @classmethod
@@ -47,8 +47,8 @@ class LockService:
         """Open the named service; without a name SW_LOCKS, else the checkpoint bucket. Raises `Problem`."""
         uri = backend or ("" if bucket else os.environ.get("SW_LOCKS", ""))
         with asking():
-            opened = _named(uri, endpoint_url, home, local=local) if uri else None
-            service = opened or cls._of_bucket(endpoint_url, bucket, home, local=local)
+            service = _of_uri(uri, endpoint_url, home, local=local) if uri else None
+            service = service or cls._of_bucket(endpoint_url, bucket, home, local=local)
             try:
                 yield service
             finally:
@@ -56,9 +56,9 @@ class LockService:
 
     @classmethod
     def _of_bucket(cls, endpoint_url: str | None, bucket: str | None, home: Home, *, local: bool) -> LockService:
-        found = target(endpoint_url, home, local=local)
-        store = checkpoint_store(found, bucket, home)
-        return cls(s3_backend(store), store.uri("").rstrip("/"), found.store)
+        target = find_target(endpoint_url, home, local=local)
+        store = checkpoint_store(target, bucket, home)
+        return cls(s3_backend(store), store.uri("").rstrip("/"), target.store)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of the locks that are there."""
@@ -73,16 +73,16 @@ class LockService:
                 str(error), todo="jobs wait until an earlier version of it is restored", exit_code=EXIT_FAILED
             ) from error
         if stored is None:
-            there = ", ".join(self.names()) or "none"
+            names = ", ".join(self.names()) or "none"
             raise Problem(
-                f"there is no lock {lock!r} in {self.where}",
-                todo=f"name one of those that are there ({there}), or another service with --backend",
+                f"there is no lock {lock!r} in {self.uri}",
+                todo=f"name one of those that are there ({names}), or another service with --backend",
                 exit_code=EXIT_FAILED,
             )
         return stored
 
 
-def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> LockService:
+def _of_uri(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> LockService:
     try:
         is_s3 = uri.startswith("s3://")
         if not is_s3 and (local or endpoint_url is not None):
@@ -90,10 +90,10 @@ def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> Lo
                 f"--local and --endpoint-url name an S3, and {uri} is none",
                 todo="leave them out (AWS_ENDPOINT_URL_DYNAMODB names a DynamoDB), or give --backend s3://…",
             )
-        found = target(endpoint_url, home, local=local)
+        target = find_target(endpoint_url, home, local=local)
         if not is_s3:
-            return LockService(open_backend(uri), uri, found.store)
-        return LockService(s3_backend(found.store(Location.parse(uri))), uri, found.store)
+            return LockService(open_backend(uri), uri, target.store)
+        return LockService(s3_backend(target.store(Location.parse(uri))), uri, target.store)
     except (SettingError, ValueError) as error:
         raise Problem(str(error), todo="correct --backend, or SW_LOCKS") from error
 
@@ -101,47 +101,48 @@ def _named(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> Lo
 _TRIES: Final = 50
 
 
-def force(service: LockService, seen: Stored) -> Stored:
+def force(service: LockService, before: Stored) -> Stored:
     """End the grant that was seen, whatever else changes in the record meanwhile; return the record without it.
 
     All its writes become unsettled: the next holder settles each before its own turn. Raises `Problem` if the grant has
     ended meanwhile.
     """
-    if seen.record.holder is None:
-        raise ValueError(f"{seen.record.lock} is free")
-    stored = seen
+    lock, holder = before.record.lock, before.record.holder
+    if holder is None:
+        raise ValueError(f"{lock} is free")
+    stored = before
     for _ in range(_TRIES):
         try:
             return service.backend.write(end(stored.record, End.FORCED, epoch_ms()), stored)
         except RecordChanged:
-            stored = service.read(seen.record.lock)
-            if not stored.record.is_held_by(seen.record.holder.nonce):
-                raise _changed(seen.record.lock, f"the turn of {seen.record.holder.job} has ended by itself") from None
-    raise _changed(seen.record.lock, "its record changes faster than it can be written")
+            stored = service.read(lock)
+            if not stored.record.is_held_by(holder.nonce):
+                raise _conflict(lock, f"the turn of {holder.job} has ended by itself") from None
+    raise _conflict(lock, "its record changes faster than it can be written")
 
 
-def forget(service: LockService, seen: Stored, write_key: str) -> Stored:
+def forget(service: LockService, before: Stored, write_key: str) -> Stored:
     """Strike an unsettled write that has no document any more; return the record without it.
 
     Raises `Problem` if the record does not name it, or if its document is there: then it can be settled.
     """
-    found = [write for write in seen.record.unsettled if write.write_key == write_key]
-    if not found:
+    writes = [write for write in before.record.unsettled if write.write_key == write_key]
+    if not writes:
         raise Problem(
-            f"{write_key} is no unsettled write of {seen.record.lock}",
-            todo=f"look for it with: soal locks show {seen.record.lock}",
+            f"{write_key} is no unsettled write of {before.record.lock}",
+            todo=f"look for it with: soal locks show {before.record.lock}",
             exit_code=EXIT_FAILED,
         )
-    for write in found:
+    for write in writes:
         _check_gone(write, Checkpoints(service.store(Location.parse(write.checkpoints))))
-    stored = seen
+    stored = before
     for _ in range(_TRIES):
-        left = tuple(write for write in stored.record.unsettled if write not in found)
+        unsettled = tuple(write for write in stored.record.unsettled if write not in writes)
         try:
-            return service.backend.write(replace(stored.record, unsettled=left), stored)
+            return service.backend.write(replace(stored.record, unsettled=unsettled), stored)
         except RecordChanged:
-            stored = service.read(seen.record.lock)
-    raise _changed(seen.record.lock, "its record changes faster than it can be written")
+            stored = service.read(before.record.lock)
+    raise _conflict(before.record.lock, "its record changes faster than it can be written")
 
 
 def _check_gone(write: OpenWrite, checkpoints: Checkpoints) -> None:
@@ -154,9 +155,9 @@ def _check_gone(write: OpenWrite, checkpoints: Checkpoints) -> None:
         )
 
 
-def _changed(lock: str, what: str) -> Problem:
+def _conflict(lock: str, change: str) -> Problem:
     return Problem(
-        f"{lock}: {what}; nothing was changed",
+        f"{lock}: {change}; nothing was changed",
         todo=f"look again with: soal locks show {lock}",
         exit_code=EXIT_TRY_AGAIN,
     )

@@ -17,10 +17,10 @@ _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 
 def parse_age(text: str, *, allow_young: bool) -> timedelta:
     """Return the age; `Problem` if it is none, or too short and not allowed by name."""
-    found = _AGE.fullmatch(text.strip())
-    if found is None:
+    match = _AGE.fullmatch(text.strip())
+    if match is None:
         raise Problem(f"--older-than {text!r} is no age", todo="write it as 7d, 36h or 90m")
-    age = timedelta(**{_UNITS[found[2]]: int(found[1])})
+    age = timedelta(**{_UNITS[match[2]]: int(match[1])})
     if age < SAFE and not allow_young:
         raise Problem(
             f"--older-than {text} is less than an hour, and a write that runs now has files that no version refers to",

@@ -44,11 +44,11 @@ class _Place:
     """One object, and the store that it lies in."""
 
     def __init__(self, location: str, table_store: Callable[[str], ObjectStore]) -> None:
-        where = Location.parse(location)
-        self.key = where.key
-        self.store = table_store(str(Location(where.bucket)))
+        place = Location.parse(location)
+        self.key = place.key
+        self.store = table_store(str(Location(place.bucket)))
 
-    def found(self) -> StoredObject | None:
+    def read(self) -> StoredObject | None:
         return self.store.get(self.key)
 
 
@@ -61,13 +61,13 @@ class _Input(InputFile):
         return len(self._body())
 
     def _body(self) -> bytes:
-        found = self._place.found()
-        if found is None:
+        stored = self._place.read()
+        if stored is None:
             raise FileNotFoundError(f"{self.location} does not exist, or cannot be read")
-        return found.body
+        return stored.body
 
     def exists(self) -> bool:
-        return self._place.found() is not None
+        return self._place.read() is not None
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's signature
         return cast("InputStream", io.BytesIO(self._body()))
@@ -192,39 +192,39 @@ def look(
     client: S3Client,
     name: TableName,
     older_than: timedelta,
-    seen: Callable[[int], None],
+    progress: Callable[[int], None],
     catalog: Mapping[str, str] | None = None,
 ) -> IcebergReport:
-    """Survey a table of a catalog; call `seen` with the number of files listed.
+    """Survey a table of a catalog; call `progress` with the number of files listed.
 
     pyiceberg's variables name the catalog; `catalog` are properties that win over them.
 
     It lists the files first and then reads the metadata: if others commit a listed file meanwhile, the metadata names
     it.
     """
-    where = Location.parse(_load(client, name, catalog or {}).metadata.location)
-    store = S3ObjectStore(client, where.bucket, where.key)
-    listed = [one for one in store.list("") if not one.key.endswith("/")]
-    seen(len(listed))
+    place = Location.parse(_load(client, name, catalog or {}).metadata.location)
+    store = S3ObjectStore(client, place.bucket, place.key)
+    objects = [entry for entry in store.list("") if not entry.key.endswith("/")]
+    progress(len(objects))
     table = _load(client, name, catalog or {})
     file = Location.parse(table.metadata_location)
     stored = S3ObjectStore(client, file.bucket).get(file.key)
     if stored is None:
         raise Problem(f"{file} does not exist", todo="run the command again", exit_code=EXIT_FAILED)
-    now, named = stored.server_date, referred(table)
-    unnamed = [one for one in listed if store.uri(one.key) not in named]
-    old = [one for one in unnamed if one.last_modified < now - older_than]
+    now, references = stored.server_date, referred(table)
+    unnamed = [entry for entry in objects if store.uri(entry.key) not in references]
+    old = [entry for entry in unnamed if entry.last_modified < now - older_than]
     fences = tuple(_fences(table))
     return IcebergReport(
         table=str(name),
-        location=str(where),
+        location=str(place),
         now=now,
         older_than_s=int(older_than.total_seconds()),
         orphans=tuple(
-            IcebergOrphan(path=store.uri(one.key), bytes=one.size, last_modified=one.last_modified) for one in old
+            IcebergOrphan(path=store.uri(file.key), bytes=file.size, last_modified=file.last_modified) for file in old
         ),
-        retained=_tally(one for one in listed if store.uri(one.key) in named),
-        young=_tally(one for one in unnamed if one.last_modified >= now - older_than),
+        retained=_tally(entry for entry in objects if store.uri(entry.key) in references),
+        young=_tally(entry for entry in unnamed if entry.last_modified >= now - older_than),
         fences=fences,
         statements=tuple(_statements(name, fences, now, now - max(older_than, _LEAST) if old else None)),
     )
@@ -232,19 +232,19 @@ def look(
 
 def referred(table: Table) -> set[str]:
     """Return all files that any snapshot in the table's metadata names, as `s3://` URIs."""
-    found = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
+    paths = {table.metadata_location, *(entry.metadata_file for entry in table.metadata.metadata_log)}
     for snapshot in table.metadata.snapshots:
-        found.add(snapshot.manifest_list)
+        paths.add(snapshot.manifest_list)
         for manifest in snapshot.manifests(table.io):
-            if manifest.manifest_path not in found:  # many snapshots share one
-                found.add(manifest.manifest_path)
-                found |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
-    found |= {one.statistics_path for one in (*table.metadata.statistics, *table.metadata.partition_statistics)}
-    return {str(Location.parse(path)) for path in found}
+            if manifest.manifest_path not in paths:  # many snapshots share one
+                paths.add(manifest.manifest_path)
+                paths |= {entry.data_file.file_path for entry in manifest.fetch_manifest_entry(table.io)}
+    paths |= {entry.statistics_path for entry in (*table.metadata.statistics, *table.metadata.partition_statistics)}
+    return {str(Location.parse(path)) for path in paths}
 
 
-def _tally(listed: Iterable[ListedObject]) -> Tally:
-    sizes = [one.size for one in listed]
+def _tally(objects: Iterable[ListedObject]) -> Tally:
+    sizes = [entry.size for entry in objects]
     return Tally(files=len(sizes), bytes=sum(sizes))
 
 
@@ -255,7 +255,7 @@ def _statements(name: TableName, fences: tuple[Fence, ...], now: datetime, befor
             f"CALL {name.catalog}.system.remove_orphan_files(table => '{table}',"
             f" older_than => TIMESTAMP '{before:%Y-%m-%d %H:%M:%S}Z')"
         )
-    yield from (f"ALTER TABLE {name.quoted} DROP TAG `{one.name}`" for one in fences if one.expires < now)
+    yield from (f"ALTER TABLE {name.quoted} DROP TAG `{fence.name}`" for fence in fences if fence.expires < now)
 
 
 def _fences(table: Table) -> Iterator[Fence]:
@@ -271,8 +271,8 @@ def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Tabl
         return S3ObjectStore(client, Location.parse(uri).bucket)
 
     try:
-        own: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog}
-        return catalog_of(name.catalog, own, table_store).load_table(name.identifier)
+        properties: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog}
+        return catalog_of(name.catalog, properties, table_store).load_table(name.identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise Problem(f"{name} does not exist", todo="check its name", exit_code=EXIT_FAILED) from error
     except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS

@@ -82,12 +82,12 @@ def _path_keys(path: str, table: Location) -> set[str]:
     if not _ABSOLUTE.fullmatch(path):
         return {path, unquote(path)}
     try:
-        found = Location.parse(path)
+        location = Location.parse(path)
     except ValueError as error:
         raise UnreadableLogError(f"it refers to {path!r}, which is not in the table's bucket") from error
     start = f"{table.key}/"
-    keys = {key.removeprefix(start) for key in (found.key, unquote(found.key)) if key.startswith(start)}
-    if found.bucket != table.bucket or not keys:
+    keys = {key.removeprefix(start) for key in (location.key, unquote(location.key)) if key.startswith(start)}
+    if location.bucket != table.bucket or not keys:
         raise UnreadableLogError(
             f"it refers to {path!r}, which is not in the table's folder: it is a shallow clone of another table"
         )
@@ -110,8 +110,8 @@ def protocol_obstacle(protocol: Mapping[str, Any]) -> str | None:
     reader, writer = int(protocol.get("minReaderVersion") or 1), int(protocol.get("minWriterVersion") or 1)
     if reader > _READER_MAX or writer > _WRITER_MAX:
         return f"its protocol (reader {reader}, writer {writer}) is newer than this soal knows"
-    named = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
-    if unknown := sorted(named - FEATURES):
+    features = {*(protocol.get("readerFeatures") or ()), *(protocol.get("writerFeatures") or ())}
+    if unknown := sorted(features - FEATURES):
         return f"it uses {', '.join(unknown)}, under which the log may refer to files in unknown ways"
     return None
 
@@ -166,7 +166,7 @@ def _is_number(value: object) -> bool:
 
 
 def _are_texts(value: object) -> bool:
-    return value is None or (isinstance(value, list) and all(isinstance(each, str) for each in value))
+    return value is None or (isinstance(value, list) and all(isinstance(entry, str) for entry in value))
 
 
 _FORMS: Final[dict[str, dict[str, Callable[[object], bool]]]] = {
@@ -196,15 +196,17 @@ def _parquet(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
             column = batch[kind]
             rows = _files(column) if kind in ("add", "remove") else column.to_pylist()
             # A row of another kind is null, or has fields that are.
-            yield from ((kind, row) for row in rows if row is not None and any(one is not None for one in row.values()))
+            yield from (
+                (kind, row) for row in rows if row is not None and any(value is not None for value in row.values())
+            )
 
 
 def _files(column: Array) -> Iterator[dict[str, Any] | None]:
     from arro3.core import struct_field
 
     names = [field.name for field in column.type.fields]
-    found = {name: struct_field(column, names.index(name)).to_pylist() for name in _NEEDED if name in names}
-    vectors = found.get("deletionVector", [None] * len(column))
-    for path, vector in zip(found["path"], vectors, strict=True):
+    columns = {name: struct_field(column, names.index(name)).to_pylist() for name in _NEEDED if name in names}
+    vectors = columns.get("deletionVector", [None] * len(column))
+    for path, vector in zip(columns["path"], vectors, strict=True):
         # A row of another kind has no path.
         yield {"path": path, "deletionVector": vector if vector and vector["storageType"] else None} if path else None

@@ -76,8 +76,8 @@ def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
 
 def prefix_of(key: str) -> FilePrefix | None:
     """Return the attempt whose file this is, if its name says one."""
-    found = _PREFIX.match(key.rsplit("/", 1)[-1])
-    return None if found is None else FilePrefix(found[1], int(found[2]), found[3])
+    match = _PREFIX.match(key.rsplit("/", 1)[-1])
+    return None if match is None else FilePrefix(match[1], int(match[2]), match[3])
 
 
 _DOCUMENTS: Final = "checkpoints/"
@@ -111,12 +111,12 @@ class Attempts:
         Read them after the table's files were listed and before its log is read to its end: then each listed file is
         protected here, or its write has a verdict, and its commit, if there is one, is in the log.
         """
-        marked: dict[str, ListedMarker] = {}
-        for one in Checkpoints(self.store).marked():
-            first = marked.get(one.write_key, one)
-            marked[one.write_key] = one if one.since < first.since else first
-        found = (self._open_write(one) for one in marked.values())
-        return tuple(write for write in found if write is not None)
+        markers: dict[str, ListedMarker] = {}
+        for marker in Checkpoints(self.store).marked():
+            first = markers.get(marker.write_key, marker)
+            markers[marker.write_key] = marker if marker.since < first.since else first
+        writes = (self._open_write(marker) for marker in markers.values())
+        return tuple(write for write in writes if write is not None)
 
     @property
     def protected_from(self) -> datetime | None:
@@ -144,29 +144,29 @@ class Attempts:
     def _documents(self) -> dict[str, tuple[Checkpoint, ...]]:
         return {}
 
-    def _open_write(self, marked: ListedMarker) -> OpenWrite | None:
+    def _open_write(self, marker: ListedMarker) -> OpenWrite | None:
         checkpoints = Checkpoints(self.store)
         try:
-            stored = checkpoints.read(marked.write_key)
+            stored = checkpoints.read(marker.write_key)
             if stored is not None:
                 document = stored.document
                 is_ours = document.table == str(self.table) and document.status in OPEN
-                return OpenWrite(marked.write_key, document.run_key, marked.since) if is_ours else None
-            announced = checkpoints.announced(marked)
+                return OpenWrite(marker.write_key, document.run_key, marker.since) if is_ours else None
+            announced = checkpoints.announced(marker)
         except UnreadableCheckpointError:
-            return OpenWrite(marked.write_key, None, marked.since)
+            return OpenWrite(marker.write_key, None, marker.since)
         if announced is None or announced.marker.table != str(self.table):
             return None
-        return OpenWrite(marked.write_key, announced.marker.run_key, marked.since)
+        return OpenWrite(marker.write_key, announced.marker.run_key, marker.since)
 
     def _read(self, start: str) -> tuple[Checkpoint, ...]:
         checkpoints = Checkpoints(self.store)
-        found = []
+        documents = []
         for listed in self.store.list(f"{_DOCUMENTS}{start}"):
             try:
                 stored = checkpoints.read(listed.key.removeprefix(_DOCUMENTS).removesuffix(".json"))
             except UnreadableCheckpointError:
                 continue
             if stored is not None and stored.document.table == str(self.table):
-                found.append(stored.document)
-        return tuple(found)
+                documents.append(stored.document)
+        return tuple(documents)

@@ -71,7 +71,8 @@ class OrphanReport(Part):
     @property
     def has_failed(self) -> bool:
         """Whether something could not be deleted or aborted."""
-        return any(one.error is not None for one in self.orphans) or any(one.error is not None for one in self.uploads)
+        errors = [*(orphan.error for orphan in self.orphans), *(upload.error for upload in self.uploads)]
+        return any(error is not None for error in errors)
 
 
 if __name__ == "__main__":

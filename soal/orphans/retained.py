@@ -43,56 +43,56 @@ class LogFiles:
         return max(self.commits)
 
     @classmethod
-    def of(cls, listed: Iterable[ListedObject]) -> LogFiles:
+    def of(cls, objects: Iterable[ListedObject]) -> LogFiles:
         """Choose from a listing of the log; `UnreadableLogError` if it does not hold a whole version."""
-        entries = list(listed)
+        entries = list(objects)
         commits = commits_of(entries)
-        whole: dict[int, list[str]] = {}
+        checkpoints: dict[int, list[str]] = {}
         parts: dict[tuple[int, int], dict[int, str]] = {}
         for entry in entries:
-            if found := _WHOLE.fullmatch(entry.key):
-                whole.setdefault(int(found[1]), []).append(entry.key)
-            elif found := _PART.fullmatch(entry.key):
-                parts.setdefault((int(found[1]), int(found[3])), {})[int(found[2])] = entry.key
+            if match := _WHOLE.fullmatch(entry.key):
+                checkpoints.setdefault(int(match[1]), []).append(entry.key)
+            elif match := _PART.fullmatch(entry.key):
+                parts.setdefault((int(match[1]), int(match[3])), {})[int(match[2])] = entry.key
         for (version, count), keys in parts.items():
             if len(keys) == count:
-                whole.setdefault(version, []).extend(keys.values())
+                checkpoints.setdefault(version, []).extend(keys.values())
         if not commits:
             raise UnreadableLogError("there is no Delta table: its log holds no commit")
         head = max(commits)
         return cls(
             {version: entry.key for version, entry in sorted(commits.items())},
-            tuple(key for version in _needed(commits, whole) for key in whole[version]),
+            tuple(key for version in _versions_needed(commits, checkpoints) for key in checkpoints[version]),
             commits[head],
         )
 
 
-def _needed(commits: Iterable[int], checkpoints: Iterable[int]) -> tuple[int, ...]:
+def _versions_needed(commits: Iterable[int], checkpoints: Iterable[int]) -> tuple[int, ...]:
     """Return the versions whose checkpoints must be read beside all existing commits.
 
     Every version that can still be read is a checkpoint and the commits behind it. So all files that any of them can
     need are in the oldest checkpoint of the unbroken row of commits, or were added or removed by those commits. A
     version older than a gap can be read, too, if it is a checkpoint.
     """
-    known = frozenset(commits)
-    first = max(known)
-    while first - 1 in known:
+    versions = frozenset(commits)
+    first = max(versions)
+    while first - 1 in versions:
         first -= 1
     if first == 0:
         return ()
-    base = min((version for version in checkpoints if version >= first - 1), default=None)
-    if base is None:
+    oldest = min((version for version in checkpoints if version >= first - 1), default=None)
+    if oldest is None:
         raise UnreadableLogError(
             f"its log begins at version {first}, and there is no whole checkpoint to begin from: the table is damaged,"
             " or the log is being cleaned up"
         )
-    return tuple(sorted(version for version in checkpoints if version <= base))
+    return tuple(sorted(version for version in checkpoints if version <= oldest))
 
 
-def commits_of(listed: Iterable[ListedObject]) -> dict[int, ListedObject]:
+def commits_of(objects: Iterable[ListedObject]) -> dict[int, ListedObject]:
     """Return the commits of a listing by their versions."""
-    found = ((entry, _COMMIT.fullmatch(entry.key)) for entry in listed)
-    return {int(match[1]): entry for entry, match in found if match is not None}
+    matches = ((entry, _COMMIT.fullmatch(entry.key)) for entry in objects)
+    return {int(match[1]): entry for entry, match in matches if match is not None}
 
 
 _PARALLEL: Final = 8
@@ -118,7 +118,7 @@ class Retained:
 
 
 @dataclass(slots=True)
-class _Found:
+class _Content:
     """The content of the actions, one file after the other."""
 
     table: Location
@@ -138,8 +138,8 @@ class _Found:
             self.sidecars.add(f"{LOG}_sidecars/{action['path']}")
 
     def take_all(self, store: ObjectStore, keys: Iterable[str]) -> None:
-        for found in _bodies(store, keys):
-            for kind, action in actions_of(found.key, found.body):
+        for stored in _bodies(store, keys):
+            for kind, action in actions_of(stored.key, stored.body):
                 self.take(kind, action)
 
 
@@ -153,51 +153,51 @@ def read_retained(store: ObjectStore, table: Location) -> Retained:
     head = store.get(files.head.key)
     if head is None:
         raise LogMovedError(f"{store.uri(files.head.key)} is gone")
-    found = _Found(table, set(), set(), set())
-    found.take_all(store, (*files.checkpoints, *files.commits.values()))
-    sidecars = frozenset(found.sidecars)
-    found.take_all(store, sorted(sidecars))
-    if found.sidecars != sidecars:
+    log = _Content(table, set(), set(), set())
+    log.take_all(store, (*files.checkpoints, *files.commits.values()))
+    sidecars = frozenset(log.sidecars)
+    log.take_all(store, sorted(sidecars))
+    if log.sidecars != sidecars:
         raise UnreadableLogError("a sidecar of its checkpoint names more sidecars")
     return Retained(
-        table, files.version, files.head, head.server_date, frozenset(found.keys), frozenset(found.partition_columns)
+        table, files.version, files.head, head.server_date, frozenset(log.keys), frozenset(log.partition_columns)
     )
 
 
-def follow(store: ObjectStore, known: Retained) -> Retained:
-    """Return `known` with the commits since then added; one LIST if there are none.
+def follow(store: ObjectStore, retained: Retained) -> Retained:
+    """Return `retained` with the commits since then added; one LIST if there are none.
 
     Raises `LogMovedError` if the newest known commit has changed or is gone: the table was dropped, recreated, or
     restored.
     """
-    behind = store.list(LOG, start_after=f"{LOG}{known.version:020}")
-    listed = list(takewhile(lambda entry: entry.key[len(LOG) :][:1].isdigit(), behind))
-    if known.head not in listed:
-        raise LogMovedError(f"version {known.version} of {store.uri('')} has changed or is gone since it was read")
-    commits = commits_of(listed)
-    since = sorted(version for version in commits if version > known.version)
-    if since != list(range(known.version + 1, known.version + 1 + len(since))):
-        raise LogMovedError(f"the log of {store.uri('')} has lost versions after {known.version}")
+    behind = store.list(LOG, start_after=f"{LOG}{retained.version:020}")
+    objects = list(takewhile(lambda entry: entry.key[len(LOG) :][:1].isdigit(), behind))
+    if retained.head not in objects:
+        raise LogMovedError(f"version {retained.version} of {store.uri('')} has changed or is gone since it was read")
+    commits = commits_of(objects)
+    since = sorted(version for version in commits if version > retained.version)
+    if since != list(range(retained.version + 1, retained.version + 1 + len(since))):
+        raise LogMovedError(f"the log of {store.uri('')} has lost versions after {retained.version}")
     if not since:
-        return known
-    found = _Found(known.table, set(), set(), set())
-    found.take_all(store, (commits[version].key for version in since))
+        return retained
+    log = _Content(retained.table, set(), set(), set())
+    log.take_all(store, (commits[version].key for version in since))
     return replace(
-        known,
+        retained,
         version=since[-1],
         head=commits[since[-1]],
-        keys=known.keys | found.keys,
-        partition_columns=known.partition_columns | found.partition_columns,
+        keys=retained.keys | log.keys,
+        partition_columns=retained.partition_columns | log.partition_columns,
     )
 
 
 def _bodies(store: ObjectStore, keys: Iterable[str]) -> Iterator[StoredObject]:
     """Get many objects, some at a time."""
-    wanted = list(keys)
+    names = list(keys)
     with ThreadPoolExecutor(_PARALLEL) as pool:
-        for start in range(0, len(wanted), _PARALLEL):
-            batch = wanted[start : start + _PARALLEL]
-            for key, found in zip(batch, pool.map(store.get, batch), strict=True):
-                if found is None:
+        for start in range(0, len(names), _PARALLEL):
+            batch = names[start : start + _PARALLEL]
+            for key, stored in zip(batch, pool.map(store.get, batch), strict=True):
+                if stored is None:
                     raise LogMovedError(f"{store.uri(key)} is listed, but no longer there: the log is being cleaned up")
-                yield found
+                yield stored

@@ -27,14 +27,14 @@ _SEEN_EVERY: Final = 1000
 class Survey:
     """One survey. `store` is rooted at the table; `attempts` is None if no checkpoint bucket is asked.
 
-    `seen` gets the number of objects examined so far.
+    `progress` gets the number of objects examined so far.
     """
 
     store: ObjectStore
     table: Location
     older_than: timedelta
     attempts: Attempts | None
-    seen: Callable[[int], None]
+    progress: Callable[[int], None]
 
     def look(self) -> tuple[OrphanReport, Retained]:
         """Return a report of the findings, with nothing deleted, and the content of the log.
@@ -50,18 +50,16 @@ class Survey:
         uploads = tuple(self._uploads(sorter))
         writes = None if self.attempts is None else self.attempts.open_writes
         retained = follow(self.store, retained)
-        old = sorter.old()
+        old_files = sorter.old()
         report = OrphanReport(
             table=str(self.table),
             version=retained.version,
             now=retained.now,
             older_than_s=int(self.older_than.total_seconds()),
             dry_run=True,
-            orphans=tuple(self._orphan(*found) for found in old if found[0].key not in retained.keys),
+            orphans=tuple(self._orphan(*file) for file in old_files if file[0].key not in retained.keys),
             uploads=tuple(self._upload(*upload) for upload in uploads),
-            open_writes=None
-            if writes is None
-            else tuple(OpenWriteFound(write_key=one.write_key, run_key=one.run_key, since=one.since) for one in writes),
+            open_writes=None if writes is None else tuple(map(OpenWriteFound.of, writes)),
             other_tables=sorter.roots,
             retained=sorter.retained.tally,
             young=sorter.young.tally,
@@ -72,7 +70,7 @@ class Survey:
     def _files(self) -> Iterator[ListedObject]:
         for number, entry in enumerate(self.store.list(""), 1):
             if number % _SEEN_EVERY == 0:
-                self.seen(number)
+                self.progress(number)
             if not entry.key.startswith(LOG) and not entry.key.endswith("/"):
                 yield entry
 
@@ -89,13 +87,13 @@ class Survey:
             kind=kind,
             bytes=entry.size,
             last_modified=entry.last_modified,
-            held=self._held(entry.key, entry.last_modified),
+            held=self._obstacle(entry.key, entry.last_modified),
         )
 
     def _upload(self, key: str, upload_id: str, initiated: datetime) -> OrphanUpload:
-        return OrphanUpload(key=key, upload_id=upload_id, initiated=initiated, held=self._held(key, initiated))
+        return OrphanUpload(key=key, upload_id=upload_id, initiated=initiated, held=self._obstacle(key, initiated))
 
-    def _held(self, key: str, since: datetime) -> str | None:
+    def _obstacle(self, key: str, since: datetime) -> str | None:
         prefix = prefix_of(key)
         if self.attempts is None:
             return None if prefix is None else "it is of an attempt with SafeWriter, and no checkpoint bucket was asked"
@@ -152,16 +150,16 @@ class _Sorter:
 
     def old(self) -> list[tuple[ListedObject, Kind]]:
         """Return the files that are old enough, after all are sorted: another table's files may precede its log."""
-        found = []
+        files = []
         for entry, kind in self._unreferred:
             if entry.key.startswith(self.roots):
                 self.other.add(entry)
             elif entry.last_modified >= self.before:
                 self.young.add(entry)
             else:
-                found.append((entry, kind))
+                files.append((entry, kind))
         self._unreferred.clear()
-        return found
+        return files
 
 
 BATCH: Final = 500
@@ -170,53 +168,53 @@ _T = TypeVar("_T", Orphan, OrphanUpload)
 
 
 def delete(
-    store: ObjectStore, found: OrphanReport, retained: Retained, done: Callable[[int], None]
+    store: ObjectStore, report: OrphanReport, retained: Retained, progress: Callable[[int], None]
 ) -> tuple[OrphanReport, str | None]:
     """Delete all that is not held; return the report, and why it ended early, if it did.
 
     Between two readings of the log no commit can refer to a file that is not held: a write with SafeWriter that is not
     open will not commit, one that has begun since has younger files, and `RESTORE` needs a retained version. Reading
-    again finds a writer without SafeWriter that takes longer than the bound, and a table that was recreated. `done`
-    gets the number of processed objects.
+    again finds a writer without SafeWriter that takes longer than the bound, and a table that was recreated.
+    `progress` gets the number of processed objects.
     """
-    orphans, uploads = list(found.orphans), list(found.uploads)
+    orphans, uploads = list(report.orphans), list(report.uploads)
     problem = None
     try:
-        due = [number for number, one in enumerate(orphans) if one.held is None]
+        due = [number for number, orphan in enumerate(orphans) if orphan.held is None]
         for start in range(0, len(due), BATCH):
             retained = follow(store, retained)
             batch = due[start : start + BATCH]
-            results = _each([orphans[number] for number in batch], partial(_deleted, store, retained))
+            results = _side_by_side([orphans[number] for number in batch], partial(_deleted, store, retained))
             for number, result in zip(batch, results, strict=True):
                 orphans[number] = result
-            done(start + len(batch))
-        uploads = _each(uploads, partial(_aborted, store))
+            progress(start + len(batch))
+        uploads = _side_by_side(uploads, partial(_aborted, store))
     except (LogMovedError, StoreError) as error:
         problem = str(error)
     update = {"dry_run": False, "version": retained.version, "orphans": tuple(orphans), "uploads": tuple(uploads)}
-    return found.model_copy(update=update), problem
+    return report.model_copy(update=update), problem
 
 
-def _each(batch: list[_T], act: Callable[[_T], _T]) -> list[_T]:
+def _side_by_side(batch: list[_T], act: Callable[[_T], _T]) -> list[_T]:
     with ThreadPoolExecutor(_PARALLEL) as pool:
         return list(pool.map(act, batch))
 
 
-def _deleted(store: ObjectStore, retained: Retained, one: Orphan) -> Orphan:
-    if one.key in retained.keys:
-        return one.model_copy(update={"held": f"version {retained.version} or one before it refers to it now"})
+def _deleted(store: ObjectStore, retained: Retained, orphan: Orphan) -> Orphan:
+    if orphan.key in retained.keys:
+        return orphan.model_copy(update={"held": f"version {retained.version} or one before it refers to it now"})
     try:
-        store.delete(one.key)
+        store.delete(orphan.key)
     except StoreError as error:
-        return one.model_copy(update={"error": str(error)})
-    return one.model_copy(update={"deleted": True})
+        return orphan.model_copy(update={"error": str(error)})
+    return orphan.model_copy(update={"deleted": True})
 
 
-def _aborted(store: ObjectStore, one: OrphanUpload) -> OrphanUpload:
-    if one.held is not None:
-        return one
+def _aborted(store: ObjectStore, upload: OrphanUpload) -> OrphanUpload:
+    if upload.held is not None:
+        return upload
     try:
-        store.abort(Upload(one.key, one.upload_id))
+        store.abort(Upload(upload.key, upload.upload_id))
     except StoreError as error:
-        return one.model_copy(update={"error": str(error)})
-    return one.model_copy(update={"aborted": True})
+        return upload.model_copy(update={"error": str(error)})
+    return upload.model_copy(update={"aborted": True})

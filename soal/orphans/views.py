@@ -30,13 +30,13 @@ def iceberg_view(report: IcebergReport) -> View:
 
 
 def _iceberg_lines(report: IcebergReport) -> Iterator[RenderableType]:
-    for one in report.orphans[:_SHOWN_MAX]:
-        yield Text(f"{moment(one.last_modified)}  {one.bytes:,}  {one.path}")
+    for orphan in report.orphans[:_SHOWN_MAX]:
+        yield Text(f"{moment(orphan.last_modified)}  {orphan.bytes:,}  {orphan.path}")
     if len(report.orphans) > _SHOWN_MAX:
         yield Text(f"  and {len(report.orphans) - _SHOWN_MAX:,} more; --json names all", style="dim")
     for fence in report.fences:
         yield Text(f"fence {fence.name}, made {moment(fence.made)}, expires {moment(fence.expires)}")
-    size = sum(one.bytes for one in report.orphans)
+    size = sum(orphan.bytes for orphan in report.orphans)
     yield Text(
         f"{report.table}: no snapshot names {len(report.orphans):,} files ({size:,} bytes) below {report.location};"
         f" {report.retained.files:,} are named, {report.young.files:,} are too young; {len(report.fences):,} fences"
@@ -54,11 +54,11 @@ def _lines(report: OrphanReport) -> Iterator[RenderableType]:
         yield table
         if len(rows) > _SHOWN_MAX:
             yield Text(f"  and {len(rows) - _SHOWN_MAX:,} more; --json names all", style="dim")
-    free = [one for one in report.orphans if one.held is None]
-    size = sum(one.bytes for one in free)
-    done = "may be deleted" if report.dry_run else "should have been deleted"
+    free = [orphan for orphan in report.orphans if orphan.held is None]
+    size = sum(orphan.bytes for orphan in free)
+    state = "may be deleted" if report.dry_run else "should have been deleted"
     yield Text(
-        f"{report.table}, version {report.version}: {len(free):,} files ({size:,} bytes) {done},"
+        f"{report.table}, version {report.version}: {len(free):,} files ({size:,} bytes) {state},"
         f" {len(report.orphans) - len(free):,} are held; {report.retained.files:,} are referred to,"
         f" {report.young.files:,} are too young, {report.other.files:,} are no files of the table"
     )
@@ -69,11 +69,11 @@ def _lines(report: OrphanReport) -> Iterator[RenderableType]:
         yield Text(f"another table lies in {folder} and is left alone", "yellow")
 
 
-def _file(one: Orphan) -> tuple[str | Text, ...]:
-    done = "deleted" if one.deleted else one.error or one.held or ""
-    return one.kind.value, Text(one.key), f"{one.bytes:,}", moment(one.last_modified), Text(done)
+def _file(orphan: Orphan) -> tuple[str | Text, ...]:
+    state = "deleted" if orphan.deleted else orphan.error or orphan.held or ""
+    return orphan.kind.value, Text(orphan.key), f"{orphan.bytes:,}", moment(orphan.last_modified), Text(state)
 
 
-def _upload(one: OrphanUpload) -> tuple[str | Text, ...]:
-    done = "aborted" if one.aborted else one.error or one.held or ""
-    return "upload", Text(one.key), "", moment(one.initiated), Text(done)
+def _upload(upload: OrphanUpload) -> tuple[str | Text, ...]:
+    state = "aborted" if upload.aborted else upload.error or upload.held or ""
+    return "upload", Text(upload.key), "", moment(upload.initiated), Text(state)

@@ -43,15 +43,15 @@ class Execution:
 
     def report(self, says: Callable[[str], None]) -> Report:
         """Wait for the end; `says` hears of each attempt. Raises `Problem` if the service does not answer."""
-        begun, last, errors = time.monotonic(), "", 0
+        begun, before, errors = time.monotonic(), "", 0
         while True:
             try:
-                found = self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)
-                if found["Status"] in _ENDS:
-                    return self._of(found, round((time.monotonic() - begun) * 1000))
-                if (now := self._attempts()) != last:
+                reply = self.lambda_.get_durable_execution(DurableExecutionArn=self.arn)
+                if reply["Status"] in _ENDS:
+                    return self._of(reply, round((time.monotonic() - begun) * 1000))
+                if (now := self._attempts()) != before:
                     says(now)
-                    last = now
+                    before = now
                 errors = 0
             except (BotoCoreError, ClientError) as error:
                 errors += 1
@@ -64,15 +64,15 @@ class Execution:
                     ) from error
             time.sleep(self.poll_s)
 
-    def _of(self, found: Any, duration_ms: int) -> Report:  # noqa: ANN401 - the service's answer
-        status = found["Status"]
+    def _of(self, reply: Any, duration_ms: int) -> Report:  # noqa: ANN401 - the service's answer
+        status = reply["Status"]
         if status in _ENDED_OTHERWISE:
             return Report(None, _ENDED_OTHERWISE[status], EXIT_DEADLINE, duration_ms)
         if status == "SUCCEEDED":
-            return report_of(Answer(parsed(found["Result"]), None, timed_out=False, duration_ms=duration_ms), None)
-        told = found.get("Error") or {}
+            return report_of(Answer(parsed(reply["Result"]), None, timed_out=False, duration_ms=duration_ms), None)
+        fault = reply.get("Error") or {}
         # The SDK names the exception with its module.
-        error = FunctionError(str(told.get("ErrorType")).rpartition(".")[2], str(told.get("ErrorMessage")))
+        error = FunctionError(str(fault.get("ErrorType")).rpartition(".")[2], str(fault.get("ErrorMessage")))
         return report_of(Answer(None, error, timed_out=False, duration_ms=duration_ms), None)
 
     def _attempts(self) -> str:
@@ -80,13 +80,13 @@ class Execution:
         events = self.lambda_.get_durable_execution_history(
             DurableExecutionArn=self.arn, IncludeExecutionData=True, ReverseOrder=True, MaxItems=_EVENTS
         )["Events"]
-        begun = next((event["Name"] for event in events if event["EventType"] == "StepStarted"), "starting")
-        ended = next((event for event in events if event["EventType"] in ("StepSucceeded", "StepFailed")), None)
-        text = str(begun).replace("-", " ")
-        if ended is None:
+        name = next((event["Name"] for event in events if event["EventType"] == "StepStarted"), "starting")
+        event = next((event for event in events if event["EventType"] in ("StepSucceeded", "StepFailed")), None)
+        text = str(name).replace("-", " ")
+        if event is None:
             return text
-        is_over = ended["Name"] == begun
-        return f"{text} {'has ended' if is_over else 'runs'}; {'it' if is_over else 'the one before'} {_told(ended)}"
+        is_over = event["Name"] == name
+        return f"{text} {'has ended' if is_over else 'runs'}; {'it' if is_over else 'the one before'} {_summary(event)}"
 
 
 def _is_refused(error: Exception) -> bool:
@@ -94,7 +94,7 @@ def _is_refused(error: Exception) -> bool:
     return code == "404" or code.startswith(("AccessDenied", "ResourceNotFound", "Validation", "UnrecognizedClient"))
 
 
-def _told(event: Any) -> str:  # noqa: ANN401 - the service's answer
+def _summary(event: Any) -> str:  # noqa: ANN401 - the service's answer
     try:
         attempt = json.loads(event["StepSucceededDetails"]["Result"]["Payload"])
         return f"came to {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"

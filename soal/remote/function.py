@@ -63,10 +63,10 @@ class RemoteFunction:
     def is_durable(self) -> bool:
         """Tell whether an event is an execution of several invocations; no, if Lambda does not say."""
         try:
-            found = self._client(retries=2).get_function_configuration(FunctionName=self.name)
+            configuration = self._client(retries=2).get_function_configuration(FunctionName=self.name)
         except (BotoCoreError, ClientError):
             return False
-        return bool(found.get("DurableConfig"))
+        return bool(configuration.get("DurableConfig"))
 
     def start(self, event: object) -> Execution:
         """Start an execution of a durable function. Raises `Problem` if Lambda refuses it."""
@@ -95,14 +95,14 @@ class RemoteFunction:
             )
         except ClientError as error:
             code = error.response["Error"]["Code"]
-            again = code in _AGAIN
+            is_retried = code in _AGAIN
             todo = (
                 "nothing was started; try again"
-                if again
+                if is_retried
                 else "name a function that exists there, and allow lambda:InvokeFunction on it"
             )
             raise Problem(
-                f"function {self.name}: {error}", todo=todo, exit_code=EXIT_TRY_AGAIN if again else EXIT_FAILED
+                f"function {self.name}: {error}", todo=todo, exit_code=EXIT_TRY_AGAIN if is_retried else EXIT_FAILED
             ) from error
         except BotoCoreError as error:
             raise Problem(

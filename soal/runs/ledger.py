@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from handler.runs.records import Runs, StoredRun, UnreadableRecordError
+from handler.runs.store import Runs, StoredRun, UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
 from safewriter.record.document import OPEN
@@ -104,21 +104,21 @@ class Ledger:
 
     def runs(self, limit: int) -> Listing:
         """Return the newest `limit` runs, or all if that is 0. The limit bounds what is read, not what is listed."""
-        records, lost = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
+        records, unread_records = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
         documents = _newest(self.store.list(DOCUMENTS), 0)
         looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents
         writes, unread = self._read(looked_at, self.read_document)
-        found = self._grouped(records, writes)
-        runs = found[:limit] if limit else found
-        return Listing(tuple(runs), (*unread, *lost), is_whole=len(looked_at) == len(documents))
+        views = self._grouped(records, writes)
+        runs = views[:limit] if limit else views
+        return Listing(tuple(runs), (*unread, *unread_records), is_whole=len(looked_at) == len(documents))
 
     def run(self, run_key: str) -> RunView | None:
         """Return one run with all its writes; None if nothing is known of it. Reads every document."""
         record = self.handlers.read(run_key)
         writes, _ = self._read(_newest(self.store.list(DOCUMENTS), 0), self.read_document)
-        own = [stored for stored in writes if stored.document.run_key == run_key]
-        found = self._grouped([] if record is None else [record], own)
-        return found[0] if found else None
+        documents = [stored for stored in writes if stored.document.run_key == run_key]
+        views = self._grouped([] if record is None else [record], documents)
+        return views[0] if views else None
 
     def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
         """Return a document that was listed; None if it is gone."""
@@ -161,12 +161,12 @@ class Ledger:
         return sorted(runs, key=lambda run: (run.started_ms, run.run_key), reverse=True)
 
     def _read(
-        self, listed: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]
+        self, objects: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]
     ) -> tuple[list[_T], list[str]]:
         """Read side by side; return the objects that could be read, and the URIs of the others."""
         unread = []
 
-        def one(entry: ListedObject) -> _T | None:
+        def read_one(entry: ListedObject) -> _T | None:
             try:
                 return read(entry)
             except (UnreadableCheckpointError, UnreadableRecordError):
@@ -174,17 +174,17 @@ class Ledger:
                 return None
 
         with ThreadPoolExecutor(_PARALLEL) as pool:
-            good = [answer for answer in pool.map(one, listed) if answer is not None]
+            good = [answer for answer in pool.map(read_one, objects) if answer is not None]
         return good, sorted(unread)
 
 
-def _newest(listed: Iterable[ListedObject], limit: int) -> list[ListedObject]:
-    found = sorted(listed, key=lambda entry: (entry.last_modified, entry.key), reverse=True)
-    return found[:limit] if limit else found
+def _newest(objects: Iterable[ListedObject], limit: int) -> list[ListedObject]:
+    objects = sorted(objects, key=lambda entry: (entry.last_modified, entry.key), reverse=True)
+    return objects[:limit] if limit else objects
 
 
 def _of_record(stored: StoredRun, writes: list[WriteView]) -> RunView:
-    record, running = stored.record, stored.record.state == _RUNNING
+    record, is_running = stored.record, stored.record.state == _RUNNING
     return RunView(
         run_key=record.run_key,
         run_id=record.run_id,
@@ -196,8 +196,8 @@ def _of_record(stored: StoredRun, writes: list[WriteView]) -> RunView:
         started_ms=record.started_ms,
         ended_ms=record.ended_ms,
         deadline_ms=record.deadline_ms,
-        life=_life(stored.sighting) if running else None,
-        why=_why(stored.sighting) if running else None,
+        life=_life(stored.sighting) if is_running else None,
+        why=_why(stored.sighting) if is_running else None,
         result_uri=record.result_uri,
         writes=_in_order(writes),
         execution=record.execution,

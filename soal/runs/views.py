@@ -39,13 +39,13 @@ def run_view(run: RunView) -> View:
 
 def event_view(event: Event) -> View:
     """Show one change, as a line."""
-    where = "" if event.table is None else f"  {event.table}{f' ({event.step})' if event.step else ''}"
+    table = "" if event.table is None else f"  {event.table}{f' ({event.step})' if event.step else ''}"
     reason = next(iter((event.undo_refused or event.reason or "").splitlines()), "")
     line = Text.assemble(
         (_time(event.at_ms), "dim"),
         "  ",
         styled(event.state),
-        f"  {event.kind} {event.run_key}, attempt {event.attempt}{where}",
+        f"  {event.kind} {event.run_key}, attempt {event.attempt}{table}",
         f": {reason}" if reason else "",
     )
     return View(document_of(event), (line,))

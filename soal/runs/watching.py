@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
-from handler.runs.records import UnreadableRecordError
+from handler.runs.store import UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from soal.runs.ledger import DOCUMENTS
 
@@ -49,8 +49,8 @@ class Watcher:
 
     def look(self) -> tuple[Event, ...]:
         """Return the changes since the last reading; the first one returns the state of everything."""
-        runs = self._changed("runs", self.ledger.handlers.listed(), self._run)
-        writes = self._changed("writes", self.ledger.store.list(DOCUMENTS), self._write)
+        runs = self._changes("runs", self.ledger.handlers.listed(), self._run)
+        writes = self._changes("writes", self.ledger.store.list(DOCUMENTS), self._write)
         return tuple(sorted((*runs, *writes), key=lambda event: (event.at_ms, event.uri)))
 
     def follow(
@@ -64,20 +64,20 @@ class Watcher:
     ) -> Iterator[Event]:
         """Yield changes, for so many seconds or for ever; `past`: begin with the existing runs and writes."""
         until_s = None if for_s is None else now_s() + for_s
-        wanted = past
+        shows = past
         while True:
             events = self.look()
-            yield from events if wanted else ()
-            wanted = True
+            yield from events if shows else ()
+            shows = True
             pause_s = every_s if until_s is None else min(every_s, until_s - now_s())
             if pause_s <= 0:
                 return
             sleep(pause_s)
 
-    def _changed(
-        self, kind: str, listed: Iterable[ListedObject], read: Callable[[ListedObject], Event | None]
+    def _changes(
+        self, kind: str, objects: Iterable[ListedObject], read: Callable[[ListedObject], Event | None]
     ) -> Iterator[Event]:
-        entries = list(listed)
+        entries = list(objects)
         since = self._newest.get(kind)
         for entry in entries:
             if since is not None and entry.last_modified < since - _OVERLAP:

@@ -16,7 +16,7 @@ from safewriter.snapshots.errors import (
 from safewriter.snapshots.read.source import Source
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.home import Home
-from soal.target import target
+from soal.target import find_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -29,9 +29,9 @@ _NEEDED: Final = ("cel_expr_python", "numpy", "pandas", "pyarrow", "xxhash")
 
 def source_of(prefix: str, endpoint_url: str | None, *, local: bool) -> Source:
     """Open a prefix. Raises `Problem` if it is none, or no S3 is reached."""
-    found = target(endpoint_url, Home.of(), local=local)
+    target = find_target(endpoint_url, Home.of(), local=local)
     try:
-        return Source(prefix, found.store)
+        return Source(prefix, target.store)
     except ConfigValidationError as error:
         raise Problem(str(error), todo="give the prefix as s3://bucket/prefix") from error
 
@@ -93,20 +93,20 @@ def key_of(text: str, encoding: KeyEncoding, *, is_hex: bool) -> Key:
 def context_of(pairs: Iterable[str], manifest: Manifest) -> dict[str, object] | None:
     """Read `NAME=VALUE` of the other columns that decide on a shard, with the types that the rule gives them."""
     types: dict[str, str] = manifest.sharding.get("cel_columns") or {}
-    found: dict[str, object] = {}
+    context: dict[str, object] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or name not in types:
             columns = ", ".join(sorted(types)) or "none"
             raise Problem(f"--context {pair}: not NAME=VALUE of a column that decides", todo=f"there are: {columns}")
         try:
-            found[name] = _TYPES[types[name]](value)
+            context[name] = _TYPES[types[name]](value)
         except (KeyError, ValueError):
             raise Problem(f"--context {pair}: {name} is of type {types[name]}", todo="correct the value") from None
-    return found or None
+    return context or None
 
 
-def shown(value: bytes, form: Form) -> str:
+def text_of(value: bytes, form: Form) -> str:
     """Return a value as text, hexadecimal digits, or base64. Raises `Problem` for bytes that are no text."""
     if form == "hex":
         return binascii.hexlify(value).decode()

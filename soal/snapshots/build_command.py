@@ -30,7 +30,7 @@ from soal.shipped import local_settings
 from soal.snapshots.asking import problems
 from soal.snapshots.report import BuildReport
 from soal.snapshots.views import build_view
-from soal.target import asking, target
+from soal.target import asking, find_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -69,13 +69,13 @@ def sharding_of(
 
 def pairs_of(option: str, form: str, pairs: Sequence[str]) -> dict[str, str]:
     """Return what an option's pairs say. Raises `ConfigValidationError`."""
-    found = {}
+    values = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign:
             raise ConfigValidationError(f"{option} {pair} is not {form}")
-        found[name] = value
-    return found
+        values[name] = value
+    return values
 
 
 Format = Literal["parquet", "csv", "delta", "json"]
@@ -85,7 +85,7 @@ _END_S: Final = 60.0
 
 
 @contextmanager
-def spark_on(found: Target, home: Home, talk: Console) -> Iterator[SparkSession]:
+def spark_on(target: Target, home: Home, talk: Console) -> Iterator[SparkSession]:
     """Start Spark with as many threads as this machine has. What the build itself asks of S3 goes the same way.
 
     `talk` gets what Java and its tasks print: they repeat what stands in the rows.
@@ -94,12 +94,12 @@ def spark_on(found: Target, home: Home, talk: Console) -> Iterator[SparkSession]
     if spark_home is None:
         raise Problem("PySpark is not installed", todo="install it with: scripts/setup")
     # The tasks import packages that stand beside this Python.
-    with variables_set({**_aws(found), "PYSPARK_PYTHON": sys.executable}):
+    with variables_set({**_aws(target), "PYSPARK_PYTHON": sys.executable}):
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
 
-        settings = _settings(found, ":".join(str(jar) for jar in jars(spark_home, home.path)))
+        settings = _settings(target, ":".join(str(jar) for jar in jars(spark_home, home.path)))
         conf = SparkConf().setMaster("local[*]").setAppName("soal snapshot build").setAll(list(settings.items()))
         with heard(talk) as pipe, ExitStack() as stack:
             gateway = launch_gateway(conf, {"stdout": pipe, "stderr": pipe})
@@ -153,7 +153,7 @@ def frame_of(
     return reader.load(paths[0] if form == "delta" else paths)
 
 
-def _settings(found: Target, class_path: str) -> dict[str, str]:
+def _settings(target: Target, class_path: str) -> dict[str, str]:
     settings = {
         **local_settings(),
         "spark.driver.extraClassPath": class_path,
@@ -161,35 +161,35 @@ def _settings(found: Target, class_path: str) -> dict[str, str]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.showConsoleProgress": "false",
     }
-    if found.endpoint is not None:
+    if target.endpoint is not None:
         settings |= {
-            "spark.hadoop.fs.s3a.endpoint": found.endpoint,
-            "spark.hadoop.fs.s3a.endpoint.region": found.aws["AWS_REGION"],
+            "spark.hadoop.fs.s3a.endpoint": target.endpoint,
+            "spark.hadoop.fs.s3a.endpoint.region": target.aws["AWS_REGION"],
             "spark.hadoop.fs.s3a.path.style.access": "true",
-            "spark.hadoop.fs.s3a.connection.ssl.enabled": str(found.endpoint.startswith("https")).lower(),
+            "spark.hadoop.fs.s3a.connection.ssl.enabled": str(target.endpoint.startswith("https")).lower(),
         }
     return settings
 
 
-def _aws(found: Target) -> dict[str, str]:
+def _aws(target: Target) -> dict[str, str]:
     """Return the variables by which Java and the tasks reach S3: neither reads the caller's profile."""
-    if found.endpoint is not None:
-        return dict(found.aws)
-    found.client()  # raises Problem without credentials
+    if target.endpoint is not None:
+        return dict(target.aws)
+    target.client()  # raises Problem without credentials
     session = boto3.session.Session()
     credentials = session.get_credentials()
     if credentials is None:
         raise AssertionError  # for the type checker
     frozen = credentials.get_frozen_credentials()
     region = session.region_name or _DEFAULT_REGION
-    told = {
+    variables = {
         "AWS_ACCESS_KEY_ID": frozen.access_key,
         "AWS_SECRET_ACCESS_KEY": frozen.secret_key,
         "AWS_SESSION_TOKEN": frozen.token,
         "AWS_REGION": region,
         "AWS_DEFAULT_REGION": region,
     }
-    return {name: value for name, value in told.items() if value}
+    return {name: value for name, value in variables.items() if value}
 
 
 def build(
@@ -241,7 +241,7 @@ def build(
     knows whether it is current: see soal snapshot history.
     """
     out = Output(as_json=as_json)
-    found = target(endpoint_url, Home.of(), local=local)
+    target = find_target(endpoint_url, Home.of(), local=local)
     with problems():
         from safewriter.snapshots.write.build import write_sharded
 
@@ -256,7 +256,7 @@ def build(
             last_by=last_by,
             output=OutputOptions(run_id=run_id),
         )
-    with problems(), asking(), Counting(out.talk, f"building {prefix}"), spark_on(found, Home.of(), out.talk) as spark:
+    with problems(), asking(), Counting(out.talk, f"building {prefix}"), spark_on(target, Home.of(), out.talk) as spark:
         try:
             frame = frame_of(spark, path, source_format, read_options)
             result = write_sharded(frame, config, key_col=key, value_spec=values)

@@ -154,17 +154,17 @@ class VerifyReport(_Report):
     faults: tuple[FaultFound, ...]
 
     @classmethod
-    def of_prefix(cls, prefix: str, found: Verification) -> Self:
+    def of_prefix(cls, prefix: str, verification: Verification) -> Self:
         """Describe what was found."""
         return cls(
             prefix=prefix,
-            manifest_ref=found.manifest_ref,
-            is_sound=found.is_sound,
-            shards=found.shards,
-            rows=found.rows,
-            keys=found.keys,
-            unread=found.unread,
-            faults=tuple(map(FaultFound.of, found.faults)),
+            manifest_ref=verification.manifest_ref,
+            is_sound=verification.is_sound,
+            shards=verification.shards,
+            rows=verification.rows,
+            keys=verification.keys,
+            unread=verification.unread,
+            faults=tuple(map(FaultFound.of, verification.faults)),
         )
 
 
@@ -195,28 +195,28 @@ class CleanupReport(_Report):
     removals: tuple[RemovalFound, ...]
 
     @classmethod
-    def of_prefix(cls, prefix: str, found: Cleanup) -> Self:
+    def of_prefix(cls, prefix: str, report: Cleanup) -> Self:
         """Describe what was done."""
         return cls(
             prefix=prefix,
-            dry_run=found.dry_run,
-            now=found.survey.now,
-            kept=found.survey.kept,
-            living=tuple(sorted(found.survey.living)),
-            unreadable=found.survey.unreadable,
-            young=found.survey.young,
+            dry_run=report.dry_run,
+            now=report.survey.now,
+            kept=report.survey.kept,
+            living=tuple(sorted(report.survey.living)),
+            unreadable=report.survey.unreadable,
+            young=report.survey.young,
             removals=tuple(
                 RemovalFound(
-                    kind=one.leftover.kind,
-                    key=one.leftover.key,
-                    bytes=one.leftover.bytes,
-                    since=one.leftover.since,
-                    why=one.leftover.why,
-                    removed=one.removed,
-                    held=one.held,
-                    error=one.error,
+                    kind=removal.leftover.kind,
+                    key=removal.leftover.key,
+                    bytes=removal.leftover.bytes,
+                    since=removal.leftover.since,
+                    why=removal.leftover.why,
+                    removed=removal.removed,
+                    held=removal.held,
+                    error=removal.error,
                 )
-                for one in found.removals
+                for removal in report.removals
             ),
         )
 

@@ -46,10 +46,10 @@ def snapshot_view(report: SnapshotReport) -> View:
 def history_view(report: HistoryReport) -> View:
     """Show one row for each snapshot, with its distance for a rollback."""
     table = columns("run", "built", "published", "", "manifest")
-    for one in report.snapshots:
-        published = "" if one.published_at is None else moment(one.published_at)
-        current = Text("current" if one.is_current else "", "green")
-        table.add_row(Text(one.run_id), moment(one.created_at), published, current, Text(one.manifest_ref))
+    for entry in report.snapshots:
+        published = "" if entry.published_at is None else moment(entry.published_at)
+        current = Text("current" if entry.is_current else "", "green")
+        table.add_row(Text(entry.run_id), moment(entry.created_at), published, current, Text(entry.manifest_ref))
     return View(report.document(), (table if report.snapshots else "no snapshot",))
 
 
@@ -97,8 +97,8 @@ def _snapshot(report: SnapshotReport) -> Iterator[RenderableType]:
     if len(report.custom) > _SHOWN_MAX:
         yield Text(f"  and {len(report.custom) - _SHOWN_MAX:,} more; --json names all", style="dim")
     table = columns("shard", "rows", "bytes", "first key", "last key", right=("shard", "rows", "bytes"))
-    for one in report.shards[:_SHOWN_MAX]:
-        table.add_row(str(one.db_id), f"{one.rows:,}", f"{one.bytes:,}", _key(one.min_key), _key(one.max_key))
+    for shard in report.shards[:_SHOWN_MAX]:
+        table.add_row(str(shard.db_id), f"{shard.rows:,}", f"{shard.bytes:,}", _key(shard.min_key), _key(shard.max_key))
     if report.shards:
         yield table
     if len(report.shards) > _SHOWN_MAX:
@@ -124,17 +124,17 @@ def _verification(report: VerifyReport) -> Iterator[Text]:
 def _cleanup(report: CleanupReport) -> Iterator[RenderableType]:
     if report.removals:
         table = columns("kind", "key", "bytes", "since", "why", "done", right=("bytes",))
-        for one in report.removals[:_SHOWN_MAX]:
-            done = "removed" if one.removed else one.error or one.held or ""
-            row = (one.kind.value, Text(one.key), f"{one.bytes:,}", moment(one.since), Text(one.why), Text(done))
+        for entry in report.removals[:_SHOWN_MAX]:
+            end = Text("removed" if entry.removed else entry.error or entry.held or "")
+            row = (entry.kind.value, Text(entry.key), f"{entry.bytes:,}", moment(entry.since), Text(entry.why), end)
             table.add_row(*row)
         yield table
     if len(report.removals) > _SHOWN_MAX:
         yield Text(f"  and {len(report.removals) - _SHOWN_MAX:,} more; --json names all", style="dim")
-    counted = [one for one in report.removals if one.removed or report.dry_run]
-    done = "may go" if report.dry_run else "were removed"
+    removals = [removal for removal in report.removals if removal.removed or report.dry_run]
+    state = "may go" if report.dry_run else "were removed"
     yield Text(
-        f"{report.prefix}: {len(counted):,} objects ({sum(one.bytes for one in counted):,} bytes) {done};"
+        f"{report.prefix}: {len(removals):,} objects ({sum(removal.bytes for removal in removals):,} bytes) {state};"
         f" {len(report.kept):,} snapshots stay, {report.young:,} objects are too young"
     )
     for run in report.living:

@@ -30,16 +30,16 @@ class MemoryObjectStore:
 
     def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
         with self._lock:
-            found = self._objects.get(key)
-        if found is not None and max_bytes is not None and len(found[0]) > max_bytes:
-            raise TooLarge(self.uri(key), len(found[0]), max_bytes)
-        return None if found is None else StoredObject(key, *found, self._now())
+            row = self._objects.get(key)
+        if row is not None and max_bytes is not None and len(row[0]) > max_bytes:
+            raise TooLarge(self.uri(key), len(row[0]), max_bytes)
+        return None if row is None else StoredObject(key, *row, self._now())
 
     def stream(self, key: str) -> Iterator[bytes] | None:
-        found = self.get(key)
-        if found is None:
+        stored = self.get(key)
+        if stored is None:
             return None
-        return iter([found.body[at : at + _BLOCK] for at in range(0, len(found.body), _BLOCK)])
+        return iter([stored.body[at : at + _BLOCK] for at in range(0, len(stored.body), _BLOCK)])
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:
         with self._lock:
@@ -70,18 +70,18 @@ class MemoryObjectStore:
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         with self._lock:
-            found = sorted(
+            rows = sorted(
                 (key, len(body), modified)
                 for key, (body, _, modified) in self._objects.items()
                 if key.startswith(prefix) and key > start_after
             )
-        for row in found:
+        for row in rows:
             yield ListedObject(*row)
 
     def uploads(self, prefix: str) -> Iterator[Upload]:
         with self._lock:
-            found = sorted(self._uploads, key=lambda upload: (upload.key, upload.id))
-        yield from (upload for upload in found if upload.key.startswith(prefix))
+            uploads = sorted(self._uploads, key=lambda upload: (upload.key, upload.id))
+        yield from (upload for upload in uploads if upload.key.startswith(prefix))
 
     def abort(self, upload: Upload) -> None:
         with self._lock:

@@ -70,8 +70,8 @@ class ZooKeeper:
         while not self._serves():
             if time.monotonic() > until or self._process.poll() is not None:
                 self.kill()
-                said = (self._folder / "zookeeper.log").read_text(errors="replace")
-                raise RuntimeError(f"ZooKeeper did not start:\n{said[-2000:]}")
+                output = (self._folder / "zookeeper.log").read_text(errors="replace")
+                raise RuntimeError(f"ZooKeeper did not start:\n{output[-2000:]}")
             time.sleep(0.05)
 
     def kill(self) -> None:

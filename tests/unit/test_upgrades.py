@@ -14,12 +14,12 @@ from unittest.mock import ANY
 import pytest
 
 from handler.runs.record import RunRecord
-from handler.runs.records import UnreadableRecordError
+from handler.runs.store import UnreadableRecordError
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.document import Checkpoint, Status
 from safewriter.record.marker import Marker
 from safewriter.settle.one_write import Action
-from tests.unit.handler.runs.test_records import Bench
+from tests.unit.handler.runs.test_store import Bench
 from tests.unit.safewriter.settle.sweeps import sweep
 from tests.unit.safewriter.world import World
 

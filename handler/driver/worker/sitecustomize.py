@@ -17,21 +17,21 @@ def _take_variables(place: str) -> None:
         connection.connect(f"/proc/self/fd/{handle}/{name}")  # the name of a socket has at most 107 bytes
         os.close(handle)
         with connection.makefile("rb") as stream:
-            told = os.fsdecode(stream.read())
-    for assignment in filter(None, told.split("\0")):
+            variables = os.fsdecode(stream.read())
+    for assignment in filter(None, variables.split("\0")):
         name, _, value = assignment.partition("=")
         os.environ[name] = value
 
 
 def _import_another_one() -> None:
     """Import the module that stands behind this one on the path, as Python would have done."""
-    here = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would cost each process its time
-    sys.path[:] = [entry for entry in sys.path if entry != here]
-    this = sys.modules.pop("sitecustomize")
+    folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would cost each process its time
+    sys.path[:] = [entry for entry in sys.path if entry != folder]
+    module = sys.modules.pop("sitecustomize")
     try:
         __import__("sitecustomize")
     except ImportError:
-        sys.modules["sitecustomize"] = this
+        sys.modules["sitecustomize"] = module
 
 
 if place := os.environ.pop("SOAL_VARIABLES", None):

@@ -130,5 +130,5 @@ def test_a_child_that_may_run_no_more_is_ended_at_once(tmp_path: Path) -> None:
     log = Log()
     command = Command((sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"), {}, tmp_path)
     with nothing_left(), start(command, log.output, clock=epoch_ms) as child:
-        ended = child.supervise(NEVER, clock=epoch_ms, may_run=lambda: not log.lines)
+        ended = child.supervise(NEVER, clock=epoch_ms, may_go_on=lambda: not log.lines)
     assert (ended.stop, ended.signal) == (Stop.CANCELLED, signal.SIGTERM)

@@ -46,7 +46,7 @@ first = "open('/proc/self/oom_score_adj', 'w').write('1000')"
 hungry = first + "; eaten = [b'x' * (64 << 20) for _ in range({LIMIT_MB} // 16)]"
 before = read_counters()
 killed = subprocess.run([sys.executable, "-c", hungry])
-print(killed.returncode, before.until(read_counters()).own)
+print(killed.returncode, before.until(read_counters()).job)
 """
 INVOKE = """
 import json, time

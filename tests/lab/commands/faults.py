@@ -103,7 +103,7 @@ def run(
                 s3=s3.value,
                 seed=seed,
                 faults=faults,
-                progress=counting.seen,
+                progress=counting.show,
             )
         except OtherResultsError as error:
             raise Problem(str(error), todo="give another folder, or the same commit and machine") from error
@@ -207,7 +207,7 @@ def mutants(
     try:
         chosen = selected(listed(), select)
         with Counting(out.talk, "trying mutants", unit="mutants") as counting:
-            found = run(folder, chosen, jobs=jobs, progress=counting.seen)
+            found = run(folder, chosen, jobs=jobs, progress=counting.show)
     except OtherResultsError as error:
         raise Problem(str(error), todo="give another folder, or the same commit and machine") from error
     except ControlError as error:

@@ -144,7 +144,7 @@ def test_a_job_that_leaves_more_than_can_be_removed_is_on_record_and_its_turn_ov
     now_ms = [epoch_ms()]
     world.deadline = Deadline(now_ms[0] + 900_000, now_ms[0], lambda: now_ms[0])
     world.end, world.may_leave = {"exit_code": exit_code, "signal": None, "stop": None}, True
-    gone, supervise = removal._gone, world.supervise
+    gone, supervise = removal._try_removal, world.supervise
 
     def slowly_gone(*arguments: Any) -> bool:
         now_ms[0] += 1000
@@ -158,7 +158,7 @@ def test_a_job_that_leaves_more_than_can_be_removed_is_on_record_and_its_turn_ov
         return supervise(*arguments)
 
     with monkeypatch.context() as patched:
-        patched.setattr(removal, "_gone", slowly_gone)
+        patched.setattr(removal, "_try_removal", slowly_gone)
         patched.setattr(world, "supervise", lambda *arguments, **_: leaving(*arguments))
         result = handled(world)
 
@@ -280,10 +280,10 @@ def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.M
     """The supervisor of the child asks it."""
     supervise, asked = world.supervise, []
 
-    def until_it_is_over(*given: Any, may_run: Any, **more: Any) -> Any:
-        asked.append(may_run())
-        may_run.__self__._coordinator.held._sure_until_s = 0.0
-        asked.append(may_run())
+    def until_it_is_over(*given: Any, may_go_on: Any, **more: Any) -> Any:
+        asked.append(may_go_on())
+        may_go_on.__self__._coordinator.held._sure_until_s = 0.0
+        asked.append(may_go_on())
         return supervise(*given, **more)
 
     monkeypatch.setattr(world, "supervise", until_it_is_over)

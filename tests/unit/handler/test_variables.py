@@ -13,7 +13,7 @@ from handler.functions.redrive import _Settings as RedriveSettings
 from handler.settings import HandlerSettings
 from handler.variables import VARIABLES, Reader, Setter, Variable
 from infra.config import Config
-from infra.environment import Made, job_environment, redrive_environment, sweeper_environment
+from infra.environment import Resources, job_environment, redrive_environment, sweeper_environment
 from safewriter.errors import SettingError
 from safewriter.settings import Settings
 from scripts.reference import variables
@@ -155,7 +155,7 @@ def test_a_truth_value_is_read_alike_everywhere(variable: Variable) -> None:
 @pytest.mark.parametrize("variable", KEYED, ids=lambda one: one.name)
 def test_a_context_key_becomes_its_variable_in_every_function_that_reads_it(variable: Variable) -> None:
     """And in no other; what is so by default is left out, since a function has 4 KB for all of them."""
-    made = Made("Soal", "checkpoints", "scripts")
+    made = Resources("Soal", "checkpoints", "scripts")
     key = str(variable.key)
     changed = Config().model_copy(update={key: OTHER_VALUES[key]})
 
@@ -175,7 +175,7 @@ def test_a_context_key_becomes_its_variable_in_every_function_that_reads_it(vari
 
 def test_the_stack_sets_what_is_listed_as_its_own_and_nothing_else() -> None:
     """Every variable of a function is a context key's or the stack's."""
-    made = Made("Soal", "checkpoints", "scripts", "dynamodb://locks")
+    made = Resources("Soal", "checkpoints", "scripts", "dynamodb://locks")
     config = Config().model_copy(update=OTHER_VALUES)
     found = {
         *job_environment(config, made),

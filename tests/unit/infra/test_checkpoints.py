@@ -10,7 +10,7 @@ from safewriter.record.checkpoints import FINISHED
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
 
-# As docs/concepts/protocol.md and handler/runs/records.py name them.
+# As docs/concepts/protocol.md and handler/runs/store.py name them.
 FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "cancels", "locks"}
 JOB = {
     "s3:GetObject": {"checkpoints", "leases", "notes", "runs", "cancels", "locks"},

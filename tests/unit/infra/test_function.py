@@ -8,7 +8,7 @@ import pytest
 from handler.settings import read_settings
 from handler.variables import VARIABLES, Reader
 from infra.context import read_context
-from infra.environment import Made, job_environment, size_bytes, sweeper_environment
+from infra.environment import Resources, job_environment, size_bytes, sweeper_environment
 from safewriter.objects import Location
 from tests.support.cloud import IMAGE
 
@@ -76,7 +76,7 @@ def test_the_environment_is_what_the_handler_reads(
 def test_the_size_that_is_checked_is_that_of_the_template(full: Synthesised, full_context: dict[str, str]) -> None:
     """No variable is added after the check: with all that can be asked for, the measure is at least the template's."""
     config = read_context(full_context)
-    made = Made.longest(config)
+    made = Resources.longest(config)
     for name, checked in (("Runtime", job_environment(config, made)), ("Sweeper", sweeper_environment(config, made))):
         found = full.resolved(full.the("Lambda::Function", name)["Environment"]["Variables"])
         assert found.keys() == checked.keys()

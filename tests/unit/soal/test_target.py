@@ -10,7 +10,7 @@ from safewriter.objects import Location
 from soal.console.problem import Problem
 from soal.home import Home
 from soal.local.state import LocalS3
-from soal.target import checkpoint_bucket, checkpoint_store, local_target, target
+from soal.target import checkpoint_bucket, checkpoint_store, find_target, local_target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,14 +35,14 @@ def running(home: Home) -> LocalS3:
 def test_aws_is_the_default(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also while a local S3 runs. Endpoint and credentials are those of the caller's AWS configuration."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://s3.example:9000")
-    found = target(None, home, local=False)
+    found = find_target(None, home, local=False)
     assert (found.endpoint, found.aws, found.catalogs, found.is_local) == (None, {}, {}, False)
     assert found.client().meta.endpoint_url == "https://s3.example:9000"
 
 
 def test_the_local_s3_is_asked_for(home: Home, running: LocalS3) -> None:
     """Its Iceberg catalog comes with it."""
-    found = target(None, home, local=True)
+    found = find_target(None, home, local=True)
     assert (found.endpoint, found.is_local) == (running.endpoint, True)
     assert found.catalogs == {"local": {"type": "rest", "uri": running.catalog}}
 
@@ -50,7 +50,7 @@ def test_the_local_s3_is_asked_for(home: Home, running: LocalS3) -> None:
 def test_a_local_s3_that_does_not_run_is_a_problem(home: Home) -> None:
     """The message names the command that starts one."""
     with pytest.raises(Problem) as caught:
-        target(None, home, local=True)
+        find_target(None, home, local=True)
     assert caught.value.exit_code == 2
     assert "soal local up" in caught.value.todo
 
@@ -59,7 +59,7 @@ def test_a_local_s3_that_does_not_run_is_a_problem(home: Home) -> None:
 def test_two_endpoints_are_refused(home: Home) -> None:
     """The command does not choose between the local S3 and a given endpoint."""
     with pytest.raises(Problem, match="--local and --endpoint-url"):
-        target("http://127.0.0.1:9", home, local=True)
+        find_target("http://127.0.0.1:9", home, local=True)
 
 
 def test_a_given_endpoint_is_reached_with_the_callers_credentials(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +71,7 @@ def test_a_given_endpoint_is_reached_with_the_callers_credentials(home: Home, mo
         ("AWS_DEFAULT_REGION", "eu-west-1"),
     ):
         monkeypatch.setenv(name, value)
-    found = target("https://s3.example:9000", home, local=False)
+    found = find_target("https://s3.example:9000", home, local=False)
     assert not found.is_local
     assert found.aws == {
         "AWS_ACCESS_KEY_ID": "mine",
@@ -91,7 +91,7 @@ def test_no_credentials_are_a_usage_error(
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     with pytest.raises(Problem, match="credentials") as caught:
-        target(endpoint_url, home, local=False).client()
+        find_target(endpoint_url, home, local=False).client()
     assert caught.value.exit_code == 2
 
 
@@ -99,12 +99,12 @@ def test_no_credentials_are_a_usage_error(
 def test_what_is_no_url_is_a_usage_error(home: Home, url: str) -> None:
     """An endpoint has a scheme and a host."""
     with pytest.raises(Problem, match="not a URL"):
-        target(url, home, local=False)
+        find_target(url, home, local=False)
 
 
 def test_only_a_local_s3_has_a_checkpoint_bucket_of_its_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Elsewhere --bucket or SW_CHECKPOINT_BUCKET must say it, and they win here too."""
-    local, given = local_target("http://127.0.0.1:1"), target("http://127.0.0.1:9", home, local=False)
+    local, given = local_target("http://127.0.0.1:1"), find_target("http://127.0.0.1:9", home, local=False)
     assert checkpoint_bucket(local) == "soal-checkpoints"
     assert checkpoint_bucket(given) is None
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "variable")
@@ -116,7 +116,7 @@ def test_only_a_local_s3_has_a_checkpoint_bucket_of_its_own(home: Home, monkeypa
 def test_without_a_checkpoint_bucket_the_way_on_is_named(home: Home) -> None:
     """Without a local S3 there is no word of --local."""
     with pytest.raises(Problem) as caught:
-        checkpoint_store(target(None, home, local=False), None, home)
+        checkpoint_store(find_target(None, home, local=False), None, home)
     assert "--bucket" in caught.value.todo
     assert "SW_CHECKPOINT_BUCKET" in caught.value.todo
     assert "--local" not in caught.value.todo
@@ -126,7 +126,7 @@ def test_without_a_checkpoint_bucket_the_way_on_is_named(home: Home) -> None:
 def test_a_local_s3_that_runs_is_named_where_a_bucket_is_missing(home: Home) -> None:
     """It may be the one that the caller meant."""
     with pytest.raises(Problem) as caught:
-        checkpoint_store(target(None, home, local=False), None, home)
+        checkpoint_store(find_target(None, home, local=False), None, home)
     assert "for the local S3 at http://127.0.0.1:1 give --local" in caught.value.todo
 
 

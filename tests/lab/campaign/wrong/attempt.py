@@ -18,7 +18,7 @@ from handler.outcome.outcome import judge, of_error
 from handler.process.child import Ended
 from handler.process.memory_kills import MemoryKills
 from handler.request.job import Job
-from handler.runs.records import Runs
+from handler.runs.store import Runs
 from handler.spark_settings.tuning import digest_of
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.location import Location

@@ -13,7 +13,7 @@ from handler.outcome.outcome import judge, of_error
 from handler.outcome.state import State
 from handler.process.child import Ended, Stop
 from handler.process.memory_kills import MemoryKills
-from handler.runs.records import AttemptRunningError
+from handler.runs.store import AttemptRunningError
 from handler.spark.missing_dependencies import Missing
 from safewriter.objects import StoreError
 from safewriter.record.document import Status

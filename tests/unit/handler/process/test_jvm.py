@@ -37,7 +37,7 @@ def test_a_machine_is_asked_and_reports(tmp_path: Path) -> None:
             jvm.ask()
             assert until(jvm.has_reported)
             assert jvm.is_alive()
-        assert {one.pid for one in jvm.own} == {jvm.process.pid}
+        assert {one.pid for one in jvm.processes} == {jvm.process.pid}
     finally:
         jvm.end()
     assert not jvm.is_alive()

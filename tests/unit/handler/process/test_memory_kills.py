@@ -91,7 +91,7 @@ def test_a_group_of_the_job_s_own_is_a_witness(kernel: Kernel, place: Callable[.
     before = kernel.read()
     kernel.machine(9)
     place(kernel, 3, ME + 1)
-    assert before.until(kernel.read()) == MemoryKills(own=2, machine=6)
+    assert before.until(kernel.read()) == MemoryKills(job=2, machine=6)
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
@@ -106,23 +106,23 @@ def test_a_group_with_others_in_it_is_none(
     before = kernel.read()
     kernel.machine(4)
     place(kernel, 2, *([stranger] if when == "after" else []))
-    assert before.until(kernel.read()) == MemoryKills(own=None, machine=1)
+    assert before.until(kernel.read()) == MemoryKills(job=None, machine=1)
 
 
 def test_a_group_below_counts_with_it(kernel: Kernel) -> None:
     """Its counter has the kills of the groups below."""
     container_of_today(kernel, 1)
     kernel.version_2("below", 0, FOREIGN)
-    assert kernel.read().own is None
+    assert kernel.read().job is None
 
 
 def test_without_a_group_nobody_knows_whose_process_it_was(kernel: Kernel) -> None:
     """As on Lambda; and where the kernel shows nothing at all, that is no zero."""
-    assert kernel.read().until(kernel.read()) == MemoryKills(own=None, machine=None)
+    assert kernel.read().until(kernel.read()) == MemoryKills(job=None, machine=None)
     kernel.machine(3)
     before = kernel.read()
     kernel.machine(4)
-    assert before.until(kernel.read()) == MemoryKills(own=None, machine=1)
+    assert before.until(kernel.read()) == MemoryKills(job=None, machine=1)
 
 
 def test_this_machine_has_a_counter() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handler.runs.turn import JobTurn, held
+from handler.runs.turn import JobTurn, hold_turn
 from safewriter.coordination import Configuration, JobCoordinator, Turn
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.configuration import OnBlocked
@@ -48,9 +48,9 @@ def test_the_job_has_to_end_before_its_turn_may_be_lost(
     left(coordinator, seconds)
 
     turn = JobTurn(coordinator)
-    assert turn.may_run() != ending
+    assert turn.may_go_on() != ending
     left(coordinator, 24)
-    assert turn.may_run() != ending
+    assert turn.may_go_on() != ending
     assert (turn.loss is not None) == ending
 
 
@@ -59,7 +59,7 @@ def test_without_a_turn_there_is_nothing_to_end() -> None:
     turn = JobTurn(None)
     warned: list[str] = []
     turn.give_back(warned.append, 1000)
-    assert (turn.may_run(), turn.loss, turn.lend(), warned) == (True, None, None, [])
+    assert (turn.may_go_on(), turn.loss, turn.lend(), warned) == (True, None, None, [])
 
 
 def test_a_turn_that_was_lost_does_not_count(coordinator: JobCoordinator, backend: MemoryBackend) -> None:
@@ -102,6 +102,6 @@ def test_the_session_with_the_lock_service_ends_with_the_turn(monkeypatch: pytes
     monkeypatch.setattr(MemoryBackend, "close", close)
     schedule = Schedule.of(Deadline(epoch_ms() + 60_000, epoch_ms()), 10_000)
     configuration = Configuration(lock="closing", job="B", predecessor="A", on_blocked=OnBlocked.RAISE)
-    with pytest.raises(TurnBlockedError), held(configuration, schedule, run="run", warn=print):
+    with pytest.raises(TurnBlockedError), hold_turn(configuration, schedule, run="run", warn=print):
         pytest.fail("the job has begun")
     assert len(closed) == 1

@@ -227,7 +227,7 @@ def test_a_record_that_is_no_tree_is_not_believed(tmp_path: Path) -> None:
     """The directory is looked at instead."""
     (tmp_path / "old").touch()
     (tmp_path / ".soal-ground").write_bytes(b'{"left": 1}')
-    assert set(OwnedDirectory.claim(tmp_path).kept) == {"old", ".soal-ground"}
+    assert set(OwnedDirectory.claim(tmp_path).entries) == {"old", ".soal-ground"}
 
 
 def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
@@ -238,4 +238,4 @@ def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
     record = tmp_path / ".soal-ground"
     record.write_bytes(b"{}")
     os.chown(record, 65534, 65534)
-    assert set(OwnedDirectory.claim(tmp_path).kept) == {"left", ".soal-ground"}
+    assert set(OwnedDirectory.claim(tmp_path).entries) == {"left", ".soal-ground"}

@@ -92,17 +92,17 @@ def test_a_failed_training_is_told_and_does_not_stop_set_up(bench: Bench, capsys
     ensure_archive(bench.place, bench.java)
     (bench.place.root / "image/archive/train.py").write_text("changed")
     bench.fail.touch()
-    assert ensure_archive(bench.place, bench.java).what == "no class-data archive"
+    assert ensure_archive(bench.place, bench.java).text == "no class-data archive"
     assert "no lesson today" in capsys.readouterr().err
     assert not archive_of(bench.place.home).exists()
     bench.fail.unlink()
-    assert ensure_archive(bench.place, bench.java).what == "class-data archive trained"
+    assert ensure_archive(bench.place, bench.java).text == "class-data archive trained"
     assert bench.trained() == 3
 
 
 def test_a_java_without_a_base_archive_trains_none(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
     """Such a runtime cannot make one; that is said before a minute is spent."""
     bench.java.java.write_text("#!/bin/sh\nexit 1\n")
-    assert ensure_archive(bench.place, bench.java).what == "no class-data archive"
+    assert ensure_archive(bench.place, bench.java).text == "no class-data archive"
     assert bench.trained() == 0
     assert "its Java has no archive of its own" in capsys.readouterr().err

@@ -11,7 +11,7 @@ def test_output_is_returned_with_both_streams() -> None:
     """The output of a command is one text, and `env` is added to its environment."""
     program = "import os, sys; print('out', flush=True); print(os.environ['EXTRA'], file=sys.stderr)"
 
-    assert run([sys.executable, "-c", program], what="w", todo="t", env={"EXTRA": "err"}) == "out\nerr\n"
+    assert run([sys.executable, "-c", program], act="w", todo="t", env={"EXTRA": "err"}) == "out\nerr\n"
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,6 @@ def test_output_is_returned_with_both_streams() -> None:
 def test_a_failure_says_what_where_and_what_to_do(args: list[str], timeout_s: float, why: str) -> None:
     """A command that is missing, fails or takes too long ends in one kind of error, with the reader's next step."""
     with pytest.raises(SetupError, match=f"^the act: {why}") as failed:
-        run(args, what="the act", todo="the remedy", timeout_s=timeout_s)
+        run(args, act="the act", todo="the remedy", timeout_s=timeout_s)
 
     assert str(failed.value).endswith("To do: the remedy")

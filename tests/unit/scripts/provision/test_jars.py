@@ -90,7 +90,7 @@ def test_a_stale_jar_is_removed(place: Place) -> None:
     (place.jars / "old-1.0.jar").write_bytes(BODY)
     (place.jars / LOG_STORE_JAR).write_bytes(BODY)
 
-    assert "old-1.0.jar" in ensure_jars(place, maven).what
+    assert "old-1.0.jar" in ensure_jars(place, maven).text
     assert jars(place) == {"one.jar", "two.jar", LOG_STORE_JAR}
 
 
@@ -117,7 +117,7 @@ def test_another_list_has_a_folder_of_its_own(place: Place) -> None:
     folder.mkdir(parents=True)
     (folder / "jars.sha256").write_text(f"{SUM}  three.jar\n")
 
-    assert ensure_jars(place, Repository(one=BODY, three=BODY), "full-jars").what == "1 full-jars, 1 fetched"
+    assert ensure_jars(place, Repository(one=BODY, three=BODY), "full-jars").text == "1 full-jars, 1 fetched"
     assert [jar.name for jar in place.home.rglob("*.jar")] == ["three.jar"]
 
 

@@ -34,11 +34,11 @@ class Commands:
         self.fails: str | None = None
         self.copy = place.venv / "lib" / "python3.11" / "site-packages" / "pyspark" / "python" / "lib" / "pyspark.zip"
 
-    def __call__(self, args: list[object], *, what: str, todo: str) -> str:
+    def __call__(self, args: list[object], *, act: str, todo: str) -> str:
         words = [str(arg) for arg in args]
         step = next(step for step in ALL if any(word == step or word.endswith(f"/{step}") for word in words))
         if step == self.fails:
-            raise SetupError(what, todo=todo)
+            raise SetupError(act, todo=todo)
         self.ran.append(step)
         self.words[step] = words
         if step == "local.txt":

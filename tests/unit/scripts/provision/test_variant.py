@@ -22,11 +22,11 @@ class Commands:
         self.ran: list[list[str]] = []
         self.refused: tuple[str, ...] = ()
 
-    def __call__(self, args: list[object], *, what: str, todo: str) -> str:
+    def __call__(self, args: list[object], *, act: str, todo: str) -> str:
         words = [str(arg) for arg in args]
         self.ran.append(words)
         if any(word in self.refused or Path(word).name in self.refused for word in words):
-            raise SetupError(what, todo=todo)
+            raise SetupError(act, todo=todo)
         if "venv" in words:
             shutil.rmtree(words[-1], ignore_errors=True)
             site = Path(words[-1]) / "lib" / "python3.11" / "site-packages"

@@ -146,7 +146,7 @@ def test_a_terminal_gets_the_commands_of_rich_and_no_others() -> None:
     stream = io.StringIO()
     screen = Screen(file=stream, force_terminal=True, width=200, color_system="standard")
     with Counting(screen, HOSTILE) as counting:
-        counting.seen(7)
+        counting.show(7)
         screen.print(Text(HOSTILE, style="red"))
     sent = stream.getvalue()
     assert "\x1b[31m" in sent

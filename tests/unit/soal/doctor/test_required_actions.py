@@ -51,10 +51,10 @@ def test_requests_lie_below_their_place() -> None:
         RequestKind("s3:ListBucket", "arn:aws:s3:::lake", "t/metadata/"),
     ]
     (key,) = requests_of([Need("s3:ListBucket", "data", ("runs/*.json",))], [("data", Location("lake", "t"))])
-    assert (key.prefix, key.asked) == ("t/runs/*.json", "t/runs/soal-doctor.json")
+    assert (key.prefix, key.probe_prefix) == ("t/runs/*.json", "t/runs/soal-doctor.json")
     *_, log, listing = requests_of(needs, [("data", Location("lake", "*"))], "aws-cn")
     assert (log.pattern, log.resource) == (
         "arn:aws-cn:s3:::lake/*/_delta_log/*",
         "arn:aws-cn:s3:::lake/soal-doctor/_delta_log/soal-doctor",
     )
-    assert (listing.prefix, listing.asked) == ("*/metadata/", "soal-doctor/metadata/")
+    assert (listing.prefix, listing.probe_prefix) == ("*/metadata/", "soal-doctor/metadata/")

@@ -5,7 +5,7 @@ import pytest
 from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause
-from soal.recovery import Recovered, Recoverer, marked
+from soal.recovery import Recovered, Recoverer, marked_keys
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.world import World
@@ -85,10 +85,10 @@ def test_a_settled_write_is_cleaned_once_more() -> None:
     job = world.job().begin()
     world.settle(Cause.KILLED)
     assert recover(world).action == "cleaned"
-    assert marked(world.bucket) == (world.key,)
+    assert marked_keys(world.bucket) == (world.key,)
     world.grace_passes()
     assert recover(world).action == "cleaned"
-    assert (recover(world).action, marked(world.bucket)) == ("none", ())
+    assert (recover(world).action, marked_keys(world.bucket)) == ("none", ())
     assert job.leftover not in world.lake.contents()
 
 
@@ -119,7 +119,7 @@ def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
     """Its attempt has left a marker only; the table is asked first, and a dry run changes nothing."""
     world = World()
     world.job().claimer.announce()
-    assert marked(world.bucket) == (world.key,)
+    assert marked_keys(world.bucket) == (world.key,)
     found = recover(world)
     assert (found.run_key, found.before, found.status, found.action) == ("run", "announced", "announced", "alive")
     world.grace_passes()
@@ -128,7 +128,7 @@ def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
     assert (dry.before, dry.status, dry.action) == ("announced", "rolled_back", "settled")
     assert world.checkpoints.read(world.key) is None
     assert recover(world).status == "rolled_back"
-    assert marked(world.bucket) == ()
+    assert marked_keys(world.bucket) == ()
 
 
 def test_a_write_whose_document_has_expired_is_told_to_a_person() -> None:
@@ -202,11 +202,11 @@ def test_a_marker_that_has_no_more_to_say_goes() -> None:
     world.grace_passes()
     recover(world)
     world.job().claimer.announce()
-    assert (recover(world).action, len(marked(world.bucket))) == ("alive", 1)
+    assert (recover(world).action, len(marked_keys(world.bucket))) == ("alive", 1)
     world.grace_passes()
     assert recover(world, dry_run=True).action == "none"
-    assert len(marked(world.bucket)) == 1
-    assert (recover(world).action, marked(world.bucket)) == ("none", ())
+    assert len(marked_keys(world.bucket)) == 1
+    assert (recover(world).action, marked_keys(world.bucket)) == ("none", ())
 
 
 def test_a_claim_that_comes_first_is_told_with_its_run() -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.request.job import requested
-from handler.runs.records import Runs
+from handler.runs.store import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
 from safewriter.record.document import CommitPoint
@@ -16,7 +16,7 @@ from soal.runs.watching import Watcher
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from handler.runs.records import OpenRun
+    from handler.runs.store import OpenRun
 
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
 

@@ -7,7 +7,7 @@ import pytest
 
 from safewriter.snapshots.format.encoding import KeyEncoding
 from soal.console.problem import Problem
-from soal.snapshots.asking import context_of, key_of, shown
+from soal.snapshots.asking import context_of, key_of, text_of
 from tests.support.snapshots import Bucket, build
 
 MANIFEST = replace(
@@ -69,7 +69,7 @@ def test_a_wrong_context_is_told(pair: str) -> None:
 
 def test_a_value_is_shown_in_three_forms() -> None:
     """Bytes that are no text have two."""
-    assert [shown(b"a\xc3\xa9", form) for form in ("text", "hex", "base64")] == ["aé", "61c3a9", "YcOp"]
-    assert shown(b"\xff", "hex") == "ff"
+    assert [text_of(b"a\xc3\xa9", form) for form in ("text", "hex", "base64")] == ["aé", "61c3a9", "YcOp"]
+    assert text_of(b"\xff", "hex") == "ff"
     with pytest.raises(Problem, match="no text"):
-        shown(b"\xff", "text")
+        text_of(b"\xff", "text")

@@ -8,7 +8,7 @@ import pytest
 
 from handler.input_errors import InputError
 from handler.request.job import Job, requested
-from handler.runs.records import AttemptRunningError, Runs
+from handler.runs.store import AttemptRunningError, Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
 from safewriter.objects import StoreError

@@ -158,8 +158,8 @@ class Runs:
         until_ms = min(self.clock() + 2 * LEASE_MS, schedule.begin_by_ms)
 
         def look() -> Sighting | None:
-            again = self.store.get(_record_key(before.run_key))
-            return None if again is None else self._sighting(before, again)
+            latest = self.store.get(_record_key(before.run_key))
+            return None if latest is None else self._sighting(before, latest)
 
         first = self._sighting(before, stored)
         if watch(first, look, may_wait=lambda: self.clock() < until_ms, sleep=self.sleep) is Owner.ALIVE:

@@ -8,7 +8,7 @@ import javax.tools.StandardJavaFileManager;
 import javax.tools.StandardLocation;
 import javax.tools.ToolProvider;
 
-/** Compiles each folder of Java sources into its subfolder {@code classes}: many in the time that javac takes for few. */
+/** Compiles each folder of Java sources into its subfolder {@code classes}, in one JVM to save start-up time. */
 public final class CompileAll {
   public static void main(String[] arguments) throws Exception {
     JavaCompiler javac = ToolProvider.getSystemJavaCompiler();

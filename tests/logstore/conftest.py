@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from scripts.emulator.rules import Effect
     from tests.logstore.jvm import LogStore
 
-# What is tried again here is tried again by ConditionalPut, not by the layers below it.
+# Only ConditionalPut retries here, not the layers below it.
 _ONCE = {"attempts.maximum": "0", "retry.limit": "0", "retry.throttle.limit": "0", "endpoint.region": "us-east-1"}
 AGAIN = ("again-by-sdk", "again-by-s3a")
-"""Buckets whose requests are sent again: by the SDK, or by S3A above it."""
+"""Buckets whose requests are retried: by the SDK, or by S3A above it."""
 _AGAIN = {f"bucket.{AGAIN[0]}.attempts.maximum": "3", f"bucket.{AGAIN[1]}.retry.limit": "3"}
 _LOCAL = {
     "path.style.access": "true",
@@ -38,7 +38,7 @@ class Bucket:
     bucket: str
     folder: str
     earlier: int
-    """How many requests there were before the test."""
+    """Number of requests before the test."""
 
     def ask(self, what: str, key: str, **request: object) -> Any:
         return self.store.ask(what, path=f"s3a://{self.bucket}/{self.folder}/{key}", **request)
@@ -57,7 +57,7 @@ class Bucket:
         self.s3.wire.add(Rule(match, action, times=times))
 
     def requests(self) -> list[str]:
-        """Return what S3 was asked, listings included: operation, and the condition if there was one."""
+        """Return the test's requests to S3, listings included: operation, and the condition if there was one."""
         since = [one for one in self.s3.trace()[self.earlier :] if one.bucket == self.bucket]
         asked = [one for one in since if not one.key or one.key.startswith(self.folder)]
         return [f"{one.operation} {one.condition or ''}".strip() for one in asked]
@@ -65,7 +65,7 @@ class Bucket:
 
 @pytest.fixture(scope="session")
 def stores(logstore: LogStore) -> Iterator[EmbeddedS3]:
-    """An S3 that the log store's file system is connected to."""
+    """The emulated S3 that the log store's file system uses."""
     with EmbeddedS3(buckets=(LAKE, CHECKPOINTS, *AGAIN), unlistable=(CHECKPOINTS,)) as s3:
         shipped = {
             key.removeprefix("spark.hadoop."): value

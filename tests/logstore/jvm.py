@@ -1,4 +1,4 @@
-"""The log store's classes in a JVM of their own, without Spark: compiled from the sources of this tree."""
+"""Runs the log store, compiled from the sources of this tree, in a JVM of its own without Spark."""
 
 from __future__ import annotations
 
@@ -65,17 +65,17 @@ class LogStore:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self._process.communicate(timeout=_WAIT_S)  # the end of its input is the end of it
+            self._process.communicate(timeout=_WAIT_S)  # closes its stdin, so it exits
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.communicate()
 
     def kill(self) -> None:
-        """End it at once: whoever waits for an answer gets an `AssertionError`."""
+        """Kill the JVM: a pending `ask` raises `AssertionError`."""
         self._process.kill()
 
     def ask(self, what: str, **request: object) -> Any:
-        """Return what the driver answers; `error` is a list of lines: an exception, its causes, what they suppress."""
+        """Return the driver's answer; `error` is a list of lines: an exception, its causes, its suppressed errors."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"do": what, **request}) + "\n")

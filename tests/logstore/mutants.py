@@ -1,6 +1,6 @@
-"""Changes the log store in one place at a time (`mutants.toml`) and looks whether a test notices: minutes.
+"""Change the log store in one place at a time (`mutants.toml`) and check that a test fails: minutes.
 
-`scripts/mutants --java Gate Blocks` takes the mutants of two classes. It needs a JDK (`CompileAll.java`).
+`scripts/mutants --java Gate Blocks` runs the mutants of two classes. It needs a JDK (`CompileAll.java`).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _LIMIT_S: Final = 300
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of a class, in text that the class holds once. `reason`: why no test can or need see it."""
+    """One change of a class: `old`, which occurs once, becomes `new`. `reason`: why no test can or need notice it."""
 
     of: str
     old: str
@@ -52,11 +52,11 @@ class Mutant:
 
     @property
     def stands(self) -> int:
-        """How often the class holds the text: once, or the change says nothing."""
+        """How often `old` occurs in the class: must be once."""
         return self._source.read_text(encoding="utf-8").count(self.old)
 
     def write(self) -> None:
-        """Write the class with the change."""
+        """Write the changed class into `folder`."""
         if self.stands != 1:
             raise SystemExit(f"mutants: {self.of} holds {self.stands} times, not once: {self.old}")
         text = self._source.read_text(encoding="utf-8")
@@ -72,7 +72,7 @@ class Mutant:
 
 
 def campaign(classes: Sequence[str], *, jobs: int) -> int:
-    """Return 0 if every mutant is noticed or excused, and each that is excused goes unnoticed; no class: of all."""
+    """Return 0 if tests notice every mutant without a reason, and none with one. No `classes`: all."""
     with tempfile.TemporaryDirectory(prefix="logstore-mutants-") as folder:
         found = list(mutants(Path(folder), classes))
         if not found:
@@ -91,7 +91,7 @@ def campaign(classes: Sequence[str], *, jobs: int) -> int:
 
 
 def mutants(folder: Path, classes: Sequence[str] = ()) -> Iterator[Mutant]:
-    """Return those of some classes, or of all."""
+    """Yield the mutants of the classes, or of all if there are none."""
     for of, changes in tomllib.loads(_LIST.read_text(encoding="utf-8")).items():
         if not classes or of in classes:
             for number, one in enumerate(changes):
@@ -129,7 +129,7 @@ def _worlds() -> list[World]:
 
 
 def _noticed(mutant: Mutant, as_it_is: Path, worlds: Sequence[World]) -> str:
-    """Return who has noticed a mutant; nobody: an empty text."""
+    """Return which check noticed the mutant; empty if none did."""
     classes = mutant.folder / "classes"
     if not any(classes.rglob("*.class")):
         return "the compiler"

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def test_blocks_that_begin_and_end_at_the_same_time_lose_nothing_of_each_other(logstore: LogStore) -> None:
-    """Two threads in step: each finds its gate, what outlives a block is known, and one session has one block."""
+    """Two threads in step: each finds its gate, outliving statements are recognised, and a session has one block."""
     assert logstore.ask("race", rounds=5_000) == {
         "gate not found": 0,
         "leftover not known": 0,

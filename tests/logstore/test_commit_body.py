@@ -48,19 +48,19 @@ def test_any_other_operation_is_not(logstore: LogStore, operation: str) -> None:
 
 
 def test_a_commit_without_its_info_has_no_operation(logstore: LogStore) -> None:
-    """Another writer need not say what it does; empty lines say nothing."""
+    """Another writer may omit commitInfo; empty lines are ignored."""
     found = logstore.ask("parse", body="\n\n" + lines(add("a")) + "\n", pattern=KNOWN)
     assert (found["operation"], found["writesRows"]) == ("", False)
 
 
 def test_a_name_tells_whose_file_it_is(logstore: LogStore) -> None:
-    """In whatever folder it lies, as the path is decoded; files of others tell nothing."""
+    """The prefix counts in any folder, wherever the path has it; files of others have none."""
     found = parsed(logstore, info("WRITE"), add("sw-1-a"), add("day=1/sw-2-b"), add("day=sw-/part"), add("part"))
     assert found["newPrefixes"] == ["sw-1-", "sw-2-"]
 
 
 def test_a_file_that_is_added_and_removed_is_no_new_one(logstore: LogStore) -> None:
-    """A deletion vector changes it, whichever of the two lines comes first."""
+    """A new deletion vector adds and removes the same file, in either order."""
     found = parsed(
         logstore, add("sw-1-a"), remove("sw-1-a"), remove("sw-2-b"), add("sw-2-b"), add("sw-3-c"), remove("d")
     )
@@ -68,7 +68,7 @@ def test_a_file_that_is_added_and_removed_is_no_new_one(logstore: LogStore) -> N
 
 
 def test_transactions_are_known_by_their_application(logstore: LogStore) -> None:
-    """One commit may hold transactions of several applications, and only ours tells of our write."""
+    """One commit may hold transactions of several applications; only ours identifies our write."""
     found = parsed(logstore, *({"txn": {"appId": name, "version": number}} for name, number in (("a", 1), ("b", 2))))
     assert found["transactions"] == {"a": 1, "b": 2}
 
@@ -77,7 +77,7 @@ def test_transactions_are_known_by_their_application(logstore: LogStore) -> None
     ("kind", "belongs"), [("metaData", True), ("protocol", True), ("domainMetadata", True), ("cdc", False)]
 )
 def test_a_creation_is_kept_as_it_is_written(logstore: LogStore, kind: str, belongs: object) -> None:
-    """What a table looks like is schema, protocol, and its domains."""
+    """A table's shape is its schema, protocol and domains."""
     action = {kind: {"of": "table"}}
     found = parsed(logstore, info("CREATE TABLE"), action, add("a"))
     assert found["creation"] == (lines(action) if belongs else "")
@@ -102,7 +102,7 @@ def domain(name: str) -> dict[str, Any]:
         ([{"metaData": {"id": "t"}}, add("a")], "it changes the table's schema or properties"),
         ([{"protocol": {"minReaderVersion": 1}}, add("a")], "it changes the table's schema or properties"),
         ([domain("delta.clustering"), add("a")], "it changes the table's schema or properties"),
-        ([domain("delta.rowTracking"), add("a")], None),  # each commit with new rows moves it on
+        ([domain("delta.rowTracking"), add("a")], None),  # each commit with new rows raises it
         ([txn(KEY), add("a")], None),  # the gate's own
         ([txn("the script's"), add("a")], "it holds the script's own transaction the script's"),
         ([txn(KEY), txn(f"{KEY}0"), add("a")], f"it holds the script's own transaction {KEY}0"),
@@ -112,7 +112,7 @@ def domain(name: str) -> dict[str, Any]:
 def test_only_a_commit_that_only_adds_files_can_be_taken_back(
     logstore: LogStore, actions: list[dict[str, Any]], obstacle: str | None
 ) -> None:
-    """Whatever else it does would stay, or be missing; the first such thing is named."""
+    """An undo would not revert any other action; the message names the first one."""
     assert parsed(logstore, info("WRITE"), *actions)["undoObstacle"] == obstacle
 
 
@@ -128,7 +128,7 @@ def test_only_a_commit_that_only_adds_files_can_be_taken_back(
     ],
 )
 def test_a_creation_can_be_taken_back(logstore: LogStore, actions: list[dict[str, Any]], obstacle: str | None) -> None:
-    """An empty table of its schema stays; of the rest the same holds as for any commit."""
+    """The undo leaves an empty table with its schema; the other rules are those of any commit."""
     assert parsed(logstore, info("CREATE TABLE AS SELECT"), *actions)["undoObstacleOfCreation"] == obstacle
 
 
@@ -137,20 +137,20 @@ def unmarked(logstore: LogStore, body: str) -> str:
 
 
 def test_transactions_of_blocks_are_taken_out(logstore: LogStore) -> None:
-    """However many, wherever they stand; the order of the other actions stays."""
+    """All of them, anywhere in the commit; the other actions keep their order."""
     body = lines(info("WRITE"), txn(KEY), txn("user's"), add("a"), txn(KEY[:-1] + "0"))
     assert unmarked(logstore, body) == lines(info("WRITE"), txn("user's"), add("a"))
 
 
 @pytest.mark.parametrize("key", ["sw-1", f"{KEY}0", KEY[:-1], f"my-{KEY}", KEY.upper(), f"{KEY[:-1]}x"])
 def test_a_transaction_that_only_looks_like_one_of_a_block_stays(logstore: LogStore, key: str) -> None:
-    """A user may call an application so."""
+    """A user's application may have such a name."""
     body = lines(info("WRITE"), txn(key))
     assert unmarked(logstore, body) == body
 
 
 def test_a_transaction_is_known_by_what_it_says_and_not_by_how_it_is_spelled(logstore: LogStore) -> None:
-    """JSON may have spaces, and its fields another order."""
+    """JSON may have spaces and any order of fields."""
     spaced = f'{{ "txn" : {{ "version" : 1, "appId" : "{KEY}" }} }}\n'
     assert unmarked(logstore, lines(info("WRITE")) + spaced + lines(add("a"))) == lines(info("WRITE"), add("a"))
 
@@ -165,6 +165,6 @@ def test_a_transaction_is_known_by_what_it_says_and_not_by_how_it_is_spelled(log
     ],
 )
 def test_what_is_no_transaction_stays_byte_for_byte(logstore: LogStore, rest: str) -> None:
-    """Spaces, empty lines and letters as they are, with a transaction to be taken out and without."""
+    """Spaces, empty lines and letters do not change, with or without a transaction to remove."""
     assert unmarked(logstore, rest) == rest
     assert unmarked(logstore, lines(txn(KEY)) + rest) == rest

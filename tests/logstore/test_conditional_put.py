@@ -19,27 +19,27 @@ TRIES: Final = 5
 
 
 def test_an_object_is_created_by_one_conditional_request(lake: Bucket) -> None:
-    """Nothing is asked before, nothing after."""
+    """No request precedes or follows it."""
     assert lake.ask("put", "one", body="ours") == LANDED
     assert (lake.requests(), lake.get("one")) == ([PUT], "ours")
 
 
 def test_what_is_there_stays(lake: Bucket) -> None:
-    """An object of somebody else is not overwritten, and the caller is told."""
+    """The put does not overwrite another writer's object, and returns TAKEN."""
     lake.put("one", "theirs")
     assert lake.ask("put", "one", body="ours") == TAKEN
     assert lake.get("one") == "theirs"
 
 
 def test_equal_bytes_are_ours(lake: Bucket) -> None:
-    """A layer below has repeated a request whose answer was lost, and met its own object."""
+    """A layer below may have retried a request whose response was lost, and found its own object."""
     lake.put("one", "ours")
     assert lake.ask("put", "one", body="ours") == LANDED
 
 
 @pytest.mark.parametrize("status", [500, 503, None])
 def test_a_lost_answer_is_no_failure(lake: Bucket, status: int | None) -> None:
-    """The object is read back, and not sent again."""
+    """The put reads the object back instead of sending it again."""
     lake.breaks("PutObject", LoseReply(status))
     assert lake.ask("put", "one", body="ours") == LANDED
     assert lake.requests().count(PUT) == 1
@@ -54,7 +54,7 @@ def test_what_was_not_applied_is_sent_again(lake: Bucket, status: int) -> None:
 
 
 def test_a_connection_that_breaks_before_it_was_applied_is_made_again(lake: Bucket) -> None:
-    """It has no status that could say so."""
+    """A broken connection has no status."""
     lake.breaks("PutObject", Kill("before", end=lambda: None))
     assert lake.ask("put", "one", body="ours") == LANDED
     assert (lake.requests().count(PUT), lake.get("one")) == (2, "ours")
@@ -64,7 +64,7 @@ DENIED: Final = "io.soal.logstore.ObjectStore$Denied"
 
 
 def test_a_refusal_of_the_only_request_is_a_witness(lake: Bucket) -> None:
-    """Nothing of it can land, and the error names the right that is missing."""
+    """Nothing can land, and the error names the missing right."""
     lake.breaks("PutObject", Refuse(403), times=None)
     error = lake.ask("put", "one", body="ours")["error"][0]
     assert error.startswith(DENIED)
@@ -72,7 +72,7 @@ def test_a_refusal_of_the_only_request_is_a_witness(lake: Bucket) -> None:
 
 
 def test_a_refusal_behind_a_try_without_an_answer_proves_nothing(lake: Bucket) -> None:
-    """That try may still be on its way."""
+    """The first try may still be in flight."""
     lake.breaks("PutObject", Kill("before", end=lambda: None))
     lake.breaks("PutObject", Refuse(403), times=None)
     error = lake.ask("put", "one", body="ours")["error"]
@@ -81,14 +81,14 @@ def test_a_refusal_behind_a_try_without_an_answer_proves_nothing(lake: Bucket) -
 
 
 def test_a_refusal_of_what_may_be_sent_in_parts_proves_nothing(lake: Bucket) -> None:
-    """S3A repeats the end of an upload in parts, and does not count it."""
+    """S3A does not count its retries of a multipart upload's completion."""
     lake.breaks("PutObject", Refuse(403), times=None)
     assert not lake.ask("put", "one", body="o" * (5 << 20))["error"][0].startswith(DENIED)
 
 
 @pytest.mark.parametrize("bucket", AGAIN)
 def test_a_refusal_behind_a_try_of_the_layers_below_proves_nothing(lake: Bucket, bucket: str) -> None:
-    """They tell nobody of a request that they have sent again, but count it."""
+    """They do not report a retried request, but count it."""
     again = dataclasses.replace(lake, bucket=bucket)
     again.breaks("PutObject", Kill("before", end=lambda: None))
     again.breaks("PutObject", Refuse(403), times=None)
@@ -98,7 +98,7 @@ def test_a_refusal_behind_a_try_of_the_layers_below_proves_nothing(lake: Bucket,
 
 
 def test_a_refusal_in_front_of_an_object_proves_nothing(lake: Bucket) -> None:
-    """Somebody's object is there, which Delta has to look at."""
+    """Another writer's object is there, which Delta has to read."""
     lake.put("one", "theirs")
     lake.breaks("PutObject", Refuse(403), times=None)
     assert lake.ask("put", "one", body="ours") == TAKEN
@@ -106,14 +106,14 @@ def test_a_refusal_in_front_of_an_object_proves_nothing(lake: Bucket) -> None:
 
 @pytest.mark.parametrize("status", [400, 403, 412])
 def test_what_will_not_get_better_is_sent_once(lake: Bucket, status: int) -> None:
-    """A right that is missing; or a condition that failed, though nothing is there any more."""
+    """A missing right; or a failed condition, although no object is there any more."""
     lake.breaks("PutObject", Refuse(status), times=None)
     assert "error" in lake.ask("put", "one", body="ours")
     assert (lake.requests().count(PUT), lake.get("one")) == (1, None)
 
 
 def test_a_store_that_stays_broken_is_given_up(lake: Bucket) -> None:
-    """The tries have a bound, with a pause between one and the next; the last error names those before it."""
+    """The tries have a bound and growing pauses; the last error names the earlier ones."""
     lake.breaks("PutObject", Refuse(503), times=None)
     answer = lake.ask("put", "one", body="ours")
     assert (lake.requests().count(PUT), answer["pauses"]) == (TRIES, [100, 200, 300, 400])
@@ -121,7 +121,7 @@ def test_a_store_that_stays_broken_is_given_up(lake: Bucket) -> None:
 
 
 def test_a_slot_that_cannot_be_read_back_is_in_doubt(lake: Bucket) -> None:
-    """That it was ours is not guessed; the error names the one of the request, too."""
+    """The put does not guess that the object is ours; its error names that of the request, too."""
     lake.breaks("PutObject", LoseReply(500))
     lake.breaks("GetObject", Refuse(403), times=None)
     error = lake.ask("put", "one", body="ours")["error"]
@@ -130,14 +130,14 @@ def test_a_slot_that_cannot_be_read_back_is_in_doubt(lake: Bucket) -> None:
 
 
 def test_an_interrupt_ends_the_tries(lake: Bucket) -> None:
-    """A job that is cancelled does not send its commit again and again."""
+    """A cancelled job does not retry its commit."""
     lake.breaks("PutObject", Refuse(503), times=None)
     assert "error" in lake.ask("put", "one", body="ours", interrupted=True)
     assert lake.requests().count(PUT) <= 1
 
 
 def test_an_interrupt_in_the_pause_ends_the_tries(lake: Bucket) -> None:
-    """As the one before, when the request has been answered; the thread stays interrupted."""
+    """Also after a response; the thread stays interrupted."""
     lake.breaks("PutObject", Refuse(503), times=None)
     answer = lake.ask("put", "one", body="ours", interruptedInPause=True)
     assert answer["interrupted"]
@@ -146,7 +146,7 @@ def test_an_interrupt_in_the_pause_ends_the_tries(lake: Bucket) -> None:
 
 
 def test_what_is_missing_is_nothing(lake: Bucket) -> None:
-    """An object is read whole, or there is none."""
+    """A read returns the whole object, or reports that there is none."""
     lake.put("one", "ours")
     assert lake.ask("read", "one") == {"body": "ours"}
     assert lake.ask("read", "none") == {"missing": True}

@@ -1,4 +1,4 @@
-"""Lambda expressions of Scala as classes (io.soal.archive): as Java would make them, only beforehand."""
+"""Scala's lambdas as classes generated at build time (io.soal.archive), equal to the JVM's own."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def path(*places: Path) -> str:
 
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tool and what the tests run with it."""
+    """The compiled tool and test program."""
     folder = tmp_path_factory.mktemp("lambdas")
     found, _ = ensure_java(_PLACE, os.environ)
     maven = functools.cache(lambda: find_maven(found))
@@ -58,7 +58,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def lowered(classes: Path) -> Path:
-    """The jar for `HOSTS`."""
+    """The jar that the tool makes for `HOSTS`."""
     jar, names, own = classes / "lowered.jar", classes / "hosts.txt", classes / "own.jar"
     with zipfile.ZipFile(own, "w") as made:
         made.write(classes / "io" / "soal" / "archive" / "Lambda.class", "io/soal/archive/Lambda.class")
@@ -68,7 +68,7 @@ def lowered(classes: Path) -> Path:
 
 
 def test_they_do_what_those_do_that_java_makes(classes: Path, lowered: Path) -> None:
-    """Also after they were serialised, and their serialised form is the same: only their kind differs."""
+    """Also after serialisation, with the same serialised form: only their kind differs."""
     theirs = java("-cp", path(classes), "io.soal.archive.Lambda")
     ours = java("-cp", path(lowered, classes), "io.soal.archive.Lambda")
     assert theirs.count("kind made by Java") == ours.count("kind made") == 4
@@ -76,7 +76,7 @@ def test_they_do_what_those_do_that_java_makes(classes: Path, lowered: Path) -> 
 
 
 def test_only_scalas_become_classes(lowered: Path) -> None:
-    """Java's call a private method of their class; a class that no jar has is passed over."""
+    """Java's lambdas call private methods of their class; the tool skips classes that no jar has."""
     with zipfile.ZipFile(lowered) as jar:
         names = jar.namelist()
     assert {name.partition("$$")[0].removesuffix(".class") for name in names} == {"scala/Function1", "scala/Function2"}
@@ -84,7 +84,7 @@ def test_only_scalas_become_classes(lowered: Path) -> None:
 
 
 def test_java_verifies_each_of_them(classes: Path, lowered: Path) -> None:
-    """Those of the test, and those on the class path of this working tree."""
+    """The test's own classes, and those on the class path of this working tree."""
     spark_home = find_pyspark()
     assert spark_home is not None
     made = [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name == "lambdas"]
@@ -97,7 +97,7 @@ def test_java_verifies_each_of_them(classes: Path, lowered: Path) -> None:
 
 
 def test_an_equal_list_makes_an_equal_jar(classes: Path, lowered: Path) -> None:
-    """The archive is tied to the jar."""
+    """The class-data archive is tied to the jar's bytes."""
     again = classes / "again.jar"
     java("-cp", path(classes), "io.soal.archive.Lambdas", again, classes / "hosts.txt", *original())
     assert again.read_bytes() == lowered.read_bytes()

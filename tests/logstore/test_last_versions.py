@@ -12,7 +12,7 @@ KEYS: Final = [f"sw-{number:032x}" for number in range(8)]
 
 
 def commit(lake: Bucket, version: int, key: str | None, *, signed: bool = False) -> None:
-    """Put a version as the gate writes it, or as an undo, which only its signature names."""
+    """Put a version as the gate writes it, or `signed`, as an undo: it names the key only in its metadata."""
     info = {"commitInfo": {"operation": "WRITE", "userMetadata": json.dumps({"key": key}) if signed else ""}}
     named = [] if key is None or signed else [{"txn": {"appId": key, "version": 1}}]
     actions = [info, *named, {"add": {"path": f"{KEYS[7]}-part", "size": 1}}]
@@ -31,7 +31,7 @@ def asked(lake: Bucket) -> int:
 
 
 def test_a_write_is_found_where_the_table_names_it(lake: Bucket) -> None:
-    """By its transaction or by a signature, not by the name of a file; each version is read once."""
+    """By its transaction or signature, not by a file name; each version is read once."""
     commit(lake, 0, KEYS[0])
     commit(lake, 1, None)
     commit(lake, 2, KEYS[2], signed=True)
@@ -43,7 +43,7 @@ def test_a_write_is_found_where_the_table_names_it(lake: Bucket) -> None:
 
 
 def test_a_version_that_a_block_has_written_is_known(lake: Bucket) -> None:
-    """A session that writes block after block asks nothing."""
+    """A session that writes block after block sends no request."""
     commit(lake, 0, None)
     assert named(lake, KEYS[1], 0) == -1
     before = asked(lake)
@@ -59,7 +59,7 @@ def test_a_table_that_a_block_has_made_is_known(lake: Bucket) -> None:
 
 
 def test_a_table_that_was_made_anew_is_read_anew(lake: Bucket) -> None:
-    """What its place has held before tells nothing."""
+    """The earlier table's versions do not count."""
     commit(lake, 0, KEYS[0])
     assert named(lake, KEYS[0], 0) == 0
     commit(lake, 0, KEYS[1])
@@ -67,7 +67,7 @@ def test_a_table_that_was_made_anew_is_read_anew(lake: Bucket) -> None:
 
 
 def test_what_the_retention_has_taken_is_not_asked_for(lake: Bucket) -> None:
-    """Nor is it older than a hundred versions."""
+    """Versions more than a hundred back are not read either."""
     commit(lake, 0, KEYS[0])  # too old
     commit(lake, 120, KEYS[1])
     commit(lake, 121, KEYS[2])
@@ -76,7 +76,7 @@ def test_what_the_retention_has_taken_is_not_asked_for(lake: Bucket) -> None:
 
 
 def test_a_version_that_is_gone_between_others_is_an_error(lake: Bucket) -> None:
-    """The retention takes the oldest only, so nobody knows what the missing one has named."""
+    """Retention deletes only the oldest, so the missing version may have named the write."""
     for version in (0, 1, 3):
         commit(lake, version, None)
     assert "is gone, and older ones are there" in str(named(lake, KEYS[0], 3))
@@ -85,7 +85,7 @@ def test_a_version_that_is_gone_between_others_is_an_error(lake: Bucket) -> None
 
 
 def test_a_version_that_cannot_be_read_is_an_error(lake: Bucket) -> None:
-    """It is no version that names nothing; asked again, it is read again."""
+    """It does not count as one that names no write; the next call reads it again."""
     commit(lake, 0, KEYS[0])
     lake.breaks("GetObject", Refuse(403))
     assert "cannot tell which writes the table holds" in str(named(lake, KEYS[0], 0))

@@ -1,4 +1,4 @@
-"""The classes of Hadoop and Spark that replace names in values, made literal (io.soal.archive.LiteralValues)."""
+"""The patched classes of Hadoop and Spark that do not substitute names in values (io.soal.archive.LiteralValues)."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _TIMEOUT_S = 250
 
 
 def test_a_version_that_replaces_names_in_another_way_stops_the_build(tmp_path: Path) -> None:
-    """A jar without the methods that we know makes no jar, and the message says what to look for."""
+    """Without the known methods the tool writes no jar, and its message says what to look for."""
     spark_home = find_pyspark()
     assert spark_home is not None
     java, _ = ensure_java(_PLACE, os.environ)
@@ -44,7 +44,7 @@ def test_a_version_that_replaces_names_in_another_way_stops_the_build(tmp_path: 
 
 
 def test_no_job_runs_where_values_are_not_literal() -> None:
-    """A class path without our classes, or behind the originals, would bring secrets into paths again."""
+    """Without our classes first on the class path, secrets could get into paths again."""
     spark_home = find_pyspark()
     assert spark_home is not None
     java, _ = ensure_java(_PLACE, os.environ)

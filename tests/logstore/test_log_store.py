@@ -13,12 +13,12 @@ if TYPE_CHECKING:
 COMMIT: Final = "_delta_log/00000000000000000007.json"
 A, B, C = ('{"a":1}', '{"b":1}', '{"c":1}')
 PUT: Final = "PutObject If-None-Match: *"
-NOTED: Final = 'v1\n{"nextBatchWatermarkMs":0}'  # of any batch of any query without a watermark
+NOTED: Final = 'v1\n{"nextBatchWatermarkMs":0}'  # the same for every batch of every query without a watermark
 
 
 @pytest.mark.parametrize("key", [COMMIT, "_delta_log/_staged.json"])
 def test_a_file_of_the_log_is_created_or_was_there(lake: Bucket, key: str) -> None:
-    """Of two writers one is told so, by the exception that Delta rebases on; its lines go nowhere."""
+    """The slower of two writers gets the exception on which Delta rebases, and writes nothing."""
     assert lake.ask("write", key, lines=[A, B], overwrite=False) == {"done": True}
     error = lake.ask("write", key, lines=[C], overwrite=False)["error"]
     assert error[0].startswith("java.nio.file.FileAlreadyExistsException: ")
@@ -27,7 +27,7 @@ def test_a_file_of_the_log_is_created_or_was_there(lake: Bucket, key: str) -> No
 
 
 def test_a_commit_passes_the_gate_of_its_table(lake: Bucket) -> None:
-    """By whatever name the table is called; other files of the log, and other tables, pass none."""
+    """Under any name of the table; the log's other files and other tables pass no gate."""
     write = ['{"commitInfo":{"operation":"WRITE"}}']
     lake.store.ask("guard", table=f"s3://{lake.bucket}/{lake.folder}/table")
     try:
@@ -42,7 +42,7 @@ def test_a_commit_passes_the_gate_of_its_table(lake: Bucket) -> None:
 
 
 def test_a_file_may_be_overwritten_on_demand(lake: Bucket) -> None:
-    """`_last_checkpoint` is no commit, and has no condition."""
+    """`_last_checkpoint` is not a commit: its PUT has no condition."""
     for line in ("a", "b"):
         assert lake.ask("write", "_delta_log/_last_checkpoint", lines=[line], overwrite=True) == {"done": True}
     assert lake.get("_delta_log/_last_checkpoint") == "b\n"
@@ -50,7 +50,7 @@ def test_a_file_may_be_overwritten_on_demand(lake: Bucket) -> None:
 
 
 def listed(lake: Bucket, key: str, scheme: str = "s3a") -> Any:
-    """Return what the log store lists from a key on, which is what Delta's own store lists."""
+    """Return what the log store lists from a key on; assert that Delta's own store lists the same."""
     path = f"{scheme}://{lake.bucket}/{lake.folder}/{key}"
     ours, stock = (lake.store.ask("list", path=path, stock=stock) for stock in (False, True))
     assert ours == stock
@@ -60,7 +60,7 @@ def listed(lake: Bucket, key: str, scheme: str = "s3a") -> Any:
 
 
 def test_a_log_is_listed_from_a_version_on(lake: Bucket) -> None:
-    """With one request, however long the log is."""
+    """With one request, whatever the log's length."""
     names = [f"{version:020}.json" for version in (0, 7, 8)]
     for name in (*names, f"{7:020}.crc", "_last_checkpoint", "_sidecars/of-a-checkpoint.parquet"):
         lake.put(f"t/_delta_log/{name}", "{}")
@@ -73,7 +73,7 @@ def test_a_log_is_listed_from_a_version_on(lake: Bucket) -> None:
 
 
 def test_a_log_without_a_later_version_is_told_from_none(lake: Bucket) -> None:
-    """Delta takes the second for a table that does not exist."""
+    """Delta takes a missing log for a table that does not exist."""
     lake.put(f"t/_delta_log/{3:020}.json", "{}")
     assert listed(lake, f"t/{COMMIT}") == []
     lake.put("u/part-0.parquet", "of no table")
@@ -86,7 +86,7 @@ def test_a_log_without_a_later_version_is_told_from_none(lake: Bucket) -> None:
 
 @pytest.mark.parametrize("folder", ["t", "t/_delta_log"])
 def test_a_folder_is_listed_as_by_delta_s_own_store(lake: Bucket, folder: str) -> None:
-    """With its folders, in the order of names, and names of all kinds: Delta walks through a table's data so."""
+    """With folders, sorted by name, for all kinds of names: Delta lists a table's data this way."""
     names = ["a-b", "a/1", "b=x%20y/1", "b=x%2520y/1", "b=\u00e4\U0001f600/1", "b=\ufb01/1", "c d/1", "e+f", "z"]
     for name in names:
         lake.put(f"{folder}/{name}", "x")
@@ -100,7 +100,7 @@ def test_a_folder_is_listed_as_by_delta_s_own_store(lake: Bucket, folder: str) -
 
 
 def test_what_is_overwritten_and_where_it_lies_is_as_in_delta_s_own_store(lake: Bucket) -> None:
-    """Neither of them shows a part of a file, and neither needs a folder."""
+    """Neither store shows partial files, and neither needs a folder."""
     for name in ("own", "stock"):
         for body in ("a", "b"):
             answer = lake.ask("write", f"{name}/new/manifest", lines=[body], overwrite=True, stock=name == "stock")
@@ -112,7 +112,7 @@ def test_what_is_overwritten_and_where_it_lies_is_as_in_delta_s_own_store(lake: 
 
 
 def test_a_checksum_is_one_request(lake: Bucket) -> None:
-    """And none if it is broken off; it takes the place of one that was there."""
+    """A cancelled one sends no request; a second one replaces the first."""
     key = "_delta_log/00000000000000000007.crc"
     assert lake.ask("checkpoint", key, body="half", cancel=True) == {"done": True}
     assert lake.requests() == []
@@ -122,7 +122,7 @@ def test_a_checksum_is_one_request(lake: Bucket) -> None:
 
 
 def test_a_file_of_a_query_s_logs_is_created_or_was_there(lake: Bucket) -> None:
-    """By one conditional request: a stream knows by it whether another run has the same batch."""
+    """By one conditional request: it shows a stream whether another run has the same batch."""
     assert lake.ask("checkpoint", "offsets/0", body="half", cancel=True) == {"done": True}
     assert lake.requests() == []
     assert lake.ask("checkpoint", "offsets/0", body="of one") == {"done": True}
@@ -133,33 +133,33 @@ def test_a_file_of_a_query_s_logs_is_created_or_was_there(lake: Bucket) -> None:
 
 
 def test_two_runs_of_a_query_do_not_both_note_a_batch(lake: Bucket) -> None:
-    """Though what they note is equal to the last byte."""
+    """Although both files have the same bytes."""
     assert lake.ask("checkpoint", "commits/0", body=NOTED) == {"done": True}
     assert "FileAlreadyExistsException" in lake.ask("checkpoint", "commits/0", body=NOTED)["error"][0]
 
 
 def test_a_batch_is_noted_though_the_answer_was_lost(lake: Bucket) -> None:
-    """The run knows its own file by what it has put beside the bytes."""
+    """The run recognises its own file by the mark in the header."""
     lake.breaks("PutObject", LoseReply())
     assert lake.ask("checkpoint", "commits/0", body=NOTED) == {"done": True}
     assert lake.requests() == [PUT, "HeadObject"]
 
 
 def test_a_file_of_a_query_s_logs_by_another_writer_is_not_ours(lake: Bucket) -> None:
-    """Not all have put something beside the bytes: Spark's own way, and earlier versions of this one."""
+    """Spark's own code and earlier versions of this one write no mark."""
     lake.put("commits/0", NOTED)
     assert "FileAlreadyExistsException" in lake.ask("checkpoint", "commits/0", body=NOTED)["error"][0]
 
 
 def test_a_file_of_a_query_s_logs_that_was_not_applied_is_sent_again(lake: Bucket) -> None:
-    """Nothing is there that could be ours or of another run."""
+    """No file is there, neither ours nor another run's."""
     lake.breaks("PutObject", Refuse())
     assert lake.ask("checkpoint", "commits/0", body=NOTED) == {"done": True}
     assert (lake.requests().count(PUT), lake.get("commits/0")) == (2, NOTED)
 
 
 def test_a_file_of_a_query_s_state_takes_the_place_of_another(lake: Bucket) -> None:
-    """By one request; a batch that is repeated writes its state again."""
+    """By one request: a repeated batch writes its state again."""
     for body in ("once", "again"):
         assert lake.ask("checkpoint", "state/0/0/1.delta", body=body, overwrite=True) == {"done": True}
     assert (lake.requests(), lake.get("state/0/0/1.delta")) == (["PutObject", "PutObject"], "again")

@@ -6,7 +6,7 @@ from tests.logstore.mutants import mutants
 
 
 def test_each_change_is_of_text_that_its_class_holds_once() -> None:
-    """One that was written for code that has changed or gone says nothing any more."""
+    """A mutant of code that has changed or gone tests nothing."""
     listed = list(mutants(Path()))
 
     assert {f"{one} ({one.stands} times)" for one in listed if one.stands != 1} == set()

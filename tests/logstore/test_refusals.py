@@ -1,4 +1,4 @@
-"""What the journal of a block, and its gate, learn of a statement that was refused."""
+"""What a block's journal and gate record about a refused statement."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PREFIX: Final = "sw-0123456789ab-1-0123456789abcdef-"
 
 
 def opened(**more: object) -> dict[str, Any]:
-    """A block on a table that is there, with a journal."""
+    """Return the step that opens a block with a journal on an existing table."""
     names = {"block": "b", "thread": "main", "session": "main", "table": TABLE, "key": f"sw-{'a' * 32}", "epoch": 1}
     facts = {"claimed_at": 0, "latest": 0, "note": "s3a://c/n", "journal": "there", "nonce": "n1", "prefix": PREFIX}
     return {"do": "open", **names, **facts, "undoable": False, "skipped": False, "ran_before": [], **more}
@@ -32,7 +32,7 @@ def commit(target: int, operation: str = "WRITE", *actions: dict[str, Any], **mo
 
 
 def played(logstore: LogStore, *steps: dict[str, Any]) -> tuple[list[str], list[tuple[str, str]], str]:
-    """Return how each step ended, the refusals that the journal has, with their nonces, and the gate's own record."""
+    """Return each step's outcome, the journal's refusals as (nonce, code), and the code that the gate recorded."""
     *seen, end = logstore.ask("history", steps=list(steps))
     lines = [json.loads(line) for line in end["journals"].get("b", "").splitlines() if line]
     refused = [(line["nonce"], line["reason"].partition(":")[0]) for line in lines if line["event"] == "refused"]
@@ -50,7 +50,7 @@ def played(logstore: LogStore, *steps: dict[str, Any]) -> tuple[list[str], list[
 def test_a_refused_statement_of_an_open_block_is_in_its_journal(
     logstore: LogStore, step: dict[str, Any], code: str
 ) -> None:
-    """With the block's nonce and the reason, though another statement has landed: the script may swallow the error."""
+    """With nonce and reason, even after another statement has landed: the script may swallow the error."""
     outcomes, refused, known = played(logstore, opened(), commit(1), step)
     assert (outcomes[1:], refused, known) == (["done", f"refused: {code}"], [("n1", code)], code)
 
@@ -62,7 +62,7 @@ def test_each_refusal_is_in_the_journal_and_the_gate_knows_the_first(logstore: L
 
 
 def test_a_commit_that_could_not_be_taken_back_is_told_like_any_other(logstore: LogStore) -> None:
-    """Where the block promises that nothing counts without success()."""
+    """In a block where nothing counts without success()."""
     steps = (opened(undoable=True), commit(1, "DELETE", {"remove": {"path": "of-another"}}))
     assert played(logstore, *steps) == (["done", "refused: undo"], [("n1", "undo")], "undo")
 
@@ -75,13 +75,13 @@ def test_a_commit_that_could_not_be_taken_back_is_told_like_any_other(logstore: 
     ],
 )
 def test_a_statement_that_outlives_its_block_is_in_the_journal(logstore: LogStore, left: dict[str, Any]) -> None:
-    """Nobody may ask its thread for the error, and the block itself has ended."""
+    """The script may never join its thread, and the block has ended."""
     steps = (opened(), {"do": "close", "block": "b", "running": [7]}, left)
     assert played(logstore, *steps) == (["done", "done", "refused: over"], [("n1", "over")], "")
 
 
 def test_of_two_blocks_that_a_statement_outlives_the_later_one_is_told(logstore: LogStore) -> None:
-    """It was open when the statement went on."""
+    """The statement ran on into the later block."""
     later = opened(block="b", nonce="n2", prefix=PREFIX.replace("cdef", "0000"))
     first = opened(block="first", thread="another", session="another")
     ends = [{"do": "close", "block": name, "running": [7]} for name in ("first", "b")]
@@ -89,12 +89,12 @@ def test_of_two_blocks_that_a_statement_outlives_the_later_one_is_told(logstore:
 
 
 def test_maintenance_that_is_refused_is_not_remembered(logstore: LogStore) -> None:
-    """The block's write is whole without it."""
+    """The block's write is complete without it."""
     assert played(logstore, opened(), commit(1, "OPTIMIZE")) == (["done", "refused: operation"], [], "")
 
 
 def test_a_commit_that_s3_denies_has_not_passed(logstore: LogStore) -> None:
-    """So nobody has to fence it; the block knows that a statement is missing, and may send another one."""
+    """No settler has to fence it; the block remembers the refusal, and may send another commit."""
     at = commit(1)["path"]
     denied = commit(1, plan={at: {"fault": "denied"}})
     *seen, _ = logstore.ask("history", steps=[opened(), denied, commit(1)])
@@ -105,7 +105,7 @@ def test_a_commit_that_s3_denies_has_not_passed(logstore: LogStore) -> None:
 
 
 def test_a_denial_behind_a_commit_that_was_sent_leaves_that_one_sent(logstore: LogStore) -> None:
-    """The gate says that nothing has passed only if S3 has denied all of it."""
+    """The gate reports that no commit passed only if S3 has denied all of them."""
     taken = commit(1, plan={commit(1)["path"]: {"first": commit(1)["body"]}})
     denied = commit(2, plan={commit(2)["path"]: {"fault": "denied"}})
     *seen, _ = logstore.ask("history", steps=[opened(), taken, denied])
@@ -114,14 +114,14 @@ def test_a_denial_behind_a_commit_that_was_sent_leaves_that_one_sent(logstore: L
 
 
 def test_a_refusal_without_a_journal_is_the_caller_s_alone(logstore: LogStore) -> None:
-    """Outside of a function there is none; one that has gone changes nothing either."""
+    """Outside a function there is no journal; a deleted one changes nothing either."""
     for journal in ("", "missing"):
         steps = (opened(journal=journal), {"do": "shut", "block": "b"}, commit(1))
         assert played(logstore, *steps) == (["done", "done", "refused: shut"], [], "shut")
 
 
 def test_a_skipped_block_has_no_journal() -> None:
-    """Its statements are refused because their rows are there already: nothing is missing."""
+    """Its statements are refused because their rows are there already: no row is missing."""
     asked: list[dict[str, Any]] = []
 
     class Asked(Exception):  # noqa: N818 - it only ends the call

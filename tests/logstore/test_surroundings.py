@@ -1,4 +1,4 @@
-"""Which log stores a session may have for the schemes of S3, and where its own S3 is."""
+"""The log stores that a session may have for S3's schemes, and its S3 endpoint."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def look(store: LogStore, table: str, conf: dict[str, str], files: dict[str, str
 def test_each_scheme_that_spark_has_a_file_system_for_is_guarded(
     logstore: LogStore, table: str, unguarded: str
 ) -> None:
-    """A catalog may know the table by another scheme than the one that the block was given."""
+    """A catalog may use another scheme for the table than the block does."""
     conf = {f"spark.delta.logStore.{scheme}.impl": OURS for scheme in ("s3", "s3a", "s3n") if scheme != unguarded}
     files = {f"fs.{scheme}.impl": S3A for scheme in ("s3", "s3a", "s3n")}
     found = look(logstore, f"{table}://lake/t", conf, files)
@@ -34,13 +34,13 @@ def test_each_scheme_that_spark_has_a_file_system_for_is_guarded(
 def test_a_session_is_guarded_by_either_name_of_delta_s_setting(
     logstore: LogStore, key: str, general: str | None
 ) -> None:
-    """Beside the general setting, too, as long as it names no other log store."""
+    """Also with the general setting, unless that names another log store."""
     conf = {key: OURS, **({} if general is None else {"spark.delta.logStore.class": general})}
     assert "key" not in look(logstore, "s3a://lake/t", conf, {"fs.s3a.impl": S3A})
 
 
 def test_a_general_log_store_of_another_kind_is_named(logstore: LogStore) -> None:
-    """Delta takes it before those of the schemes."""
+    """It takes precedence over the schemes' settings in Delta."""
     conf = {"spark.delta.logStore.s3a.impl": OURS, "spark.delta.logStore.class": "their.LogStore"}
     found = look(logstore, "s3a://lake/t", conf, {})
     assert (found["key"], found["found"]) == ("spark.delta.logStore.class", "their.LogStore")
@@ -56,5 +56,5 @@ def test_a_general_log_store_of_another_kind_is_named(logstore: LogStore) -> Non
     ],
 )
 def test_the_address_is_that_of_the_table_s_bucket(logstore: LogStore, files: dict[str, str], endpoint: str) -> None:
-    """A bucket may have one of its own."""
+    """A bucket may have an endpoint of its own."""
     assert look(logstore, "s3a://lake/t", {"spark.delta.logStore.s3a.impl": OURS}, files)["endpoint"] == endpoint

@@ -1,4 +1,4 @@
-"""Searches the wide scenarios to their end, or one scenario with rules taken away: `scripts/model --help`."""
+"""Search the wide scenarios to their end, or one scenario without some rules: `scripts/model --help`."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def _model(setting: Setting) -> Model:
 
 
 def main() -> int:
-    """Return 0 if no promise can be broken and every search came to its end."""
+    """Return 0 if no search finds a broken promise and every search is complete."""
     parser = argparse.ArgumentParser(prog="scripts/model", description=__doc__)
     parser.add_argument("--scenario", help="part of a scenario's name; default: all wide ones")
     parser.add_argument("--without", nargs="*", default=[], choices=_RULES, metavar="RULE")
@@ -63,7 +63,7 @@ def main() -> int:
 
 
 def _turns(options: argparse.Namespace) -> bool:
-    """Search the scenarios of turns."""
+    """Search the scenarios of turns; return whether no promise was broken."""
     wanted = coordination.WIDE if options.scenario is None else {**coordination.WIDE, **coordination.SCENARIOS}
     rules = [_RULES[name] for name in options.without]
     good = True

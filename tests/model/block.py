@@ -1,4 +1,4 @@
-"""A block from its statement to its end, and its watchdog: as `safewriter/writer.py` and its Delta adapter do it."""
+"""A block from its statement to its end, and its watchdog, modelled on `safewriter/block/ending.py`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _IN_BLOCK: Final = (
 
 
 def wait(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """The statement runs; only an interrupt, or a thread, lets the block go on without it."""
+    """Wait for the statement; after an interrupt, or with a thread, the block goes on without it."""
     if setting.may(state, Fault.INTERRUPT):
         yield "the block is interrupted, its statement goes on", state.spend().proc(who, at="failed")
     if setting.may(state, Fault.THREAD):
@@ -51,7 +51,7 @@ def wait(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 
 def after(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """The statement has returned."""
+    """Go on after the statement has returned."""
     yield "the write returns", state.proc(who, at="success")
     if setting.may(state, Fault.EXCEPTION):
         yield "the block raises", state.spend().proc(who, at="failed")
@@ -69,7 +69,7 @@ def _again(state: State, who: int) -> State:
 
 
 def success(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Shut the gate and look."""
+    """Shut the gate and read the table."""
     attempt = attempt_of(who)
     if attempt == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
         yield from after_deadline(state, who, "success")
@@ -98,7 +98,7 @@ def success(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Sta
 
 
 def _to_commit(state: State, who: int, *, no_change: bool = False, cleaned: bool = False) -> State:
-    """Be about to say committed. `cleaned`: all its jobs have succeeded."""
+    """Prepare the write of committed to the document. `cleaned`: all Spark jobs of the block succeeded."""
     held = state.procs[who].held
     assert held is not None
     claims = (*held.claims[:-1], held.claims[-1]._replace(cleaned=cleaned))
@@ -107,7 +107,7 @@ def _to_commit(state: State, who: int, *, no_change: bool = False, cleaned: bool
 
 
 def put_success(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Say committed."""
+    """Write committed to the document."""
     yield from send(
         setting,
         state,
@@ -119,7 +119,7 @@ def put_success(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
 
 
 def look(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Somebody else has changed the document: only what it says counts."""
+    """Answer by the document, which another process has changed."""
     attempt, doc = attempt_of(who), state.doc
     assert doc is not None
     if doc.status is Status.COMMITTED and doc.owner == attempt:
@@ -134,7 +134,7 @@ def answers(state: State, who: int, answer: str, at: str) -> State:
 
 
 def tidy(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Hygiene after success: the own marker, then what earlier attempts have left."""
+    """Clean up after success: the block's own marker, then files of earlier attempts."""
     attempt = attempt_of(who)
     clean = all(claim.cleaned for claim in state.doc.claims) if state.doc is not None else True
     mine = state.procs[who].settling is None
@@ -151,7 +151,7 @@ def tidy(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 
 def unanswered(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """The program has said success and nobody answered it: settle as the table says."""
+    """Settle by the table: success() had no response."""
     if attempt_of(who) == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
         yield from after_deadline(state, who, "failed")
         return
@@ -159,7 +159,7 @@ def unanswered(setting: Setting, state: State, who: int) -> Iterator[tuple[str, 
 
 
 def failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Shut, cancel, wait, settle; or let the watchdog, which has begun, do it."""
+    """Shut, cancel, wait, settle; or wait for the watchdog if it has begun."""
     attempt = attempt_of(who)
     if attempt == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
         yield from after_deadline(state, who, "failed")
@@ -176,7 +176,7 @@ def failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Stat
 
 
 def _halted(state: State, who: int, cause: Cause, *, then: str, failed: str) -> Iterator[tuple[str, State]]:
-    """Stop the block's work, as far as it can be stopped, and say what is known of it."""
+    """Stop the block's work as far as possible, and begin to settle with what is known of it."""
     attempt = attempt_of(who)
     state = state.gate(attempt, shut=True)
     held, gate = state.procs[GUARDS[attempt]].held, state.gates[attempt]
@@ -194,7 +194,7 @@ def _halted(state: State, who: int, cause: Cause, *, then: str, failed: str) -> 
 
 
 def ended(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Settled, by this guard or by somebody else while it stood still: then it comes back for its own files."""
+    """End a settled block. If another process settled it, the guard still deletes its own files."""
     attempt, job = attempt_of(who), state.procs[who].settling
     assert job is not None
     if not job.by_me and job.quiet >= 0 and Rule.COMES_BACK in setting.rules:
@@ -211,7 +211,7 @@ def ended(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
 
 
 def after_deadline(state: State, who: int, step: str) -> Iterator[tuple[str, State]]:
-    """Answer what the watchdog has settled."""
+    """Answer with the watchdog's verdict."""
     if state.procs[WATCHDOG].at != "done":
         return
     doc = state.doc
@@ -224,6 +224,6 @@ def after_deadline(state: State, who: int, step: str) -> Iterator[tuple[str, Sta
 
 
 def watch(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """At the deadline less the lead: shut, cancel, wait, settle."""
+    """One lead time before the deadline: shut, cancel, wait, settle."""
     if state.clocks[0] > 0 and state.procs[GUARDS[0]].at in _IN_BLOCK:
         yield from _halted(state, who, Cause.DEADLINE, then="done", failed="exit")

@@ -1,4 +1,4 @@
-"""The beginning of a block, as `safewriter/block/claim.py` and `SafeWriter.__enter__` do it: marker, document, gate."""
+"""The beginning of a block (marker, document, gate), modelled on `safewriter/block/claim.py`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["leave", "mark", "put_claim", "put_skip", "read", "settle_failed"]
 
 
 def mark(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Step 1, and the look at the table beside it."""
+    """Step 1: put the marker, and read the table's version."""
     attempt = attempt_of(who)
     if _too_late(setting, state, attempt):
         yield "too late to begin", state.proc(who, at="done", answer="again")
@@ -41,7 +41,7 @@ def _create(setting: Setting, state: State, who: int) -> State:
 
 
 def put_claim(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Step 4 (at first with a document that is to be created), and then step 5."""
+    """Step 4, the claim (the first one creates the document), and then step 5."""
 
     def failed(after: State) -> State:
         if Rule.MARKER_STAYS_IN_DOUBT not in setting.rules:
@@ -55,14 +55,14 @@ def put_claim(setting: Setting, state: State, who: int) -> Iterator[tuple[str, S
 
 
 def _open(setting: Setting, state: State, who: int) -> State:
-    """The write is this attempt's: let its block begin."""
+    """Begin the block of an attempt that has won the claim."""
     if Rule.MARKER_FIRST not in setting.rules:
         state = state.marker(setting.marker(attempt_of(who)), there=True)
     return setting.opened(state.proc(who, held=state.doc, settling=None), who)
 
 
 def read(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Steps 2 and 3: there is a document already, or was a moment ago."""
+    """Steps 2 and 3: read the document, which exists already, or did a moment ago."""
     doc, attempt = state.doc, attempt_of(who)
     if doc is None:
         yield "reads the document: none", _create(setting, state, who)
@@ -97,7 +97,7 @@ def _is_second_block(setting: Setting, doc: Doc, attempt: int) -> bool:
 
 
 def put_skip(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Say in the document that this run has had its block."""
+    """Record in the document that this delivery has had its block."""
     yield from send(
         setting,
         state,
@@ -109,12 +109,12 @@ def put_skip(setting: Setting, state: State, who: int) -> Iterator[tuple[str, St
 
 
 def settle_failed(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """The dead attempt could not be settled; of this one nothing is on its way."""
+    """Leave, since the dead attempt could not be settled; this one has no request in flight."""
     yield "goes away", leave(setting, state, who, "again")
 
 
 def leave(setting: Setting, state: State, who: int, answer: str) -> State:
-    """End without a claim: every request was answered, so the marker goes."""
+    """End without a claim: every request was answered, so delete the marker."""
     state = state.marker(setting.marker(attempt_of(who)), there=False)
     return state.proc(who, at="done", answer=answer, settling=None, before=-1)
 

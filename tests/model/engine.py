@@ -1,4 +1,4 @@
-"""Explores every state that a system can reach: breadth first, so that a counterexample is a shortest one."""
+"""Explore every state that a system can reach, breadth first, so that each counterexample is a shortest one."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ S = TypeVar("S", bound="Hashable")
 
 
 class System(Protocol[S]):
-    """What can be explored. A state is immutable; equal states are one state."""
+    """A system to explore. States are immutable; equal states are one state."""
 
     @property
     def start(self) -> S: ...
 
     def moves(self, state: S) -> Iterable[tuple[str, S]]:
-        """Return every step that may come next, with what a person would call it."""
+        """Return every possible next step: a readable name, and the state after it."""
         ...
 
     def violation(self, state: S, *, final: bool) -> str | None:
-        """Return which promise a state breaks; `final`: nothing can move any more."""
+        """Return the promise that a state breaks, or None; `final`: no step is possible."""
         ...
 
 
@@ -43,7 +43,7 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class Exploration:
-    """What was seen; `complete` if no state within reach was left out."""
+    """The result of an exploration; `complete` if it visited every reachable state."""
 
     states: int
     complete: bool
@@ -51,9 +51,9 @@ class Exploration:
 
 
 def explore(system: System[S], *, states_max: int) -> Exploration:
-    """Look at every reachable state until a promise is broken or `states_max` are known.
+    """Check every reachable state until one breaks a promise or more than `states_max` are known.
 
-    Only hashes of states are kept: among a million, two are equal by chance once in ten million searches.
+    It keeps only hashes of states: among a million, two collide in one of ten million searches.
     """
     start = system.start
     parents: dict[int, tuple[int, str] | None] = {hash(start): None}

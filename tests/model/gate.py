@@ -1,6 +1,6 @@
-"""A statement on its way through the gate, as Gate.java, ConditionalPut.java and Delta's rebase do it.
+"""A statement on its way through the gate, modelled on Gate.java, ConditionalPut.java and Delta's rebase.
 
-What the gate decides is in `passing.py`, which is compared with the code.
+The gate's decisions are in `passing.py`, which a test compares with the code.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _WHY: Final = {
 
 
 def data(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Delta takes a snapshot, tasks put the files."""
+    """Take Delta's snapshot; the tasks put the files."""
     attempt = attempt_of(who)
     if setting.may(state, Fault.IDLE):
         yield "makes no commit", returns(state.spend(), who)
@@ -48,7 +48,7 @@ def data(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 
 def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Everything that the gate looks at here is local, or cannot change any more."""
+    """Check a commit in the gate, in one step: all that the gate reads here is local or immutable."""
     me, attempt, rules = state.procs[who], attempt_of(who), setting.rules
     gate, epoch, block = state.gates[attempt], _epoch(me), _block(setting, me, attempt)
     commit = Commit(me.slot, prefixes=frozenset({attempt}), more=bool(setting.more))
@@ -63,7 +63,7 @@ def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
         return
     between = [entry.epoch for entry in state.log[me.before + 1 : me.slot]]
     code = passing.check(rules, gate, block, commit, late=state.clocks[attempt] > 0)
-    if state.gap and between and not code:  # it may be one of these that is lost, or another
+    if state.gap and between and not code:  # the lost version may be one of these or not
         code_of_gap = passing.look(rules, block, [None])
         yield f"gate: {_WHY[code_of_gap]}", raises(state.gated(attempt, passing.refused(gate, code_of_gap)), who)
     code = code or _landed_before(setting, state, me) or passing.look(rules, block, between)
@@ -79,7 +79,7 @@ def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
 
 
 def _landed_before(setting: Setting, state: State, statement: Proc) -> str:
-    """Return "landed" if the table holds the write from before its document began: an earlier one is gone."""
+    """Return "landed" if the table already held the write before its document's first claim."""
     assert statement.held is not None
     earlier = any(slot <= statement.held.claims[0].before for slot in state.live())
     return "landed" if earlier and Rule.GATE_LANDED in setting.rules else ""
@@ -98,7 +98,7 @@ def stranger(setting: Setting, state: State, who: int) -> State:
 
 
 def _block(setting: Setting, statement: Proc, attempt: int) -> Block:
-    """Return the block of an attempt: in a process of its own, on its one thread and session."""
+    """Return the block of an attempt, on the one thread and session of its process."""
     before, undoable = statement.before, setting.commit_point is CommitPoint.SUCCESS
     return Block(0, attempt, attempt, attempt, _epoch(statement), claimed_at=before, undoable=undoable)
 
@@ -109,7 +109,7 @@ def _machine(gate: Gate, block: Block) -> Machine:
 
 
 def note(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """A creation competes with whoever settles it."""
+    """Put the note, for which a creation competes with its settlers."""
     attempt = attempt_of(who)
 
     def won(after: State) -> State:
@@ -122,7 +122,7 @@ def note(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 
 def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """The one PUT that makes the write visible."""
+    """Send the one PUT that makes the write visible."""
     me, attempt, rules = state.procs[who], attempt_of(who), setting.rules
     request = me.request
     assert request is not None
@@ -139,7 +139,7 @@ def put(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]
             return raises(after.gated(attempt, passing.refused(gate, code)), who)
         after = after.gated(attempt, gate)
         if me.slot == 0 or not setting.rebases:
-            return raises(after, who)  # Delta rebases neither a creation nor a write that has read what changed
+            return raises(after, who)  # Delta rebases neither a creation nor a write that read what changed
         return after.proc(who, at="pass", slot=len(after.log))
 
     def failed(after: State) -> State:
@@ -159,7 +159,7 @@ def cancel(state: State, who: int) -> State:
 
 
 def returns(state: State, who: int) -> State:
-    """Let a statement end well."""
+    """Let a statement end without an error."""
     return ends(state, who, "after")
 
 
@@ -169,7 +169,7 @@ def raises(state: State, who: int) -> State:
 
 
 def ends(state: State, who: int, then: str) -> State:
-    """Let a statement be over; the block goes on, if it still waits for it."""
+    """End a statement; a block that still waits for it goes on at `then`."""
     guard = GUARDS[attempt_of(who)]
     state = state.proc(who, at="off", held=None, request=None, before=-1, slot=0)
     return state.proc(guard, at=then) if state.procs[guard].at == "wait" else state

@@ -10,13 +10,13 @@ __all__ = ["Actions", "announced", "marked", "note_of", "told_refused"]
 
 
 ROW_IDS = "delta.rowTracking"
-"""A domain that each commit with new rows moves on."""
+"""A domain that each commit with new rows raises."""
 
 
 @dataclass(frozen=True)
 class Actions:
     """A commit as bytes. `adds`: the prefix of each new file, and whether the same commit also removes it. `removes`:
-    a file of somebody else's, too. `domain`: whose metadata it changes.
+    it removes another writer's file. `domain`: the domain whose metadata it changes.
     """
 
     serial: int
@@ -43,7 +43,7 @@ class Actions:
 
     @property
     def does_more(self) -> bool:
-        """Whether it does more than add files: it removes some, or bears a transaction of the script's own."""
+        """Whether it does more than add files: it removes some, or has the script's own transaction."""
         own = any(not key.startswith("sw-") for key, _ in self.transactions)
         return own or self.removes or any(removed for _, removed in self.adds)
 
@@ -64,24 +64,24 @@ class Actions:
 
 
 def marked(body: str, key: str, epoch: int) -> str:
-    """Return a commit with the gate's transaction action behind its first line; times are 0."""
+    """Return a commit with the gate's transaction action after its first line; times are 0."""
     first, _, rest = body.partition("\n")
     mark = _line({"txn": {"appId": key, "version": epoch, "lastUpdated": 0}})
     return f"{first}\n{mark}{rest}"
 
 
 def note_of(actions: str, nonce: str) -> str:
-    """Return a note, with the actions that a settler is to know."""
+    """Return a note with the actions that a settler needs."""
     return actions + _line({"note": {"nonce": nonce}})
 
 
 def announced(nonce: str) -> str:
-    """Return what the journal learns of a commit."""
+    """Return the journal's line of a commit."""
     return "\n" + _line({"event": "commit_passed", "atMs": 0, "nonce": nonce})
 
 
 def told_refused(nonce: str, code: str) -> str:
-    """Return what the journal learns of a refused statement."""
+    """Return the journal's line of a refused statement."""
     return "\n" + _line({"event": "refused", "atMs": 0, "nonce": nonce, "reason": code})
 
 

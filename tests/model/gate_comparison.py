@@ -1,4 +1,4 @@
-"""One history, played by the Java of the gate and by its model."""
+"""Compares the gate's Java code with its model on one history."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORDS: Final = re.compile(r'("reason":"\w+): (?:[^"\\]|\\.)*')
 
 
 def difference(logstore: LogStore, world: World) -> str:
-    """Return where Java first sees something else than the model; nothing if it never does."""
+    """Return the first difference between Java and the model; empty if there is none."""
     answer = logstore.ask("history", steps=world.steps)
     if "error" in answer:
         return "\n".join(answer["error"])
@@ -27,7 +27,7 @@ def difference(logstore: LogStore, world: World) -> str:
 
 
 def _as_told(seen: dict[str, Any]) -> dict[str, Any]:
-    """Return what the driver says without what no two runs have in common: times, and the words of a refusal."""
+    """Return the driver's answer without times and the text of refusals, which the model does not have."""
     for block in seen.get("blocks", {}).values():
         block["refusal"] = block["refusal"].partition(": ")[0]
     for call in seen.get("calls", ()):

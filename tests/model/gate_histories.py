@@ -1,4 +1,4 @@
-"""Histories of blocks and commits in one JVM, as hypothesis draws them: likely ones, near the edges."""
+"""Hypothesis strategies for histories of blocks and commits in one JVM, mostly ordinary ones near the edge cases."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["HISTORIES", "histories"]
 
 HISTORIES: Final = 1_500
-"""How many are played in a run of the tests."""
+"""The number of histories in a test run."""
 
 T = TypeVar("T")
 _TABLES: Final = ("s3://lake/one", "s3://lake/two")
@@ -33,9 +33,9 @@ _EXECUTIONS: Final = (1, 2, 3, 4)
 
 
 def histories() -> st.SearchStrategy[World]:
-    """Return histories; the world that took one knows its steps, and what is to be seen after each.
+    """Return a strategy of worlds that have played a history: each knows its steps and what Java must show after each.
 
-    One draw of many bytes, each a choice, takes a tenth of the time of many draws, and shrinks as well.
+    One draw of many bytes, each a choice, takes a tenth of the time of many draws, and shrinks as well as these.
     """
     return st.binary(min_size=_CHOICES, max_size=_CHOICES).map(lambda choices: _Drawn(iter(choices)).history())
 
@@ -117,7 +117,7 @@ class _Drawn:
             self.world.drop(self._one(there))
 
     def _foreign(self, table: str) -> Actions:
-        """Return a commit of somebody else, in half of the cases with a transaction: perhaps a fence of a block's."""
+        """Return another writer's commit, often with a transaction: perhaps a fence of a block."""
         here = [(one.key, one.block.epoch) for one in self.world.blocks.values() if one.block.table == table]
         kind = self._often("with the key of a block", "")
         if here and kind:
@@ -152,11 +152,11 @@ class _Drawn:
         target = max(0, self.world.head(table) + self._often(1, 0, 2))
         self.world.commit(table, statement, target, actions, self._plan(name, table, target))
         while self.world.seen[-1]["outcome"] == "taken" and self._often("again", ""):
-            target = self.world.head(table) + self._often(1, 2)  # as Delta rebases
+            target = self.world.head(table) + self._often(1, 2)  # like Delta's rebase
             self.world.commit(table, statement, target, actions, self._plan(name, table, target))
 
     def _transactions(self) -> tuple[tuple[str, int], ...]:
-        """Return those that a commit comes with: mostly none, else a user's, and what a skipped block has set."""
+        """Return a commit's transactions: mostly none, else a user's, or one that a skipped block has set."""
         users = self._often((), (("the user's", 1),))
         return users + self._often((), ((self._one(_KEYS), self._one((1, 2, 3))),))
 
@@ -168,7 +168,7 @@ class _Drawn:
         return Statement(thread, session, executions)
 
     def _plan(self, name: str, table: str, target: int) -> dict[str, dict[str, Any]]:
-        """Return what goes wrong in a commit: mostly nothing."""
+        """Return the faults in a commit: mostly none."""
         at = path_of(table, target)
         note = self.world.blocks[name].note
         notes = ("note",) * (3 if self.world.blocks[name].block.creates else 1)

@@ -1,4 +1,4 @@
-"""The object store of a generated history, as `MemoryObjects.java` is one: it fails on order and remembers requests."""
+"""The model's twin of `MemoryObjects.java`: an object store that injects faults and records requests."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ __all__ = ["BrokenError", "DeniedError", "NoAnswerError", "Stores"]
 
 
 class NoAnswerError(Exception):
-    """The object store, or the journal's disk, has failed."""
+    """The object store or the journal's disk fails."""
 
 
 class DeniedError(Exception):
-    """The object store has refused the only request that was sent."""
+    """The object store denies the only request that was sent."""
 
 
 class BrokenError(Exception):
-    """A library throws what the gate does not expect: nobody has noted whether the commit landed."""
+    """A library throws an exception that the gate does not expect, so the gate's status stays in flight."""
 
 
 @dataclass
 class Stores:
-    """Bodies and the transactions in them, by path. `meanwhile` takes a step before an answer, if the plan says so."""
+    """Bodies and their transactions, by path. `meanwhile` runs a step before an answer, if the plan has one."""
 
     meanwhile: Callable[[dict[str, Any]], None]
     bodies: dict[str, str] = field(default_factory=dict)
@@ -34,14 +34,14 @@ class Stores:
     _plan: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def begin(self, plan: dict[str, dict[str, Any]]) -> None:
-        """Begin a commit: forget what was asked, and take orders for what is going to be."""
+        """Begin a commit: clear the recorded requests, and set the faults to inject."""
         self.calls, self._plan = [], {path: dict(order) for path, order in plan.items()}
 
     def write(self, path: str, body: str, epochs: dict[str, int]) -> None:
         self.bodies[path], self.epochs[path] = body, epochs
 
     def put(self, path: str, body: str, epochs: dict[str, int], told: str) -> bool:
-        """Create an object; tell whether there was none. `told` is what the gate says meanwhile."""
+        """Create an object; return whether there was none. `told`: the gate's state to record with the request."""
         self.calls.append(["put", path, body, told])
         fault = self._fault(path)
         if fault == "breaks":
@@ -58,7 +58,7 @@ class Stores:
         return won
 
     def read(self, path: str, key: str) -> int | None:
-        """Return the epoch with which a version bears a key: 0 if it does not, None if it is gone."""
+        """Return a version's epoch under a key: 0 if it does not have the key, None if the version is gone."""
         self.calls.append(["read", path])
         fault = self._fault(path)
         if fault == "unreadable":

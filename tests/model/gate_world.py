@@ -1,8 +1,7 @@
-"""What the model's gate says of a history of blocks and commits, step by step, in the words of the Java driver
-(`tests/logstore/java`): what is asked of the object store, what the caller is told, what each gate knows afterwards.
+"""Plays a history of blocks and commits on the model's gate. After each step it records what the Java driver
+(`tests/logstore/java`) must report: requests, the outcome, and each gate's state.
 
-The decisions are those of `passing.py`, by which the protocol is searched. Here stands what surrounds them: bytes,
-requests that fail, and names.
+The decisions are those of `passing.py`, as in the search. This module adds bytes, failing requests, and names.
 """
 
 from __future__ import annotations
@@ -26,12 +25,12 @@ _RULES: Final = frozenset(Rule)
 
 
 class _RefusedError(Exception):
-    """The gate lets nothing through."""
+    """The gate refuses a commit."""
 
 
 @dataclass
 class _Open:
-    """A block and its gate, as the world knows them."""
+    """A block with its gate and journal."""
 
     block: Block
     key: str
@@ -48,7 +47,7 @@ class _Open:
 
 @dataclass(repr=False)
 class World:
-    """One JVM and the stores around it. Each method takes a step, and notes it with what is seen after it."""
+    """One JVM and its stores. Each method plays a step, and records it with the state after it."""
 
     steps: list[dict[str, Any]] = field(default_factory=list)
     seen: list[dict[str, Any]] = field(default_factory=list)
@@ -110,7 +109,7 @@ class World:
     def commit(
         self, table: str, statement: Statement, target: int, actions: Actions, plan: dict[str, dict[str, Any]]
     ) -> None:
-        """`plan` says by path what happens there: `fault`, `first` (Actions), `meanwhile` (a step)."""
+        """Commit. `plan` has the faults by path: `fault`, `first` (Actions), `meanwhile` (a step)."""
         path = path_of(table, target)
         said = {at: {**order, **_text(order.get("first"))} for at, order in plan.items()}
         step: dict[str, Any] = {"do": "commit", "path": path, "body": actions.body(), "plan": said}
@@ -130,7 +129,7 @@ class World:
         self._saw(step, outcome, calls=self.stores.calls, gate=self._passing)
 
     def ended(self) -> None:
-        """Note what there is at the end."""
+        """Record all bodies and journals at the end."""
         there = [name for name, one in self.blocks.items() if one.journal == "there"]
         self.seen.append(
             {
@@ -226,7 +225,7 @@ class World:
         raise _RefusedError(code)
 
     def _tell(self, one: _Open, code: str, operation: str = "") -> None:
-        """Let a gate know of a refusal, and its journal: but for maintenance, without which the write is whole."""
+        """Record a refusal in the gate and its journal, except that of maintenance, which leaves no row out."""
         one.gate = passing.refused(one.gate, code, operation)
         if passing.is_remembered(code, operation):
             one.lines += told_refused(one.nonce, code)
@@ -259,7 +258,7 @@ class World:
 
 
 def path_of(table: str, version: int) -> str:
-    """Return where a version of a table is."""
+    """Return the path of a table's version."""
     return f"{_s3a(table)}/_delta_log/{version:020d}.json"
 
 

@@ -1,4 +1,4 @@
-"""What must hold in every state, and what must be reachable from every state by one healthy retry."""
+"""The promises that every state must keep, and the check that healthy retries succeed from every state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _STEPS_MAX = 80
 
 
 def violation(setting: Setting, state: State, *, final: bool) -> str | None:
-    """Return the promise that a state breaks."""
+    """Return the promise that a state breaks, or None."""
     return (
         answered(state)
         or _skipped(setting, state)
@@ -31,7 +31,7 @@ def violation(setting: Setting, state: State, *, final: bool) -> str | None:
 
 
 def untrue(state: State) -> str | None:
-    """The verdict is that of the table, once and for all; and nothing that others need is lost."""
+    """Check that the verdict agrees with the table, and that no commit or file of the table is lost."""
     return _untrue(state) or _lost(state)
 
 
@@ -43,7 +43,7 @@ def _untrue(state: State) -> str | None:
         return None
     if doc.status is Status.COMMITTED and len(live) != (0 if doc.no_change else 1):
         return "committed, but the table does not hold it" if not live else "no change, but the table holds one"
-    # A document speaks of what came after its first claim; an earlier one, which is gone, has spoken of the rest.
+    # A document covers what came after its first claim; an earlier one, now deleted, covered the rest.
     if doc.status is Status.ROLLED_BACK and any(slot > doc.claims[0].before for slot in live):
         return "rolled_back, but the table holds the batch"
     if doc.status is Status.ROLLED_BACK and any(entry.kind == STRAY for entry in state.log):
@@ -52,7 +52,7 @@ def _untrue(state: State) -> str | None:
 
 
 def answered(state: State) -> str | None:
-    """Who says SUCCESS has it from the document; it stands as long as there is one."""
+    """Check that the document, if there is one, agrees with each SUCCESS that was answered."""
     began_anew = state.doc is not None and state.doc.claims[0].before >= min(state.live(), default=len(state.log))
     if state.doc is None or state.doc.status is Status.COMMITTED or began_anew:
         return None
@@ -62,10 +62,10 @@ def answered(state: State) -> str | None:
 
 
 def _skipped(setting: Setting, state: State) -> str | None:
-    """Each block of one run has rows of its own, so none may be told that they are there because another's are."""
+    """Check that no block of a run is skipped because another block's rows are there: each has its own."""
     landed = {state.log[slot].attempt for slot in state.live()}
     if state.doc is not None and state.doc.no_change:
-        landed.add(state.doc.owner)  # it has said that it has no rows
+        landed.add(state.doc.owner)  # it declared that it has no rows
     for attempt in range(2):
         if setting.one_run and state.procs[GUARDS[attempt]].answer == "success" and attempt not in landed:
             return "a second block is skipped, and its rows are lost"
@@ -73,7 +73,7 @@ def _skipped(setting: Setting, state: State) -> str | None:
 
 
 def _missing(state: State) -> str | None:
-    """A block is committed as a whole; if a statement was refused when it had ended, its supervisor tells."""
+    """Check that a committed block is complete, or that its supervisor reports a statement refused after its end."""
     doc = state.doc
     if doc is None or doc.status is not Status.COMMITTED or doc.owner == RETRY:
         return None
@@ -119,24 +119,24 @@ def _needless(setting: Setting, state: State, *, final: bool) -> str | None:
 
 
 class Steps(Protocol):
-    """A model, as far as a retry needs it."""
+    """The parts of a model that a retry needs."""
 
     @property
     def setting(self) -> Setting:
-        """What the scenario is."""
+        """The scenario."""
         ...
 
     def steps(self, state: State, who: int) -> Iterator[tuple[str, State]]:
-        """Return what somebody may do next."""
+        """Return the steps that a process may take next."""
         ...
 
     def untrue(self, state: State) -> str | None:
-        """Return the claim of a state that is not true."""
+        """Return the promise about the table that a state breaks, or None."""
         ...
 
 
 def stuck(model: Steps, state: State, known: dict[Any, str | None]) -> str | None:
-    """From here everybody dies; then one retry, and if need be a second one, must bring the batch in."""
+    """Check that the setting's number of healthy retries brings the batch in after all processes die here."""
     doc = state.doc
     if state.gap or (doc.status is Status.COMMITTED if doc is not None else not state.log):
         return None
@@ -170,7 +170,7 @@ def _retried(model: Steps, state: State) -> str | None:
     wrong = alone.broken or model.untrue(alone) or answered(alone)
     if wrong:
         return f"with a retry: {wrong}"
-    # What no undo could take back may not pass with commit_point=success: the script has to be changed.
+    # With commit_point=success the gate refuses a commit that no undo could take back: the script has to be changed.
     if alone.procs[RETRY].answer == "success" or alone.gates[RETRY].refused == "undo":
         return None
     return f"{model.setting.retries} healthy retries do not bring the batch in"

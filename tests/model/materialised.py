@@ -1,4 +1,4 @@
-"""A state of the model as real objects in a store, and real objects as the model sees them."""
+"""Converts a state of the model to real objects in a store, and back."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MORE: Final[dict[str, list[dict[str, Any]]]] = {
 
 
 class Materialised(World):
-    """The stores as the code would have left them in a state of the model."""
+    """The stores as the code would leave them in a state of the model."""
 
     def __init__(self, state: State, commit_point: CommitPoint) -> None:
         super().__init__(commit_point, existing=False)
@@ -130,10 +130,10 @@ class Materialised(World):
     def _file(self, claim: Claim) -> File:
         return File(f"{self._prefix(claim)}part-00000.parquet")
 
-    # -- what the code does with it ------------------------------------------------------------------------------------
+    # -- running the code ----------------------------------------------------------------------------------------------
 
     def settled(self, cause: Cause, settling: Settling) -> bool:
-        """Let the code settle; False if it could not tell."""
+        """Let the code settle; return False if the outcome is unknown."""
         evidence = Evidence(
             settling.epoch or None,
             nothing_sent=settling.nothing_sent,
@@ -149,7 +149,7 @@ class Materialised(World):
     # -- back to the model -------------------------------------------------------------------------------------------
 
     def entries(self) -> tuple[Entry, ...]:
-        """Return the log as the model sees it."""
+        """Return the log as the model's entries."""
         return tuple(self._entry(version) for version in self.log.versions)
 
     def _entry(self, version: int) -> Entry:
@@ -169,7 +169,7 @@ class Materialised(World):
         return Entry(FOREIGN)
 
     def doc(self) -> tuple[str, int, bool, bool, tuple[bool, ...]]:
-        """Return status, epoch, whether a commit is named, whether rows are missing, and which attempts are clean."""
+        """Return status, epoch, whether a commit is named, whether rows are missing, and each attempt's `cleaned`."""
         document = self.document
         return (
             document.status.value,
@@ -180,7 +180,7 @@ class Materialised(World):
         )
 
     def files(self) -> tuple[bool, ...]:
-        """Return, for each claim, whether its file is there."""
+        """Return for each claim whether its file exists."""
         there = self.lake.contents()
         return tuple(self._file(claim).key in there for claim in self.claims)
 

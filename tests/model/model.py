@@ -1,4 +1,4 @@
-"""The protocol as a system to explore: who may do what next, and what must hold."""
+"""The protocol as a system to explore: the next steps of each process, and the promises."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Model:
         return self.setting.start()
 
     def moves(self, state: State) -> Iterator[tuple[str, State]]:
-        """Return what may happen next."""
+        """Return every possible next step."""
         if state.broken:
             return
         for who, proc in enumerate(state.procs):
@@ -89,18 +89,18 @@ class Model:
             yield what, self._settled(after)
 
     def events(self, state: State) -> Iterator[tuple[str, State]]:
-        """Return what may happen without any process."""
+        """Return the events that no process causes."""
         yield from surroundings.events(self.setting, state)
         yield from surroundings.others(self.setting, state)
 
     def steps(self, state: State, who: int) -> Iterator[tuple[str, State]]:
-        """Return what one process may do next."""
+        """Return the steps that one process may take next."""
         at = state.procs[who].at
         step = _IDLE[who] if at == "idle" else self.table_steps[at]
         return step(self.setting, state, who)
 
     def _settled(self, state: State) -> State:
-        """Forget what can never land, so that it does not make two states of one."""
+        """Drop requests that can never land: states that differ only in these are one state."""
         if not state.air:
             return state
         air = tuple(request for request in state.air if can_ever_fit(self.setting, state, request))
@@ -116,5 +116,5 @@ class Model:
         )
 
     def untrue(self, state: State) -> str | None:
-        """Return which promise about the table a state breaks, or None."""
+        """Return the promise about the table that a state breaks, or None."""
         return invariants.untrue(state)

@@ -1,7 +1,7 @@
-"""What the gate decides, as a function of what it is told: for the search (`gate.py`), and for the comparison with
-`Gate.java` and `Blocks.java` on generated histories (`gate_world.py`, `test_gate_as_built.py`).
+"""The gate's decisions as pure functions, for the search (`gate.py`) and for the comparison with `Gate.java` and
+`Blocks.java` on generated histories (`gate_world.py`, `test_gate_as_built.py`).
 
-A check without a rule of its own cannot be taken away: in the search it never refuses.
+A check without a rule cannot be switched off; in the search it never refuses.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ CODES: Final = (
 )
 """Why the gate refuses."""
 CHANGE_ROWS: Final = ("RESTORE", "CLONE", "CONVERT")
-"""Operations of no block that change rows."""
+"""Operations that no block may hold, although they change rows."""
 GUARDED: Final = (
     *("WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE"),
     *("CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE", "REPLACE TABLE AS SELECT"),
@@ -62,8 +62,8 @@ _SHUTTING: Final = ("gap", "fenced")
 
 
 class Commit(NamedTuple):
-    """What the gate must know of a commit. `prefixes`: of the blocks, dead or alive, whose new files it brings in.
-    `changes_table`: its schema or properties. `more`: it removes files, or bears a transaction of the script's own.
+    """What the gate must know of a commit. `prefixes`: of the blocks, open or closed, whose new files it adds.
+    `changes_table`: it changes schema or properties. `more`: it removes files, or has the script's own transaction.
     """
 
     target: int
@@ -78,7 +78,7 @@ class Commit(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """Where a commit comes from. `executions`: Spark's numbers, the innermost first."""
+    """The origin of a commit. `executions`: Spark's ids, innermost first."""
 
     thread: object
     session: object
@@ -86,8 +86,8 @@ class Statement(NamedTuple):
 
 
 class Block(NamedTuple):
-    """What a block is opened with. `undoable`: only what an undo could take back may pass. `ran_before`: the
-    executions that ran already.
+    """The parameters of a block. `undoable`: the gate refuses what no undo could take back. `ran_before`: executions
+    that ran at its opening.
     """
 
     table: object
@@ -101,25 +101,25 @@ class Block(NamedTuple):
 
     @property
     def creates(self) -> bool:
-        """Whether there was no table."""
+        """Whether there was no table before the block."""
         return self.claimed_at < 0
 
 
 class Machine(NamedTuple):
-    """The blocks of one JVM. `left`: the executions that outlived a block, the latest block first."""
+    """The blocks of one JVM. `left`: executions that outlived a block, of the latest block first."""
 
     open: tuple[Block, ...] = ()
     ended: tuple[Block, ...] = ()
     left: tuple[tuple[int, Block], ...] = ()
 
     def is_busy(self, session: object) -> bool:
-        """Tell whether a block is open on a session."""
+        """Return whether a block is open on a session."""
         return any(block.session == session for block in self.open)
 
 
 class Found(NamedTuple):
-    """Whose a commit is. `code`: it is refused. `told`: the blocks that learn of the refusal. `over`: the one that has
-    ended, whose journal learns of it. `strays`: those whose own statement has gone to another table.
+    """The result of `find`. `code`: why the commit is refused. `told`: the open blocks that record the refusal. `over`:
+    the closed block whose journal records it. `strays`: blocks whose own statement wrote another table.
     """
 
     block: Block | None = None
@@ -129,16 +129,16 @@ class Found(NamedTuple):
     strays: tuple[Block, ...] = ()
 
 
-# -- whose a commit is -------------------------------------------------------------------------------------------------
+# -- which block a commit belongs to -----------------------------------------------------------------------------------
 
 
 def opened(machine: Machine, block: Block) -> Machine:
-    """Begin a block."""
+    """Open a block."""
     return machine._replace(open=(*machine.open, block))
 
 
 def closed(machine: Machine, block: Block, running: AbstractSet[int]) -> Machine:
-    """End a block; `running` are the executions that go on."""
+    """Close a block; `running`: the executions that still run."""
     outliving = tuple((number, block) for number in sorted(running - block.ran_before))
     return Machine(
         tuple(other for other in machine.open if other is not block),
@@ -148,7 +148,7 @@ def closed(machine: Machine, block: Block, running: AbstractSet[int]) -> Machine
 
 
 def find(rules: Collection[Enum], machine: Machine, table: object, statement: Statement, commit: Commit) -> Found:
-    """Return the block that a commit belongs to, or why it may not be made."""
+    """Return the block that a commit belongs to, or why it is refused."""
     here = [block for block in machine.open if block.table == table]
     for block in here:
         if (statement.thread, statement.session) == (block.thread, block.session):
@@ -175,7 +175,7 @@ def _stranger(block: Block, statement: Statement) -> str:
 
 
 def _left_by(machine: Machine, table: object, statement: Statement, commit: Commit) -> Block | None:
-    """Return the block that has ended and whose statement makes the commit, if there is one."""
+    """Return the closed block whose statement makes the commit, or None."""
     outlived = (
         block
         for number in statement.executions
@@ -187,11 +187,11 @@ def _left_by(machine: Machine, table: object, statement: Statement, commit: Comm
     return found or (None if commit.operation in BRING_BACK else next(named, None))
 
 
-# -- what of a commit is sent ------------------------------------------------------------------------------------------
+# -- which transactions are sent ---------------------------------------------------------------------------------------
 
 
 def unmarked(transactions: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], ...]:
-    """Return the transactions of a commit without those of blocks: each is added by the gate of its block only."""
+    """Return a commit's transactions without those of blocks: only the block's own gate adds one."""
     return tuple(one for one in transactions if not _KEY.fullmatch(one[0]))
 
 
@@ -199,7 +199,7 @@ def unmarked(transactions: Iterable[tuple[str, int]]) -> tuple[tuple[str, int], 
 
 
 def check(rules: Collection[Enum], gate: Gate, block: Block, commit: Commit, *, late: bool) -> str:
-    """Return why a block's commit may not be sent, by what is known without a look at the table; or nothing."""
+    """Return why a block's commit is refused without reading the table; empty if it is not."""
     if not commit.writes_rows:
         return "operation"
     if gate.shut and Rule.GATE_SHUT in rules:
@@ -215,8 +215,8 @@ def check(rules: Collection[Enum], gate: Gate, block: Block, commit: Commit, *, 
 
 
 def look(rules: Collection[Enum], block: Block, between: Iterable[int | None]) -> str:
-    """Return why a block's commit may not be sent, by the versions between claim and slot: of each the epoch with which
-    it bears the block's key (0: it does not), None if it is gone.
+    """Return why the versions between claim and slot refuse a block's commit; empty if they do not. `between`: of each
+    the epoch under the block's key (0: no such key), None if it is gone.
     """
     for epoch in between:
         if epoch is None:
@@ -227,48 +227,48 @@ def look(rules: Collection[Enum], block: Block, between: Iterable[int | None]) -
 
 
 def needs_note(rules: Collection[Enum], gate: Gate, block: Block) -> bool:
-    """Tell whether the gate has to put a note before it sends the commit."""
+    """Return whether the gate has to put a note before it sends the commit."""
     return Rule.CREATION_NOTE in rules and block.creates and not gate.noted
 
 
-# -- what becomes of the gate ------------------------------------------------------------------------------------------
+# -- changes of the gate -----------------------------------------------------------------------------------------------
 
 
 def is_remembered(code: str, operation: str) -> bool:
-    """Tell whether the block's write is not whole without a refused statement: without maintenance it is."""
+    """Return whether a refused statement leaves rows out of the block; refused maintenance does not."""
     return code != "operation" or operation in CHANGE_ROWS
 
 
 def refused(gate: Gate, code: str, operation: str = "") -> Gate:
-    """Refuse a commit: the first reason stays, and some refuse all that comes."""
+    """Record a refusal: the first code stays, and some codes shut the gate."""
     if not is_remembered(code, operation):
         return gate
     return gate._replace(refused=gate.refused or code, shut=gate.shut or code in _SHUTTING)
 
 
 def sent(rules: Collection[Enum], gate: Gate, version: int) -> Gate:
-    """Let a commit pass."""
+    """Record that a commit passes and is sent."""
     journal = Rule.JOURNAL_FIRST in rules or gate.journal
     return gate._replace(passed=True, status="in flight", version=version, journal=journal)
 
 
 def landed(gate: Gate, version: int) -> Gate:
-    """The slot is ours."""
+    """Record that the commit won its slot."""
     return gate._replace(status="landed", version=version, journal=True)
 
 
 def lost(gate: Gate) -> Gate:
-    """The slot is somebody else's."""
+    """Record that another commit won the slot."""
     return gate._replace(status="none", journal=True)
 
 
 def fence(rules: Collection[Enum], block: Block, winner: int | None) -> str:
-    """Return why a lost commit may not be rebased, by what the winner bears; None: it is gone again."""
+    """Return why a lost commit may not be rebased; `winner`: its epoch under the block's key, None if it is gone."""
     return "fenced" if Rule.GATE_SLOT in rules and winner is not None and winner >= block.epoch else ""
 
 
 def unknown(rules: Collection[Enum], gate: Gate) -> Gate:
-    """Nobody knows whether the commit has landed."""
+    """Record that the commit's outcome is unknown."""
     if Rule.DOUBT_IS_NOT_NOTHING in rules:
         return gate._replace(status="unknown", shut=True, journal=True)
     return gate._replace(status="none", passed=False, journal=True)

@@ -1,6 +1,6 @@
-"""What settling is whatever the table's format: the document's part of it, as `safewriter/settle/recovery.py` has it.
+"""The steps of settling on the document, for all table formats, modelled on `safewriter/settle/recovery.py`.
 
-The steps bear the numbers of docs/concepts/settling.md; between any two requests anybody else may come.
+The steps have the numbers of docs/concepts/settling.md; other processes may act between any two requests.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ __all__ = [
 
 
 def begin(state: State, who: int, settling: Settling) -> State:
-    """Let a process settle."""
+    """Make a process begin to settle."""
     return state.proc(who, at="S1", settling=settling, request=None)
 
 
 def is_dead(setting: Setting, state: State, doc: Doc) -> bool:
-    """Tell whether an owner counts as dead: by its lease, or by its deadline and grace."""
+    """Return whether the owner counts as dead: its lease has expired, or its deadline and grace are over."""
     return Rule.ONLY_THE_DEAD not in setting.rules or state.expired[doc.owner] or state.clocks[doc.owner] == 2
 
 
@@ -53,7 +53,7 @@ def is_dead(setting: Setting, state: State, doc: Doc) -> bool:
 
 
 def read(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
-    """Go on only with an open document, and one of the epoch that is to be settled."""
+    """Read the document; go on only if it is open and has the epoch to settle."""
     doc = state.doc
     limited = settling.epoch and Rule.OWN_EPOCH_ONLY in setting.rules
     if doc is None or doc.status not in OPEN or (limited and settling.epoch != doc.epoch):
@@ -68,7 +68,7 @@ def read(setting: Setting, state: State, who: int, settling: Settling) -> Iterat
 
 
 def _disturbs(state: State, who: int, doc: Doc) -> State:
-    """Nobody but the attempt itself may settle a healthy one."""
+    """Mark the state as broken if a process settles another, healthy attempt."""
     owner = doc.owner
     own = who in (GUARDS[owner], WATCHDOG if owner == 0 else -1, SUPERVISOR if owner == 0 else -1)
     at = state.procs[GUARDS[owner]].at
@@ -77,22 +77,22 @@ def _disturbs(state: State, who: int, doc: Doc) -> State:
     return state._replace(broken=f"attempt {owner + 1} is healthy, and attempt {attempt_of(who) + 1} settles it")
 
 
-# -- S4: what the document is to say -----------------------------------------------------------------------------------
+# -- S4: changes of the document ---------------------------------------------------------------------------------------
 
 
 def change(state: State, who: int, at: str, seen: Doc, doc: Doc) -> State:
-    """Be about to change the document from what was seen of it."""
+    """Prepare a change of the document that was read."""
     return state.proc(who, at=at, request=Request("document", attempt_of(who), seen.etag, doc=doc))
 
 
 def verdict(state: State, who: int, settling: Settling, doc: Doc) -> State:
-    """Be about to close the write; one that is committed may lack rows."""
+    """Prepare the verdict; a committed write may be incomplete."""
     doc = doc._replace(incomplete=settling.lost and doc.status is Status.COMMITTED)
     return change(state, who, "S4 close", seen_by(settling), doc)
 
 
 def unknown(state: State, who: int, settling: Settling) -> State:
-    """Be about to say that the table cannot tell; or, if the document says so already, leave it to a person."""
+    """Prepare the status unknown; if the document has it already, leave the write to an operator."""
     doc = seen_by(settling)
     if doc.status is Status.UNKNOWN:
         return state.proc(who, at=settling.failed, settling=None, request=None)
@@ -100,12 +100,12 @@ def unknown(state: State, who: int, settling: Settling) -> State:
 
 
 def put_open(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
-    """Say what is about to be done, or that the table cannot tell, and begin again."""
+    """Write rolling_back or unknown, and begin again."""
     yield from send(setting, state, who, won=goes(who, "S1"), lost=goes(who, "S1"), failed=fails(who, settling))
 
 
 def put_verdict(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
-    """Close the write, then clean up."""
+    """Write the verdict, then clean up."""
 
     def won(after: State) -> State:
         at = settling.then if settling.cleans_later else "S6"
@@ -114,23 +114,23 @@ def put_verdict(setting: Setting, state: State, who: int, settling: Settling) ->
     yield from send(setting, state, who, won=won, lost=goes(who, "S1"), failed=fails(who, settling))
 
 
-# -- S6: who is clean --------------------------------------------------------------------------------------------------
+# -- S6: noting clean attempts -----------------------------------------------------------------------------------------
 
 
 def dirty_ones(setting: Setting, doc: Doc, settling: Settling) -> list[int]:
-    """Return whose files may go. Under an open document those of an earlier attempt that comes back for them."""
+    """Return the attempts whose files may be deleted; under an open document, only an earlier one that comes back."""
     if doc.status in OPEN and Rule.CLEAN_TERMINAL in setting.rules:
         return [claim.attempt for claim in doc.claims[:-1] if claim.attempt == settling.quiet]
     return [claim.attempt for claim in doc.claims if not claim.cleaned or claim.attempt == settling.quiet]
 
 
 def cleaning(state: State, doc: Doc, settling: Settling) -> Settling:
-    """Return a settling that has read the document and goes on to clean up."""
+    """Return the settling with the document that it has read, for the clean-up."""
     return settling._replace(seen=doc, over=tuple(attempt for attempt, clock in enumerate(state.clocks) if clock == 2))
 
 
 def to_note(setting: Setting, state: State, who: int, settling: Settling, *, removed: bool) -> State:
-    """Go on to say in the document who is clean now, if there is anything to say and the document is not another's."""
+    """Prepare the note of the attempts that are now clean, unless there is nothing to note or the document is open."""
     doc = seen_by(settling)
     done = [
         attempt
@@ -144,7 +144,7 @@ def to_note(setting: Setting, state: State, who: int, settling: Settling, *, rem
 
 
 def note(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
-    """Note under the verdict who is clean; their markers go then."""
+    """Record in the settled document the attempts that are clean, then delete their markers."""
 
     def won(after: State) -> State:
         doc, before = after.doc, seen_by(settling)
@@ -161,22 +161,22 @@ def note(setting: Setting, state: State, who: int, settling: Settling) -> Iterat
 
 
 def cleaned(state: State, who: int, settling: Settling) -> State:
-    """Return to where the settling was begun."""
+    """Return the process to the step from which it began to settle."""
     done = settling._replace(seen=None, ours=-1, spared=(), over=())
     return state.proc(who, at=settling.then, settling=done, request=None)
 
 
 def seen_by(settling: Settling) -> Doc:
-    """Return the document as the settler has read it."""
+    """Return the document that the settler has read."""
     assert settling.seen is not None
     return settling.seen
 
 
 def fails(who: int, settling: Settling) -> Callable[[State], State]:
-    """Return what a write without an answer leads to."""
+    """Return the transition after a write without a response."""
     return lambda state: state.proc(who, at=settling.failed, settling=None)
 
 
 def goes(who: int, at: str) -> Callable[[State], State]:
-    """Return a step to another place."""
+    """Return the transition to another step."""
     return lambda state: state.proc(who, at=at)

@@ -1,4 +1,4 @@
-"""Writes to S3 under a condition, and what may become of one: it wins, it loses, or nobody knows."""
+"""Conditional writes to S3, and their outcomes: won, lost, or unknown."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["apply", "can_ever_fit", "fits", "name_of_request", "send"]
 
 
 def fits(setting: Setting, state: State, request: Request) -> bool:
-    """Tell whether S3 would apply a request now."""
+    """Return whether S3 would apply a request now."""
     if request.commit is not None:
         return state.table.fits(request.commit)
     if request.kind == "log":
@@ -34,14 +34,14 @@ def fits(setting: Setting, state: State, request: Request) -> bool:
 
 
 def can_ever_fit(setting: Setting, state: State, request: Request) -> bool:
-    """Tell whether a request in the air is worth to be waited for."""
+    """Return whether a request in the air may ever be applied."""
     if request.commit is not None:
         return state.table.may_ever_fit(request.commit, settable=setting.may(state, Fault.SET_BACK))
     return fits(setting, state, request) or (request.kind == "log" and request.place > len(state.log))
 
 
 def apply(state: State, request: Request) -> State:
-    """Return the state after a request was applied."""
+    """Return the state after S3 applies a request."""
     if request.entry is not None:
         return state._replace(log=(*state.log, request.entry))
     if request.commit is not None:
@@ -51,7 +51,7 @@ def apply(state: State, request: Request) -> State:
         return _written(state, request.doc)
     if request.kind == "note":
         return state._replace(notes=changed(state.notes, request.place - 1, request.note))
-    # What is written after the grace, or after success(), is nobody's but the orphans command's.
+    # Only the orphans command deletes files written after the grace or after success().
     over = state.clocks[request.attempt] == 2 or state.procs[GUARDS[request.attempt]].answer == "success"
     late = "stray" if over else "there"
     return state._replace(files=changed(state.files, request.attempt, late))
@@ -79,7 +79,7 @@ def send(
     failed: Callable[[State], State],
     read_back: Rule | None = Rule.STORE_READ_BACK,
 ) -> Iterator[tuple[str, State]]:
-    """Send the request that a process holds; its next step is what `won`, `lost` (412) or `failed` make of it."""
+    """Send a process's request; `won`, `lost` (412) or `failed` makes the next state."""
     request = state.procs[who].request
     assert request is not None
     sent = state.proc(who, request=None)
@@ -88,7 +88,7 @@ def send(
         yield f"{what}: refused, 412", lost(sent)
         return
     yield what, won(apply(sent, request))
-    # A lost answer is the same as one that came, as long as the writer reads back.
+    # A writer that reads back treats a lost response like a received one.
     if setting.may(state, Fault.LOST) and read_back not in setting.rules:
         yield f"{what}: lands, the answer is lost, the repetition gets 412", lost(apply(sent, request).spend())
     if setting.may(state, Fault.LATE):
@@ -99,7 +99,7 @@ def send(
 
 
 def name_of_request(request: Request) -> str:
-    """Return what a person would call a request."""
+    """Return a request's readable name."""
     if request.entry is not None:
         entry = request.entry
         detail = f" epoch {entry.epoch}" if entry.epoch else f" of {entry.slot}" if entry.slot >= 0 else ""

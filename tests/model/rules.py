@@ -1,4 +1,4 @@
-"""The rules of the protocol by name, so that each can be taken away; and what may go wrong."""
+"""The rules of the protocol, each of which a search can switch off, and the faults."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["Fault", "Rule"]
 
 
 class Rule(Enum):
-    """One rule each; the value says it, and where it lives."""
+    """The protocol's rules: each value is the rule's text; the comments name the code that implements it."""
 
-    # -- the claim, in claim.py and checkpoint.py
+    # -- the claim, in block/claim.py, record/checkpoints.py and objects/s3.py
     MARKER_FIRST = "an attempt puts its marker before it touches the document"
     MARKER_OF_ITS_OWN = "each attempt has a marker of its own"
     MARKER_STAYS_IN_DOUBT = "an attempt whose claim had no answer leaves its marker"
@@ -33,7 +33,7 @@ class Rule(Enum):
     GATE_OVER = "nothing of a block that is over may be committed"
     JOURNAL_FIRST = "the journal learns of a commit before it is sent"
     CREATION_NOTE = "a block that creates its table competes for the note first"
-    # -- the end of a block, in writer.py, tables/delta/readback.py and supervision.py
+    # -- the end of a block, in block/ending.py, tables/delta/readback.py and settle/supervisor.py
     SUCCESS_SHUTS = "success() shuts the gate before it looks"
     SUCCESS_READS = "success() believes only what it reads in the table"
     SUCCESS_WITNESS = "success() without a commit needs the program's word that there is nothing to write"
@@ -44,7 +44,7 @@ class Rule(Enum):
     KILL_FIRST = "the supervisor settles only when nothing of the child runs"
     OWN_EPOCH_ONLY = "who settles an epoch never settles the next one: a guard its own, others the one found dead"
     COMES_BACK = "a guard that was settled by somebody else cleans up after itself"
-    # -- settle, in recovery.py and tables/delta
+    # -- settle, in settle/recovery.py and tables/delta
     FENCE = "a settler takes a slot of the log before it believes that nothing landed"
     GUARD_FENCE = "the guard fences, too, unless it has sent nothing"
     FENCE_DEAD_EPOCH = "the fence carries the dead epoch"
@@ -55,19 +55,19 @@ class Rule(Enum):
     UNDO_ADDS = "only a commit that only adds files is undone"
     UNDO_TRANSACTION = "no commit with a transaction of the script's own is undone"
     UNDO_REFUSED = "what others have rewritten is not undone"
-    # -- clean-up, in recovery.py
+    # -- clean-up, in settle/recovery.py
     CLEAN_TERMINAL = "files are deleted under a terminal verdict only"
     CLEAN_REFERRED = "no file that a version refers to is deleted"
     CLEAN_OWN_PREFIX = "each attempt's files have a prefix of their own"
     CLEAN_GRACE = "an attempt counts as clean only when nothing of it can still arrive"
-    # -- markers that no document knows, in sweeping.py and looking.py
+    # -- markers without a document that names them, in settle/one_write.py
     TOMBSTONE = "a write that was announced and never claimed is created as rolled_back before its marker goes"
     ASK_TABLE = "a write without a document is rolled_back only if the table holds nothing of it"
     TOUCH = "a settled document is written anew before a marker that it does not know goes"
 
 
 class Fault(Enum):
-    """What may go wrong, each once for each fault that a scenario allows."""
+    """The faults; a scenario allows a number of them."""
 
     KILL = "SIGKILL of a sandbox, at any moment, a request of its own perhaps still in the air"
     KILL_CHILD = "SIGKILL of the job's process; its supervisor lives"

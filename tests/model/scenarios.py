@@ -1,4 +1,4 @@
-"""The scenarios that are searched to their end, what each rule prevents, and which rules nothing here needs."""
+"""The scenarios to search, the counterexample of each rule, and the rules that no scenario needs."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ SCENARIOS: Final = {
         _kinds(Fault.STALL, Fault.KILL), faults=1, second=True, deadline=True, operator=True, failed_before=True
     ),
 }
-"""Searched to their end in `scripts/test`, each with both commit points."""
+"""`scripts/test` searches these completely, each with both commit points."""
 
 WIDE: Final = {
     "refused statements, and a retry, two faults": Setting(
@@ -111,7 +111,7 @@ WIDE: Final = {
         _ANYTHING | {Fault.IDLE}, faults=1, second=True, one_run=True, deadline=True
     ),
 }
-"""Searched to their end by `scripts/model`: some minutes."""
+"""`scripts/model` searches these completely, in some minutes."""
 
 COUNTEREXAMPLES: Final = {
     Rule.MARKER_FIRST: ("an exception or a late request", "a write is open, and no marker tells"),
@@ -171,7 +171,7 @@ COUNTEREXAMPLES: Final = {
     Rule.TOUCH: ("a retry that stands still", "a write is open, and no marker tells"),
     Rule.CLEAN_GRACE: ("killed, settled from outside", "files are left behind, and no marker tells"),
 }
-"""What happens, and where, without a rule."""
+"""Without the rule: the scenario and the promise that it breaks."""
 
 NEEDED_TOGETHER: Final = {
     (Rule.GATE_CLOCK, Rule.GATE_SHUT): ("supervised, no other fault", "rolled_back, but the table holds the batch"),
@@ -181,12 +181,12 @@ NEEDED_TOGETHER: Final = {
         "committed, but the table does not hold it",
     ),
 }
-"""Two rules of which either is enough there, the first of them never being needed alone."""
+"""Pairs of rules: the scenario and the promise that break only without both. The first is never needed alone."""
 
 NOT_NEEDED: Final = {
     Rule.GATE_SLOT: "a rebase passes the gate again, and the fence is found there; the rule gives the refusal its name",
 }
-"""Rules whose absence breaks no promise within these bounds; docs/concepts/rules.md says why they are kept."""
+"""Rules whose absence breaks no promise within these bounds; docs/concepts/rules.md has the reasons to keep them."""
 
 _SPECIAL: Final = {
     "two attempts, undone": Setting(_kinds(Fault.STALL), faults=1, second=True, commit_point=CommitPoint.SUCCESS),
@@ -198,17 +198,17 @@ _SPECIAL: Final = {
 
 
 def scenario(name: str) -> Setting:
-    """Return a scenario by its name."""
+    """Return the scenario of this name."""
     return {**WIDE, **SCENARIOS, **_SPECIAL}[name]
 
 
 def both_commit_points(settings: Mapping[str, S]) -> Iterator[tuple[str, S]]:
-    """Return each scenario twice."""
+    """Yield each scenario with each commit point."""
     for name, setting in settings.items():
         for commit_point in CommitPoint:
             yield f"{name} ({commit_point.value})", replace(setting, commit_point=commit_point)
 
 
 def without(setting: S, *rules: Enum) -> S:
-    """Return a scenario in which some rules do not hold."""
+    """Return the scenario without these rules."""
     return replace(setting, rules=setting.rules - set(rules))

@@ -1,4 +1,4 @@
-"""What the tests of a model do with it, Delta's and Iceberg's alike: search it, and take every settle out of it."""
+"""Helpers for the tests of both models, Delta's and Iceberg's: search a model, and collect its settles."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ S = TypeVar("S")
 
 
 def search(model: Model) -> str | None:
-    """Search to the end; return which promise is broken first, None for none."""
+    """Search completely; return the first broken promise, or None."""
     found = explore(model, states_max=STATES_MAX)
     if found.counterexample is None:
         assert found.complete, f"more than {STATES_MAX} states: search it by scripts/model"
@@ -32,14 +32,14 @@ def search(model: Model) -> str | None:
 
 
 def scenes(model: Model, scene: Callable[[State, int], S]) -> set[S]:
-    """Return what `scene` makes of every state in which somebody begins to settle, and of who it is."""
+    """Return `scene(state, who)` for every state in which a process `who` begins to settle."""
     found: set[S] = set()
     explore(_Watched(model, scene, found), states_max=STATES_MAX)
     return found
 
 
 def settle_alone(model: Model, state: State) -> State:
-    """Let the operator settle, with nobody in between."""
+    """Return the state after the operator has settled without interruption."""
     for _ in range(STEPS_MAX):
         if state.procs[OPERATOR].at in ("done", "dead"):
             return state
@@ -49,7 +49,7 @@ def settle_alone(model: Model, state: State) -> State:
 
 @dataclass(frozen=True)
 class _Watched(Generic[S]):
-    """A model that remembers every state in which a settle begins."""
+    """A model that records every state in which a settle begins."""
 
     model: Model
     scene: Callable[[State, int], S]

@@ -1,4 +1,4 @@
-"""Who takes part, what may go wrong, and which rules hold: the frame in which a state's moves are computed."""
+"""The parameters of a search: processes, faults, and the rules that hold."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["GUARDS", "OPERATOR", "RETRY", "STATEMENTS", "SUPERVISOR", "WATCHDOG", "Setting", "attempt_of", "name_of"]
 
 RETRY: Final = 2
-"""The attempt that the liveness check adds; attempts 0 and 1 are part of the exploration."""
+"""The attempt that the liveness check adds; the exploration has attempts 0 and 1."""
 GUARDS: Final = (0, 1, 2)
 STATEMENTS: Final = (3, 4, 5)
 WATCHDOG: Final = 6
@@ -44,13 +44,13 @@ def name_of(who: int) -> str:
 class Setting:
     """One scenario.
 
-    `faults` of the kinds `kinds` happen at most; `foreign` commits of somebody else land at most. `second`: another
-    attempt of the run, which may begin at any time. `supervised`: attempt 1 has a watchdog and a supervisor.
-    `operator`: somebody settles and cleans from outside. `deadline`: there is one. `absent`: there is no table yet.
-    `rebases`: the write is blind, so Delta rebases it. `retries`: so many healthy ones must do, from anywhere.
-    `one_run`: the second attempt is no retry, but a second block of the same name in one run, with rows of its own.
-    `must_succeed`: the faults of the scenario excuse no failure. `failed_before`: attempt 1 was rolled back, and
-    cleaned up after, before all this. `more`: what the block's statement does besides adding files.
+    `faults`: the maximum number of faults, of the kinds `kinds`. `foreign`: the maximum number of other writers'
+    commits. `second`: a second attempt of the run may begin at any time. `supervised`: attempt 1 has a watchdog and a
+    supervisor. `operator`: an operator or the sweeper settles and cleans up. `deadline`: attempts have one. `absent`:
+    there is no table yet. `rebases`: the write is blind, so Delta rebases it. `retries`: this number of healthy retries
+    must succeed from any state. `one_run`: the second attempt is no retry but a second block of the same name in one
+    run, with its own rows. `must_succeed`: the scenario's faults excuse no failure. `failed_before`: attempt 1 is
+    already rolled back and clean. `more`: what the block's statement does besides adding files.
     """
 
     kinds: frozenset[Fault] = frozenset()
@@ -71,7 +71,7 @@ class Setting:
     rules: frozenset[Enum] = frozenset(Rule)
 
     def start(self) -> State:
-        """Return the state before anybody has begun."""
+        """Return the initial state."""
         off = Proc()
         begin = Proc("mark")
         idle = Proc("idle")
@@ -96,7 +96,7 @@ class Setting:
         )
 
     def version(self, state: State) -> int:
-        """Return where the table stands, -1 if there is none."""
+        """Return the table's latest version, -1 if there is no table."""
         return len(state.log) - 1
 
     def opened(self, state: State, who: int) -> State:
@@ -110,11 +110,11 @@ class Setting:
         return 0 if self.one_run and attempt < RETRY else attempt
 
     def first_look(self, *, nothing_sent: bool) -> str:
-        """Return the step in which a settler looks at the table for the first time."""
+        """Return the step in which a settler first reads the table."""
         return "S3" if nothing_sent else "S2"
 
     def traced(self, state: State) -> tuple[Claim, ...] | None:
-        """Return the claims of a write that the table tells of by itself, None if it does not decide."""
+        """Return the claims that the table alone proves, () for none, None if it does not decide."""
         live = state.live()
         if state.gap or (live and self.commit_point is CommitPoint.SUCCESS):
             return None
@@ -124,9 +124,9 @@ class Setting:
         return (Claim(ours.attempt, live[0] - 1, cleaned=True),) * ours.epoch
 
     def marker(self, attempt: int) -> int:
-        """Return which marker an attempt puts and removes."""
+        """Return the number of the marker that an attempt puts and removes."""
         return attempt if Rule.MARKER_OF_ITS_OWN in self.rules else 0
 
     def may(self, state: State, fault: Fault) -> bool:
-        """Tell whether a fault of a kind may happen now."""
+        """Return whether a fault of this kind may happen now."""
         return state.faults > 0 and fault in self.kinds

@@ -1,4 +1,4 @@
-"""What settling looks at and does in a Delta log, as `safewriter/tables/delta` does it."""
+"""The steps of settling in a Delta log, modelled on `safewriter/tables/delta`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ _GUARDS_OWN: Final = (Cause.EXCEPTION, Cause.UNANSWERED, Cause.DEADLINE)
 
 
 def steps(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Return what a settling process may do next."""
+    """Return the steps that a settling process may take next."""
     settling = state.procs[who].settling
     assert settling is not None
     yield from STEPS[state.procs[who].at](setting, state, who, settling)
@@ -138,7 +138,7 @@ def _look(setting: Setting, state: State, who: int, settling: Settling) -> Itera
 
 
 def _obstacle(setting: Setting, state: State, ours: int) -> str:
-    """Return, from the log alone, why our commit must stay, or nothing."""
+    """Return, by the log alone, why our commit must stay; empty if it need not."""
     more, rules = state.log[ours].more, setting.rules
     if (more == REMOVES and Rule.UNDO_ADDS in rules) or (more == TRANSACTION and Rule.UNDO_TRANSACTION in rules):
         return f"has more than added files: {more}"
@@ -147,7 +147,7 @@ def _obstacle(setting: Setting, state: State, ours: int) -> str:
 
 
 def _stays(setting: Setting, state: State, who: int, settling: Settling, ours: int) -> State:
-    """Refuse the undo. With commit_point=success nothing may be in the table of which that is known beforehand."""
+    """Refuse the undo. With commit_point=success the gate must not have passed such a commit."""
     kept = seen_by(settling)._replace(status=Status.COMMITTED, named=True)
     if setting.commit_point is CommitPoint.SUCCESS and state.log[ours].more:
         state = state._replace(broken="a write counts without success(), and no undo could take it back")

@@ -1,6 +1,6 @@
-"""What the world consists of: one table, one document, markers, notes, files, requests in the air, processes.
+"""The state of the world: one table, one document, markers, notes, files, requests in the air, processes.
 
-Everything is a tuple, so that states can be hashed and compared. Statuses and causes are those of the code.
+States are tuples, so that they can be hashed and compared. Statuses and causes are the code's own.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ CLOSED = "tombstone"
 
 
 class Entry(NamedTuple):
-    """A version of the log. `slot`: what a revert undoes, or a rewrite rewrites; epoch 0: a commit without a mark.
+    """A version of the log. `slot`: the version that a revert undoes or a rewrite rewrites. `epoch`: 0 without a mark.
 
-    `more`: what a commit of ours does besides adding files: it removes some, or bears the script's own transaction.
+    `more`: what our commit does besides adding files: it removes some, or has the script's own transaction.
     """
 
     kind: str
@@ -68,7 +68,7 @@ class Entry(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """An attempt as the document names it; its epoch is its place in the list, from 1."""
+    """An attempt in the document; its epoch is its position in the list, from 1."""
 
     attempt: int
     before: int
@@ -76,9 +76,9 @@ class Claim(NamedTuple):
 
 
 class Doc(NamedTuple):
-    """The checkpoint document. `named`: it names a commit of its owner. `no_change`: the program has said that it has
+    """The checkpoint document. `named`: it names a commit of its owner. `no_change`: the program declared that it has
     nothing to write. `incomplete`: rows of its block are missing. `deliveries`: those whose block has claimed or
-    skipped the write. `etag` counts its writes.
+    skipped the write. `etag`: the number of its writes.
     """
 
     status: Status
@@ -103,9 +103,9 @@ class Doc(NamedTuple):
 
 
 class Request(NamedTuple):
-    """A write to S3 and its condition, or one to a catalog, `commit`.
+    """A conditional write to S3, or to a catalog (`commit`).
 
-    `place` is a slot, an epoch, or an ETag (0: there must be none).
+    `place` is a slot, an epoch, or an ETag (0: the object must not exist).
     """
 
     kind: str  # document, log, note, data, catalog
@@ -118,7 +118,7 @@ class Request(NamedTuple):
 
 
 class Gate(NamedTuple):
-    """The gate of one attempt's block, and the journal's line of it. `refused`: the code of the first refusal."""
+    """The gate of an attempt's block. `journal`: it has the commit's line. `refused`: the first refusal's code."""
 
     status: str = "none"  # none, in flight, landed, unknown: the words of Gate.java
     version: int = -1
@@ -131,8 +131,8 @@ class Gate(NamedTuple):
 
 
 class Settling(NamedTuple):
-    """A settle that is under way: `epoch` limits it (0: none), `then` and `failed` are where it returns to. `lost`: a
-    statement of the block was refused.
+    """A settle in progress. `epoch`: the only one to settle (0: any). `then`, `failed`: the steps to return to. `lost`:
+    a statement of the block was refused.
     """
 
     cause: Cause
@@ -145,13 +145,13 @@ class Settling(NamedTuple):
     ours: int = -1
     by_me: bool = False
     spared: tuple[int, ...] = ()
-    over: tuple[int, ...] = ()  # whose grace was over when the document was read
+    over: tuple[int, ...] = ()  # attempts whose grace was over when the document was read
     cleans_later: bool = False
     lost: bool = False
 
 
 class Proc(NamedTuple):
-    """A process: where it is, what it holds, and the request that it is about to send."""
+    """A process: its step, the document that it holds, and the request that it sends next."""
 
     at: str = "off"
     held: Doc | None = None
@@ -163,7 +163,7 @@ class Proc(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything. Tuples over attempts are indexed by attempt."""
+    """The whole state. Tuples over attempts are indexed by attempt."""
 
     log: tuple[Entry, ...]
     doc: Doc | None
@@ -187,7 +187,7 @@ class State(NamedTuple):
         return [slot for slot, entry in enumerate(self.log) if entry.kind == OURS and slot not in undone]
 
     def refers(self, attempt: int) -> bool:
-        """Tell whether a version refers to the files of an attempt."""
+        """Return whether a version refers to an attempt's files."""
         return any(entry.kind == OURS and entry.attempt == attempt for entry in self.log)
 
     def proc(self, who: int, **changes: object) -> State:
@@ -200,7 +200,7 @@ class State(NamedTuple):
         return self.gated(attempt, self.gates[attempt]._replace(**changes))  # type: ignore[arg-type]
 
     def gated(self, attempt: int, gate: Gate) -> State:
-        """Return the state with another gate in the place of one."""
+        """Return the state with one gate replaced."""
         return self._replace(gates=changed(self.gates, attempt, gate))
 
     def marker(self, attempt: int, *, there: bool) -> State:
@@ -208,7 +208,7 @@ class State(NamedTuple):
         return self._replace(markers=changed(self.markers, attempt, there))
 
     def spend(self) -> State:
-        """Return the state with a fault less to come."""
+        """Return the state with one fault less to come."""
         return self._replace(faults=self.faults - 1)
 
 

@@ -1,4 +1,4 @@
-"""Everything around a block: its supervisor, an operator, Lambda, time, the network, other writers."""
+"""Everything around a block: its supervisor, Lambda, time, the network, other writers."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _OVER = ("done", "dead", "off")
 
 
 def supervise(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Wait for the child, or kill it, and settle what its journal names."""
+    """Once the child has ended or is too late, kill what is left of it and go on to read the document."""
     over = state.procs[GUARDS[0]].at in ("done", "dead")
     if not over and state.clocks[0] == 0:
         return
@@ -39,7 +39,7 @@ def supervise(setting: Setting, state: State, who: int) -> Iterator[tuple[str, S
 
 
 def judge(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Read the document; settle it, if its owner is the child."""
+    """Read the document; settle it if the child owns it."""
     doc = state.doc
     if doc is None or doc.status not in OPEN or doc.owner != 0:
         yield "reads the document: nothing to settle", state.proc(who, at="answer")
@@ -50,7 +50,7 @@ def judge(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
 
 
 def answer(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Answer from the document, and write into it that a statement was refused after the block's end."""
+    """Answer by the document; first record in it a statement that was refused after the block's end."""
     doc = state.doc
     good = doc is not None and doc.status is Status.COMMITTED and not doc.incomplete
     if good and doc is not None and doc.owner == 0 and _is_told(setting, state):
@@ -61,12 +61,12 @@ def answer(setting: Setting, state: State, who: int) -> Iterator[tuple[str, Stat
 
 
 def _is_told(setting: Setting, state: State) -> bool:
-    """Tell whether the journal has a refused statement of the child's."""
+    """Return whether the journal has a refused statement of the child."""
     return Rule.REFUSAL_TOLD in setting.rules and bool(state.gates[0].refused)
 
 
 def tell(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Say in the document that rows are missing; the answer is the same if somebody else was first."""
+    """Record in the document that rows are missing; the answer does not depend on the outcome."""
 
     def ended(after: State) -> State:
         return after.proc(who, at="done", answer="failure")
@@ -75,7 +75,7 @@ def tell(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]
 
 
 def kill_child(state: State) -> State:
-    """End the job's process; what its supervisor or S3 has stays."""
+    """End the job's process; the supervisor and requests in the air stay."""
     for who in (GUARDS[0], STATEMENTS[0], WATCHDOG):
         state = _dead(state, who)
     return state
@@ -87,11 +87,11 @@ def _dead(state: State, who: int) -> State:
     return state.proc(who, at="dead", held=None, request=None, settling=None, before=-1, slot=0)
 
 
-# -- what happens to everybody -----------------------------------------------------------------------------------------
+# -- events of processes and requests ----------------------------------------------------------------------------------
 
 
 def events(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
-    """Return what may happen to processes and requests without anybody's doing."""
+    """Return the events of Lambda, time and network, and the emptying of the checkpoint bucket."""
     for attempt in (0, 1) if setting.second else (0,):
         if state.procs[GUARDS[attempt]].at not in ("off", "mark") or attempt == 0:
             yield from _lambda(setting, state, attempt)
@@ -103,19 +103,19 @@ def events(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
 
 
 def _is_between(setting: Setting, state: State) -> bool:
-    """Tell whether no attempt is under way, and nothing in the air."""
+    """Return whether no attempt is running and no request is in the air."""
     attempts = (0, 1) if setting.second else (0,)
     quiet = all(_is_over(state, attempt) or state.procs[GUARDS[attempt]].at == "mark" for attempt in attempts)
     return quiet and not state.air and state.procs[OPERATOR].at in ("idle", *_OVER)
 
 
 def _of_nobody(state: State) -> tuple[str, ...]:
-    """What the attempts have left is the orphans command's from now on: nobody knows their prefixes."""
+    """Return the files, now unknown to every settler: only the orphans command can delete them."""
     return tuple("stray" if found == "there" else found for found in state.files)
 
 
 def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
-    """Return what others may do to a Delta table."""
+    """Return the actions of others on a Delta table and its document."""
     if setting.may(state, Fault.GAP) and len(state.log) > 1 and not state.gap:
         yield "the log loses versions", state.spend()._replace(gap=True)
     if setting.may(state, Fault.FORGET) and is_forgotten(setting, state):
@@ -132,7 +132,7 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
 
 
 def is_forgotten(setting: Setting, state: State) -> bool:
-    """Tell whether a lifecycle rule may take an open document: after weeks nobody lives, and nothing is on its way."""
+    """Return whether a lifecycle rule may delete the open document: weeks later, with no process or request left."""
     attempts = (0, 1) if setting.second else (0,)
     ended = all(_is_over(state, attempt) and state.clocks[attempt] == 2 for attempt in attempts)
     return (
@@ -175,7 +175,7 @@ def _lambda(setting: Setting, state: State, attempt: int) -> Iterator[tuple[str,
 
 
 def _kills(name: str, state: State, members: tuple[int, ...]) -> Iterator[tuple[str, State]]:
-    """Kill; a request that one of them was about to send may have left already."""
+    """Kill processes; a request that one of them was about to send may already be in the air."""
     killed = state
     for who in members:
         killed = _dead(killed, who)

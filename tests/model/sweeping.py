@@ -1,4 +1,4 @@
-"""The sweeper, as `safewriter/settle/sweeper.py`: one visit to the write, or to one of its markers."""
+"""The sweeper, modelled on `safewriter/settle/one_write.py`: one visit to the write, or to one of its markers."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["sweep", "take_away"]
 
 
 def sweep(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Settle what is open and dead, clean again what is settled, or see to a marker."""
+    """Settle an abandoned write, clean up after a settled one, or handle a marker."""
     doc = state.doc
     if doc is not None:
-        # Only what was found dead: a retry may have claimed the next epoch before the document is read again.
+        # Limited to the epoch found dead: a retry may claim the next one before the document is read again.
         job = Settling(Cause.SWEEPER, doc.epoch, nothing_sent=False, quiet=-1, then="done", failed="done")
         if doc.status in OPEN:
             if recovery.is_dead(setting, state, doc):
@@ -37,7 +37,7 @@ def sweep(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
 
 
 def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[tuple[str, State]]:
-    """Look at a marker: of an attempt that is clean, or that the document does not know and whose time is over."""
+    """Handle the marker of a clean attempt, or of one that is not in the document and can no longer claim."""
     doc = state.doc
     own = None if doc is None else next((claim for claim in doc.claims if claim.attempt == attempt), None)
     name = f"marker {attempt + 1}"
@@ -51,7 +51,7 @@ def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[
     if doc is None:
         made = _made(setting, state, attempt)
         if made is None:
-            return  # a person decides
+            return  # an operator decides
         if Rule.TOMBSTONE in setting.rules:
             request = Request("document", -1, 0, doc=made)
             yield f"{name}, no document, too late to claim", state.proc(who, at="door", slot=attempt, request=request)
@@ -65,7 +65,7 @@ def _see_to(setting: Setting, state: State, who: int, attempt: int) -> Iterator[
 
 
 def _made(setting: Setting, state: State, attempt: int) -> Doc | None:
-    """Return the document of a write that has none, None if the table does not decide."""
+    """Return the document to create for a write without one, None if the table does not decide."""
     found = setting.traced(state) if Rule.ASK_TABLE in setting.rules else ()
     if found is None:
         return None
@@ -74,7 +74,7 @@ def _made(setting: Setting, state: State, attempt: int) -> Doc | None:
 
 
 def take_away(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Close the door with a write to the document, and take the marker away if that was won."""
+    """Write the document, so that no late claim succeeds, and delete the marker if that write won."""
     marker = setting.marker(state.procs[who].slot)
 
     def won(after: State) -> State:

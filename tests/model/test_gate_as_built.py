@@ -26,13 +26,13 @@ WANTED: Final = {
     *("a winner that is gone", "refused again for another reason", "a refusal in a journal"),
     *("a mark taken out, a block's", "a mark taken out, no block's"),
 }
-"""What has to come about, each a few times, for the comparison to be about it."""
+"""The events that the histories must contain, each at least `OFTEN` times, for the comparison to cover them."""
 
 
 def test_the_gate_decides_as_its_model_does(logstore: LogStore) -> None:
-    """The same histories of blocks and commits: equal answers, requests, bytes, journals, and knowledge afterwards.
+    """For equal histories of blocks and commits: equal answers, requests, bytes, journals, and gate records.
 
-    The decisions of the model are those by which the protocol is searched (`passing.py`).
+    The search of the protocol uses the same decisions (`passing.py`).
     """
     ends: Counter[str] = Counter()
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(("name", "setting"), [pytest.param(*one, id=one[0]) for one in both_commit_points(SCENARIOS)])
 def test_no_promise_can_be_broken(name: str, setting: Setting) -> None:
-    """Every state of the scenario is looked at, with every rule in force."""
+    """The search checks every state of the scenario, with every rule in force."""
     assert search(Model(setting)) is None
 
 
@@ -41,7 +41,7 @@ def test_each_rule_prevents_something(rule: Rule, name: str, violation: str) -> 
     [pytest.param(*rules, *found, id=rules[0].name.lower()) for rules, found in NEEDED_TOGETHER.items()],
 )
 def test_what_one_rule_misses_another_prevents(first: Rule, second: Rule, name: str, violation: str) -> None:
-    """Without the first nothing happens, as long as the second holds; without both a promise is broken."""
+    """Without the first rule no promise breaks while the second holds; without both one does."""
     assert search(Model(without(scenario(name), first))) is None
     assert search(Model(without(scenario(name), first, second))) == violation
 
@@ -49,12 +49,12 @@ def test_what_one_rule_misses_another_prevents(first: Rule, second: Rule, name: 
 @pytest.mark.parametrize("rule", NOT_NEEDED, ids=lambda rule: rule.name.lower())
 @pytest.mark.parametrize("name", ["stands still beyond its grace", "supervised", "two attempts", "new table"])
 def test_a_rule_of_politeness_is_not_needed(rule: Rule, name: str) -> None:
-    """If it becomes needed, it belongs to the counterexamples."""
+    """If this fails, the rule belongs to the counterexamples."""
     assert search(Model(without(scenario(name), rule))) is None
 
 
 def test_every_rule_is_accounted_for() -> None:
-    """Each has its counterexample, a companion with which it has one, or a reason why it needs none."""
+    """Each has a counterexample, alone or with a second rule, or a reason why it needs none."""
     alone, together = set(COUNTEREXAMPLES), {rules[0] for rules in NEEDED_TOGETHER}
 
     assert alone | together | set(NOT_NEEDED) == set(Rule)

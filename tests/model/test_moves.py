@@ -28,7 +28,7 @@ NAMES = [
 
 
 class Recorded(Model):
-    """Remembers how the document has changed."""
+    """A model that records the document's changes of status."""
 
     seen: set[tuple[Status | None, Status]]
 
@@ -58,18 +58,18 @@ def _recorded(setting: Setting, found: set[tuple[Status | None, Status]]) -> Rec
 
 
 def test_the_model_makes_exactly_the_moves_of_the_code(seen: set[tuple[Status | None, Status]]) -> None:
-    """A move that the code's table gains or loses has to be modelled, or to go from the model."""
+    """A change of the code's table of moves needs the same change of the model."""
     assert {move for move in seen if move[0] is not None} == LEGAL_MOVES
 
 
 def test_a_document_begins_claimed_or_with_the_verdict_of_the_table(seen: set[tuple[Status | None, Status]]) -> None:
-    """There are three first moves: a claim, a tombstone, and what is made anew of a write that the table holds."""
+    """Its first status is that of a claim, of a tombstone, or of a write that the table holds."""
     begun = {Status.IN_PROGRESS, Status.ROLLED_BACK, Status.COMMITTED}
     assert {after for before, after in seen if before is None} == begun
 
 
 def test_the_open_states_are_those_that_settle_can_leave(seen: set[tuple[Status | None, Status]]) -> None:
-    """Out of a terminal state leads only the claim of a write that was rolled back, or hygiene that changes nothing."""
+    """A terminal state ends only by the claim of a rolled-back write; clean-up does not change the status."""
     left = {before for before, after in seen if before is not None and before is not after}
     claimed = {before for before, after in seen if before is not None and after is Status.IN_PROGRESS}
 

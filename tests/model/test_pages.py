@@ -11,22 +11,22 @@ CONCEPTS = Path(__file__).parents[2] / "docs" / "concepts"
 
 
 def listed(page: str) -> list[str]:
-    """Return the rules that a page lists, each with a sentence and what happens without it."""
+    """Return the rules that a page lists with a sentence and a *Without it*."""
     items = re.split(r"^(?=- |#|\n)", (CONCEPTS / page).read_text(encoding="utf-8"), flags=re.MULTILINE)
     rules = re.compile(r"- `([a-z_]+)`: .+\*Without\s+it\*.+", re.DOTALL)
     return [found[1] for item in items if (found := rules.match(item))]
 
 
 def test_the_page_of_rules_lists_every_rule_of_the_model() -> None:
-    """Each once, with what happens without it; and no rule that the model does not have."""
+    """Each once, with its *Without it*, and no rule that the model does not have."""
     assert sorted(listed("rules.md")) == sorted(rule.name.lower() for rule in Rule)
 
 
 def test_the_page_of_iceberg_lists_every_rule_of_its_model() -> None:
-    """Each rule is there once, with its *Without it*; and no rule that the model of Iceberg does not have."""
+    """Each once, with its *Without it*, and no rule that the model of Iceberg does not have."""
     assert sorted(listed("iceberg.md")) == sorted(rule.name.lower() for rule in IcebergRule)
 
 
 def test_the_page_of_turns_lists_every_rule_of_its_model() -> None:
-    """As above."""
+    """Each once, with its *Without it*, and no rule that the model of turns does not have."""
     assert sorted(listed("coordination.md")) == sorted(rule.name.lower() for rule in TurnRule)

@@ -30,7 +30,7 @@ NAMES = [
 
 @dataclass(frozen=True)
 class Scene:
-    """A state in which somebody begins to settle; what others would do next does not belong to it."""
+    """A state in which a process begins to settle, with all other processes stopped."""
 
     state: State
     commit_point: CommitPoint
@@ -56,7 +56,7 @@ class Scene:
     "setting", [pytest.param(one, id=name) for name, one in both_commit_points({n: SCENARIOS[n] for n in NAMES})]
 )
 def test_the_code_settles_as_the_model_does(setting: Setting) -> None:
-    """From every state in which somebody begins to settle: the same log, document, files, and the same doubt."""
+    """From every state in which a settle begins: the same log, document and files, and the same unknown outcomes."""
     point = setting.commit_point
     found = scenes(Model(setting), lambda state, who: Scene.of(state, who, point))
 

@@ -1,4 +1,4 @@
-"""A process without a turn: it looks at the record, and asks for what the code's own `Acquirer` asks for."""
+"""A process without a turn: it reads the record and requests the changes that the code's own `Acquirer` decides on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["asking", "claimed", "nonce_of"]
 
 
 def nonce_of(setting: Setting, state: State, who: int) -> str:
-    """Return the name of the grant that a process asks for, or holds."""
+    """Return the nonce of the grant that a process requests or holds."""
     return f"{setting.jobs[who].job}{who}.{state.procs[who].attempt}"
 
 
@@ -71,7 +71,7 @@ def _begun(setting: Setting, state: State, who: int, sure: int) -> State:
 
 
 def claimed(setting: Setting, state: State, who: int) -> State:
-    """Let a process begin its own turn: it claims its write."""
+    """Begin the process's own turn: it claims its write."""
     token = state.procs[who].token
     write = Write(nonce_of(setting, state, who), token)
     begun = state._replace(begun=max(state.begun, token), writes=(*state.writes, write))
@@ -79,7 +79,7 @@ def claimed(setting: Setting, state: State, who: int) -> State:
 
 
 def _answered(setting: Setting, state: State, who: int, read: Request) -> State:
-    """Let the code decide on what was read."""
+    """Let the code's `Acquirer` decide on the record that was read."""
     state = state.proc(who, at="poll")
     proc, nonce, record = state.procs[who], nonce_of(setting, state, who), read.record
     if record.is_held_by(nonce) and not setting.has(TurnRule.CONFIRMED) and setting.has(TurnRule.NONCE_READ_BACK):
@@ -109,12 +109,12 @@ _OBSTACLE: Final = order._obstacle
 
 
 def _ring_waits(record: Record, name: str) -> str | None:
-    """Let each job of a ring wait for the one before it."""
+    """Replace `_obstacle`: each job of a ring waits for its predecessor."""
     return "the ring" if order._is_in_ring(record, name) else _OBSTACLE(record, name)
 
 
 def _without(setting: Setting, before: Record, change: Record, nonce: str) -> Record:
-    """Return the change as it would be without a rule that is taken away."""
+    """Return the change as the code would make it without the rules that are switched off."""
     if not setting.has(TurnRule.UNSETTLED_KEPT) and before.holder is not None:
         change = replace(change, unsettled=tuple(w for w in change.unsettled if w not in before.unsettled))
     if not setting.has(TurnRule.DEAD_WRITES_KEPT):
@@ -130,13 +130,13 @@ def _without(setting: Setting, before: Record, change: Record, nonce: str) -> Re
 
 
 class _Backend:
-    """A service that nobody asks: the model does it."""
+    """A lock service that gets no request: the model applies all changes."""
 
     server = ""
 
 
 class _Acquirer(Acquirer):
-    """The code's, without a rule."""
+    """The code's `Acquirer`, without the rules that are switched off."""
 
     rules: frozenset[TurnRule]
 

@@ -1,4 +1,4 @@
-"""A process with a turn: it settles, claims, notes, commits and gives the turn back; renewals go on beside it."""
+"""A process with a turn: it settles, claims, notes, commits and releases the turn, and renews meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SENDS: Final = {"settle": "forget", "note": "note", "release": "release"}
 
 
 def is_sure(setting: Setting, state: State, who: int) -> bool:
-    """Tell whether a process believes that nobody else can have its turn."""
+    """Return whether a process is sure that no other process can hold its turn."""
     if not setting.clocks or not setting.has(TurnRule.HOLDER_STOPS):
         return True
     return state.procs[who].sure < setting.lease - setting.lease / _MARGIN
@@ -66,7 +66,7 @@ def _sent(setting: Setting, state: State, who: int) -> Iterator[tuple[str, State
 
 
 def _settled(state: State, nonce: str) -> State:
-    """Fence a write, unless its commit is there: the table's own compare-and-swap makes that one step."""
+    """Fence a write unless its commit has landed: one step, by the table's own compare-and-swap."""
     return state if state.write(nonce).landed else state.written(nonce, fenced=True)
 
 
@@ -135,7 +135,7 @@ def _next(setting: Setting, state: State, who: int, kind: str) -> State:
 
 
 def _unanswered(setting: Setting, state: State, who: int, kind: str) -> State:
-    """The store repeats the request and is refused: the record is read back, and shows whose it is."""
+    """Handle a lost response: the store retries, is refused, and reads the record back."""
     if kind != "release":
         return _failed(setting, state, who, kind)
     if not setting.has(TurnRule.RELEASE_READ_BACK) and not state.procs[who].undecided:
@@ -144,13 +144,13 @@ def _unanswered(setting: Setting, state: State, who: int, kind: str) -> State:
 
 
 def _failed(setting: Setting, state: State, who: int, kind: str) -> State:
-    if kind == "note":  # nothing was sent: the write is rolled back, and the turn given back
+    if kind == "note":  # no commit was sent: roll the write back, and release the turn
         return state.written(nonce_of(setting, state, who), fenced=True).proc(who, at="release", undecided=True)
     return _lost(setting, state, who) if kind == "release" else state
 
 
 def _lost(setting: Setting, state: State, who: int) -> State:
-    """The turn is over, however it ended; another attempt follows while there is one."""
+    """End the turn; the process's next attempt follows, if there is one."""
     attempt = state.procs[who].attempt + 1
     over = attempt == setting.attempts
     return state.proc(

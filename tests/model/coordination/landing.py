@@ -1,4 +1,4 @@
-"""A change of the record that lands, and what must be true of it."""
+"""Applies a change to the record, and checks the promises about grants."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["landed"]
 
 
 def landed(setting: Setting, state: State, record: Record) -> State:
-    """Return the state with a new record; note which turns were granted and completed with it."""
+    """Return the state with a new record; record the turns that it grants and completes."""
     before = state.record
     state = state.recorded(record)
     if len(record.history) > len(before.history) and record.history[-1].end is End.COMPLETED:

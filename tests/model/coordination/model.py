@@ -1,4 +1,4 @@
-"""The moves of all processes and of the world between them, and what no state may show."""
+"""The moves of all processes and of their surroundings, and the promises."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ENDED = ("over", "dead")
 
 @dataclass(frozen=True)
 class TurnModel:
-    """A setting as a system that can be explored."""
+    """A setting as a system to explore."""
 
     setting: Setting
 
@@ -42,7 +42,7 @@ class TurnModel:
         return state._replace(record=plain(state.record))
 
     def moves(self, state: State) -> Iterator[tuple[str, State]]:
-        """Return every step that may come next."""
+        """Return every possible next step."""
         for what, after in self._moves(state):
             yield what, reduced(self.setting, after)
 
@@ -75,7 +75,7 @@ class TurnModel:
             yield "time passes", older(state, self.setting.lease)
 
     def violation(self, state: State, *, final: bool) -> str | None:
-        """Return which promise a state breaks."""
+        """Return the promise that a state breaks, or None."""
         if state.broken:
             return state.broken
         if state.record.token < state.granted:
@@ -97,7 +97,7 @@ class TurnModel:
         return state.record.completions == len(state.done) and told == last
 
     def is_good(self, state: State) -> bool:
-        """Tell whether every process has had its turns, or comes after a job that nobody runs any more."""
+        """Return whether all processes have ended, except perhaps one that waits for a job that runs no more."""
         alive = [who for who, proc in enumerate(state.procs) if proc.at not in _ENDED]
         return len(alive) < 2 and all(self._waits_for_nobody(state, who) for who in alive)
 
@@ -110,7 +110,7 @@ class TurnModel:
 
 
 def _has(state: State, who: int, nonce: str) -> bool:
-    """Tell whether the record shows the process's grant, or that it has given the turn back itself."""
+    """Return whether the record shows the process's grant, or that its turn ended other than by expiry."""
     ended = any(past.token == state.procs[who].token and past.end is not End.EXPIRED for past in state.record.history)
     return state.record.is_held_by(nonce) or ended
 
@@ -124,7 +124,7 @@ def _killed(state: State, who: int) -> State:
 
 
 def _arrived(state: State, nonce: str) -> State:
-    """Let a commit arrive at the table, which refuses it behind a fence."""
+    """Let a commit arrive at the table, which refuses it after a fence."""
     write = state.write(nonce)
     if write.fenced:
         return state.written(nonce, sent=False)

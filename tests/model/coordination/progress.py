@@ -1,4 +1,4 @@
-"""Whether from every state somebody can still go on: with the graph of all states, backward from the good ones."""
+"""Checks that every state can reach a good one, backward through the graph of all states."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STATES_MAX = 100_000
 
 @dataclass(frozen=True)
 class _Recorded:
-    """A model that remembers which state comes before which, by their hashes, faults left out: none may help."""
+    """A model that records each state's predecessors by hash. It leaves faults out: progress may not depend on one."""
 
     model: TurnModel
     before: dict[int, set[int]] = field(default_factory=lambda: defaultdict(set))
@@ -48,7 +48,7 @@ class _Recorded:
 
 @dataclass(frozen=True)
 class _Stuck:
-    """A model whose states from which nobody gets on are known."""
+    """A model in which the states of `stuck` break a promise: no good state can be reached from them."""
 
     model: TurnModel
     stuck: set[int]
@@ -65,7 +65,7 @@ class _Stuck:
 
 
 def search(model: TurnModel, states_max: int = STATES_MAX) -> tuple[int, str | None]:
-    """Search to the end; return the number of states, and which promise is broken first, None for none."""
+    """Search completely; return the number of states, and the first broken promise or None."""
     recorded = _Recorded(model)
     found = explore(recorded, states_max=states_max)
     if found.counterexample is not None:

@@ -1,4 +1,4 @@
-"""Which states are one: what nobody can tell apart any more is made equal, so that the search comes to an end."""
+"""Maps states that no process can distinguish to one state, so that the search ends."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHATEVER = plain(Record("lock"))
 
 
 def reduced(setting: Setting, state: State) -> State:
-    """Return the one state that stands for all that are equal to this one."""
+    """Return the state that represents all states equivalent to this one."""
     if setting.has(TurnRule.RECORD_CAS):
         procs = tuple(proc._replace(request=_doomed(proc.request)) for proc in state.procs)
         state = state._replace(procs=procs, air=tuple(one for one in state.air if one.fits))
@@ -28,7 +28,7 @@ def reduced(setting: Setting, state: State) -> State:
 
 
 def _doomed(request: Request | None) -> Request | None:
-    """A request that fits no more is refused whatever it says; only a request of the holder's prolongs its lease."""
+    """Drop what has no effect: the content of requests that no longer fit, and ages that no lease counts from."""
     if request is None:
         return None
     if request.kind == "answer":
@@ -39,7 +39,7 @@ def _doomed(request: Request | None) -> Request | None:
 
 
 def _without_old_watches(record: Record, proc: Proc) -> Proc:
-    """What has changed since begins anew at the next look."""
+    """Reset the watches of what has changed since: the next read starts them anew."""
     now = record.holder
     holder = proc.holder if now and proc.holder.seen == (now.nonce, now.beat) else Watch()
     seen = {(waiter.nonce, waiter.ticket, record.token) for waiter in record.queue}
@@ -47,7 +47,7 @@ def _without_old_watches(record: Record, proc: Proc) -> Proc:
 
 
 def _with_small_tickets(state: State) -> State:
-    """Number the tickets anew: only their order counts, and who waits may wait for ever."""
+    """Renumber the tickets: only their order counts, and a waiter can draw new ones for ever."""
     records = [state.record, *(one.record for proc in state.procs for one in (proc.request, proc.read) if one)]
     records += [one.record for one in state.air]
     tickets = {waiter.ticket for record in records for waiter in record.queue} | {one.tickets for one in records}

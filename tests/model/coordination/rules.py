@@ -1,4 +1,4 @@
-"""The rules of turns by name, so that each can be taken away; and what may go wrong."""
+"""The rules of turns, each of which a search can switch off, and the faults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["Fault", "TurnRule"]
 
 
 class TurnRule(Enum):
-    """One rule each; the value says it, and where it lives."""
+    """The rules of turns: each value is the rule's text; the comments name the code that implements it."""
 
     # -- the record, in transitions.py and the backends
     RECORD_CAS = "the record changes by compare-and-swap only"
@@ -24,7 +24,7 @@ class TurnRule(Enum):
     CONFIRMED = "a grant that is found, not answered, is renewed before it is used"
     GIVE_UP = "a waiter that is next and asks no more loses its place"
     SOFT_RING = "in a ring of soft edges nobody goes first but by ticket"
-    # -- a holder, in turn.py, coordinator.py and opening.py
+    # -- a holder, in turn.py, coordinator.py and block/opening.py
     SETTLE_FIRST = "a holder settles what is unsettled before its own turn begins"
     NOTE_FIRST = "a write is noted in the record before its gate opens"
     NOTE_HELD = "a note fails if the record names another grant"
@@ -35,7 +35,7 @@ class TurnRule(Enum):
 
 
 class Fault(Enum):
-    """What may go wrong, each once for each fault that a scenario allows. Any process may be slow at any time."""
+    """The faults; a scenario allows a number of them. Any process may be slow at any time."""
 
     KILL = "a process is killed, a request of its own perhaps still in the air"
     LOST = "a request is applied and its answer lost"

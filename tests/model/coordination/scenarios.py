@@ -1,4 +1,4 @@
-"""What is searched, and how each rule that is taken away breaks a promise."""
+"""The scenarios to search, and the counterexample of each rule."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SCENARIOS: Final = {
     "a ring, two turns each, a kill": Setting(jobs=_RING, kinds=_KILL, faults=1, attempts=2),
     "a soft ring": Setting(jobs=_SOFT_RING, queued=True, time=False),
 }
-"""Searched to their end in `scripts/test`."""
+"""`scripts/test` searches these completely."""
 
 WIDE: Final = {
     "slow answers, a renewal": Setting(jobs=(_A, _B), queued=True, renewals=1, slow=True),
@@ -40,7 +40,7 @@ WIDE: Final = {
     ),
     "three jobs that wait": Setting(jobs=(_A, _B, job("C")), queued=True),
 }
-"""Searched to their end by `scripts/model`."""
+"""`scripts/model` searches these completely."""
 
 _TWO, _SURE = "two holders can commit", "a holder is sure of its turn, and another has it"
 _LOST_ANSWER = "two jobs that wait, a lost answer"
@@ -68,9 +68,9 @@ COUNTEREXAMPLES: Final = {
     TurnRule.EVERY_BEAT: ("two jobs, a long lease", _SURE),
     TurnRule.RELEASE_READ_BACK: (_LOST_ANSWER, "a turn that was completed is told to be lost"),
 }
-"""What happens, and where, without a rule."""
+"""Without the rule: the scenario and the promise that it breaks."""
 
 
 def without(setting: Setting, *rules: TurnRule) -> Setting:
-    """Return a scenario in which some rules do not hold."""
+    """Return the scenario without these rules."""
     return replace(setting, rules=setting.rules - set(rules))

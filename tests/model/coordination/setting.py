@@ -1,4 +1,4 @@
-"""What is explored: who takes part, what may go wrong, and which rules hold."""
+"""The parameters of a search: jobs, faults, and the rules that hold."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ __all__ = ["Setting", "job"]
 
 
 def job(name: str, **more: object) -> Configuration:
-    """Return a job's configuration. With a lease of two ticks a holder is sure of its turn for one, and a waiter takes
-    it over in the third.
+    """Return a job's configuration. With a lease of two ticks a holder is sure of its turn for one tick, and a waiter
+    takes it over in the third.
     """
     return Configuration(**{"lock": "lock", "job": name, "lease_s": 2, "poll_s": 0.001, **more})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Setting:
-    """`queued`: all jobs wait already, in order. `slow`: an answer may take its time. `clocks`: a holder has one;
-    without, it believes that it holds its turn until the record tells otherwise, as the job of a handler does. `time`:
-    time passes.
+    """One scenario. `queued`: all jobs already wait, in order. `slow`: answers may be delayed. `clocks`: a holder has a
+    clock; without one it believes that it holds its turn until the record shows otherwise, like a handler's job.
+    `time`: time passes.
     """
 
     jobs: tuple[Configuration, ...]
@@ -46,9 +46,9 @@ class Setting:
         return int(self.jobs[0].lease_s)
 
     def may(self, state: State, fault: Fault) -> bool:
-        """Tell whether a fault may happen now."""
+        """Return whether a fault may happen now."""
         return fault in self.kinds and state.faults > 0
 
     def has(self, rule: TurnRule) -> bool:
-        """Tell whether a rule holds."""
+        """Return whether a rule holds."""
         return rule in self.rules

@@ -1,6 +1,6 @@
-"""What the world of turns consists of: one lock's record, its processes, and what they have sent to one table.
+"""The state of the world of turns: one lock's record, its processes, and their writes to one table.
 
-The record is the code's own. Only what grows without meaning is left out of it: wall clocks, and the size of tickets.
+The record is the code's own, without values that only grow: wall clocks, and the size of tickets.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ __all__ = ["Proc", "Request", "State", "Watch", "Write", "older", "plain"]
 
 
 class _Jobs(dict[str, Any]):
-    """A mapping that can be hashed."""
+    """A hashable mapping."""
 
     def __hash__(self) -> int:  # type: ignore[override]
         return hash(frozenset(self.items()))
 
 
 class Request(NamedTuple):
-    """A change of the record that was sent. `fits`: nothing has changed the record since it was read."""
+    """A change of the record that was sent. `fits`: the record has not changed since the sender read it."""
 
     kind: str  # ask, grant; forget, note, renew, release; answer: to a renewal that has landed
     record: Record
@@ -33,20 +33,20 @@ class Request(NamedTuple):
 
 
 class Watch(NamedTuple):
-    """What a waiter has seen without a change, and for how long."""
+    """What a waiter has seen unchanged, and for how many ticks."""
 
     seen: Any = None
     age: int = 0
 
 
 class Proc(NamedTuple):
-    """A process of a job. `sure`: how long ago the request was sent that its lease counts from."""
+    """A process of a job. `sure`: ticks since it sent the request from which its lease counts."""
 
     at: str = "poll"
     attempt: int = 0
     request: Request | None = None
     read: Request | None = None
-    """A read under way; its record is as the server saw it."""
+    """A read in progress, with the record as the server read it."""
     holder: Watch = Watch()
     waiter: Watch = Watch()
     sure: int = 0
@@ -58,7 +58,7 @@ class Proc(NamedTuple):
 
 
 class Write(NamedTuple):
-    """A guarded write, named by its grant. `sent`: a commit is in the air."""
+    """A guarded write, named by the nonce of its grant. `sent`: its commit is in the air."""
 
     nonce: str
     token: int
@@ -68,7 +68,7 @@ class Write(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything. `granted` is the highest token so far, `begun` that of the last turn past its settling; `done` names
+    """The whole state. `granted`: the highest token so far. `begun`: that of the last turn that has settled. `done`:
     the jobs whose turns were completed, in order.
     """
 
@@ -98,13 +98,13 @@ class State(NamedTuple):
         return self._replace(writes=writes)
 
     def recorded(self, record: Record) -> State:
-        """Return the state with another record: whatever was sent after a look at the old one fits no more."""
+        """Return the state with another record: requests based on the old one no longer fit."""
         procs = tuple(proc._replace(request=_stale(proc.request), read=_stale(proc.read)) for proc in self.procs)
         air = tuple(stale for request in self.air if (stale := _stale(request)) is not None)
         return self._replace(record=record, procs=procs, air=air)
 
     def spend(self) -> State:
-        """Return the state with a fault less to come."""
+        """Return the state with one fault less to come."""
         return self._replace(faults=self.faults - 1)
 
 
@@ -113,7 +113,7 @@ def _stale(request: Request | None) -> Request | None:
 
 
 def older(state: State, lease: int) -> State:
-    """Return the state a tick later. What is older than the lease is not told apart, with a margin for slow reads."""
+    """Return the state a tick later. Ages are capped at the lease, those of watches 3 ticks later for slow reads."""
     return state._replace(procs=tuple(_aged(proc, lease) for proc in state.procs))
 
 
@@ -134,7 +134,7 @@ def _aged(proc: Proc, lease: int) -> Proc:
 
 
 def plain(record: Record) -> Record:
-    """Return a record that can be hashed, without wall clocks."""
+    """Return a hashable record without wall clocks."""
     holder = None if record.holder is None else replace(record.holder, since_ms=0)
     return replace(
         record,

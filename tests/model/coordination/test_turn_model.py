@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.mark.parametrize("setting", [pytest.param(one, id=name) for name, one in SCENARIOS.items()])
 def test_no_promise_can_be_broken(setting: Setting) -> None:
-    """Every state is looked at; and from each, somebody who may run comes to his turn."""
+    """In every state; and from each, a job that may run can still get its turn."""
     states, broken = search(TurnModel(setting))
     assert broken is None
     assert states > 10
@@ -33,5 +33,5 @@ def test_each_rule_prevents_something(rule: TurnRule, name: str, violation: str)
 
 
 def test_every_rule_is_accounted_for() -> None:
-    """Each has its counterexample; none is kept for politeness."""
+    """Each has a counterexample; none is kept without one."""
     assert set(COUNTEREXAMPLES) == set(TurnRule)

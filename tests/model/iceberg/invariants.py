@@ -1,4 +1,4 @@
-"""What must hold in every state of an Iceberg table and its document."""
+"""The promises that every state of an Iceberg table and its document must keep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["untrue"]
 
 
 def untrue(state: State) -> str | None:
-    """Return the promise that a state breaks."""
+    """Return the promise that a state breaks, or None."""
     doc, shown = state.doc, state.table.shown()
     if len(shown) > 1:
         return "the batch is in the table twice"

@@ -1,4 +1,4 @@
-"""A state of the model as a real document and real metadata, and what the code makes of them as the model sees it."""
+"""Converts a state of the model to a real document and metadata, and the code's result back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _AGES_MS: Final = (0, 561_600_000, 648_000_000)  # nothing, six days and a half,
 
 
 class OnePointer:
-    """A catalog of one table, which is there or not. `late`: the marks that arrive just before the next fence."""
+    """A catalog of one table, which may be missing. `late`: marks that land just before the next fence."""
 
     def __init__(self, metadata: dict[str, Any] | None) -> None:
         self.metadata = metadata
@@ -49,7 +49,7 @@ class OnePointer:
 
 
 class Materialised:
-    """The bucket and the catalog as the code would have left them in a state of the model."""
+    """The bucket and the catalog as the code would leave them in a state of the model."""
 
     def __init__(self, state: State, commit_point: CommitPoint) -> None:
         assert state.doc is not None
@@ -117,13 +117,13 @@ class Materialised:
         return {"snapshot-id": number, "timestamp-ms": _NOW_MS, **summary}
 
     def mark(self, attempt: int) -> dict[str, str]:
-        """Return the mark that an attempt's publication leaves."""
+        """Return the mark of an attempt's publication."""
         return {f"safewriter.{self._names[attempt]}": f"1 2 3 {_NOW_MS}"}
 
-    # -- what the code does with it ------------------------------------------------------------------------------------
+    # -- running the code ----------------------------------------------------------------------------------------------
 
     def settled(self, settling: Settling) -> bool:
-        """Let the code settle; False if it could not tell."""
+        """Let the code settle; return False if the outcome is unknown."""
         evidence = Evidence(settling.epoch or None, nothing_sent=settling.nothing_sent, quiet=settling.quiet >= 0)
         try:
             self._recovery.settle(self._key, settling.cause, evidence)
@@ -132,7 +132,7 @@ class Materialised:
         return True
 
     def traced(self) -> int | None:
-        """Return the epoch of which the table tells without the document, 0 for none, None if it does not decide."""
+        """Return the epoch that the table proves without the document, 0 for none, None if it does not decide."""
         document = self._stored()
         since_ms = min(attempt.started_ms for attempt in document.attempts)
         try:
@@ -144,14 +144,14 @@ class Materialised:
     # -- back to the model ---------------------------------------------------------------------------------------------
 
     def fences(self) -> frozenset[int]:
-        """Return the attempts that are fenced; nothing else of the table may have changed."""
+        """Return the fenced attempts; assert that nothing else of the table has changed."""
         refs = self._before["refs"] if self.pointer.metadata is None else self.pointer.metadata["refs"]
         assert self.pointer.metadata in (None, {**self._before, "refs": refs})
         assert refs["main"] == self._before["refs"]["main"]
         return frozenset(attempt for attempt, name in self._names.items() if name in refs)
 
     def doc(self) -> tuple[str, int, bool, tuple[bool, ...]]:
-        """Return status, epoch, whether a commit is named, and which attempts are clean."""
+        """Return status, epoch, whether a commit is named, and each attempt's `cleaned`."""
         document = self._stored()
         clean = tuple(attempt.cleaned for attempt in document.attempts)
         return document.status.value, document.epoch, document.attempt.commit_version is not None, clean

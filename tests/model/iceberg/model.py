@@ -1,4 +1,4 @@
-"""The Iceberg side of the protocol as a system to explore; claiming, markers, supervisor and sweeper are Delta's."""
+"""The protocol on Iceberg as a system to explore; claiming, markers, supervisor and sweeper are Delta's."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class IcebergModel(model.Model):
     }
 
     def events(self, state: State) -> Iterator[tuple[str, State]]:
-        """Return what may happen without any process."""
+        """Return the events that no process causes."""
         yield from surroundings.events(self.setting, state)
         yield from others(self.setting, state)
 
     def _settled(self, state: State) -> State:
-        """Forget files that no snapshot names, too: they are left to `remove_orphan_files`."""
+        """Also drop files in the air: no snapshot names them, so `remove_orphan_files` deletes them."""
         air = tuple(request for request in state.air if request.kind != "data")
         return super()._settled(state if air == state.air else state._replace(air=air))
 
     def untrue(self, state: State) -> str | None:
-        """Return which promise about the table a state breaks, or None."""
+        """Return the promise about the table that a state breaks, or None."""
         return invariants.untrue(state)

@@ -1,4 +1,4 @@
-"""A block, which stages in memory, and success(), which publishes: as `session.py` and `Publication.java` do it."""
+"""A block that stages in memory, and success(), which publishes, modelled on `session.py` and `Publication.java`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = ["STEPS"]
 
 
 def _mark(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Look at the table before the claim: one that is not there is refused, an empty one gets a snapshot."""
+    """Read the table before the claim: refuse a missing one, give an empty one a snapshot."""
     if not state.table.there:
         yield "there is no table: refused", state.proc(who, at="done", answer="again")
     elif not state.table.main and IcebergRule.BASE_FIRST in setting.rules:
@@ -36,7 +36,7 @@ def _mark(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str
 
 
 def _base(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Give the table a snapshot on which an attempt can be fenced."""
+    """Add the first snapshot: a fence is a tag on a snapshot."""
     claimed = state.procs[who].held is not None
 
     def goes_on(after: State) -> State:
@@ -49,13 +49,13 @@ def _base(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str
 
 
 def _data(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Stage: nothing of it leaves the process but files of which nobody knows. What changes nothing is staged, too."""
+    """Stage a statement, also one that changes nothing: only unreferenced files leave the process."""
     attempt = attempt_of(who)
     yield "stages", returns(state.gate(attempt, version=state.gates[attempt].version + 1), who)
 
 
 def _success(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Publish what is staged, once."""
+    """Publish the staged statements, once."""
     attempt = attempt_of(who)
     if attempt == 0 and state.procs[WATCHDOG].at not in ("idle", "off"):
         yield from after_deadline(state, who, "success")
@@ -68,7 +68,7 @@ def _success(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[
 
 
 def _announce(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Say that a commit is to be sent, to whoever settles this process; then it is the JVM's."""
+    """Announce the commit in the journal, for the settlers; then the JVM publishes."""
     attempt, me = attempt_of(who), state.procs[who]
     journal = Rule.JOURNAL_FIRST in setting.rules
     announced = state.gate(attempt, passed=True, status="in flight", journal=journal).proc(who, at="wait")
@@ -77,7 +77,7 @@ def _announce(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple
 
 
 def _publish(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Load the table, and make the commit for it; again, whenever the commit was refused."""
+    """Load the table and make the commit for it; repeated after each refused commit."""
     attempt, table, rules, refused = attempt_of(who), state.table, setting.rules, raises(state, who)
     name, epoch, main = setting.name(attempt), _held(state, who).epoch, table.main
     late = state.clocks[attempt] > 0 and IcebergRule.PUBLISH_IN_TIME in rules
@@ -105,7 +105,7 @@ def _publish(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[
 
 
 def _put(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Send the commit. The client may send it twice, and hear only that the second one was refused."""
+    """Send the commit. The client may send it twice, and see only the refusal of the second copy."""
     attempt, request = attempt_of(who), state.procs[who].request
     assert request is not None
     yield from send(
@@ -122,7 +122,7 @@ def _put(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str,
 
 
 def _confirm(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Believe only the table: a witness is there, or the attempt has to be settled."""
+    """Trust only the table: without a witness there, settle the attempt."""
     if setting.marked(state.table, attempt_of(who)) and state.table.there:
         yield "success(): loads the table: it is there", _to_commit(state, who)
     else:

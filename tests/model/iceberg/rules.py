@@ -1,4 +1,4 @@
-"""What the protocol adds for Iceberg, by name, so that each rule can be taken away."""
+"""The protocol's additional rules for Iceberg, each of which a search can switch off."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["IcebergRule"]
 
 
 class IcebergRule(Enum):
-    """One rule each; the value says it, and where it lives."""
+    """The rules for Iceberg: each value is the rule's text; the comments name the code that implements it."""
 
-    # -- the block, in Staging.java, Publication.java and session.py
+    # -- the block, in StagedTable.java, Publication.java and session.py
     BASE_FIRST = "a table without a snapshot gets an empty one before the write is claimed"
     PUBLISH_MAIN = "publishing requires main as it was read"
     PUBLISH_UNFENCED = "publishing requires that there is no fence of its attempt"

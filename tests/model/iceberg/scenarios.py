@@ -1,4 +1,4 @@
-"""The scenarios on an Iceberg table that are searched to their end, and what each rule prevents there."""
+"""The scenarios on an Iceberg table to search, and the counterexample of each rule."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ SCENARIOS: Final = {
         _kinds(Fault.STALL, Fault.LATE, Fault.IDLE), faults=1, second=True, retries=1
     ),
 }
-"""Searched to their end in `scripts/test`, each with both commit points."""
+"""`scripts/test` searches these completely, each with both commit points."""
 
 WIDE: Final = {
     "iceberg, two faults": IcebergSetting(
@@ -87,7 +87,7 @@ WIDE: Final = {
         _ANYTHING | {Fault.AGE, Fault.GAP, Fault.FORGET}, faults=3, operator=True, deadline=True
     ),
 }
-"""Searched to their end by `scripts/model`: some minutes."""
+"""`scripts/model` searches these completely, in some minutes."""
 
 _RULE: Final = IcebergRule
 
@@ -116,9 +116,9 @@ COUNTEREXAMPLES: Final = {
         "rolled_back, but the table holds the batch",
     ),
 }
-"""What happens, and where, without a rule."""
+"""Without the rule: the scenario and the promise that it breaks."""
 
 
 def scenario(name: str) -> IcebergSetting:
-    """Return a scenario by its name."""
+    """Return the scenario of this name."""
     return {**WIDE, **SCENARIOS}[name]

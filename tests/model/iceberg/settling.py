@@ -1,4 +1,4 @@
-"""Settling, as `safewriter/tables/iceberg/table.py` does it: it reads, and writes one thing, the fence."""
+"""The steps of settling, modelled on `safewriter/tables/iceberg/table.py`: of the table it writes only the fence."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ __all__ = ["STEPS", "steps"]
 
 
 def steps(setting: IcebergSetting, state: State, who: int) -> Iterator[tuple[str, State]]:
-    """Return what a settling process may do next."""
+    """Return the steps that a settling process may take next."""
     settling = state.procs[who].settling
     assert settling is not None
     yield from STEPS[state.procs[who].at](setting, state, who, settling)
@@ -78,7 +78,7 @@ def _fence(setting: IcebergSetting, state: State, who: int, settling: Settling) 
 
 
 def _clean(setting: IcebergSetting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
-    """Nothing is deleted; the markers go."""
+    """Delete the markers; Iceberg's clean-up deletes no files."""
     doc = state.doc
     if doc is None or not dirty_ones(setting, doc, settling):
         yield "S6 reads the document: all is clean", cleaned(state, who, settling)

@@ -1,4 +1,4 @@
-"""What others, and time, do to an Iceberg table."""
+"""The actions of others and of time on an Iceberg table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["others"]
 
 
 def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
-    """Return what may happen to the table now, and to its document."""
+    """Return the possible events for the table and its document."""
     table = state.table
     if not table.there:
         yield "the table is registered again", state._replace(table=table._replace(there=True), gap=table.age > 0)
@@ -56,7 +56,7 @@ def _history(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
 
 
 def _days(state: State) -> Iterator[tuple[str, State]]:
-    """What was begun to be published lands within a day, or never."""
+    """Let days go by; a publication that has begun lands within one day, or never."""
     table = state.table
     publishes = state.procs[STATEMENTS[0]].at == "put publication" or any(
         request.attempt == 0 and request.commit is not None and request.commit.mark is not None for request in state.air

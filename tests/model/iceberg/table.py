@@ -1,4 +1,4 @@
-"""An Iceberg table as a REST catalog holds it: a commit holds under the requirements that it names, and no others."""
+"""An Iceberg table in a REST catalog: the catalog checks only the requirements that a commit names."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ FOREIGN = -1
 
 
 class Snapshot(NamedTuple):
-    """What one commit has brought in. Its id is its place in the list, from 1; 0 is none.
+    """The snapshot of one commit. Its id is its position in the list, from 1; 0 is none.
 
-    `gone`: it was expired. Its summary names the attempt and the epoch.
+    `gone`: it is expired. `attempt`, `epoch`: from its summary.
     """
 
     attempt: int = FOREIGN
@@ -22,11 +22,11 @@ class Snapshot(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """A change to a table, all of it or nothing.
+    """An atomic change to a table.
 
-    It requires the snapshot that `main` shows, and that there is no fence of the name `absent`; -1 requires nothing.
-    `mark`: the name and epoch of the mark that it leaves. `fence`: the name of which it leaves a fence. `unseen`: it
-    applies several statements to a table that they have not seen.
+    It requires `main` at this snapshot, and no fence of the name `absent`; -1 requires nothing. `mark`: the name and
+    epoch of the mark that it adds. `fence`: the name of the fence that it adds. `unseen`: it applies several statements
+    to a table state that they have not read.
     """
 
     what: str
@@ -39,10 +39,10 @@ class Commit(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table. `there`: it is in its catalog; one that was dropped may be registered again.
+    """A table. `there`: it is in its catalog; a dropped one may be registered again.
 
-    `marks`: each a name and an epoch; `fences`: the names. `age`: of the first attempt, 1 after six days, 2 after
-    seven. `taken`: others have taken ours out of main.
+    `marks`: (name, epoch) each; `fences`: names. `age`: of the first attempt, 1 after six days, 2 after seven. `taken`:
+    others have taken our snapshot out of main.
     """
 
     there: bool = True
@@ -54,28 +54,28 @@ class Table(NamedTuple):
     taken: bool = False
 
     def at(self, snapshot: int) -> Snapshot:
-        """Return a snapshot by its id, one that is gone, too."""
+        """Return a snapshot by its id, also an expired one."""
         return self.snapshots[snapshot - 1]
 
     def line(self, snapshot: int) -> tuple[int, ...]:
-        """Return a snapshot and its ancestors, whatever was expired."""
+        """Return a snapshot and its ancestors, expired ones included."""
         return (snapshot, *self.line(self.at(snapshot).parent)) if snapshot else ()
 
     def shown(self) -> tuple[int, ...]:
-        """Return the attempts whose rows a reader finds, each as often as it finds them."""
+        """Return the attempts whose rows a reader finds, once for each copy."""
         return tuple(self.at(one).attempt for one in self.line(self.main) if self.at(one).attempt != FOREIGN)
 
     def fits(self, commit: Commit) -> bool:
-        """Tell whether a catalog would make a commit now."""
+        """Return whether the catalog would accept a commit now."""
         return self.there and commit.main in (-1, self.main) and commit.absent not in self.fences
 
     def may_ever_fit(self, commit: Commit, *, settable: bool) -> bool:
-        """Tell whether a commit in the air is worth to be waited for; `settable`: others may set main back."""
+        """Return whether a commit in the air may ever be accepted; `settable`: others may set main back."""
         main = commit.main in (-1, self.main) or (settable and commit.main > 0 and not self.at(commit.main).gone)
         return main and commit.absent not in self.fences
 
     def after(self, commit: Commit) -> tuple[Table, str]:
-        """Return the table after a commit that fits, and the promise that the commit breaks."""
+        """Return the table after a commit that fits, and the promise that the commit breaks, or ""."""
         marks = self.marks if commit.mark is None else self.marks | {commit.mark}
         fences = self.fences if commit.fence < 0 else self.fences | {commit.fence}
         after = self._replace(marks=marks, fences=fences)

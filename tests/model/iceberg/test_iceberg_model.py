@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize(("name", "setting"), [pytest.param(*one, id=one[0]) for one in both_commit_points(SCENARIOS)])
 def test_no_promise_can_be_broken(name: str, setting: IcebergSetting) -> None:
-    """Every state of the scenario is looked at, with every rule in force."""
+    """The search checks every state of the scenario, with every rule in force."""
     assert search(IcebergModel(setting)) is None
 
 
@@ -30,5 +30,5 @@ def test_each_rule_prevents_something(rule: IcebergRule, name: str, violation: s
 
 
 def test_every_rule_is_accounted_for() -> None:
-    """Each has its counterexample; none is kept for politeness."""
+    """Each has a counterexample; none is kept without one."""
     assert set(COUNTEREXAMPLES) == set(IcebergRule)

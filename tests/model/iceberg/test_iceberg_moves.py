@@ -20,7 +20,7 @@ NAMES = [
 
 
 class Recorded(IcebergModel):
-    """Remembers how the document has changed."""
+    """A model that records the document's changes of status."""
 
     seen: set[tuple[Status, Status]]
 
@@ -32,7 +32,7 @@ class Recorded(IcebergModel):
 
 
 def test_the_model_makes_the_moves_of_the_code() -> None:
-    """All but those of an undo, since what was not published need not be undone, and none after a commit."""
+    """All but those of an undo, since an unpublished write needs none, and none after a commit."""
     found: set[tuple[Status, Status]] = set()
     for name in NAMES:
         model = Recorded(SCENARIOS[name])

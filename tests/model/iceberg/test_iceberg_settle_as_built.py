@@ -32,7 +32,7 @@ NAMES = [
 
 @dataclass(frozen=True)
 class Scene:
-    """A state in which somebody begins to settle; what others would do next does not belong to it."""
+    """A state in which a process begins to settle, with all other processes stopped."""
 
     state: State
     commit_point: CommitPoint
@@ -63,7 +63,7 @@ class Scene:
     "setting", [pytest.param(one, id=name) for name, one in both_commit_points({n: SCENARIOS[n] for n in NAMES})]
 )
 def test_the_code_settles_as_the_model_does(setting: IcebergSetting, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From every state in which somebody begins to settle: the same fence, document, trace, and the same doubt."""
+    """From every state in which a settle begins: the same fence, document and trace, and the same unknown outcomes."""
     point = setting.commit_point
     found = scenes(IcebergModel(setting), lambda state, who: Scene.of(state, who, point))
 
@@ -80,7 +80,7 @@ def test_the_code_settles_as_the_model_does(setting: IcebergSetting, monkeypatch
 
 
 def test_a_publication_that_lands_before_the_fence_is_found_behind_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if somebody has set main back to where the settler has seen it, so that the fence lands all the same."""
+    """Also if main was set back to the snapshot that the settler has read, so that the fence still lands."""
     doc = Doc(Status.IN_PROGRESS, (Claim(0, 0),))
     world = Materialised(IcebergSetting().start()._replace(doc=doc), CommitPoint.WRITE)
     world.pointer.late = world.mark(0)

@@ -17,7 +17,7 @@ import java.util.zip.ZipFile;
 import scala.Function1;
 import scala.Function2;
 
-/** Uses lambda expressions of Scala's library, and tells what each is: {@code Lambda}; {@code Lambda JAR} verifies one. */
+/** {@code Lambda} uses lambdas of Scala's library and prints the kind of each; {@code Lambda JAR} verifies a jar. */
 public final class Lambda {
   private static final String MADE = "$$Lambda$L";
 
@@ -65,7 +65,7 @@ public final class Lambda {
     }
   }
 
-  /** Lets Java verify each class of a jar that stands for a lambda expression; prints their number. */
+  /** Makes the JVM verify each lambda class of a jar; prints their number. */
   private static void verify(Path jar) throws IOException, ClassNotFoundException {
     int count = 0;
     try (ZipFile file = new ZipFile(jar.toFile())) {

@@ -10,8 +10,8 @@ import java.nio.charset.StandardCharsets;
 import java.util.Map;
 
 /**
- * The log store's classes in a JVM without Spark, for tests: a request a line on stdin, an answer a line on
- * stdout. It ends with its input.
+ * Runs the log store's classes in a JVM without Spark, for tests: one request per line on stdin, one answer per line on
+ * stdout. It exits at the end of its input.
  */
 public final class Driver {
   static final ObjectMapper JSON = new ObjectMapper();
@@ -20,7 +20,7 @@ public final class Driver {
 
   public static void main(String[] arguments) throws IOException {
     PrintStream answers = System.out;
-    System.setOut(System.err); // what a library says is no answer
+    System.setOut(System.err); // libraries must not print among the answers
     BufferedReader requests = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
     for (String line = requests.readLine(); line != null; line = requests.readLine()) {
       answers.println(JSON.writeValueAsString(answer(JSON.readTree(line))));

@@ -21,7 +21,7 @@ import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.stream.Stream;
 
-/** One history of blocks and commits, in a world of its own; threads, sessions and blocks are known by their names. */
+/** Plays one history of blocks and commits, in a world of its own. Names identify threads, sessions and blocks. */
 final class History {
   private static final Map<String, ExecutorService> THREADS = new HashMap<>();
 
@@ -31,7 +31,7 @@ final class History {
   private final Map<String, Object> sessions = new TreeMap<>();
   private final Map<String, String> bodies = new TreeMap<>();
 
-  /** Returns what is seen after each step. */
+  /** Returns what an observer sees after each step. */
   List<Object> play(JsonNode steps) throws Exception {
     List<Object> seen = new ArrayList<>();
     for (JsonNode step : steps) {

@@ -12,7 +12,7 @@ import java.util.function.Consumer;
 import java.util.function.Supplier;
 import org.apache.hadoop.fs.Path;
 
-/** An object store in memory that fails on order, and remembers what was asked of it. */
+/** An object store in memory that injects faults, and records its requests. */
 final class MemoryObjects implements ObjectStore {
   private final Map<String, String> bodies;
   private final JsonNode plan;
@@ -21,9 +21,9 @@ final class MemoryObjects implements ObjectStore {
   final List<List<Object>> calls = new ArrayList<>();
 
   /**
-   * @param plan by path: {@code fault} (unreadable, gone, fails, denied, applied, breaks), {@code first} (a body that somebody
-   *     else puts there just before), {@code meanwhile} (a step that is taken before the answer)
-   * @param told what the gate says while it is asked: its status, and how many commits its journal names
+   * @param plan by path: {@code fault} (unreadable, gone, fails, denied, applied, breaks), {@code first} (a body that
+   *     another writer puts there just before), {@code meanwhile} (a step to run before the answer)
+   * @param told returns the gate's status and the number of commits in its journal, recorded at each put
    */
   MemoryObjects(Map<String, String> bodies, JsonNode plan, Consumer<JsonNode> meanwhile, Supplier<String> told) {
     this.bodies = bodies;

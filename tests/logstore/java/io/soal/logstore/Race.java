@@ -13,7 +13,7 @@ import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
 import java.util.concurrent.atomic.AtomicInteger;
 
-/** Blocks of two threads that open and close at the same time; counts what they have lost of each other. */
+/** Opens and closes blocks on two threads at the same time; counts the entries that get lost. */
 final class Race {
   private static final byte[] DELETE =
       "{\"commitInfo\":{\"operation\":\"DELETE\"}}\n".getBytes(StandardCharsets.UTF_8);
@@ -49,7 +49,7 @@ final class Race {
             find(blocks, session, Set.of(execution));
             lost.get("leftover not known").incrementAndGet();
           } catch (Refused over) {
-            // as it is to be; by the other's block, if that is open still
+            // expected; the other thread's block refuses, too, while it is open
           }
           together.await();
           try { // now nothing is open

@@ -18,16 +18,16 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.SparkConf;
 import org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.CancellableFSDataOutputStream;
 
-/** Single calls of the log store's other classes, on the S3 that the request's settings name. */
+/** Runs single calls of the log store's other classes, on the S3 of the request's settings. */
 final class Store {
   private static final Object SESSION = new Object();
   private static Configuration settings = new Configuration(false);
   private static Gate guarding;
 
-  /** Whether the last call has left its thread interrupted. */
+  /** Whether the last call left its thread interrupted. */
   static boolean interrupted;
 
-  /** How long the last call would have slept between its tries. */
+  /** The pauses between the last call's tries, in milliseconds; recorded instead of slept. */
   static final List<Long> pauses = new ArrayList<>();
 
   private Store() {}
@@ -136,14 +136,14 @@ final class Store {
     store(request).write(path, lines.iterator(), request.get("overwrite").asBoolean(), settings);
   }
 
-  /** The log store, or Delta's own one for S3, if the request says so. */
+  /** Returns the log store, or Delta's own S3 store if the request has {@code stock}. */
   private static LogStore store(JsonNode request) {
     return request.path("stock").asBoolean()
         ? new S3SingleDriverLogStore(settings)
         : new ConditionalS3LogStore(settings);
   }
 
-  /** What a store lists: path, kind, length and time of each. */
+  /** Returns path, kind, length and modification time of each listed entry. */
   private static List<List<Object>> listed(Path first, LogStore store) throws IOException {
     List<List<Object>> found = new ArrayList<>();
     store.listFrom(first, settings).forEachRemaining(
@@ -159,10 +159,10 @@ final class Store {
     if (cancel) {
       out.cancel();
     }
-    out.close(); // of a cancelled one, too: it sends nothing then
+    out.close(); // also after cancel, and then it must send nothing
   }
 
-  /** An error with its causes and what it suppresses, a line each. */
+  /** Returns an error, its causes and its suppressed errors, one per line. */
   static List<String> told(Throwable error) {
     List<String> lines = new ArrayList<>();
     for (Throwable cause = error; cause != null; cause = cause.getCause()) {

@@ -10,11 +10,11 @@ import org.apache.xbean.asm9.MethodVisitor;
 import org.apache.xbean.asm9.Opcodes;
 import org.apache.xbean.asm9.Type;
 
-/** A place in a class that asks {@link LambdaMetafactory} for an object of a functional interface. */
+/** A call site of {@link LambdaMetafactory}: the expression in a class that creates a lambda object. */
 final class LambdaSite {
-  /** The field with the only object of a lambda expression that captures nothing. */
+  /** The static field with the single instance of a lambda that captures nothing. */
   static final String ONLY = "only";
-  /** The method that makes an object of what a lambda expression captures. */
+  /** The static factory method of a lambda that captures values. */
   static final String MAKE = "make";
 
   private static final String FACTORY = "java/lang/invoke/LambdaMetafactory";
@@ -57,17 +57,17 @@ final class LambdaSite {
     return at + 1 + count;
   }
 
-  /** Returns null for any other place, and for lambda expressions that are not as Scala writes them. */
+  /** Returns the site; null for any other call, and for lambdas of a shape that Scala does not emit. */
   static LambdaSite of(String host, String name, String type, Handle factory, Object[] arguments) {
     boolean isAlternative = factory.getOwner().equals(FACTORY) && factory.getName().equals("altMetafactory");
     if (!isAlternative || ((Integer) arguments[3] & LambdaMetafactory.FLAG_SERIALIZABLE) == 0) {
-      return null; // Java keeps the others in the archive by itself
+      return null; // the JVM archives the others itself
     }
     LambdaSite site = new LambdaSite(host, name, type, arguments);
     return site.isPlain() ? site : null;
   }
 
-  /** Tells whether it calls a static method of its class, without boxing: that is what differs from Java's own way. */
+  /** Whether the lambda calls a static method of its own class without boxing; {@link #asClass} supports no other. */
   private boolean isPlain() {
     if (target.getTag() != Opcodes.H_INVOKESTATIC || !target.getOwner().equals(host)) {
       return false;
@@ -101,7 +101,7 @@ final class LambdaSite {
     return type.getSort() == Type.OBJECT || type.getSort() == Type.ARRAY;
   }
 
-  /** Returns the class that Java would make, under a name of its own. */
+  /** Returns the class file that the JVM would generate for this lambda, under the given name. */
   byte[] asClass(String name, int version) {
     ClassWriter writer = new ClassWriter(ClassWriter.COMPUTE_MAXS);
     List<String> interfaces = new ArrayList<>(List.of(made.getInternalName()));
@@ -217,7 +217,7 @@ final class LambdaSite {
     }
   }
 
-  /** What is serialised in its place is the same as of Java's own class. */
+  /** Serialises to the same {@link java.lang.invoke.SerializedLambda} as the JVM's own lambda class. */
   private void writeReplace(ClassWriter writer, String name) {
     int access = Opcodes.ACC_PRIVATE | Opcodes.ACC_FINAL;
     MethodVisitor code = writer.visitMethod(access, "writeReplace", "()Ljava/lang/Object;", null, null);

@@ -15,13 +15,13 @@ import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 
 /**
- * Makes a jar in which the lambda expressions of some Scala classes are classes.
+ * Writes a jar in which the lambda expressions of the listed Scala classes are ordinary classes.
  *
- * <p>Scala's lambda expressions can be serialised. Java makes the class of such a one while it runs, thousands in a job,
- * and keeps none of them in a class-data archive. Here they are made beforehand, as Java would make them. The jar comes
- * first on the class path, so that its classes stand for those of the jars that they are from.
+ * <p>Scala's lambdas are serialisable. The JVM generates their classes at run time, thousands per job, and cannot store
+ * them in a class-data archive. This program generates the same classes at build time. The jar comes first on the class
+ * path, so its classes replace the originals.
  *
- * <p>{@code Lambdas JAR LIST SOURCE...}: the new jar, the names of the classes, the jars to find them in.
+ * <p>{@code Lambdas JAR LIST SOURCE...}: the jar to write, the list of class names, the jars that hold the classes.
  */
 public final class Lambdas {
   private Lambdas() {}
@@ -41,7 +41,7 @@ public final class Lambdas {
         for (String name : new ArrayList<>(wanted)) {
           ZipEntry entry = from.getEntry(name);
           if (entry != null) {
-            wanted.remove(name); // the first jar that has it counts, as on the class path
+            wanted.remove(name); // the first jar wins, as on the class path
             Lowering lowering = Lowering.of(from.getInputStream(entry).readAllBytes());
             if (!lowering.classes().isEmpty()) {
               lowering.classes().forEach((host, body) -> made.put(host + ".class", body));

@@ -20,24 +20,23 @@ import org.apache.xbean.asm9.MethodVisitor;
 import org.apache.xbean.asm9.Opcodes;
 
 /**
- * Makes a jar with those classes of Hadoop and Spark that take a text for more than a text: here a value is the text that
- * was set, and SQL calls nothing but SQL.
+ * Writes a jar with patched classes of Hadoop, Spark and Iceberg: they use values as literal text, without
+ * substitution, and SQL cannot call Java or start programs.
  *
- * <p>Hadoop replaces <code>${env.NAME}</code> by a variable of the environment, and <code>${name}</code> by a system
- * property or by another value of its configuration, which may be a secret; the path of an input or an output is such a
- * value. Spark does so in its settings and in the options of catalogs (<code>${env:NAME}</code>,
- * <code>${system:name}</code>). An argument, or the name of an object in a bucket, would choose what is sent. The defaults
- * of Hadoop rely on it, so the jar also has these, with their values.
+ * <p>Hadoop replaces <code>${env.NAME}</code> by an environment variable, and <code>${name}</code> by a system property
+ * or another configuration value, which may be a secret; input and output paths are such values. Spark does the same in
+ * its settings and catalog options (<code>${env:NAME}</code>, <code>${system:name}</code>). So an argument or an
+ * object's name could leak a secret. Hadoop's defaults rely on substitution, so the jar also contains these with the
+ * values filled in.
  *
- * <p>The log of a Delta table holds SQL, which whoever writes to the table runs: generated and default columns,
- * constraints. In SQL, {@code reflect} calls any method of Java, and {@code TRANSFORM} starts any program. The log, and
- * SQL, also give options to readers, which Spark makes settings of Hadoop, as Iceberg's writers of Parquet and ORC do with all
- * properties of a table ({@link io.soal.host.ReaderOptions}).
+ * <p>A Delta table's log holds SQL (generated and default columns, constraints) that every writer of the table runs.
+ * SQL's {@code reflect} calls any Java method, and {@code TRANSFORM} starts any program. The log and SQL also set
+ * reader options, which Spark passes to Hadoop as settings; Iceberg's Parquet and ORC writers do so with all table
+ * properties ({@link io.soal.host.ReaderOptions}).
  *
- * <p>There are no settings against either. The jar comes first on the class path, so that its classes stand for the
- * originals.
+ * <p>No setting turns any of this off. The jar comes first on the class path, so its classes replace the originals.
  *
- * <p>{@code LiteralValues JAR SOURCE...}: the new jar, and those that have the originals.
+ * <p>{@code LiteralValues JAR SOURCE...}: the jar to write, and the jars that hold the originals.
  */
 public final class LiteralValues {
   private static final String HADOOP = "org/apache/hadoop/conf/Configuration";
@@ -58,14 +57,14 @@ public final class LiteralValues {
   private static final String CHECKED_SET = "(L" + HADOOP + ";Ljava/lang/String;Ljava/lang/String;)V";
   private static final String OPTIONS = "io/soal/host/ReaderOptions";
   private static final String REFUSED = "java/lang/UnsupportedOperationException";
-  /** The methods of {@link #OPTIONS} that stand for the one call by which a class gives foreign names to Hadoop. */
+  /** The method of {@link #OPTIONS} that replaces the one {@code Configuration.set} call of each class. */
   private static final Map<String, String> CHECKED_BY = Map.of(SESSION, "set", PARQUET, "setOfTable", ORC, "setOfTable");
   private static final String NO_CALL = "SQL does not call Java here (reflect, java_method, try_reflect), since the SQL of"
       + " a table's log would, too; call it in the script, as spark._jvm.java.lang.Math.abs(-1)";
   private static final String NO_PROGRAM = "SQL does not start programs here (TRANSFORM ... USING), since the SQL of a"
       + " table's log would, too; use a function in Python, as DataFrame.mapInPandas or RDD.pipe";
 
-  /** The new code of methods, by class, name and type. Variable substitution in SQL has a setting, and stays. */
+  /** The new method bodies, by class, name and type. SQL's variable substitution has a setting, so it stays. */
   private static final Map<String, Consumer<MethodVisitor>> CODE = Map.of(
       HADOOP + ".substituteVars(Ljava/lang/String;)Ljava/lang/String;", code -> returned(code, 1),
       SPARK + ".bindEnv" + BOUND, code -> returned(code, 0),
@@ -77,7 +76,7 @@ public final class LiteralValues {
         code.visitMethodInsn(Opcodes.INVOKEINTERFACE, PROVIDER, "get", GET, true);
         code.visitInsn(Opcodes.ARETURN);
       },
-      // The analysis tells it well; but a plan that is optimised before it was checked is evaluated, too.
+      // The analysis error reads better, but a plan that is optimised before its check reaches evalInternal.
       CALL + ".checkInputDataTypes()L" + CHECKED + ";", code -> {
         made(code, CHECKED + "$TypeCheckFailure", NO_CALL);
         code.visitInsn(Opcodes.ARETURN);
@@ -85,11 +84,11 @@ public final class LiteralValues {
       CALL + ".evalInternal(L" + ROW + ";)Ljava/lang/Object;", code -> thrown(code, NO_CALL),
       PROGRAM + ".doExecute()Lorg/apache/spark/rdd/RDD;", code -> thrown(code, NO_PROGRAM));
 
-  /** The defaults, which name each other in their values. */
+  /** Hadoop's files of defaults; their values refer to each other. */
   private static final String[] DEFAULTS = {"core-default.xml", "mapred-default.xml"};
 
   private static final String OF_ALL = "hadoop.tmp.dir";
-  /** From where Java runs in a job; for settings that a script makes by itself, since the handler sets it for Spark's. */
+  /** Relative to the JVM's working directory. For a script's own Configuration: the handler sets it for Spark's. */
   private static final String TEMPORARY = "../tmp";
 
   private static final Pattern DEFAULT =
@@ -125,14 +124,14 @@ public final class LiteralValues {
       throw new IllegalStateException("not found: " + open.keySet()
           + "; find out how these versions replace ${...} in values, and what SQL calls");
     }
-    String options = OPTIONS + ".class"; // the jar stands for itself: a Java without the log store has it, too
+    String options = OPTIONS + ".class"; // the jar needs no log store on the class path
     try (InputStream ours = LiteralValues.class.getClassLoader().getResourceAsStream(options)) {
       made.put(options, ours.readAllBytes());
     }
     StampedJar.write(Path.of(arguments[0]), made);
   }
 
-  /** Returns a class with the new code of its methods, each of which it takes from {@code open}. */
+  /** Returns the patched class; removes the patches that it applies from {@code open}. */
   private static byte[] literal(String host, byte[] original, Map<String, Consumer<MethodVisitor>> open) {
     ClassWriter writer = new ClassWriter(0);
     new ClassReader(original).accept(new ClassVisitor(Opcodes.ASM9, writer) {
@@ -147,7 +146,7 @@ public final class LiteralValues {
         code.accept(method);
         method.visitMaxs(3, 2);
         method.visitEnd();
-        return null; // the original code is left out
+        return null; // drops the original code
       }
     }, 0);
     return writer.toByteArray();
@@ -159,7 +158,7 @@ public final class LiteralValues {
       @Override
       public void visitMethodInsn(int opcode, String owner, String name, String type, boolean isInterface) {
         if (owner.equals(HADOOP) && name.equals("set") && type.equals(SET)) {
-          open.remove(host + ": Configuration.set").accept(mv); // a second one would be another way: null, the build ends
+          open.remove(host + ": Configuration.set").accept(mv); // a second call fails the build with a null pointer
         } else {
           super.visitMethodInsn(opcode, owner, name, type, isInterface);
         }
@@ -184,7 +183,7 @@ public final class LiteralValues {
     code.visitMethodInsn(Opcodes.INVOKESPECIAL, type, "<init>", "(Ljava/lang/String;)V", false);
   }
 
-  /** Returns a file of defaults with values in place of names, as far as {@code values} and the file itself know them. */
+  /** Returns a file of defaults with each reference that {@code values} or the file itself defines replaced. */
   private static byte[] withValues(byte[] original, Map<String, String> values) {
     String text = new String(original, StandardCharsets.UTF_8);
     DEFAULT.matcher(text).results().forEach(found -> values.putIfAbsent(found.group(2), found.group(3)));

@@ -11,7 +11,7 @@ import org.apache.xbean.asm9.Handle;
 import org.apache.xbean.asm9.MethodVisitor;
 import org.apache.xbean.asm9.Opcodes;
 
-/** A class whose lambda expressions that can be serialised are classes of their own. */
+/** Rewrites a class so that each of its serialisable lambda expressions becomes a class of its own. */
 final class Lowering extends ClassVisitor {
   static final int API = Opcodes.ASM9;
 
@@ -36,12 +36,12 @@ final class Lowering extends ClassVisitor {
     return lowering;
   }
 
-  /** Returns the class and those of its lambda expressions, by their names; nothing if it has none. */
+  /** Returns the rewritten class and its lambda classes by name; empty if it has no such lambda. */
   Map<String, byte[]> classes() {
     return classes;
   }
 
-  /** Returns the methods that another class of the package may call. */
+  /** Returns the methods (name and type) that are not private, so that a lambda class may call them. */
   private static Set<String> methodsForOthers(ClassReader reader) {
     Set<String> found = new HashSet<>();
     reader.accept(new ClassVisitor(API) {
@@ -73,7 +73,7 @@ final class Lowering extends ClassVisitor {
           super.visitInvokeDynamicInsn(name, type, factory, arguments);
           return;
         }
-        // As Java names them, but for the number.
+        // The JVM's own naming, apart from the number.
         String own = host + "$$Lambda$L" + classes.size();
         classes.put(own, site.asClass(own, version));
         if (site.captured.length == 0) {

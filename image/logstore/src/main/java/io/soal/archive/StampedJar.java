@@ -8,13 +8,13 @@ import java.util.Map;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipOutputStream;
 
-/** A jar whose bytes depend on its entries only: the class-data archive is tied to them. */
+/** A reproducible jar: its bytes depend only on its entries. The class-data archive is tied to them. */
 final class StampedJar {
   private static final long STAMP_MS = 1_577_836_800_000L; // 2020-01-01
 
   private StampedJar() {}
 
-  /** Writes the entries, by their names, in the map's order. */
+  /** Writes the entries (name to content) in the map's order. */
   static void write(Path jar, Map<String, byte[]> entries) throws IOException {
     try (OutputStream file = Files.newOutputStream(jar); ZipOutputStream target = new ZipOutputStream(file)) {
       for (Map.Entry<String, byte[]> one : entries.entrySet()) {

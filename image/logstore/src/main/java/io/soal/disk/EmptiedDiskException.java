@@ -3,7 +3,7 @@ package io.soal.disk;
 import java.io.IOException;
 import java.nio.file.Path;
 
-/** Spark was to write onto the function's own disk. */
+/** Thrown when Spark is about to write to the function's own disk, outside its temporary folder. */
 public final class EmptiedDiskException extends IOException {
   private static final long serialVersionUID = 1;
 

@@ -7,7 +7,7 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.RawLocalFileSystem;
 import org.apache.hadoop.fs.permission.FsPermission;
 
-/** Hadoop's files on the local disk, without checksums; it reads and writes them where {@link OwnDisk} lets it. */
+/** Hadoop's raw local file system (no checksums), restricted to the paths that {@link OwnDisk} allows. */
 final class GuardedRaw extends RawLocalFileSystem {
   @Override
   public FSDataInputStream open(Path path, int bufferSize) throws IOException {
@@ -15,7 +15,7 @@ final class GuardedRaw extends RawLocalFileSystem {
     return super.open(path, bufferSize);
   }
 
-  /** Each creation of a file and each append comes here. */
+  /** Hadoop calls this for each creation of a file and each append. */
   @Override
   protected OutputStream createOutputStreamWithMode(Path path, boolean append, FsPermission permission)
       throws IOException {

@@ -2,7 +2,7 @@ package io.soal.disk;
 
 import org.apache.hadoop.fs.LocalFileSystem;
 
-/** What {@code fs.file.impl} names: Hadoop's own file system of the local disk, but for {@link GuardedRaw}. */
+/** The {@code fs.file.impl}: Hadoop's local file system on top of {@link GuardedRaw}. */
 public final class LocalFiles extends LocalFileSystem {
   public LocalFiles() {
     super(new GuardedRaw());

@@ -11,11 +11,11 @@ import org.apache.hadoop.fs.FsServerDefaults;
 import org.apache.hadoop.fs.local.LocalConfigKeys;
 
 /**
- * The same for a FileContext, Hadoop's second interface, by which streams write their checkpoints and Delta its log: what
- * {@code fs.AbstractFileSystem.file.impl} names. It is Hadoop's LocalFs, whose constructors are its own.
+ * The {@code fs.AbstractFileSystem.file.impl}: {@link LocalFiles} for FileContext, Hadoop's second interface, through
+ * which streams write their checkpoints and Delta its log. Copies Hadoop's LocalFs, which has no public constructor.
  */
 public final class LocalFilesOfContext extends ChecksumFs {
-  /** As Hadoop makes one. */
+  /** Hadoop calls this by reflection. */
   public LocalFilesOfContext(URI ignored, Configuration conf) throws IOException, URISyntaxException {
     super(new Raw(conf));
   }

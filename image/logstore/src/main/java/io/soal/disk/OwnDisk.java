@@ -10,26 +10,26 @@ import org.apache.spark.SparkContext$;
 import scala.Option;
 
 /**
- * Where Spark may write on the function's own disk: below the job's temporary folder, in which Spark's own files lie, and
- * in which a script puts what it does not need after the job.
+ * Checks Spark's access to the function's own disk: it may write only below the job's temporary folder, which holds
+ * Spark's own files and whatever a script needs only during the job.
  *
- * <p>The disk is emptied after each job, so a sink anywhere else on it would lose its rows while the job succeeds. Spark
- * reads there what is not the handler's.
+ * <p>The disk is emptied after each job, so a sink anywhere else on it would lose its rows while the job succeeds.
+ * Spark may read everything but the handler's files and /proc.
  */
 final class OwnDisk {
   private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath().normalize();
-  /** Make folders without rows: a checkpoint of RDDs is read by its own job alone; tables in a database are sinks themselves. */
+  /** Callers whose folders hold no rows: RDD checkpoints are the job's own; a database's tables are checked later. */
   private static final Set<String> MAKE_FOLDERS_ONLY = Set.of(
       "org.apache.spark.SparkContext.setCheckpointDir",
       "org.apache.spark.sql.catalyst.catalog.InMemoryCatalog.createDatabase");
 
   private static final Path PROCESSES = Path.of("/proc");
-  /** Beside them lie the script, its arguments, and other files of the handler. */
+  /** The sandbox's other folders hold the script, its arguments, and other files of the handler. */
   private static final Set<String> PLACES_OF_THE_JOB = Set.of("tmp", "work", "home");
 
   private OwnDisk() {}
 
-  /** @throws EmptiedDiskException if a file would be gone after the job, although a script may count on it */
+  /** @throws EmptiedDiskException if the file is outside the temporary folder and the RDD checkpoint */
   static void checkFile(File file) throws EmptiedDiskException {
     Path path = file.toPath(); // Hadoop's paths are absolute, and without dots
     if (!path.startsWith(TEMPORARY) && !isOfCheckpoint(path)) {
@@ -38,12 +38,12 @@ final class OwnDisk {
   }
 
   /**
-   * @throws AccessDeniedException for a file that is not the job's, since the path may come from an argument or from a
-   *     table's SQL: one in which Linux shows a process, whose environment may hold secrets, or one of the handler
+   * @throws AccessDeniedException for a file of the handler or below /proc, where a process's environment may hold
+   *     secrets: the path may come from an argument or from a table's SQL
    */
   static void checkRead(File file) throws IOException {
     if (!file.exists()) {
-      return; // the read tells that itself
+      return; // the read itself reports that
     }
     Path path = file.toPath().toRealPath();
     Path sandbox = TEMPORARY.getParent().toRealPath();
@@ -55,7 +55,7 @@ final class OwnDisk {
     }
   }
 
-  /** The same for a folder that is not there yet. */
+  /** Like {@link #checkFile}, for a folder that does not exist yet. */
   static void checkFolder(File folder) throws EmptiedDiskException {
     if (!folder.isDirectory() && !isMadeWithoutRows()) {
       checkFile(folder);

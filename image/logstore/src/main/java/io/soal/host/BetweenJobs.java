@@ -40,11 +40,11 @@ import org.apache.spark.util.AccumulatorContext$;
 import scala.Option;
 
 /**
- * Takes away what a job has left in this JVM.
+ * Removes what a job has left in this JVM.
  *
- * <p>The job's Spark context is stopped, and with it goes all that a context holds: settings, sessions, views, catalogs,
- * cached tables, files and modules, accumulators, listeners, streams, jobs, and the Python processes of functions. The
- * rest is what Java and Hadoop keep for the whole machine.
+ * <p>It stops the job's Spark context, and with it all that a context holds: settings, sessions, views, catalogs,
+ * cached tables, files and modules, accumulators, listeners, streams, jobs, and the Python workers. Then it resets the
+ * static state of Java and Hadoop.
  */
 final class BetweenJobs {
   private static final long QUIET_MS = 3_000;
@@ -74,7 +74,7 @@ final class BetweenJobs {
     return new BetweenJobs();
   }
 
-  /** Returns what of the job is still there; null: nothing. */
+  /** Cleans up; returns a description of the first thing that is left, null if nothing is. */
   String clear() {
     try {
       boolean hasSecret = hasSecret();
@@ -83,7 +83,7 @@ final class BetweenJobs {
       if (left != null) {
         return left;
       }
-      // Only now nobody can open another one, which would keep the settings and the credentials of the job.
+      // Only now can no thread open another one, which would keep the job's settings and credentials.
       FileSystem.closeAll();
       restore();
       left = whenQuiet();
@@ -91,12 +91,12 @@ final class BetweenJobs {
         return "a secret in Hadoop's configuration, of which its libraries may have copies";
       }
       return left == null ? memory() : left;
-    } catch (Throwable error) { // the job has ended well, whatever this is
+    } catch (Throwable error) { // the job has succeeded; a failed clean-up must not change that
       return "something that cannot be closed: " + error;
     }
   }
 
-  /** Tells whether the script itself has put a secret into the configuration; Spark says of its own where it is from. */
+  /** Whether the script itself set a secret in Hadoop's configuration; Spark's own values name another source. */
   private static boolean hasSecret() {
     Option<SparkContext> context = SparkContext$.MODULE$.getActive();
     if (context.isEmpty()) {
@@ -128,7 +128,7 @@ final class BetweenJobs {
       present.clear();
       present.putAll(security);
     }
-    UserGroupInformation.reset(); // a login user keeps credentials that a job has added
+    UserGroupInformation.reset(); // the login user would keep credentials that a job added
     hadoopsResources().removeIf(name -> !HADOOPS_OWN.matcher(name).matches());
     restoreLoggers();
     TimeZone.setDefault(zone);
@@ -140,8 +140,8 @@ final class BetweenJobs {
   }
 
   /**
-   * Waits until nothing of the job runs; returns what still does after a while. Once is not enough: a thread that was just
-   * given a task looks as if it waited for one.
+   * Waits up to {@code QUIET_MS} until nothing of the job runs; returns what is left, or null. One look is not enough:
+   * a thread that was just given a task still looks idle.
    */
   private String whenQuiet() throws InterruptedException {
     long until = System.nanoTime() + TimeUnit.MILLISECONDS.toNanos(QUIET_MS);
@@ -177,27 +177,27 @@ final class BetweenJobs {
     return Gate.isAnyOpen() || StagingCatalog.isAnyOpen() ? "an open block" : null;
   }
 
-  /** Through these a job would reach the requests and the data of the next one; for some there is no way back. */
+  /** JVM-wide defaults by which a job could reach the next job's requests and data. Some cannot be reset. */
   private static List<Object> defaults() {
     return Arrays.asList(ProxySelector.getDefault(), CookieHandler.getDefault(), ResponseCache.getDefault(),
         Authenticator.getDefault(), HttpURLConnection.getFollowRedirects(), ObjectInputFilter.Config.getSerialFilter(),
         DriverManager.getLoginTimeout(), HttpsURLConnection.getDefaultHostnameVerifier());
   }
 
-  /** Java's own loggers, through which libraries log; Spark leads them all to Log4j by a handler of the root. */
+  /** Resets java.util.logging, except the root's handler, by which Spark redirects it to Log4j. */
   private void restoreLoggers() {
     LogManager manager = LogManager.getLogManager();
     for (String name : Collections.list(manager.getLoggerNames())) {
       Logger logger = manager.getLogger(name);
       if (logger == null) {
-        continue; // collected meanwhile
+        continue; // garbage-collected meanwhile
       }
       if (name.isEmpty()) {
         logger.setLevel(level);
         continue;
       }
       if (name.equals("py4j") || name.startsWith("py4j.")) {
-        continue; // Spark sets its level once, and it tells of each connection's end otherwise
+        continue; // Spark sets this level only once; without it py4j logs each closed connection
       }
       logger.setLevel(null);
       logger.setFilter(null);
@@ -208,12 +208,12 @@ final class BetweenJobs {
     }
   }
 
-  /** Java hands out single ones, and takes none back. */
+  /** The field itself: the public API reads and sets single properties, and removes none. */
   private static Properties securityProperties() throws ReflectiveOperationException {
     return (Properties) hidden(Security.class, "props");
   }
 
-  /** The files from which each configuration of Hadoop's begins; classes of Hadoop add some when they are loaded. */
+  /** The default resources of every Hadoop configuration; Hadoop's classes add some when they are loaded. */
   @SuppressWarnings("unchecked")
   private static List<String> hadoopsResources() throws ReflectiveOperationException {
     return (List<String>) hidden(Configuration.class, "defaultResources");
@@ -232,7 +232,7 @@ final class BetweenJobs {
         .collect(Collectors.toList());
   }
 
-  /** A heap that is half full of what nobody uses any more, as far as can be told, is a leak that grows. */
+  /** Returns the heap's use if it stays above {@code HEAP_SHARE_MAX} after a collection: probably a growing leak. */
   private static String memory() {
     if (heapShare() <= HEAP_SHARE_MAX) {
       return null;

@@ -16,14 +16,14 @@ import org.apache.spark.deploy.SparkSubmit;
 import org.apache.spark.internal.config.ConfigReader;
 
 /**
- * Runs jobs, one after the other, each as Spark's own submission runs it: its settings, a Spark context of its own, a
- * Python process of its own. After a job that ended well nothing of it is left, or this JVM ends.
+ * Runs jobs one after the other, each through spark-submit's own class, with its own settings, Spark context and Python
+ * process. If anything of a successful job is left, this JVM exits.
  *
- * <p>{@code Host JOB PYTHON PROGRAM}: the standard input is a socket. A newline on it asks for a job, whose arguments
- * for Spark's submission lie in the file JOB, with a zero byte after each. After a job that has left nothing a line goes
- * back: the number of the process that {@link PythonDrivers} keeps. After any other one this JVM ends with the job's
- * exit code. Any other byte asks for the line without a job, as soon as one could begin. The JVM also ends with the
- * socket.
+ * <p>{@code Host JOB PYTHON PROGRAM}: the standard input is a socket. A newline starts a job, whose spark-submit
+ * arguments are in the file JOB, each followed by a zero byte. After a job that has left nothing, the JVM writes the
+ * ready line: the pid of the process that {@link PythonDrivers} keeps. After any other job it exits with the job's exit
+ * code. Any other byte only requests the ready line, sent once a job could start. The JVM also exits when the socket
+ * closes.
  */
 public final class Host {
   private Host() {}
@@ -41,7 +41,7 @@ public final class Host {
           continue;
         }
         String[] words = Files.readString(job, StandardCharsets.UTF_8).split("\0", -1);
-        run(Arrays.copyOf(words, words.length - 1)); // what stands behind the last zero byte is no word
+        run(Arrays.copyOf(words, words.length - 1)); // nothing follows the last zero byte
         String left = between.clear();
         if (left != null) {
           System.err.println("soal: this JVM ends, since the job has left " + left);
@@ -55,7 +55,7 @@ public final class Host {
     }
   }
 
-  /** Else paths, names of objects and options of a job could name secrets: see {@code io.soal.archive.LiteralValues}. */
+  /** Exits if ${...} is replaced, since a job's paths and options could name secrets (see LiteralValues). */
   private static void checkThatValuesAreLiteral() {
     Map<String, String> texts = Map.of("one", "${other}", "other", "replaced");
     Configuration values = new Configuration(false);
@@ -67,7 +67,7 @@ public final class Host {
     }
   }
 
-  /** Runs a job; ends this JVM if the job fails, as Spark would. */
+  /** Runs a job; exits this JVM if the job fails, as spark-submit does. */
   private static void run(String[] arguments) {
     try {
       new SparkSubmit().doSubmit(arguments);
@@ -84,7 +84,7 @@ public final class Host {
     channel.write((PythonDrivers.process().pid() + "\n").getBytes(StandardCharsets.US_ASCII));
   }
 
-  /** Ends without the hooks of the libraries: everything that they would close is closed, or must not run any more. */
+  /** Halts without shutdown hooks: what they would close is closed already, or must not run any more. */
   private static void end(int code) {
     LogManager.shutdown();
     flush();

@@ -11,7 +11,7 @@ import org.apache.spark.SparkUserAppException;
 import org.apache.spark.api.python.Py4JServer;
 
 /**
- * The Python side of the jobs: a process that has PySpark imported, and forks a driver for each job.
+ * The Python fork server: it has PySpark imported, and forks a driver for each job.
  *
  * <p>Spark's submission calls {@link #main} as the job's main class, in place of Spark's own PythonRunner.
  */
@@ -21,7 +21,7 @@ public final class PythonDrivers {
 
   private PythonDrivers() {}
 
-  /** Starts the process. Its output is ours; what it says to us comes by its errors. */
+  /** Starts the server. It inherits our stdout, and replies to us on its stderr. */
   static void start(String python, String program) throws IOException {
     server = new ProcessBuilder(python, program).redirectOutput(Redirect.INHERIT).start();
   }
@@ -30,7 +30,7 @@ public final class PythonDrivers {
     return server.toHandle();
   }
 
-  /** Waits until the process could fork a driver. */
+  /** Waits until the server can fork a driver. */
   static void await() throws IOException {
     new DataOutputStream(server.getOutputStream()).writeInt(0);
     server.getOutputStream().flush();
@@ -52,7 +52,7 @@ public final class PythonDrivers {
     }
   }
 
-  /** Returns the driver's exit code; one above 128 for the signal that has ended it. */
+  /** Returns the driver's exit code; 128 plus the signal if a signal killed it. */
   private static int run(String words) throws IOException {
     byte[] body = words.getBytes(StandardCharsets.UTF_8);
     DataOutputStream asked = new DataOutputStream(server.getOutputStream());
@@ -61,7 +61,7 @@ public final class PythonDrivers {
     asked.flush();
     try {
       return new DataInputStream(server.getErrorStream()).readInt();
-    } catch (EOFException ended) { // then the driver dies with it
+    } catch (EOFException ended) { // the server died, and its driver with it
       return KILLED;
     }
   }

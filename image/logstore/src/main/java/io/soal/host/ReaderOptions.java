@@ -4,24 +4,24 @@ import java.util.regex.Pattern;
 import org.apache.hadoop.conf.Configuration;
 
 /**
- * The options of a reader or writer that Spark hands to Hadoop as settings of one statement.
+ * Filters the options of a reader or writer that Spark passes to Hadoop as settings of one statement.
  *
- * <p>An option need not be the script's: a Delta table's log has some of its own ({@code format.options}), and so has SQL
- * ({@code WITH}), which the log holds, too. As a setting of Hadoop it would choose the server to which the role's
- * credentials go, the class that has them, or a program; and Hadoop keeps such a file system for later statements. So only
- * settings of the formats pass. Those of file systems belong to the session, where scripts, events and owners are checked.
- * The properties of an Iceberg table, which its writers hand to Hadoop, are the table's in the same way.
- * Options that are nothing to Hadoop ({@code delta.…}) stay Spark's own.
+ * <p>An option may come from a Delta table's log ({@code format.options}, SQL's {@code WITH}) instead of the script. As
+ * a Hadoop setting it could choose the server that gets the role's credentials, a class that reads them, or a program;
+ * and Hadoop caches such a file system for later statements. So only format settings pass. File-system settings belong
+ * to the session, where scripts, events and owners are checked. The same holds for an Iceberg table's properties, which
+ * its writers pass to Hadoop. Options that Hadoop does not read ({@code delta.…}) are dropped here; Spark still sees
+ * them.
  */
 public final class ReaderOptions {
-  /** A list of what may pass: Parquet and ORC also have settings with classes, and with objects to be deserialised. */
+  /** The settings that pass. Not all of Parquet and ORC: some name classes, or hold serialised objects. */
   private static final Pattern OF_A_FORMAT = Pattern.compile("[^.]*"
       + "|mapred(uce)?\\.(input\\.fileinputformat|max|min)\\.[\\w.]+"
       + "|parquet\\.(block|bloom|column|compression|dictionary|enable|page|statistics|writer)[\\w.#-]*"
       + "|orc\\.(block|bloom|buffer|compress|dictionary|encoding|row|stripe)[\\w.]*"
       + "|avro\\.(mapred\\.ignore\\.inputs\\.without\\.extension|output\\.codec)");
 
-  /** Where Hadoop and its formats look for names; anything else that has a dot is not handed to them at all. */
+  /** The prefixes that Hadoop and its formats read. Other names with a dot are not passed on at all. */
   private static final Pattern OF_HADOOP = Pattern.compile(
       "(adl|avro|dfs|file|fs|ftp|ha|hadoop|hive|httpfs|io|ipc|mapred|mapreduce|net|nfs|orc|parquet|rpc|s3|s3a|security|seq"
           + "|tfile|yarn|zlib)\\..*",
@@ -31,7 +31,7 @@ public final class ReaderOptions {
 
   private ReaderOptions() {}
 
-  /** Stands for {@code values.set(name, value)}; throws if it is a setting of Hadoop's that is none of a format. */
+  /** Replaces {@code values.set(name, value)}; throws for a Hadoop setting that is not a format's. */
   public static void set(Configuration values, String name, String value) {
     if (OF_A_FORMAT.matcher(name).matches()) {
       values.set(name, value);
@@ -41,7 +41,7 @@ public final class ReaderOptions {
     }
   }
 
-  /** Stands for {@code values.set(name, value)} with a property of a table: those of Parquet and ORC pass, and no other. */
+  /** Replaces {@code values.set(name, value)} for a table property: only format settings of Parquet and ORC pass. */
   public static void setOfTable(Configuration values, String name, String value) {
     if (OF_A_FILE.matcher(name).matches() && OF_A_FORMAT.matcher(name).matches()) {
       values.set(name, value);

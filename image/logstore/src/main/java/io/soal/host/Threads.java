@@ -12,15 +12,15 @@ import java.util.concurrent.ThreadPoolExecutor;
 import java.util.regex.Pattern;
 
 /**
- * Tells which threads of a job still run after its end.
+ * Finds the threads of a job that still run after its end.
  *
- * <p>A thread of a pool counts as none while the pool has nothing to do, now or later. Libraries keep some threads of
- * other kinds for the life of the JVM: those are known by name.
+ * <p>A pool's thread does not count while the pool is idle and its queue empty. Libraries keep some other threads for
+ * the life of the JVM; these are matched by name.
  */
 final class Threads {
   /**
-   * Threads that clean up after others, or measure; those that end requests of AWS's clients which take too long; and the
-   * sockets of a Spark that has stopped, which Netty closes two seconds late.
+   * Cleaners and metrics, the timers of the AWS clients' request timeouts, and the sockets of a stopped Spark, which
+   * Netty closes two seconds late.
    */
   private static final Pattern KEPT = Pattern.compile(
       "(rpc|shuffle)-(boss|server|client)-.*|globalEventExecutor-.*|Timer for 's3a-file-system' metrics system"
@@ -33,12 +33,12 @@ final class Threads {
     this.before = before;
   }
 
-  /** Takes the threads that run now for those of the JVM itself. */
+  /** Treats the threads that run now as the JVM's own. */
   static Threads atRest() {
     return new Threads(new HashSet<>(Thread.getAllStackTraces().keySet()));
   }
 
-  /** Ends the threads with which Spark looks for idle Python processes for ever, also after its own stop. */
+  /** Interrupts Spark's monitors of idle Python workers, which run on after Spark stops. */
   void endMonitors() {
     for (Thread thread : Thread.getAllStackTraces().keySet()) {
       if (thread.getName().startsWith("Idle Worker Monitor for ")) {
@@ -48,7 +48,7 @@ final class Threads {
     }
   }
 
-  /** Returns the names of a job's threads that run, or will. */
+  /** Returns the names of the job's threads that are busy, or have queued work. */
   List<String> running() {
     List<String> found = new ArrayList<>();
     for (Map.Entry<Thread, StackTraceElement[]> one : Thread.getAllStackTraces().entrySet()) {
@@ -75,7 +75,7 @@ final class Threads {
     return false;
   }
 
-  /** Returns the pool of a thread; null if this Java hides it. Java knows the way from the thread to its pool alone. */
+  /** Returns a thread's pool, read from private fields, since no public API has it; null if Java hides them. */
   private static ThreadPoolExecutor poolOf(Thread thread) {
     try {
       Field target = Thread.class.getDeclaredField("target");

@@ -8,8 +8,8 @@ import org.apache.iceberg.io.LocationProvider;
 import org.apache.iceberg.util.PropertyUtil;
 
 /**
- * Puts the data files of an attempt into a folder of their own, so that a settler finds those of a dead one by one
- * listing, among a hundred thousand others.
+ * Puts an attempt's data files into a folder of their own, so that a settler finds a dead attempt's files with one
+ * listing, even among a hundred thousand others.
  */
 final class OwnFolder implements LocationProvider {
   private static final long serialVersionUID = 1L;
@@ -22,7 +22,7 @@ final class OwnFolder implements LocationProvider {
     this.attempt = attempt;
   }
 
-  /** Returns the table's own places where these are no folders: of its own making, or spread by a hash. */
+  /** Returns {@code places} itself if the table has its own location provider, or spreads files by a hash. */
   static LocationProvider of(LocationProvider places, Map<String, String> properties, String attempt) {
     boolean spread = PropertyUtil.propertyAsBoolean(
         properties, TableProperties.OBJECT_STORE_ENABLED, TableProperties.OBJECT_STORE_ENABLED_DEFAULT);

@@ -12,10 +12,10 @@ import org.apache.iceberg.io.OutputFile;
 import org.apache.iceberg.io.PositionOutputStream;
 
 /**
- * A table's files, of which the driver keeps the manifest lists that it writes itself.
+ * A table's FileIO that caches the manifest lists that this driver writes.
  *
- * <p>Iceberg reads the list of a snapshot that it has just written, to know which manifests it need not keep: at each
- * statement, and again after the commit, by three requests each time. No list ever changes.
+ * <p>Iceberg reads back the list of a snapshot that it has just written, to find the manifests that it can delete: at
+ * each statement, and again after the commit, with three requests each time. A list never changes.
  */
 final class OwnLists implements FileIO {
   private static final long serialVersionUID = 1L;
@@ -56,7 +56,7 @@ final class OwnLists implements FileIO {
     return files.properties();
   }
 
-  /** A list that is written: the driver keeps what S3 has taken. */
+  /** A manifest list that is cached once S3 has accepted it. */
   private final class Kept implements OutputFile {
     private final OutputFile file;
 
@@ -124,7 +124,7 @@ final class OwnLists implements FileIO {
 
     @Override
     public void close() throws IOException {
-      out.close(); // throws if S3 has not taken it
+      out.close(); // throws if S3 has not accepted it
       written.put(path, body.toByteArray());
     }
   }

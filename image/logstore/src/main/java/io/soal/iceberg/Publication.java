@@ -22,14 +22,14 @@ import org.apache.iceberg.types.TypeUtil;
 import org.apache.iceberg.util.SnapshotUtil;
 
 /**
- * A table's own operations, for one commit of one block.
+ * The table operations of one commit of one block.
  *
- * <p>It adds to Iceberg's commit the attempt's mark, a table property that outlives the snapshot, and the requirement
- * that nobody has fenced the attempt with a reference of its name. Whenever another commit was first, Iceberg retries on
- * the table as it is then; {@link #commit} checks each try.
+ * <p>It adds two things to Iceberg's commit: the attempt's mark, a table property that outlives the snapshot, and the
+ * requirement that no reference of the attempt's name (a fence) exists. If another commit was first, Iceberg retries on
+ * the new state of the table; {@link #commit} checks each try.
  */
 final class Publication extends RowsOnly {
-  /** Begins the name of a mark; the attempt's name follows. Its value: snapshot, rows, bytes, epoch milliseconds. */
+  /** The prefix of a mark's name, before the attempt's name. Its value: snapshot, rows, bytes, epoch milliseconds. */
   static final String MARK = "safewriter.";
 
   private static final Pattern MARKED = Pattern.compile("\\d+ \\d+ \\d+ (\\d{1,18})");
@@ -69,18 +69,18 @@ final class Publication extends RowsOnly {
     TableMetadata now;
     try {
       now = table.refresh();
-    } catch (RuntimeException unread) { // "forbidden" and "no such table" tell nothing of a commit that was sent
+    } catch (RuntimeException unread) { // "forbidden" and "no such table" do not say whether a sent commit landed
       throw sent ? new CommitStateUnknownException(unread) : unread;
     }
     if (isPublished(now)) {
-      // The catalog refused a second copy of a commit that has landed. If Iceberg applied it again, the rows would be
-      // there twice. And only after this exception does Iceberg not clean up files that the table needs.
+      // The commit has landed, and the catalog refused a second copy. If Iceberg applied it again, the rows would be
+      // there twice. After any other exception Iceberg deletes files that the table needs.
       throw new CommitStateUnknownException(new IllegalStateException(attempt + " is published already"));
     }
     return shown(now);
   }
 
-  /** There are two witnesses: somebody may remove the mark, or a catalog may not keep it; and snapshots expire. */
+  /** There are two witnesses: a user or the catalog may drop the mark, and snapshots expire. */
   private boolean isPublished(TableMetadata now) {
     return now.properties().containsKey(MARK + attempt) || own(now).findAny().isPresent();
   }
@@ -90,7 +90,7 @@ final class Publication extends RowsOnly {
         .filter(one -> one.summary() != null && attempt.equals(one.summary().get(StagedTable.SUMMARY)));
   }
 
-  /** Iceberg reads its retries from the table's properties: this block's stand there in memory only. */
+  /** Returns the metadata with this block's retry limits, which Iceberg reads from the properties, in memory only. */
   private synchronized TableMetadata shown(TableMetadata now) {
     if (now != found) {
       found = now;
@@ -115,21 +115,21 @@ final class Publication extends RowsOnly {
     boolean moved =
         base.ref(target).snapshotId() != begun.ref(target).snapshotId()
             || base.lastSequenceNumber() != begun.lastSequenceNumber();
-    // Applied again, an operation takes the manifests of the one before it from its own memory, with the sequence numbers
-    // and row ids of the first try: equality deletes of others would take these rows, and two rows would have one id.
+    // On a retry an operation reuses the cached manifests of the one before it, with the sequence numbers and row ids
+    // of the first try: other writers' equality deletes would delete these rows, and two rows would share one id.
     refuse(moved && added(staged).count() > 1, "others have committed, and the block has several statements");
-    // A replacement may give a column another type under its old id: then nobody could read the table any more.
+    // A replaced table may give a column another type under its old id: this commit would make it unreadable.
     TypeUtil.validateWriteSchema(base.schema(), begun.schema(), true, false);
-    // On the table as it is, without this block's retries, so that the commit reverts no property of others.
+    // Build on the metadata without this block's retry limits, so that the commit reverts no other property.
     TableMetadata.Builder builder = TableMetadata.buildFrom(found);
     staged.changes().forEach(change -> change.applyTo(builder));
     builder.setProperties(Map.of(MARK + attempt, mark(base, staged))).removeProperties(outdated(base));
-    // A REST catalog requires that a reference that a commit sets is as it was: here, that there is none.
+    // A REST catalog requires that a reference which the commit sets has not changed: here, that it does not exist.
     builder.setRef(attempt, SnapshotRef.tagBuilder(staged.ref(target).snapshotId()).build()).removeRef(attempt);
     send(builder.build());
   }
 
-  /** Throws {@link CommitFailedException} only if the table, read after it, does not hold the commit. */
+  /** Throws {@link CommitFailedException} only if the table, read after the failure, does not hold the commit. */
   private void send(TableMetadata changed) {
     sent = true;
     try {
@@ -148,12 +148,12 @@ final class Publication extends RowsOnly {
     return table == operations;
   }
 
-  /** Returns the attempt's mark as the catalog shows it now; null if it shows none. */
+  /** Returns the attempt's mark, read from the catalog; null if there is none. */
   String mark() {
     return table.refresh().properties().get(MARK + attempt);
   }
 
-  /** Reads the snapshots that the target has got since the block began. */
+  /** Returns the snapshots added to the target branch since the block began, read from the catalog. */
   List<Snapshot> since() {
     return since(begun, refresh());
   }
@@ -162,7 +162,7 @@ final class Publication extends RowsOnly {
     ValidationException.check(!refused, "%s is not published to %s: %s", attempt, target, reason);
   }
 
-  /** Throws if a statement has staged rows that the target does not show: for another branch, or to be published by id. */
+  /** Throws if a statement has staged rows outside the target branch: on another branch, or for publication by id. */
   void refuseElsewhere(TableMetadata staged) {
     long head = staged.ref(target).snapshotId();
     if (!added(staged).allMatch(id -> SnapshotUtil.isAncestorOf(head, id, staged::snapshot))) {
@@ -188,7 +188,7 @@ final class Publication extends RowsOnly {
     return staged.ref(target).snapshotId() + " " + rows + " " + bytes + " " + System.currentTimeMillis();
   }
 
-  /** Returns the snapshots on the target's branch that an earlier state of the table does not have. */
+  /** Returns the target branch's snapshots in {@code now} that are not in {@code earlier}, newest first. */
   private List<Snapshot> since(TableMetadata earlier, TableMetadata now) {
     List<Snapshot> added = new ArrayList<>();
     Long id = now.ref(target) == null ? null : Long.valueOf(now.ref(target).snapshotId());

@@ -25,14 +25,14 @@ import org.apache.spark.sql.types.StructType;
 import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 
 /**
- * A block's table in Spark, which tells the block when a statement begins to write it, and how it ends.
+ * A block's table in Spark. It reports to the block when a statement begins to write, and how it ends.
  *
- * <p>Iceberg makes no snapshot for two statements that change nothing: a dynamic overwrite by no row, and a DELETE whose
- * condition is never true. That they have run to their end is the block's only witness of them. And Iceberg's transaction
- * takes one change at a time, so the statements of several threads take turns here. All else is Iceberg's.
+ * <p>Iceberg makes no snapshot for two statements that change nothing: a dynamic overwrite with no row, and a DELETE
+ * whose condition is never true. This report is the block's only witness of them. An Iceberg transaction takes one
+ * change at a time, so this class also serialises statements of several threads. It delegates everything else.
  */
 final class ReportingTable extends SparkTable {
-  /** The objects on Spark's way from a table to a batch. */
+  /** The interfaces by which Spark gets from a table to a batch. */
   private static final List<Class<?>> LEADING =
       List.of(RowLevelOperation.class, WriteBuilder.class, Write.class, BatchWrite.class);
 
@@ -58,7 +58,7 @@ final class ReportingTable extends SparkTable {
     return (WriteBuilder) followed(shown.newWriteBuilder(info));
   }
 
-  /** Returns an object that does the same, and follows what it leads to until a batch is written, or given up. */
+  /** Returns a proxy of {@code made} and of all that it leads to; it reports a batch's begin, commit and abort. */
   private Object followed(Object made) {
     Set<Class<?>> kinds = new LinkedHashSet<>();
     for (Class<?> kind = made.getClass(); kind != null; kind = kind.getSuperclass()) {

@@ -6,7 +6,7 @@ import org.apache.iceberg.encryption.EncryptionManager;
 import org.apache.iceberg.io.FileIO;
 import org.apache.iceberg.io.LocationProvider;
 
-/** A table's own operations without the commit: a statement stages rows, and alters or maintains nothing. */
+/** A table's operations without the commit: a statement can stage rows, but not alter or maintain the table. */
 class RowsOnly implements TableOperations {
   protected final TableOperations table;
   private final FileIO files;

@@ -36,17 +36,17 @@ import org.apache.spark.sql.SparkSession;
 import scala.jdk.javaapi.CollectionConverters;
 
 /**
- * A table as an open block sees it: statements read from the block's transaction, in this JVM's memory, and
- * write into it. The table's catalog does not see it before the block publishes it.
+ * A table as an open block sees it: statements read from and write to the block's transaction, in this JVM's memory.
+ * The catalog sees the changes only when the block publishes them.
  *
  * <p>{@code safewriter/tables/iceberg/session.py} calls this class. Statements cannot use the table that Iceberg's
  * transaction offers, since Spark cannot read it.
  */
 public final class StagedTable extends BaseTable {
-  /** The field in the summary of each of a block's snapshots that holds the attempt's name. */
+  /** The field with the attempt's name in the summary of each snapshot of a block. */
   static final String SUMMARY = "safewriter.attempt";
 
-  /** The reason for which a statement that has outlived its block is refused. */
+  /** The reason given when a statement that has outlived its block is refused. */
   static final String OVER = "the block of this statement has ended, and nothing of it is published any more";
 
   private final transient TableIdentifier staged;
@@ -57,8 +57,8 @@ public final class StagedTable extends BaseTable {
   private final String attempt;
   private final transient Journal journal;
   /**
-   * The batches that were begun, and neither written nor given up, with the numbers of their executions; null: Spark numbers
-   * none. Spark does not give a batch up if a stage before that of the write fails.
+   * The batches that were begun but neither committed nor aborted, with their execution ids; null if Spark gave none.
+   * Spark does not abort a batch if a stage before the write's own fails.
    */
   private final transient Map<Object, Long> begun = new IdentityHashMap<>();
   private boolean shut;
@@ -79,7 +79,7 @@ public final class StagedTable extends BaseTable {
     this.attempt = attempt;
   }
 
-  /** Returns the settings of a session whose names begin so, as a JSON object. */
+  /** Returns the session's settings whose names begin with {@code prefix}, as a JSON object. */
   public static String settings(SparkSession spark, String prefix) throws IOException {
     ObjectMapper json = new ObjectMapper();
     ObjectNode found = json.createObjectNode();
@@ -98,10 +98,9 @@ public final class StagedTable extends BaseTable {
    * @param identifier the table's name in its catalog, namespace first
    * @param target the branch that the block writes
    * @param uuid of the table that was claimed
-   * @param location of the metadata that the claim has read; null if its catalog does not tell
+   * @param location of the metadata that the claim has read; null if the catalog does not expose it
    * @param untilMs epoch milliseconds after which no publication may start
-   * @param file the job's journal, which gets a line for each statement that is refused, or writes past the block; empty:
-   *     none
+   * @param file path of the job's journal, which gets a line for each refused statement and each stray; empty: none
    * @param skipped whether an earlier attempt has committed the write
    */
   public static StagedTable open(
@@ -115,7 +114,7 @@ public final class StagedTable extends BaseTable {
     Publication publication = new Publication(operations, target, attempt, untilMs);
     Supplier<Transaction> begin = () -> Transactions.newTransaction(found.name(), publication);
     Transaction one = begin.get();
-    // In a skipped block the table shows the rows that an earlier attempt has committed, and not a second time.
+    // In a skipped block the table shows the rows that an earlier attempt committed, without staging them again.
     TableOperations shown = skipped ? publication : ((HasTableOperations) one.table()).operations();
     TableIdentifier staged =
         TableIdentifier.of(Stream.concat(Stream.of(attempt), identifier.stream()).toArray(String[]::new));
@@ -142,10 +141,10 @@ public final class StagedTable extends BaseTable {
     }
   }
 
-  /** Spark's catalog keeps tables for half a minute; the one that it keeps will do if the claim has read the same. */
+  /** Uses the table that Spark's catalog caches (for 30 s) only if it is at the location that the claim read. */
   private static Table load(SparkSession spark, String catalog, List<String> identifier, String location) {
     TableIdentifier name = TableIdentifier.of(identifier.toArray(String[]::new));
-    // Spark reads a catalog's settings from the session that is active in the thread, which may be another one.
+    // Spark reads a catalog's settings from the thread's active session, which may be another one.
     Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
     if (location != null) {
       Table kept = tables.loadTable(name);
@@ -160,7 +159,7 @@ public final class StagedTable extends BaseTable {
   /**
    * Refuses statements that begin from now on.
    *
-   * @return which statements have written past the block; null: none
+   * @return the strays as a message; null: none
    */
   public synchronized String shut() {
     StagingCatalog.ENDED.put(attempt, journal);
@@ -173,7 +172,7 @@ public final class StagedTable extends BaseTable {
     return strays;
   }
 
-  /** A statement begins to write. */
+  /** Records that a statement begins to write a batch. */
   synchronized void began(Object batch) {
     begun.put(batch, Statement.number());
   }
@@ -182,7 +181,7 @@ public final class StagedTable extends BaseTable {
     return execution != null && !Statement.running().contains(execution);
   }
 
-  /** A statement has written its batch, or has given it up. */
+  /** Records that a statement has committed or aborted its batch. */
   synchronized void ended(Object batch, boolean committed) {
     begun.remove(batch);
     failed = !committed;
@@ -192,18 +191,18 @@ public final class StagedTable extends BaseTable {
     }
   }
 
-  /** A statement has run to its end, whether it has changed anything or not. */
+  /** Records that a statement has completed, whether it changed anything or not. */
   synchronized void report() {
     failed = false;
     reported = true;
   }
 
   /**
-   * Returns whether there is anything to publish: a snapshot of the block's own. A block of statements that changed
-   * nothing gets an empty one, by which the table bears witness of them.
+   * Returns whether the block has a snapshot to publish. If its statements completed but changed nothing, it stages an
+   * empty snapshot, the table's witness of them.
    *
-   * @throws UnsupportedOperationException if a statement has written another branch, or has not ended, or if the last one
-   *     has failed
+   * @throws UnsupportedOperationException if a statement has written another branch or is still running, or if the last
+   *     one failed
    */
   public synchronized boolean isStaged() {
     if (!begun.values().stream().allMatch(StagedTable::isOver)) {
@@ -224,20 +223,20 @@ public final class StagedTable extends BaseTable {
   }
 
   /**
-   * Commits all of it to the table's catalog, or throws. Call it once.
+   * Commits the block's transaction to the table's catalog, or throws. Call it once.
    *
-   * @return the attempt's mark, as the catalog shows it afterwards; null if it does not answer any more
+   * @return the attempt's mark, read back from the catalog; null if the read fails
    */
   public String publish() {
     transactions.get().commitTransaction();
     try {
       return publication.mark();
     } catch (RuntimeException unread) {
-      return null; // the guard asks the catalog itself then
+      return null; // the guard then asks the catalog itself
     }
   }
 
-  /** Whether the session reads the table through the very object that has published, which shows the publication. */
+  /** Whether the session's catalog holds the object that published, so that the session sees the publication. */
   public boolean isShown(SparkSession spark, String catalog, List<String> identifier) {
     Catalog tables = spark.withActive(() -> Spark3Util.loadIcebergCatalog(spark, catalog));
     Table kept = tables.loadTable(TableIdentifier.of(identifier.toArray(String[]::new)));
@@ -286,7 +285,7 @@ public final class StagedTable extends BaseTable {
     return staged(transaction().newDelete());
   }
 
-  /** A statement with {@code mergeSchema} adds its columns; they become visible with its rows. */
+  /** A statement with {@code mergeSchema} stages its new columns; they become visible with its rows. */
   @Override
   public UpdateSchema updateSchema() {
     return transaction().updateSchema();

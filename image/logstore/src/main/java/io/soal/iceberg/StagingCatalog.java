@@ -21,13 +21,12 @@ import org.apache.spark.sql.util.CaseInsensitiveStringMap;
 /**
  * The Spark catalog in which a block's statements find its table: {@code safewriter.`<attempt>`.db.table}.
  *
- * <p>It holds the tables of the blocks that are open in this JVM, and no others. A statement that outlives its
- * block finds no table.
+ * <p>It holds the tables of the blocks that are open in this JVM. A statement that outlives its block finds no table.
  */
 public final class StagingCatalog extends SparkCatalog {
   static final Map<TableIdentifier, StagedTable> OPEN = new ConcurrentHashMap<>();
 
-  /** The journals of blocks that are over, by the attempt's name: a statement can outlive its block. */
+  /** The journals of closed blocks, by attempt: a statement can outlive its block. */
   static final Map<String, Journal> ENDED = Bounded.map(100_000);
 
   /** Whether a block is open in this JVM. */

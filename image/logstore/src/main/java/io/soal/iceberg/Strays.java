@@ -16,15 +16,15 @@ import org.apache.iceberg.events.Listeners;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * The snapshots that the block's own thread or session commits to its table, and not through the block.
+ * The strays of a block: snapshots that its own thread or session commits to its table past the block.
  *
- * <p>Iceberg tells of each snapshot that it has committed, on the thread that has committed it. So the witness does not
- * depend on what a statement writes into its snapshot: {@code add_files} and calls of Java sign nothing. A commit of
- * another session on another thread is another writer's.
+ * <p>Iceberg notifies listeners of each commit on the committing thread. So detection does not depend on what a
+ * statement writes into its snapshot's summary: {@code add_files} and direct Java calls leave no name there. A commit
+ * by another session on another thread is another writer's.
  */
 final class Strays {
   static {
-    Listeners.register(Strays::tell, CreateSnapshotEvent.class); // there is no way to take it back
+    Listeners.register(Strays::tell, CreateSnapshotEvent.class); // cannot be unregistered
   }
 
   private final Thread thread = Thread.currentThread();
@@ -32,15 +32,15 @@ final class Strays {
   private final String table;
   private final Supplier<List<Snapshot>> since;
   private final Journal journal;
-  /** The snapshots of the block's session, and whether Iceberg has named the block's table. */
+  /** Ids of the snapshots that the block's session committed; true if the event names the block's table. */
   private final Map<Long, Boolean> heard = new ConcurrentHashMap<>();
-  /** The same of other sessions on the block's thread: other writers, unless the block itself has written nothing. */
+  /** The same for other sessions on the block's thread: other writers, unless the block itself has written nothing. */
   private final Map<Long, Boolean> beside = new ConcurrentHashMap<>();
 
   /**
-   * @param table the table's name, without that of its catalog
-   * @param since reads the snapshots that the block's target has got since the block began
-   * @param journal gets a line for each stray: the supervisor reads it if the job is killed before it can say so
+   * @param table the table's name, without its catalog
+   * @param since returns the snapshots added to the block's target since the block began
+   * @param journal gets a line for each stray: the supervisor reads it if the job is killed before it reports
    */
   Strays(Object session, String table, Supplier<List<Snapshot>> since, Journal journal) {
     this.session = session;
@@ -62,28 +62,28 @@ final class Strays {
     Object active = SparkSession.getActiveSession().getOrElse(() -> null);
     boolean here = Thread.currentThread() == thread;
     boolean named = event.tableName() != null && event.tableName().endsWith("." + table);
-    if (active != session && (active != null || !here)) { // a call into Iceberg's own classes has no session
+    if (active != session && (active != null || !here)) { // a direct call of Iceberg's classes has no active session
       if (here) {
         beside.put(event.snapshotId(), named);
       }
       return;
     }
     heard.put(event.snapshotId(), named);
-    String reason = named ? found(false) : null; // the table is not read for each commit to another one
+    String reason = named ? found(false) : null; // do not read the table for commits to others
     if (reason != null) {
       try {
         journal.tell("stray", reason);
       } catch (IOException e) {
-        throw new UncheckedIOException(e); // Iceberg logs it; the block itself knows of the stray all the same
+        throw new UncheckedIOException(e); // Iceberg logs it; the block knows the stray from memory
       }
     }
   }
 
   /**
-   * Says which snapshots are strays; null if there are none.
+   * Returns a message that names the strays; null if there are none.
    *
-   * @param isIdle whether the block has written nothing: then a statement of another session on its thread, as of a frame
-   *     in {@code foreachBatch}, was to be its own
+   * @param isIdle whether the block has written nothing: then a statement of another session on its thread (for example
+   *     a frame of {@code foreachBatch}) was meant for the block
    */
   String found(boolean isIdle) {
     Map<Long, Boolean> heard = new HashMap<>(this.heard);
@@ -96,7 +96,7 @@ final class Strays {
     List<Long> strays;
     try {
       strays = since.get().stream().map(Snapshot::snapshotId).filter(heard::containsKey).toList();
-    } catch (RuntimeException unread) { // the table's name is the only witness then
+    } catch (RuntimeException unread) { // then only the event's table name decides
       strays = heard.keySet().stream().filter(heard::get).toList();
     }
     if (strays.isEmpty()) {

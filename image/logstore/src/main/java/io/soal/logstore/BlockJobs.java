@@ -11,7 +11,7 @@ import scala.Option;
 public final class BlockJobs {
   private BlockJobs() {}
 
-  /** Whether a group had jobs and no task of them has failed, as far as Spark remembers; one that stopped does not. */
+  /** Whether the group had jobs and no task failed. False if the context is stopped or Spark dropped the records. */
   public static boolean allTasksSucceeded(SparkSession session, String group) {
     SparkContext context = session.sparkContext();
     if (context.isStopped()) {

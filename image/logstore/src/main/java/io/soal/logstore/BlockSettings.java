@@ -10,7 +10,7 @@ import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.internal.SQLConf;
 import scala.Option;
 
-/** The settings of a session while a block is open on it: they give its commit and its files the name of the write. */
+/** The session settings of an open block: they put the write's name into its commit and its file names. */
 final class BlockSettings {
   private static final String TXN = "spark.databricks.delta.write.";
   private static final String METADATA = "spark.databricks.delta.commitInfo.userMetadata";
@@ -40,7 +40,7 @@ final class BlockSettings {
 
   private void set(Block block) {
     if (WRITE_KEY.matcher(conf.get(TXN + "txnAppId", "")).matches()) {
-      // A session that was cloned in a skipped block (a stream's) has its transaction: Delta would skip this.
+      // A session cloned in a skipped block (a stream's) keeps that block's transaction: Delta would skip this write.
       conf.unset(TXN + "txnAppId");
       conf.unset(TXN + "txnVersion");
       conf.unset(TXN + "txnVersion.autoReset.enabled");
@@ -49,14 +49,14 @@ final class BlockSettings {
     mine.putObject("safewriter").put("key", block.key()).put("epoch", block.epoch());
     Option<String> users = conf.getOption(METADATA);
     if (users.isDefined()) {
-      mine.put("user", users.get()); // the user's own text is kept inside ours
+      mine.put("user", users.get()); // keep the user's own text
     }
     set(METADATA, mine.toString());
-    // The gate adds the transaction action behind Delta's back; a checksum that lists transactions would lack ours.
+    // Delta does not see the transaction action that the gate adds: a checksum that lists transactions would lack it.
     set("spark.databricks.delta.setTransactionsInCrc.writeOnCommit", "false");
     set("spark.databricks.delta.commit.idempotencyCheck.enabled", "true");
-    // A statement that changes nothing makes a commit, too: an empty one, which bears the write's transaction. Without
-    // it nothing would tell such a statement from one that never ran, or wrote elsewhere.
+    // A statement that changes nothing makes an empty commit with the write's transaction. Without it, that statement
+    // would look like one that never ran or wrote elsewhere.
     set("spark.databricks.delta.skipRecordingEmptyCommits", "false");
     // A second commit would be refused, but only after its data files were written.
     set("spark.databricks.delta.autoCompact.enabled", "false");
@@ -77,7 +77,7 @@ final class BlockSettings {
     }
   }
 
-  /** The prefix that a session, a stream's clone of it too, gives to its data files; empty: none. */
+  /** Returns the prefix of a session's data files (a stream's clone inherits it); empty: none. */
   static String filePrefix(SparkSession session) {
     return session.sessionState().conf().getConfString(FILE_PREFIX, "");
   }
@@ -94,7 +94,7 @@ final class BlockSettings {
     conf.set(key, value);
   }
 
-  /** Puts the session back as it was, in reverse order, also after a failure on the way; then throws the first one. */
+  /** Restores the session's settings in reverse order, continuing after a failure; then throws the first failure. */
   void restore() {
     RuntimeException first = null;
     while (!undo.isEmpty()) {

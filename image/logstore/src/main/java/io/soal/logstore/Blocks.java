@@ -13,33 +13,33 @@ import java.util.function.Supplier;
 import java.util.regex.Pattern;
 
 /**
- * The blocks of this JVM, open and over: finds the gate that a commit has to pass, and refuses a commit that
- * belongs to no block but looks as if it came from one.
+ * The open and closed blocks of this JVM. Finds the gate that a commit has to pass, and refuses a commit that belongs
+ * to no block but looks as if it came from one.
  *
- * <p>While a block is open on a table, this process writes rows to that table through blocks only. A statement on another
- * thread, or of a Spark that was restarted inside the block, cannot be told from the block's own: if it passed
- * unguarded, the block would be rolled back, and its retry would write the rows once more.
+ * <p>While a block is open on a table, this process may write rows to that table through blocks only. A statement on
+ * another thread, or of a Spark restarted inside the block, may be the block's own: if it passed unguarded, the block
+ * would be rolled back, and its retry would write the rows again.
  */
 final class Blocks {
   private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{12}-\\d+-[0-9a-f]{16}-");
   private static final int ENDED_MAX = 100_000;
 
-  /** Operations that add files which were in the table before. */
+  /** Operations that may add files that were in the table before. */
   private static final Set<String> BRING_BACK = Set.of(
       "RESTORE", "CLONE", "CONVERT", "COMPUTE STATS", "ROW TRACKING BACKFILL", "ROW TRACKING UNBACKFILL");
 
   private final Map<String, List<Gate>> open = new ConcurrentHashMap<>();
 
   /**
-   * Blocks that are over, by table and file prefix. A statement can outlive its block (a thread of the user's, an
-   * interrupt); what it would commit was settled, and perhaps deleted, without it.
+   * Closed blocks, by table and file prefix. A statement can outlive its block (on a user's thread, after an
+   * interrupt); the write is then settled without it, and its files may be deleted.
    */
   private final Map<String, Block> ended = Bounded.map(ENDED_MAX);
 
-  /** For each table the executions that began in a block of it and ran on at its end: a DELETE brings in no file. */
+  /** By table: the executions that outlived their block. A DELETE adds no file, so its prefix would not show it. */
   private final Map<String, Map<Long, Block>> left = new ConcurrentHashMap<>();
 
-  /** Begins a block; false: one is open on that session already. */
+  /** Opens a block; returns false if one is open on that session already. */
   synchronized boolean open(Gate gate, Object session) {
     if (busy(session)) {
       return false;
@@ -48,7 +48,7 @@ final class Blocks {
     return true;
   }
 
-  /** @param executions those that run now; asked here, so that no other block ends between the answer and its use */
+  /** @param executions returns the running ones; called under this lock, so that no other block closes meanwhile */
   synchronized void close(Gate gate, Supplier<Set<Long>> executions) {
     Set<Long> running = executions.get();
     ended.put(gate.table() + "/" + gate.block().filePrefix(), gate.block());
@@ -69,7 +69,7 @@ final class Blocks {
     return open.isEmpty();
   }
 
-  /** Whether a block is open on a session, whatever object stands for it in Python. */
+  /** Whether a block is open on a session, whichever Python object wraps it. */
   boolean busy(Object session) {
     return gates().stream().anyMatch(gate -> gate.isOf(session));
   }
@@ -88,7 +88,7 @@ final class Blocks {
     CommitBody commit = CommitBody.parse(body);
     Set<String> prefixes = commit.newPrefixes(PREFIX);
     Refused first = null;
-    for (Gate gate : gates()) { // each gets the refusal, since nobody knows whose statement it was
+    for (Gate gate : gates()) { // all gates record the refusal: the statement may be any block's
       Refused refused = gate.meet(table, statement, commit.writesRows(), prefixes);
       first = first == null ? refused : first;
     }

@@ -4,7 +4,7 @@ import java.util.Collections;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
-/** A map that forgets its eldest entry once it holds too many. */
+/** A map that drops its eldest entry when it exceeds its size limit. */
 public final class Bounded<K, V> extends LinkedHashMap<K, V> {
   private static final long serialVersionUID = 1L;
 
@@ -15,12 +15,12 @@ public final class Bounded<K, V> extends LinkedHashMap<K, V> {
     this.most = most;
   }
 
-  /** Returns one for several threads, of which the eldest entry is the one that was put in first. */
+  /** Returns a synchronized map that drops the entry inserted first. */
   public static <K, V> Map<K, V> map(int most) {
     return Collections.synchronizedMap(new Bounded<>(most, false));
   }
 
-  /** Returns one for several threads, of which the eldest entry is the one that was not used for longest. */
+  /** Returns a synchronized map that drops the least recently used entry. */
   static <K, V> Map<K, V> ofLastUsed(int most) {
     return Collections.synchronizedMap(new Bounded<>(most, true));
   }

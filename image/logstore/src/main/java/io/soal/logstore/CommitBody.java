@@ -14,22 +14,22 @@ import java.util.TreeSet;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
-/** The facts about a commit that the gate needs: its operation, its transaction actions, and its kinds of actions. */
+/** A parsed Delta commit, as far as the gate needs it: operation, transaction actions, and kinds of actions. */
 final class CommitBody {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String ADD = "{\"add\"";
   private static final String TRANSACTION = "\"txn\"";
   private static final Pattern KEY = Pattern.compile("sw-[0-9a-f]{32}");
 
-  /** Operations that write rows. Any other commit (maintenance, properties, a stream's own) is no batch. */
+  /** Operations that write rows. Any other commit (maintenance, properties, a stream's own) is not a block's write. */
   static final Set<String> GUARDED = new TreeSet<>(List.of(
       "WRITE", "MERGE", "UPDATE", "DELETE", "TRUNCATE", "CREATE TABLE", "CREATE TABLE AS SELECT", "REPLACE TABLE",
       "REPLACE TABLE AS SELECT", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT"));
 
-  /** Operations of no block that change the rows of the table all the same. */
+  /** Operations that no block may hold, although they change the table's rows. */
   static final Set<String> CHANGE_ROWS = Set.of("RESTORE", "CLONE", "CONVERT");
 
-  /** A domain that only grows: each commit with new rows moves it on. */
+  /** The domain of the row ids' high-water mark, which each commit with new rows raises. */
   private static final String ROW_IDS = "delta.rowTracking";
 
   final Map<String, Long> transactions = new HashMap<>();
@@ -47,7 +47,7 @@ final class CommitBody {
         continue;
       }
       if (line.startsWith(ADD)) {
-        found.adds.add(line); // adds are most of a commit, and most of them are never parsed
+        found.adds.add(line); // most lines are adds, and most adds are never parsed
         continue;
       }
       found.read(line, JSON.readTree(line));
@@ -56,12 +56,10 @@ final class CommitBody {
   }
 
   /**
-   * Removes the transaction actions of blocks, and keeps all else as it is. Only the gate of its block puts one into a
-   * commit.
+   * Returns the commit without transaction actions of blocks: only the block's own gate may add one.
    *
-   * <p>A block that is skipped lets Delta skip its write by such a transaction, set on its session. Statements of the
-   * session on other tables, and those of sessions that Spark copies from it, would leave it there, and Delta would skip
-   * the next ones.
+   * <p>A skipped block sets such a transaction on its session, so that Delta skips its write. Statements of this
+   * session on other tables, and of sessions cloned from it, would commit it there, and Delta would skip later ones.
    */
   static byte[] withoutTransactions(byte[] body) throws IOException {
     String text = new String(body, StandardCharsets.UTF_8);
@@ -77,12 +75,12 @@ final class CommitBody {
     return kept.toString().getBytes(StandardCharsets.UTF_8);
   }
 
-  /** The actions of the commit itself and of transactions, a line each. */
+  /** Returns the commitInfo and txn actions, one per line. */
   String withoutFiles() {
     return told.toString();
   }
 
-  /** The size of the files that are added, in bytes. */
+  /** Returns the total size of the added files, in bytes. */
   long addedBytes() throws IOException {
     long sum = 0;
     for (String line : adds) {
@@ -96,10 +94,10 @@ final class CommitBody {
   }
 
   /**
-   * Why no undo could take this commit back, or null. An undo removes files that a commit has added, and does nothing
-   * else; {@code undo_obstacle} in {@code safewriter/tables/delta/undo.py} is the settler's side of the same rule.
+   * Returns why no undo could take this commit back, or null. An undo only removes files that the commit added; {@code
+   * undo_obstacle} in {@code safewriter/tables/delta/undo.py} is the settler's side of the same rule.
    *
-   * @param creates whether it creates the table
+   * @param creates whether the commit creates the table
    */
   String undoObstacle(boolean creates) {
     if (!removed.isEmpty()) {
@@ -113,8 +111,8 @@ final class CommitBody {
   }
 
   /**
-   * Returns the prefixes of the names of files that are added and not also removed, as under a deletion vector: those
-   * that {@code known} finds.
+   * Returns the file-name prefixes matched by {@code known} of all added files, except files that the commit also
+   * removes (an add with a new deletion vector).
    */
   Set<String> newPrefixes(Pattern known) throws IOException {
     Set<String> paths = new HashSet<>();
@@ -143,7 +141,7 @@ final class CommitBody {
     } else if (action.has("metaData") || action.has("protocol")) {
       changesTable = true;
       creation.append(line).append('\n');
-    } else if (action.has("domainMetadata")) { // how a table is clustered
+    } else if (action.has("domainMetadata")) { // clustering, for example
       changesTable |= !action.at("/domainMetadata/domain").asText().equals(ROW_IDS);
       creation.append(line).append('\n');
     } else if (action.has("remove")) {

@@ -18,26 +18,26 @@ import org.apache.hadoop.fs.statistics.IOStatisticsSupport;
 import software.amazon.awssdk.core.exception.SdkServiceException;
 
 /**
- * Creates an object if there is none, and recognises its own write.
+ * Creates an object if there is none ({@code If-None-Match: *}), and recognises its own write.
  *
- * <p>A failed PUT says nothing: the SDK repeats a request whose answer was lost, and the repetition meets its own object.
- * So after any failure the object is read back. Equal bytes are ours, since no two commits are equal (each carries a
- * random id). Where two writers may send equal bytes, a mark beside them, in a header, tells whose they are.
+ * <p>A failed PUT proves nothing: the SDK retries a request whose response was lost, and the retry finds its own
+ * object. So after any failure this class reads the object back. Equal bytes are its own, since each commit carries a
+ * random id. Where two writers may send equal bytes, a mark in a header identifies the writer.
  *
- * <p>One failure does say something: a 403 to the only request that was sent, behind which there is no object.
+ * <p>The exception: a 403 to the only request that was sent, with no object there, proves that nothing was created.
  */
 final class ConditionalPut implements ObjectStore {
   private static final int TRIES = 5;
   private static final long PAUSE_MS = 100;
   private static final int FORBIDDEN = 403;
-  /** S3A sends less by one PUT: its parts are no smaller. It repeats the end of an upload in parts without counting. */
+  /** S3A sends smaller bodies in one PUT. It does not count its retries of a multipart upload's completion. */
   private static final int PART_MIN_BYTES = 5 << 20;
   private static final int CONFLICT = 409;
   private static final int SERVER_ERROR = 500;
   private static final String MARK = "soal-writer";
   private static final List<String> REPEATED = List.of("store_io_retry", "store_io_throttled");
 
-  /** How a thread waits. */
+  /** Waits; tests replace it. */
   interface Sleep {
     void ms(long ms) throws InterruptedException;
   }
@@ -59,7 +59,7 @@ final class ConditionalPut implements ObjectStore {
     return put(path, body, "");
   }
 
-  /** @param mark of this writer alone, by which it knows its object; empty: by its bytes */
+  /** @param mark unique to this writer, to recognise its own object; empty: compare the bytes */
   Outcome put(Path path, byte[] body, String mark) throws IOException {
     byte[] own = mark.isEmpty() ? body : mark.getBytes(StandardCharsets.UTF_8);
     FileSystem fs = path.getFileSystem(conf);
@@ -124,7 +124,7 @@ final class ConditionalPut implements ObjectStore {
     }
   }
 
-  /** Returns the mark of the object, empty if it has none, or null if there is no object. */
+  /** Returns the object's mark, empty if it has none; null if there is no object. */
   private byte[] markOf(Path path) throws IOException {
     try {
       byte[] mark = path.getFileSystem(conf).getXAttr(path, "header." + MARK);
@@ -153,8 +153,8 @@ final class ConditionalPut implements ObjectStore {
   }
 
   /**
-   * 409 asks for a repetition; server errors and broken connections may be repeated because the PUT is conditional.
-   * After a timeout or an interrupt there is no time for another try.
+   * Whether to retry: 409 asks for it; after server errors and broken connections it is safe, since the PUT is
+   * conditional. After a timeout or an interrupt there is no time left.
    */
   private static boolean again(IOException error) {
     if (error instanceof InterruptedIOException) {
@@ -164,7 +164,7 @@ final class ConditionalPut implements ObjectStore {
     return status == 0 || status == CONFLICT || status >= SERVER_ERROR;
   }
 
-  /** Returns the status of S3's answer, 0 if there was none. */
+  /** Returns the HTTP status of S3's response, 0 if there was none. */
   private static int statusOf(IOException error) {
     for (Throwable cause = error; cause != null; cause = cause.getCause()) {
       if (cause instanceof SdkServiceException) {
@@ -175,8 +175,8 @@ final class ConditionalPut implements ObjectStore {
   }
 
   /**
-   * Returns how often the layers below, S3A and the SDK, have sent any request of the file system again, -1 if they do not
-   * count that. As long as the number stays, no request has been sent twice, and none is left without an answer.
+   * Returns how often S3A and the SDK have retried any request of this file system, -1 if they do not count that. While
+   * the number stays the same, no request was sent twice, and none is unanswered.
    */
   private static long repeated(FileSystem fs) {
     IOStatistics counted = IOStatisticsSupport.retrieveIOStatistics(fs);

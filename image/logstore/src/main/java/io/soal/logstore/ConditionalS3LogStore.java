@@ -16,11 +16,11 @@ import org.apache.hadoop.fs.Path;
 import org.apache.hadoop.fs.s3a.S3AFileSystem;
 
 /**
- * Delta's log on S3, each commit being one PUT with {@code If-None-Match: *}.
+ * Delta's log on S3: each commit is one PUT with {@code If-None-Match: *}.
  *
- * <p>Delta's own store for S3 checks whether the slot is free and then writes, which protects only writers of one JVM:
- * two functions on one table overwrite each other's commits, and both report success. Here S3 decides.
- * For a table with an open SafeWriter block the commit also passes a {@link Gate}.
+ * <p>Delta's own S3 store checks whether the slot is free and then writes. That protects only the writers of one JVM:
+ * two functions on one table can overwrite each other's commits, and both report success. Here S3 decides. A commit to
+ * a table with an open SafeWriter block also passes a {@link Gate}.
  *
  * <p>Two lines of configuration, at session build:
  *
@@ -60,7 +60,7 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
     }
   }
 
-  /** Sends a commit if its slot is free: through the gate, or as one that belongs to no block if that is null. */
+  /** Sends a commit if its slot is free, through the gate unless that is null (a commit of no block). */
   static void commit(Gate gate, Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     byte[] own = CommitBody.withoutTransactions(body);
     ObjectStore.Outcome outcome = gate == null ? objects.put(slot, own) : gate.commit(slot, target, own, objects);
@@ -70,11 +70,11 @@ public final class ConditionalS3LogStore extends HadoopFileSystemLogStore {
   }
 
   /**
-   * Lists a folder from a name on.
+   * Lists a folder's entries from a name on, in order.
    *
-   * <p>Delta's own way first asks twice whether the folder exists, and then lists all of it, thousand by thousand: the
-   * longer the log, the slower each read and each commit. So a log is listed from the version on. Delta also walks through
-   * the folders of data by this method, for VACUUM and CONVERT; those, and an empty log, are listed in its own way.
+   * <p>Delta's own listing first asks twice whether the folder exists, and then lists all of it in pages of 1000: the
+   * longer the log, the slower each read and each commit. So this method lists a log from the version on. Delta also
+   * lists data folders by this method, for VACUUM and CONVERT; these, and an empty log, go to Delta's own listing.
    */
   @Override
   public Iterator<FileStatus> listFrom(Path path, Configuration hadoopConf) throws IOException {

@@ -12,37 +12,36 @@ import org.apache.hadoop.fs.Path;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * The check that every commit of a guarded table passes, first try and rebase alike.
+ * The check that every commit to a guarded table passes, on the first try and on each rebase.
  *
- * <p>A gate belongs to one block: one thread and one Spark session, one table, one (write key, epoch). It lets exactly one
- * commit through, not after the latest start, and knows afterwards whether that commit landed. The guard drives it from
- * Python, on the block's thread:
+ * <p>A gate belongs to one block: one thread and one Spark session, one table, one (write key, epoch). It lets at most
+ * one commit land, none after the latest start, and knows afterwards whether that commit landed. The guard drives it
+ * from Python, on the block's thread:
  *
  * <pre>
  * Gate gate = Gate.open(session, "{\"table\": …, \"key\": …}");
  * gate.shut("deadline"); gate.seen(); gate.landed(); gate.close();
  * </pre>
  *
- * <p>The gate puts the block's transaction action into the commit itself, and looks for a fence of the same key in every
- * version that it has not seen. Delta can do both, but to know the stored transactions it reconstructs the table's state,
- * which costs more than all the rest of the guard.
+ * <p>The gate itself adds the block's transaction action to the commit, and looks for a fence of the same key in every
+ * version that it has not seen. Delta can do both, but it reconstructs the table's state to read the stored
+ * transactions, which costs more than the rest of the guard.
  *
- * <p>A caller may rely on only one statement of a gate about the table: if no commit ever passed, none can land. One that
- * S3 has denied has not passed.
+ * <p>Callers may rely on one claim only: if no commit passed, none can land. A commit that S3 denied has not passed.
  */
 public final class Gate {
-  /** The protocol between this class and the guard; both sides must name the same number. */
+  /** The version of the protocol between this class and the guard; both sides must have the same. */
   public static final int PROTOCOL = 9;
 
   /** The blocks of this JVM. */
   static final Blocks BLOCKS = new Blocks();
 
-  /** The reason for which the gate of a skipped block is shut. The guard knows it by these words. */
+  /** The reason why a skipped block's gate is shut. The guard matches these words. */
   static final String SKIPPED = "this write was committed by an earlier attempt";
 
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  /** Within it the read that is on its way ends sooner than a second one would. */
+  /** Up to this wait, the read in flight ends sooner than a new one would. */
   private static final long READ_BACK_MS = 2_000;
 
   private final Blocks blocks;
@@ -77,12 +76,12 @@ public final class Gate {
     return PROTOCOL;
   }
 
-  /** Whether a block is open in this JVM: the process that has opened it may have ended without a word. */
+  /** Whether a block is open in this JVM, perhaps of a Python process that has died. */
   public static boolean isAnyOpen() {
     return !BLOCKS.isEmpty();
   }
 
-  /** Opens the gate of one block, on the thread that is going to write, and marks its session. */
+  /** Opens the gate of one block and applies its session settings. Call it on the thread that will write. */
   public static Gate open(SparkSession session, String block) throws IOException {
     Block parsed = Block.parse(block);
     Gate gate = open(BLOCKS, Statement.running(), session, parsed);
@@ -95,7 +94,7 @@ public final class Gate {
     return gate;
   }
 
-  /** @param running the executions that run already: none of them is the block's */
+  /** @param running the executions that already run: none of them is the block's */
   static Gate open(Blocks blocks, Set<Long> running, Object session, Block block) {
     Gate gate = new Gate(blocks, running, session, block);
     if (!blocks.open(gate, session)) {
@@ -108,21 +107,21 @@ public final class Gate {
   }
 
   /**
-   * Whether a statement of the session that began while the block was open still runs, or ran when the block was closed: it
-   * may be about to use a file that it wrote.
+   * Whether a statement that the session began in the block still runs, or ran when the block closed: it may yet use a
+   * file that it wrote.
    */
   public boolean isOutlived() {
     return outlived || !closed && Statement.runsOn(session.get(), block.filePrefix(), ranBefore);
   }
 
-  /** Whether a block is open on a session, whatever object stands for it in Python. */
+  /** Whether a block is open on a session, whichever Python object wraps it. */
   public static boolean busy(SparkSession session) {
     return BLOCKS.busy(session);
   }
 
   /**
-   * Ends the block, and puts its session back: other writes of the table continue, still conditionally; the block's own
-   * may not.
+   * Closes the block and restores its session. Other writes to the table continue, as conditional PUTs; the block's own
+   * are refused.
    */
   public void close() {
     try {
@@ -131,7 +130,7 @@ public final class Gate {
       if (settings != null) {
         settings.restore();
       }
-      outlived = Statement.runsOn(session.get(), block.filePrefix(), ranBefore); // one that begins now has nothing of the block
+      outlived = Statement.runsOn(session.get(), block.filePrefix(), ranBefore); // a later statement is not the block's
       closed = true;
     }
   }
@@ -141,7 +140,7 @@ public final class Gate {
     blocks.close(this, running);
   }
 
-  /** Lets nothing through from now on; the first reason stays. */
+  /** Refuses every commit from now on; a second call does not change the reason. */
   public synchronized void shut(String reason) {
     if (shutBy.isEmpty()) {
       shutBy = reason;
@@ -149,10 +148,11 @@ public final class Gate {
   }
 
   /**
-   * The record of the block's commit, as a JSON object: status, which is one of none, in flight, landed, unknown; passed,
-   * whether a commit was ever sent that S3 has not denied; tries, how often a commit was sent, rebases included; version, of the one that landed or was last sent, -1: none; refusal,
-   * code and message of the first refused statement that writes rows, or nothing; stray, another table that was written in place of the block's own, or
-   * nothing; noted, whether a note was put into the checkpoint bucket.
+   * Returns the record of the block's commit as a JSON object: status (none, in flight, landed or unknown); passed,
+   * whether a commit was sent that S3 has not denied; tries, how often one was sent, rebases included; version, landed
+   * or last sent, -1: none; refusal, code and message of the first refused statement that writes rows, or empty; stray,
+   * another table that the block's thread wrote, or empty; noted, whether the gate put a note into the checkpoint
+   * bucket.
    */
   public synchronized String seen() {
     return JSON.createObjectNode()
@@ -167,10 +167,10 @@ public final class Gate {
   }
 
   /**
-   * The version that landed, as the table holds it: the gate reads it while Delta does its own work after the commit.
+   * Returns the version that landed, read back from the table while Delta does its post-commit work.
    *
-   * @return a JSON object: body, its actions without those of files, which may be many; bytes, the size of the files that
-   *     it adds. Null if nothing has landed, or if it could not be read
+   * @return a JSON object: body, its commitInfo and txn actions; bytes, the size of the files that it adds. Null if
+   *     nothing has landed, or the read failed or took too long
    */
   public String landed() throws IOException {
     CompletableFuture<byte[]> reading;
@@ -201,14 +201,14 @@ public final class Gate {
     return session.get() == other;
   }
 
-  /** The block's own statements come from the thread that opened it, on the session that it was opened with. */
+  /** Whether the statement is the block's own: on the thread and the session that opened the block. */
   boolean owns(Statement statement) {
     return statement.isOn(thread.get()) && statement.isOf(session.get());
   }
 
   /**
-   * Checks a commit that is not the block's own. One of the same table is refused if it may be the block's after all:
-   * it has the block's name, or it writes rows and began while the block was open.
+   * Checks a commit that {@link #owns} does not accept. On the block's table it is refused if it may still be the
+   * block's: its files have the block's prefix, or it writes rows and began while the block was open.
    *
    * @return the refusal, or null
    */
@@ -236,7 +236,7 @@ public final class Gate {
     stray = other;
   }
 
-  /** Sends a commit of the block, if it may be sent, and records the outcome. */
+  /** Sends a commit of the block if the checks pass, and records the outcome. */
   ObjectStore.Outcome commit(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     boolean passedBefore = passed();
     byte[] sent = pass(slot, target, body, objects);
@@ -258,7 +258,7 @@ public final class Gate {
       LastVersions.landed(slot, target, block.key());
     }
     if (!done) {
-      try { // a fence of ours ends the block, anything else is for Delta to check and rebase
+      try { // our fence ends the block; Delta checks anything else and rebases
         settlers.lookAt(slot, target, objects);
       } catch (Refused settled) {
         throw end(settled);
@@ -267,7 +267,7 @@ public final class Gate {
     return outcome;
   }
 
-  /** Lets one commit through or throws {@link Refused}; returns the commit to send. */
+  /** Returns the commit to send, or throws {@link Refused}. */
   private byte[] pass(Path slot, long target, byte[] body, ObjectStore objects) throws IOException {
     CommitBody commit = CommitBody.parse(body);
     check(target, commit);
@@ -292,7 +292,7 @@ public final class Gate {
     if (!commit.writesRows()) {
       Refused refused = new Refused("operation", commit.operation + " is not guarded: a block holds one write ("
           + String.join(", ", CommitBody.GUARDED) + "); run it before the block or after it");
-      // Without any other operation, such as OPTIMIZE, the block's write is whole.
+      // Refusing any other operation, such as OPTIMIZE, leaves no row out, so it is not remembered.
       throw CommitBody.CHANGE_ROWS.contains(commit.operation) ? remembered(refused) : refused;
     }
     if (!shutBy.isEmpty()) {
@@ -323,7 +323,7 @@ public final class Gate {
     return passed;
   }
 
-  /** Takes back that a commit has passed: this one can never land. The journal keeps its line. */
+  /** Resets `passed`: the denied commit can never land. The journal keeps its line. */
   private synchronized Refused denied(ObjectStore.Denied error, boolean passedBefore) {
     status = "none";
     passed = passedBefore;

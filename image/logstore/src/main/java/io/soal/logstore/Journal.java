@@ -9,15 +9,15 @@ import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
 
 /**
- * One attempt's lines in the journal of its job, the local file by which the supervisor learns of a process that is gone.
+ * Writes one attempt's lines to the job's journal, a local file that the supervisor reads after the process's end.
  *
- * @param path of the file; empty: there is none
- * @param nonce the attempt's, which each line bears
+ * @param path of the file; empty: no journal
+ * @param nonce of the attempt, in each line
  */
 public record Journal(String path, String nonce) {
   private static final ObjectMapper JSON = new ObjectMapper();
 
-  /** Appends a line about an event, with its reason unless that is null. */
+  /** Appends a line with the event, the time, the nonce, and the reason unless that is null. */
   public void tell(String event, String reason) throws IOException {
     if (path.isEmpty()) {
       return;
@@ -27,20 +27,20 @@ public record Journal(String path, String nonce) {
     if (reason != null) {
       line.put("reason", reason);
     }
-    // The line break before it keeps a line that a full disk has torn from swallowing this one.
+    // The leading line break separates this line from one that a full disk has truncated.
     byte[] text = ("\n" + line + "\n").getBytes(StandardCharsets.UTF_8);
     Files.write(Path.of(path), text, StandardOpenOption.APPEND);
   }
 
   /**
-   * Tells the supervisor that a statement which writes rows was refused: a script may swallow the error, or nobody may ask
-   * the thread for it.
+   * Reports a refused statement to the supervisor: a script may swallow the error, or never join the thread that got
+   * it.
    */
   public void tellRefused(String reason) {
     try {
       tell("refused", reason);
     } catch (IOException unwritten) {
-      // The statement fails all the same.
+      // The statement fails anyway.
     }
   }
 }

@@ -27,13 +27,13 @@ import org.apache.hadoop.util.functional.FutureIO;
 import org.apache.spark.sql.SparkSession;
 
 /**
- * The writes that the last versions of a table name: the witness for a write whose document is gone.
+ * The write keys in the last versions of a table's log: the witness for a write whose document is gone.
  *
- * <p>A version never changes, so this JVM reads each once, and those of its own blocks never. A session that
- * writes a table block after block asks nothing.
+ * <p>A version never changes, so this JVM reads each once, and its own blocks' versions never. A session that writes a
+ * table block after block sends no request.
  */
 public final class LastVersions {
-  /** How many versions before a claim are looked at. */
+  /** How many versions before a claim are read. */
   static final int VERSIONS = 100;
 
   private static final int TABLES_MAX = 100;
@@ -50,16 +50,16 @@ public final class LastVersions {
   }
 
   /**
-   * Looks for a write in the last versions of a table.
+   * Searches the last versions of a table for a write.
    *
-   * @return the first of them that names it, as a commit, a fence or an undo; -1: none does
-   * @throws IOException if one of them cannot be read: then nobody knows
+   * @return the first version that names the key, in a commit, a fence or an undo; -1: none does
+   * @throws IOException if a version cannot be read
    */
   public static long firstOf(SparkSession session, LatestSnapshot before, String key) throws IOException {
     return firstOf(before.log(), before.id(), before.version(), key, session.sparkContext().hadoopConfiguration());
   }
 
-  /** @param id of the table: a table that was dropped and made anew has another log at the same place */
+  /** @param id of the table: a recreated table has another log at the same path */
   static long firstOf(Path log, String id, long last, String key, Configuration conf) throws IOException {
     String place = Block.canonical(log.toString());
     if (last < 0) {
@@ -71,7 +71,7 @@ public final class LastVersions {
     return table.first(log, last, key, conf);
   }
 
-  /** Takes note of a version that a block of this JVM has written. */
+  /** Records a version that a block of this JVM has committed. */
   static void landed(Path slot, long version, String key) {
     LastVersions table = TABLES.get(Block.canonical(slot.getParent().toString()));
     if (table != null) {
@@ -79,7 +79,7 @@ public final class LastVersions {
     }
   }
 
-  /** The one that stands for no table yet becomes that of the first table which is made there. */
+  /** Compares the table's id; an entry made before the table existed takes the first id that it is compared with. */
   private boolean isOf(String table) {
     id = id.isEmpty() ? table : id;
     return id.equals(table);
@@ -102,7 +102,7 @@ public final class LastVersions {
         .orElse(-1L);
   }
 
-  /** Reads those that are not known yet. The log's retention may have taken the oldest, and nobody can read them. */
+  /** Reads the unknown versions. The oldest may be gone by the log's retention: they count as empty. */
   private void read(Path log, long oldest, long last, Configuration conf) throws IOException {
     Path first = new Path(log, String.format(Locale.ROOT, "%020d.json", oldest));
     Map<Long, FileStatus> listed = new TreeMap<>();
@@ -152,7 +152,7 @@ public final class LastVersions {
     }
   }
 
-  /** The names stand before the actions of files, of which there may be many. */
+  /** Reads only up to the first file action: the keys come before these, and there may be many. */
   private static Set<String> keysIn(FileStatus file, Configuration conf) throws IOException {
     Set<String> keys = new HashSet<>();
     try (FSDataInputStream in =

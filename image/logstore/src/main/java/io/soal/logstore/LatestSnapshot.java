@@ -17,9 +17,9 @@ import org.apache.spark.sql.delta.Snapshot;
 import scala.Option;
 
 /**
- * The present state of a table, as the guard records it at the claim.
+ * The current state of a table, as the guard records it at the claim.
  *
- * <p>Only what the record needs goes to Python: py4j answers in pieces of 8 KB, and after the first one TCP waits 40 ms.
+ * <p>Python gets only the fields that the record needs: py4j sends 8 KB at a time, and TCP waits 40 ms after the first.
  */
 public final class LatestSnapshot {
   private static final ObjectMapper JSON = new ObjectMapper();
@@ -30,20 +30,20 @@ public final class LatestSnapshot {
     this.snapshot = snapshot;
   }
 
-  /** Reads the state of a table, with one request if this session knows the table and nobody has written it since. */
+  /** Reads the state of a table, with one request if this session knows the table and it has not changed. */
   public static LatestSnapshot of(SparkSession session, String table) throws IOException {
     long askedMs = System.currentTimeMillis();
     DeltaLog log = DeltaLog.forTable(session, table);
     Snapshot found = log.unsafeVolatileSnapshot();
     if (!isLatest(log, found, session.sparkContext().hadoopConfiguration(), askedMs)) {
-      found = log.update(false, Option.apply((Object) askedMs), Option.empty()); // nothing, if forTable has just read it
+      found = log.update(false, Option.apply((Object) askedMs), Option.empty()); // free if forTable just read it
     }
     return new LatestSnapshot(found);
   }
 
   /**
-   * The state as a JSON object: version, which is -1 for no table; modifiedMs, the time of its commit; id; features, of
-   * readers and writers; properties, those of Delta.
+   * Returns a JSON object: version, -1 if there is no table; else also modifiedMs, the time of its commit; id;
+   * features, of readers and writers; properties, the {@code delta.*} ones.
    */
   public String json() throws IOException {
     ObjectNode state = JSON.createObjectNode().put("version", snapshot.version());
@@ -72,14 +72,14 @@ public final class LatestSnapshot {
     return snapshot.version();
   }
 
-  /** The id of the table, empty if there is none. */
+  /** Returns the table's id, empty if there is no table. */
   String id() {
     return snapshot.version() < 0 ? "" : snapshot.metadata().id();
   }
 
   /**
-   * Whether the log ends with the version that the session knows. Delta's own update asks the same, and takes the same
-   * for an answer: it compares version and time. But around its request it does the work of ten milliseconds.
+   * Whether the log ends with the version that the session knows. Delta's own update sends the same request and
+   * compares the same version and time, but does another 10 ms of work.
    */
   private static boolean isLatest(DeltaLog log, Snapshot known, Configuration conf, long askedMs) throws IOException {
     Path folder = log.logPath();

@@ -13,18 +13,18 @@ import org.apache.hadoop.fs.s3a.S3AFileSystem;
 import org.apache.hadoop.fs.s3a.S3AUtils;
 import org.apache.hadoop.fs.s3a.S3ListRequest;
 
-/** Lists a folder on S3 from a name on. */
+/** Lists an S3 folder from a given name on. */
 final class LogListing {
   private LogListing() {}
 
   /**
-   * Returns the files and folders beside {@code first} whose names are not before its own, in their order; it need not
-   * exist. An answer without any does not tell whether the folder exists.
+   * Returns the files and folders next to {@code first} with its name or a later one, sorted by name; {@code first}
+   * need not exist. An empty list does not mean that the folder exists.
    */
   static List<FileStatus> from(S3AFileSystem s3, Path first) throws IOException {
     Path folder = first.getParent();
     int page = s3.getConf().getInt(Constants.MAX_PAGING_KEYS, Constants.DEFAULT_MAX_PAGING_KEYS);
-    // S3 lists the keys behind one, and no name of a log is a part of another one.
+    // startAfter is exclusive, so drop the last character; no file name in a log is a prefix of another one.
     String key = s3.pathToKey(first);
     S3ListRequest request = S3ListRequest.v2(
         s3.getRequestFactory()
@@ -36,7 +36,7 @@ final class LogListing {
             folder, request, path -> true, new Listing.AcceptAllButSelfAndS3nDirs(folder), s3.getActiveAuditSpan()));
     return Arrays.stream(found)
         .filter(one -> one.getPath().getName().compareTo(first.getName()) >= 0)
-        .sorted(Comparator.comparing(one -> one.getPath().getName())) // S3 has a folder behind names that continue its own
+        .sorted(Comparator.comparing(one -> one.getPath().getName())) // S3 sorts a folder "a" as "a/", after "a-b"
         .map(FileStatus.class::cast)
         .toList();
   }

@@ -4,15 +4,15 @@ import java.io.IOException;
 import java.util.concurrent.CompletableFuture;
 import org.apache.hadoop.fs.Path;
 
-/** The object store, as a gate uses it: the table's log, and the note in the checkpoint bucket. */
+/** The object store that a gate uses, for the table's log and the note in the checkpoint bucket. */
 interface ObjectStore {
-  /** The outcome of a creation, as S3 has shown it. */
+  /** The confirmed outcome of a creation: this writer's object landed, or another one has the place. */
   enum Outcome {
     LANDED,
     TAKEN
   }
 
-  /** S3 has refused the caller the only request that was sent: it has created nothing, and nothing is on its way. */
+  /** S3 denied the only request that was sent: nothing was created, and nothing is in flight. */
   final class Denied extends IOException {
     private static final long serialVersionUID = 1L;
 
@@ -22,12 +22,12 @@ interface ObjectStore {
     }
   }
 
-  /** Creates an object if there is none; an exception means that nobody knows, unless it is {@link Denied}. */
+  /** Creates an object if there is none; after an exception other than {@link Denied} the outcome is unknown. */
   Outcome put(Path path, byte[] body) throws IOException;
 
-  /** Returns the content of the object, or null if there is none; an exception means that nobody knows. */
+  /** Returns the object's content, null if there is no object; throws if that cannot be read. */
   byte[] read(Path path) throws IOException;
 
-  /** Reads an object beside the caller's own work. */
+  /** Like {@link #read}, on another thread. */
   CompletableFuture<byte[]> readLater(Path path);
 }

@@ -6,8 +6,8 @@ import java.util.Locale;
 import org.apache.hadoop.fs.Path;
 
 /**
- * Looks whether a settler was faster than the block: by a fence in the table's log, or by a tombstone in place of the note.
- * The {@link Refused} that says so ends the block.
+ * Checks whether a settler was faster than the block: a fence in the table's log, or a tombstone in place of the note.
+ * If so, it throws {@link Refused}, which ends the block.
  */
 final class Settlers {
   private final Block block;
@@ -24,8 +24,8 @@ final class Settlers {
   }
 
   /**
-   * Looks at every version between the claim and the slot. All of them exist, since the slot is the next one, and none can
-   * change; a fence that comes later takes the slot itself. Without other writers there is nothing to read.
+   * Checks every version between the claim and the slot. All of them exist, since the slot is the next one, and none
+   * can change; a later fence takes the slot itself. Without other writers there is nothing to read.
    */
   void lookBefore(Path slot, long target, ObjectStore objects) throws IOException {
     for (long between = seenUpTo + 1; between < target; between++) {
@@ -36,7 +36,7 @@ final class Settlers {
     }
   }
 
-  /** Looks at one version; returns whether there is one. */
+  /** Checks one version; returns whether it exists. */
   boolean lookAt(Path slot, long version, ObjectStore objects) throws IOException {
     byte[] body = objects.read(slot);
     if (body == null) {
@@ -50,11 +50,11 @@ final class Settlers {
   }
 
   /**
-   * Records once what a settler could not know: of a table that does not exist what it will look like.
+   * Records once what a settler could not know: the shape of a table that does not exist yet.
    *
-   * <p>An empty log cannot be fenced by an empty commit: version 0 needs a schema. So whoever would settle this block later
-   * and the block itself compete for one object. If the settler is first, this commit is never sent; if the note is, the
-   * settler can fence with an empty table of the right shape.
+   * <p>An empty log cannot be fenced by an empty commit: version 0 needs a schema. So a settler and the block compete
+   * for one object. If the settler's tombstone is first, this commit is never sent; if the note is first, the settler
+   * can fence with an empty table of the right shape.
    */
   void note(CommitBody commit, ObjectStore objects) throws IOException {
     if (noted || !block.creates()) {

@@ -10,16 +10,16 @@ import org.apache.spark.sql.execution.SQLExecution$;
 import scala.Option;
 
 /**
- * The origin of a commit: the thread, the session, and Spark's own numbers of the executions that it is part of.
+ * The origin of a commit: the thread, the session, and Spark's ids of the executions that it is part of.
  *
- * <p>A script can set none of them: Spark overwrites the numbers at the start of each execution.
+ * <p>A script cannot forge them: Spark overwrites the ids at the start of each execution.
  */
 public final class Statement {
   private final Thread thread;
   private final Object session;
   private final Set<Long> executions;
 
-  /** @param executions the innermost first; empty: Spark numbers none, as for a call into Delta's own classes */
+  /** @param executions ids, innermost first; empty if Spark gave none, as for a direct call of Delta's classes */
   Statement(Thread thread, Object session, Set<Long> executions) {
     this.thread = thread;
     this.session = session;
@@ -42,19 +42,19 @@ public final class Statement {
     return new Statement(Thread.currentThread(), active.get(), executions);
   }
 
-  /** The number of the execution that this thread carries out; null: Spark numbers none. */
+  /** Returns the id of the execution on this thread; null if there is none. */
   public static Long number() {
     return current().executions.stream().findFirst().orElse(null);
   }
 
-  /** The executions that run in this JVM now. */
+  /** Returns the ids of the executions that run in this JVM now. */
   public static Set<Long> running() {
     Set<Long> found = new HashSet<>();
     SQLExecution$.MODULE$.executionIdToQueryExecution().keySet().forEach(number -> found.add((Long) number));
     return found;
   }
 
-  /** Whether an execution of a session, or of one that was cloned from it in a block, runs in this JVM now, besides some. */
+  /** Whether an execution other than {@code besides} runs now, of the session or of one cloned from it in the block. */
   static boolean runsOn(Object session, String filePrefix, Set<Long> besides) {
     return SQLExecution$.MODULE$.executionIdToQueryExecution().entrySet().stream()
         .filter(one -> !besides.contains(one.getKey()))
@@ -70,12 +70,12 @@ public final class Statement {
     return session != null && session == other;
   }
 
-  /** Whether it ran already when these did. One that has no number is never known to have. */
+  /** Whether the innermost execution is one of these; false if there is none. */
   boolean isAmong(Set<Long> numbers) {
     return !executions.isEmpty() && numbers.contains(executions.iterator().next());
   }
 
-  /** The block of the first of these executions that it is, or is part of; null: it is none of them. */
+  /** Returns the block of the innermost of these executions that has one; null if none has. */
   Block blockIn(Map<Long, Block> blocks) {
     return executions.stream().map(blocks::get).filter(Objects::nonNull).findFirst().orElse(null);
   }

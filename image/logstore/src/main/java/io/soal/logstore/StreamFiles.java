@@ -18,14 +18,14 @@ import org.apache.spark.sql.execution.streaming.checkpointing.FileContextBasedCh
 import org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager;
 
 /**
- * The files of a stream's checkpoint, and of Delta's checksums, which Delta writes the same way: each is whole on S3, or
- * not there.
+ * Writes a stream's checkpoint files, and Delta's checksums, which take the same path: each is on S3 whole or not at
+ * all.
  *
- * <p>Spark writes such files under another name and renames them, since it knows no store. On S3 a rename is a copy and
- * a deletion after a question, so two runs of one query can both take a batch, and a kill leaves the copy behind. Here a
- * file that nobody may replace, as those of a query's logs of offsets and commits, is created by a conditional PUT: of two
- * runs one gets {@link FileAlreadyExistsException}, which Spark understands. Their files may be equal to the last byte, so
- * each is marked. Any other file, as those of the state, is one PUT or one multipart upload, sent when the file is closed.
+ * <p>Spark writes such files under a temporary name and renames them. On S3 a rename is a check, a copy and a deletion,
+ * so two runs of one query can both take a batch, and a kill leaves the copy behind. Here a conditional PUT creates a
+ * file that must not be replaced (a query's logs of offsets and commits): the slower of two runs gets {@link
+ * FileAlreadyExistsException}, which Spark handles. Their files may have equal bytes, so each gets a mark. Any other
+ * file (the state) is one PUT or one multipart upload, sent when the file is closed.
  */
 public final class StreamFiles implements CheckpointFileManager {
   private static final Pattern CHECKSUM = Pattern.compile(".*/_delta_log/[0-9]{20}\\.crc");
@@ -34,7 +34,7 @@ public final class StreamFiles implements CheckpointFileManager {
   private final Configuration conf;
   private CheckpointFileManager usual;
 
-  /** As Spark makes one. */
+  /** Spark calls this by reflection. */
   public StreamFiles(Path place, Configuration conf) {
     this.place = place;
     this.conf = conf;
@@ -45,14 +45,14 @@ public final class StreamFiles implements CheckpointFileManager {
     if (!isOnS3(path)) {
       return usual().createAtomic(path, overwriteIfPossible);
     }
-    // Only the commit of that version writes its checksum, so no condition is needed.
+    // Only the writer of a version writes its checksum, so no condition is needed.
     if (!overwriteIfPossible && !CHECKSUM.matcher(path.toUri().getPath()).matches()) {
       return new Created(path, new ConditionalPut(conf), new ByteArrayOutputStream());
     }
     try {
       FSDataOutputStreamBuilder<?, ?> builder = path.getFileSystem(conf).createFile(path);
       builder.overwrite(true);
-      builder.opt("fs.s3a.create.performance", true); // asks for nothing before the PUT
+      builder.opt("fs.s3a.create.performance", true); // sends no request before the PUT
       return new Put(builder.build());
     } catch (IOException error) {
       throw new UncheckedIOException(error);
@@ -65,8 +65,8 @@ public final class StreamFiles implements CheckpointFileManager {
   }
 
   /**
-   * Made at its first use. A FileContext has atomic renames, which S3 needs not: there it would have clients of its own,
-   * and it knows no scheme but s3a.
+   * Returns Spark's own manager, created on first use. S3 does not need FileContext's atomic renames; there it would
+   * create its own clients, and it supports no scheme but s3a.
    */
   private synchronized CheckpointFileManager usual() {
     if (usual == null) {
@@ -112,7 +112,7 @@ public final class StreamFiles implements CheckpointFileManager {
     return usual().createCheckpointDirectory();
   }
 
-  /** A file that is sent when it is closed. */
+  /** A file that is uploaded on close. */
   private static final class Put extends CancellableFSDataOutputStream {
     private final FSDataOutputStream out;
 
@@ -127,7 +127,7 @@ public final class StreamFiles implements CheckpointFileManager {
     }
   }
 
-  /** A small file that is created when it is closed, if there is none. */
+  /** A small file that is created on close, if there is none. */
   private static final class Created extends CancellableFSDataOutputStream {
     private final Path path;
     private final ConditionalPut store;

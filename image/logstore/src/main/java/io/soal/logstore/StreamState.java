@@ -5,18 +5,18 @@ import org.apache.spark.sql.execution.streaming.operators.stateful.StateStoreWri
 import org.apache.spark.sql.execution.streaming.runtime.StreamExecution;
 
 /**
- * The state of a stream whose batch is in the table already.
+ * Writes the state of a stream whose batch is already in the table.
  *
- * <p>A stream's state is a side effect of the batch's computation: the tasks that read the batch write it. A block that is
- * skipped does not read it. Spark refuses a batch that ends without its state, each time that the stream is started.
+ * <p>A stream's state is a side effect of computing the batch, which a skipped block does not do. Without the state
+ * Spark refuses the batch on every start of the stream.
  */
 public final class StreamState {
   private StreamState() {}
 
   /**
-   * Computes the batch that the stream works on, if it has state.
+   * Computes the stream's current batch if its plan writes state.
    *
-   * @return whether it has
+   * @return whether it does
    */
   public static boolean keep(StreamExecution stream) {
     QueryExecution batch = stream.getLatestExecutionContext().executionPlan();

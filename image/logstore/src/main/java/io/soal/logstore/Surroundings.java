@@ -11,7 +11,7 @@ import org.apache.spark.SparkConf;
 import org.apache.spark.SparkContext;
 import org.apache.spark.sql.SparkSession;
 
-/** What a session's settings say about the way of its commits. */
+/** Checks by a session's settings whether all commits to a table go through our log store. */
 public final class Surroundings {
   private static final ObjectMapper JSON = new ObjectMapper();
   private static final String EVERY_STORE = "spark.delta.logStore.class";
@@ -19,10 +19,10 @@ public final class Surroundings {
   private Surroundings() {}
 
   /**
-   * Looks at a session before a block.
+   * Inspects a session before a block.
    *
-   * @return a JSON object: busy, whether a block is open on the session; key and found, a setting that lets commits to
-   *     the table past the gate, and its value if it has one; endpoint, the address of the table's S3, empty: AWS's own
+   * @return a JSON object: busy, whether a block is open on the session; key and found, a setting that lets commits
+   *     bypass the gate and its value, if there is one; endpoint, of the table's S3, empty: AWS's own
    */
   public static String of(SparkSession session, String table) {
     SparkContext context = session.sparkContext();
@@ -36,7 +36,7 @@ public final class Surroundings {
     ObjectNode found = JSON.createObjectNode();
     String bucket = "fs.s3a.bucket." + table.toUri().getHost();
     found.put("endpoint", files.get(bucket + ".endpoint", files.get("fs.s3a.endpoint", "")));
-    // A catalog may know the table by another scheme than the one that the job gave.
+    // A catalog may use another scheme for the table than the job does.
     Set<String> schemes = new LinkedHashSet<>(List.of(own));
     schemes.addAll(List.of("s3", "s3a", "s3n"));
     for (String scheme : schemes) {

@@ -37,9 +37,7 @@ def test_a_tag_belongs_to_one_writing_of_an_object(s3: Bench) -> None:
 
 
 def test_a_tag_that_may_not_be_set_is_refused_at_once(s3: Bench, naps: list[float]) -> None:
-    """It is refused like any missing permission; so is a tag that a store does not support (501), and nothing is
-    written.
-    """
+    """It is refused like any missing right, as is a tag that a store does not support (501): nothing is written."""
     for status in (403, 501):
         s3.add(Match(operations={"PutObject"}), Refuse(status))
         with pytest.raises(StoreError) as refused:

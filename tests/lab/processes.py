@@ -1,5 +1,5 @@
-"""Every process that the lab starts: one that answers lines until its input ends, one that is killed at its only job,
-and what a tree of processes spends.
+"""The processes that the lab starts: one that answers lines until its input ends, one that is killed at its only job,
+and the resource use of a process tree.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["ORDER", "Child", "Ended", "JobProcess", "Peaks", "Usage", "answer", "answers", "asked"]
 
 ORDER: Final = "JOB_ORDER"
-"""The variable in which a job finds its order, as JSON."""
+"""The variable that holds a job's order, as JSON."""
 
 _ANSWER: Final = "answer "
 _SAID_MAX: Final = 4000
@@ -42,21 +42,21 @@ _JOB_TIMEOUT_S: Final = 600
 
 
 def asked() -> Iterator[dict[str, Any]]:
-    """Yield what this process is asked, until its input ends."""
+    """Yield the questions to this process, until its input ends."""
     for line in sys.stdin:
         yield json.loads(line)
 
 
 def answer(**found: Any) -> None:
-    """Answer one question, or tell that this process is ready."""
+    """Answer one question, or report that this process is ready."""
     print(_ANSWER + json.dumps(found), flush=True)
 
 
 class Child:
     """A context manager: a module that runs in a process of its own, ready once the block is entered.
 
-    It ends with the block, or with this process, even if this one is killed. What it logs is in a file in `folder`.
-    `inside`: the words before the command, for a container. `variables`: those of its environment beside ours.
+    It ends with the block, or with this process, even if this one is killed. Its log is a file in `folder`. `inside`:
+    the words before the command, for a container. `variables`: added to this process's environment.
     """
 
     def __init__(
@@ -92,16 +92,16 @@ class Child:
             cast("IO[str]", process.stdin).close()
 
     def kill(self) -> None:
-        """End it at once; its JVM ends with it."""
+        """Kill it; its JVM ends with it."""
         self._process.kill()
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     def ask(self, **question: Any) -> None:
-        """Ask it, without waiting for the answer."""
+        """Send it a question, without waiting for the answer."""
         print(json.dumps(question), file=self._process.stdin, flush=True)
 
     def answer(self) -> dict[str, Any]:
@@ -112,12 +112,12 @@ class Child:
         raise RuntimeError(f"{self._log.stem} has ended: {self._log.read_text()[-_SAID_MAX:]}")
 
     def wait(self) -> int:
-        """Wait for the end of a process that answers no more, and return its exit code."""
+        """Wait for the end of a process that no longer answers, and return its exit code."""
         return self._process.wait(_END_TIMEOUT_S)
 
 
 def answers(children: Sequence[Child]) -> list[dict[str, Any]]:
-    """Wait for the answer of each. Raises `RuntimeError` as soon as one has ended, or if one is late; all end then."""
+    """Wait for all answers. If one process ends or is late, kill all and raise `RuntimeError`."""
     with ThreadPoolExecutor(len(children)) as pool:
         found = [pool.submit(child.answer) for child in children]
         try:
@@ -134,7 +134,7 @@ def answers(children: Sequence[Child]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that has ended: its instants on the monotonic clock, in nanoseconds, and what it said."""
+    """A process that has ended: its start and end on the monotonic clock, in nanoseconds, and its output."""
 
     began_ns: int
     ended_ns: int
@@ -144,13 +144,13 @@ class Ended:
 
     @property
     def told(self) -> dict[str, Any]:
-        """What the job has printed as its last line, in JSON; nothing if it did not live to tell."""
+        """The job's last line of output that is JSON; empty if the job died before it."""
         lines = [line for line in self.out.splitlines() if line.startswith("{")]
         return dict(json.loads(lines[-1])) if lines else {}
 
 
 class JobProcess:
-    """`python -m MODULE` with an order and variables, in a folder of its own, where its temporary files lie, too."""
+    """`python -m MODULE` with an order and variables, in a folder of its own, also for temporary files."""
 
     def __init__(self, module: str, order: DataclassInstance, variables: Mapping[str, str], folder: Path) -> None:
         self._began_ns = time.monotonic_ns()
@@ -169,17 +169,17 @@ class JobProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            start_new_session=True,  # a group of its own, to which Java belongs
+            start_new_session=True,  # a process group of its own, which includes Java
         )
 
     def signal(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to the whole group, as long as it is ours."""
+        """Send a signal to the whole group, unless the process was reaped."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, number)
 
     def end_java(self) -> None:
-        """SIGKILL its JVM alone: the largest process, which a kernel without memory takes first."""
+        """SIGKILL its JVM alone: the largest process, which the kernel kills first when memory runs out."""
         if self._process.returncode is None:
             with contextlib.suppress(psutil.NoSuchProcess):
                 for one in psutil.Process(self._process.pid).children(recursive=True):
@@ -187,26 +187,26 @@ class JobProcess:
                         one.kill()
 
     def wait(self) -> Ended:
-        """Wait for its end; nothing of its group is left then. Raises `RuntimeError` if it hangs."""
+        """Wait for its end, and kill the rest of its group. Raises `RuntimeError` if it hangs."""
         try:
             out, errors = self._process.communicate(timeout=_JOB_TIMEOUT_S)
         except subprocess.TimeoutExpired:
             raise RuntimeError(f"a job has not ended after {_JOB_TIMEOUT_S} s") from None
         finally:
-            with contextlib.suppress(ProcessLookupError):  # what the process has left behind has its group still
+            with contextlib.suppress(ProcessLookupError):  # surviving children are still in its group
                 os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
         return Ended(self._began_ns, time.monotonic_ns(), self._process.returncode, out, errors)
 
 
 class Usage:
-    """The CPU seconds and the memory of a process and those below it: the `driver`, its `jvm`, the Python `workers`."""
+    """CPU seconds and memory of a process and its descendants: the `driver`, its `jvm`, the Python `workers`."""
 
     def __init__(self, pid: int) -> None:
         self._root = psutil.Process(pid)
 
     def cpu_s(self) -> dict[str, float]:
-        """Return the CPU seconds so far, with those of processes that have ended."""
+        """Return the CPU seconds so far, including children that have ended."""
         spent: dict[str, float] = defaultdict(float)
         for kind, process in self._processes():
             spent[kind] += sum(process.cpu_times()[:4])  # user, system, and both of the children that have ended

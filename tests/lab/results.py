@@ -1,6 +1,6 @@
-"""The results of long work in a folder: a manifest says what they are of, and each is a line of JSON.
+"""The results of long work in a folder: a manifest with the parameters, and each result as a line of JSON.
 
-A line is one `write(2)`, so that a killed process leaves whole lines, and several processes may add some.
+A line is one `write(2)`, so a killed process leaves only whole lines, and several processes may append.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _Line = TypeVar("_Line", bound=BaseModel)
 
 
 class OtherResultsError(Exception):
-    """The folder holds results of something else; the message names the difference."""
+    """The folder holds results with other parameters; the message names the difference."""
 
 
 def begin(manifest: Path, about: Mapping[str, Any]) -> None:
-    """Write the manifest, or compare with the one that is there. Raises `OtherResultsError`."""
+    """Write the manifest, or compare it with the existing one. Raises `OtherResultsError`."""
     if not manifest.exists():
         manifest.parent.mkdir(parents=True, exist_ok=True)
         manifest.write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
@@ -37,7 +37,7 @@ def begin(manifest: Path, about: Mapping[str, Any]) -> None:
 
 
 def append(path: Path, *lines: BaseModel) -> None:
-    """Add lines, all at once."""
+    """Append lines, all at once."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     try:
         os.write(descriptor, b"".join(line.model_dump_json().encode() + b"\n" for line in lines))
@@ -46,7 +46,7 @@ def append(path: Path, *lines: BaseModel) -> None:
 
 
 def read(path: Path, kind: type[_Line]) -> tuple[_Line, ...]:
-    """Return the lines, the oldest first; none if there is no such file."""
+    """Read the lines, the oldest first; empty without such a file."""
     if not path.exists():
         return ()
     return tuple(kind.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line)

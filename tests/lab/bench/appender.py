@@ -1,7 +1,7 @@
 """Appends to tables: `python -m tests.lab.bench.appender NAME FORMAT [SETTINGS]`.
 
-Each `{"way": "guarded", "table": "…"}` on stdin is one row; the other way is `plain`. FORMAT is delta or iceberg,
-SETTINGS are more of the session's, as JSON.
+Each line `{"way": "guarded", "table": "…"}` on stdin appends one row; the other way is `plain`. FORMAT is delta or
+iceberg, SETTINGS are additional session settings as JSON.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__: list[str] = []
 
 
 def main(name: str, lake_format: str, settings: str = "{}") -> None:
-    """Answer once when ready, then for each row, with the error as `failed` if there was one."""
+    """Answer once when ready, then once per row, with an error as `failed`."""
     more_jars = (*LOCAL_JARS, *full_jars())
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[1]", json.loads(settings), more_jars=more_jars)
     spark.range(1).count()

@@ -1,4 +1,4 @@
-"""The Iceberg catalog of a benchmark, as a session's settings."""
+"""The Iceberg catalog of a benchmark, as session settings."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ CATALOG: Final = "bench"
 
 
 def in_file(folder: Path, warehouse: str) -> dict[str, str]:
-    """Return the settings of a catalog in a file of this machine: its time is none beside that of S3."""
+    """Return the settings of a catalog in a local file: its time is negligible beside that of S3."""
     return settings(of_file(folder, warehouse))
 
 
 def file_of(folder: Path) -> Path:
-    """Return that file."""
+    """Return the catalog's file."""
     return folder / "bench.db"
 
 
 def of_file(folder: Path, warehouse: str) -> dict[str, str]:
-    """Return that catalog's own properties."""
+    """Return the catalog's own properties."""
     uri = f"jdbc:sqlite:{file_of(folder)}"
     return {"type": "jdbc", "uri": uri, "jdbc.schema-version": "V1", "warehouse": warehouse}
 
 
 def settings(where: Mapping[str, str]) -> dict[str, str]:
-    """Return a session's settings for a catalog; tables are read and written as in the image."""
+    """Return the session settings for a catalog; tables are read and written as in the image."""
     own = {**where, "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
     prefix = f"spark.sql.catalog.{CATALOG}"
     return {prefix: "org.apache.iceberg.spark.SparkCatalog", **{f"{prefix}.{key}": own[key] for key in own}}

@@ -1,7 +1,7 @@
 """A container for a measured process: this machine's files and network, and no more memory than a function has.
 
-It has no image of its own: the container's root is empty, and what the process needs of this machine is mounted. So a
-benchmark runs the same files with and without a limit. Only the kernel's limit on memory differs.
+The container's root is empty; the files that the process needs are mounted. So a benchmark runs the same files with and
+without a limit; only the kernel's memory limit differs.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _IMPORT_TIMEOUT_S: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """Makes the words before a command that run it in a container. `folder` is the one that it may write to."""
+    """Builds the words that run a command in a container. Only `folder` is writable there."""
 
     docker: Docker
     image: str
     folder: Path
 
     def words(self, memory_mb: int, environ: Mapping[str, str]) -> tuple[str, ...]:
-        """Return the words for `memory_mb` of memory and no swap; of `environ` it gets what jobs read."""
+        """Return the words for `memory_mb` of memory and no swap; of `environ` only what jobs read is passed on."""
         names = [*_OWN, *(name for name in sorted(environ) if name.startswith(_PASSED))]
         mounts = [*(f"{path}:{path}:ro" for path in _readable()), f"{self.folder}:{self.folder}"]
         return (
@@ -55,7 +55,7 @@ class Container:
 
 @contextlib.contextmanager
 def container(docker: Docker, folder: Path) -> Iterator[Container]:
-    """Make an image without a file, and take it away again."""
+    """Import an empty image, and remove it afterwards."""
     empty = folder / "empty.tar"
     with tarfile.open(empty, "w"):
         pass
@@ -63,12 +63,12 @@ def container(docker: Docker, folder: Path) -> Iterator[Container]:
     try:
         yield Container(docker, image, folder)
     finally:
-        with contextlib.suppress(DockerError):  # it has no size, and another run may hold the same one
+        with contextlib.suppress(DockerError):  # it is empty, and another run may hold the same one
             docker.read("rmi", image)
 
 
 def _readable() -> list[Path]:
-    """Return the folders of system, working tree, Python and jars, links resolved too: a mount does not follow them."""
+    """Return the folders of system, working tree, Python and jars, links resolved too: mounts do not follow links."""
     java = os.environ.get("JAVA_HOME")
     given = [ROOT, Path(sys.prefix), Path(sys.base_prefix), JARS.parent, *([Path(java)] if java else [])]
     wanted = {*given, *(path.resolve() for path in given)}

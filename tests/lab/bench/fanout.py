@@ -1,6 +1,6 @@
-"""Lambda's fan-out: several processes append to one table at once, in each way that there is, in turn.
+"""Lambda's fan-out: several processes append to one table at once, in each way in turn.
 
-deltalake and pyiceberg count the appends that are in the table: nobody who wrote it.
+deltalake and pyiceberg count the appends in the table: independent of the writers.
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ _WAYS: Final = {"delta": ("plain", "guarded", "default"), "iceberg": ("plain", "
 _DEFAULT_STORE: Final = {
     f"spark.delta.logStore.{scheme}.impl": "io.delta.storage.S3SingleDriverLogStore" for scheme in ("s3", "s3a")
 }
-"""Delta's own log store. SafeWriter refuses a session that has it: it needs processes of its own."""
+"""Delta's own log store. SafeWriter refuses a session that has it, so these writers are separate processes."""
 _APPENDER: Final = "tests.lab.bench.appender"
 
 
 @dataclass(frozen=True, slots=True)
 class FanoutRow:
-    """`rounds` rounds, in each of which each of `writers` processes appends one row to one table. Times are seconds.
+    """`rounds` rounds in which each of `writers` processes appends one row to one table. Times are in seconds.
 
-    `way`: `guarded`; `plain`, without SafeWriter but with the conditional log store; `default`, with the log store that
-    Delta itself has. S3 and a REST catalog take `latency_ms` more for each request. Of `sent` appends `failed` said so,
-    `landed` are in the table, and `lost` are neither. `round_s` is the median of the rounds, and `ratio` that of their
-    quotients by the plain rounds beside them. `landed_per_s`: appends that are in the table by the time of all rounds.
+    `way`: `guarded`; `plain`, without SafeWriter but with the conditional log store; `default`, with Delta's own log
+    store. S3 and a REST catalog delay each request by `latency_ms`. Of `sent` appends `failed` raised an error,
+    `landed` are in the table, and `lost` are neither. `round_s` is the median of the rounds, `ratio` the median of
+    their quotients by the plain rounds beside them. `landed_per_s`: landed appends by the time of all rounds.
     """
 
     format: str
@@ -71,7 +71,7 @@ class FanoutRow:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What all ways of some rounds have in common; `latency_ms`: how long S3 takes more for each request."""
+    """What all ways of a set of rounds share; `latency_ms`: S3's delay for each request."""
 
     format: str
     catalog: str
@@ -81,7 +81,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """One append of each process, which took `seconds` until the last was done; `failed` of them said that they did."""
+    """One append of each process; the last was done after `seconds`, and `failed` of them reported an error."""
 
     seconds: float
     failed: int
@@ -95,9 +95,9 @@ def measure(
     latency_ms: int = 30,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[FanoutRow, ...]:
-    """Run `rounds` rounds of each way for each format and number of writers; `progress` hears how many are done.
+    """Run `rounds` rounds of each way for each format and number of writers; `progress` gets the number done.
 
-    Without a latency like that of Amazon's S3 two commits hardly meet, and the default log store loses almost none.
+    Without a latency like Amazon S3's, commits rarely overlap, and the default log store loses almost none.
     """
     found: list[FanoutRow] = []
     done = itertools.count(1)
@@ -126,10 +126,10 @@ def measure(
 def _rounds(
     setting: Setting, tables: _Tables, processes: Mapping[str, Writers], rounds: int, progress: Callable[[], None]
 ) -> list[FanoutRow]:
-    """Run the rounds. One before them is not counted: the first append of a session takes several times as long."""
+    """Run the rounds after an uncounted one: a session's first append takes several times as long."""
     ways = {way: processes["default" if way == "default" else "own"] for way in _WAYS[setting.format]}
     for way, writers in ways.items():
-        writers.append_alone(_how(way), tables.name(way))  # makes the table, without a race
+        writers.append_alone(_how(way), tables.name(way))  # creates the table, without a race
         writers.append(_how(way), tables.name(way))
     before = {way: tables.rows(way) for way in ways}
     taken: dict[str, list[Round]] = {way: [] for way in ways}
@@ -143,7 +143,7 @@ def _rounds(
 
 
 def row_of(setting: Setting, way: str, landed: int, taken: Sequence[Round], plain: Sequence[Round]) -> FanoutRow:
-    """Return the figures of the rounds of one way; `plain`: the plain rounds beside them."""
+    """Return the figures of one way's rounds; `plain`: the plain rounds beside them."""
     sent, failed = setting.writers * len(taken), sum(one.failed for one in taken)
     return FanoutRow(
         format=setting.format,
@@ -163,12 +163,12 @@ def row_of(setting: Setting, way: str, landed: int, taken: Sequence[Round], plai
 
 
 def _how(way: str) -> str:
-    """Return how a writer appends: the default log store is a matter of its session."""
+    """Return how a writer appends: the default log store is a setting of its session."""
     return "guarded" if way == "guarded" else "plain"
 
 
 class _DeltaTables:
-    """A table for each way, which its first append makes; `settings` of the sessions, by whose log store they have."""
+    """A table for each way, created by its first append; `settings` holds the session settings by log store."""
 
     catalog = "-"
     settings: Final[Mapping[str, Mapping[str, str]]] = {"own": {}, "default": _DEFAULT_STORE}
@@ -210,7 +210,7 @@ _Tables = _DeltaTables | _IcebergTables
 
 
 def _where(folder: Path, rest: RestCatalog | None) -> dict[str, str]:
-    """Return the properties of the catalog: behind a REST server, or in a file."""
+    """Return the properties of the catalog: a REST server, or a file."""
     if rest is not None:
         return {"type": "rest", "uri": rest.uri, "warehouse": _WAREHOUSE}
     own = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/bench.db", "jdbc.schema-version": "V1"}
@@ -218,8 +218,8 @@ def _where(folder: Path, rest: RestCatalog | None) -> dict[str, str]:
 
 
 class Writers(AbstractContextManager["Writers"]):
-    """Processes with a Spark each, ready to append. Their logs are files in `folder`; `name` begins their own names.
-    `variables`: more of their environment.
+    """Processes with a Spark each, ready to append. Their logs are files in `folder`; `name` is the prefix of their
+    names. `variables`: added to their environment.
 
     They end with the block, or with this process, even if it is killed.
     """
@@ -249,7 +249,7 @@ class Writers(AbstractContextManager["Writers"]):
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             for writer in self._writers:
-                stack.push(writer)  # they have started together, and each ends although another one has failed
+                stack.push(writer)  # they have started together: end each, even if another one has failed
             answers(self._writers)
             self._stack = stack.pop_all()
         return self
@@ -258,7 +258,7 @@ class Writers(AbstractContextManager["Writers"]):
         self._stack.close()
 
     def append(self, way: str, table: str) -> list[str]:
-        """Let each append one row at once, `plain` or `guarded`; return the errors."""
+        """Let each append one row at the same time, `plain` or `guarded`; return the errors."""
         for writer in self._writers:
             writer.ask(way=way, table=table)
         return [one["failed"] for one in answers(self._writers) if "failed" in one]

@@ -1,6 +1,6 @@
-"""Measure the sample append in other ways than a function: stock spark-submit, and, as the floor, without a JVM.
+"""Measure the sample append without a function: stock spark-submit, and, as the floor, without a JVM.
 
-Each way is a process of its own, from its start to its end, on a new table: spark-submit as pip installs it with the
+Each way is a process of its own, timed from start to end, on a new table: spark-submit as pip installs it with the
 unguarded script; deltalake and pyiceberg, which read the same CSV file and append it. None of them is guarded or
 supervised. `python -m tests.lab.bench.floor deltalake TABLE` is one of these processes.
 """
@@ -37,7 +37,7 @@ _SAID_MAX: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class FloorRow:
-    """Milliseconds of a process that appends the sample file, over `rounds` rounds of all ways in turn."""
+    """Milliseconds that a process takes to append the sample file, over `rounds` rounds of all ways in turn."""
 
     way: str
     rounds: int
@@ -47,7 +47,7 @@ class FloorRow:
 
 
 def measure(rounds: int = 5, progress: Callable[[int], None] = lambda _: None) -> tuple[FloorRow, ...]:
-    """Run each way `rounds` times; `progress` hears of the rounds. Raises `RuntimeError` if one fails."""
+    """Run each way `rounds` times; `progress` gets the number of rounds done. Raises `RuntimeError` if one fails."""
     taken: dict[str, list[float]] = {"spark-submit": [], "deltalake": [], "pyiceberg": []}
     with EmbeddedS3(buckets=BUCKETS) as s3, tempfile.TemporaryDirectory(prefix="soal-bench-") as folder:
         put_sample(s3.observer())
@@ -85,7 +85,7 @@ def _timed(command: list[str], variables: Mapping[str, str], folder: str) -> flo
 
 
 def _rows() -> Any:
-    """Read the sample file as Spark's job does: the first line holds the names, types are inferred."""
+    """Read the sample file as Spark's job does: names from the first line, types inferred."""
     import boto3
     from botocore.config import Config
     from pyarrow import csv

@@ -1,7 +1,7 @@
 """Measure the cost of the guard: plain and guarded appends in turn, in one warm session, on an S3 in its own process.
 
-The plain append and the guarded one write the same rows to tables of the same kind. A latency of S3 shows how many
-requests the guard adds to those that follow one another: what it does beside Spark's own work costs no time then.
+Both appends write the same rows to tables of the same kind. With a latency of S3 the difference shows how many
+sequential requests the guard adds: requests in parallel with Spark's own work then cost no time.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ _LAKE: Final = "bench-lake"
 _CHECKPOINTS: Final = "bench-checkpoints"
 _WARM_UP: Final = 5
 _COUNTED_MS: Final = 100
-"""The latency under which requests are counted: Spark's own work between them is short beside it."""
+"""The latency under which requests are counted: Spark's own work between them is short in comparison."""
 
 
 @dataclass(frozen=True, slots=True)
 class GuardRow:
     """Medians in milliseconds over pairs of appends at one latency of S3.
 
-    `added_ms` is the median of the differences of the pairs, with their quartiles. `guard_ms` is the time of the block
-    outside of its statement: entering, `success()`, leaving; on Iceberg `success()` makes the commit, which the plain
-    append makes in its statement. `data_to_commit_ms` is the time from the answer to the last PUT of data to the answer
-    to the PUT of the commit on Delta, for both ways.
+    `added_ms` is the median of the pairs' differences, with quartiles. `guard_ms` is the time of the block outside of
+    its statement: entering, `success()`, leaving; on Iceberg `success()` makes the commit, which the plain append makes
+    in its statement. `data_to_commit_ms` is the time on Delta from the answer to the last PUT of data to the answer to
+    the PUT of the commit, for both ways.
     """
 
     format: str
@@ -65,7 +65,7 @@ class GuardRow:
 
 @dataclass(frozen=True, slots=True)
 class GuardCost:
-    """The figures, and by format how many requests the guard adds, all and those that follow one another."""
+    """The figures, and by format the requests that the guard adds: in total and in sequence."""
 
     figures: tuple[GuardRow, ...]
     requests: dict[str, int]
@@ -74,7 +74,7 @@ class GuardCost:
 
 @dataclass(frozen=True, slots=True)
 class _Append:
-    """The instants of one append, in nanoseconds on the monotonic clock; of a plain one only the statement's."""
+    """The instants of one append, in nanoseconds on the monotonic clock; a plain one has only the statement's."""
 
     begun: int
     entered: int
@@ -97,7 +97,7 @@ def measure(
     latencies_ms: Sequence[int] = (0, 30, 100),
     progress: Callable[[int], None] = lambda _: None,
 ) -> GuardCost:
-    """Run `pairs` pairs of appends of `rows` rows for each format and latency; `progress` hears how many are done."""
+    """Run `pairs` pairs of appends of `rows` rows for each format and latency; `progress` gets the number done."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-bench-")))
         s3 = stack.enter_context(Child("tests.lab.bench.s3_server", (_LAKE, _CHECKPOINTS), folder))
@@ -166,7 +166,7 @@ class _Bench:
         )
 
     def added_requests(self, lake_format: str) -> tuple[int, int]:
-        """Return the requests of a guarded append beyond those of a plain one: all, and those that follow another."""
+        """Return how many more requests a guarded append makes than a plain one: in total, and in sequence."""
         counted: list[tuple[int, int]] = []
         for append in (self.plain, self.guarded):
             self._settle_down(_COUNTED_MS)
@@ -184,7 +184,7 @@ class _Bench:
         return _Append(begun, begun, ended, ended)
 
     def guarded(self, lake_format: str) -> _Append:
-        # Each block is a write of its own; the steps do not matter to the cost.
+        # Each block is a write of its own; the steps do not affect the cost.
         begun = time.monotonic_ns()
         with SafeWriter(
             self.spark, self._table(lake_format, "guarded"), format=lake_format, step=uuid.uuid4().hex
@@ -217,14 +217,14 @@ class _Bench:
 
 
 def _wait_for_hygiene() -> None:
-    """Wait for the block's threads: their work must not fall into the next one's time."""
+    """Wait for the block's threads: their work must not overlap with the next block."""
     for thread in threading.enumerate():
         if thread.name == "safewriter-tidy":
             thread.join()
 
 
 def _data_to_commit_ms(trace: list[Any]) -> float:
-    """Return the time from the answer to the last PUT of data to that of the commit's own, in milliseconds."""
+    """Return the time from the answer to the last PUT of data to the answer to the commit's PUT, in milliseconds."""
     puts = [(key, stopped) for operation, _, key, _, stopped in trace if operation == "PutObject"]
     commit = next(stopped for key, stopped in puts if "/_delta_log/" in key and key.endswith(".json"))
     data = max(stopped for key, stopped in puts if key.endswith(".parquet") and stopped < commit)
@@ -232,7 +232,7 @@ def _data_to_commit_ms(trace: list[Any]) -> float:
 
 
 def depth(intervals_ns: list[tuple[int, int]]) -> int:
-    """Return how many requests followed one another: the longest chain of intervals that do not overlap."""
+    """Return the length of the longest chain of requests whose intervals do not overlap."""
     chain, free_at = 0, 0
     for started, ended in sorted(intervals_ns, key=lambda interval: interval[1]):
         if started >= free_at:

@@ -1,4 +1,4 @@
-"""A long history for an Iceberg table, by its metadata file alone: as many snapshots as that many commits leave."""
+"""Build a long history for an Iceberg table by its metadata file alone: as if each snapshot came from a commit."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _SUMMARY: Final = {
 
 
 def lengthen(table: Table, snapshots: int) -> None:
-    """Write so many snapshots into the table's metadata file: before its one, all of which share its files."""
+    """Add `snapshots` snapshots to the table's metadata file, before its only one; all share that one's files."""
     where = Location.parse(table.metadata_location)
     store = table_store(str(Location(where.bucket)))
     found = store.get(where.key)

@@ -1,4 +1,4 @@
-"""The lock services that a benchmark compares: ours on each backend, and kazoo's own `Lock` on the same ZooKeeper."""
+"""The lock services of a benchmark: SoAL's on each backend, and kazoo's own `Lock` on the same ZooKeeper."""
 
 from __future__ import annotations
 
@@ -38,38 +38,38 @@ KAZOO: Final = "kazoo's Lock"
 
 
 class NotHereError(Exception):
-    """A service cannot be measured here; the message says why."""
+    """A service is not available here; the message says why."""
 
 
 class Contender(Protocol):
-    """One job at one lock."""
+    """One job that competes for one lock."""
 
     def lock(self) -> object:
         """Wait for the lock and take it."""
         ...
 
     def unlock(self) -> object:
-        """Give it back."""
+        """Release it."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LockService:
-    """`contender` makes the one with a number at a lock. `counting` counts the requests within a block."""
+    """`contender` returns the contender with a number at a lock. `counting` counts the requests within a block."""
 
     contender: Callable[[str, int], Contender]
     counting: Callable[[], Any]
 
 
 class Count:
-    """How many requests a block took; None where there are none to count."""
+    """The number of requests in a block; None where they cannot be counted."""
 
     def __init__(self, requests: int | None = None) -> None:
         self.requests = requests
 
 
 class Servers:
-    """A context manager; each server starts when the first service needs it, and ends with the block."""
+    """A context manager; each server starts when the first service needs it, and stops with the block."""
 
     def __init__(self, poll_s: float) -> None:
         self._poll_s = poll_s
@@ -87,7 +87,7 @@ class Servers:
 
     @cached_property
     def s3(self) -> EmbeddedS3:
-        """An S3 (and DynamoDB, where the emulator has one) in this process."""
+        """An S3 (and DynamoDB, if the emulator has it) in this process."""
         s3 = self._stack.enter_context(EmbeddedS3(buckets=(_BUCKET,)))
         variables = {**s3.environment(), "AWS_ENDPOINT_URL_DYNAMODB": s3.endpoint}
         self._stack.enter_context(patch.dict(os.environ, variables))
@@ -95,7 +95,7 @@ class Servers:
 
     @cached_property
     def zookeeper(self) -> tuple[Any, _Calls]:
-        """A ZooKeeper server, and the count of all clients' requests to it."""
+        """A ZooKeeper server, and the counter of all clients' requests to it."""
         try:
             client, server = importlib.import_module("kazoo.client"), importlib.import_module(_SERVER)
         except ModuleNotFoundError as error:
@@ -106,7 +106,7 @@ class Servers:
         return self._stack.enter_context(server.ZooKeeper(Path(folder))), calls
 
     def jobs(self, uri: Callable[[], str]) -> Callable[[str, int], JobCoordinator]:
-        """Return what makes jobs, each with a backend of its own. Raises `NotHereError` for a backend that is not."""
+        """Return a factory of jobs, each with its own backend. Raises `NotHereError` without the backend's server."""
         backends: dict[int, Backend] = {}
 
         def contender(lock: str, number: int) -> JobCoordinator:
@@ -122,12 +122,12 @@ class Servers:
         return contender
 
     def closing(self, callback: Callable[[], object]) -> None:
-        """Call this at the end."""
+        """Call `callback` when the block ends."""
         self._stack.callback(callback)
 
 
 class _Calls:
-    """Counts calls of a method; `method` takes its place."""
+    """Counts the calls of a method; patch it with `method`."""
 
     def __init__(self, original: Callable[..., Any]) -> None:
         self.count = 0
@@ -200,7 +200,7 @@ def _zookeeper(servers: Servers) -> LockService:
 
 
 class _Kazoo:
-    """A contender of kazoo's own lock, with a session of its own."""
+    """A contender for kazoo's own lock, with its own session."""
 
     def __init__(self, lock: Any) -> None:
         self._lock = lock

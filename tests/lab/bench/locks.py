@@ -1,4 +1,4 @@
-"""The cost of a turn: jobs on threads of this process take one lock and give it back, on each lock service in turn."""
+"""The cost of a turn: jobs on threads of this process take and release one lock, on each lock service in turn."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ __all__ = ["LockCost", "LocksCost", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class LockCost:
-    """Medians over the rounds, in milliseconds. `turn_ms`: a round's time divided by its turns. `lock_ms` is of single
-    calls, and includes the wait for other contenders. `ratio`: `turn_ms` by that of kazoo's Lock in the same round.
+    """Medians over the rounds, in milliseconds. `turn_ms`: a round's time divided by its turns. `lock_ms` covers single
+    calls, including the wait for other contenders. `ratio`: `turn_ms` by that of kazoo's Lock in the same round.
     """
 
     service: str
@@ -39,7 +39,7 @@ class LockCost:
 
 @dataclass(frozen=True, slots=True)
 class LocksCost:
-    """A row for each service and number of contenders. `skipped` says which services are not here, and why."""
+    """A row for each service and number of contenders. `skipped`: the unavailable services, and why."""
 
     rounds: int
     poll_s: float
@@ -64,8 +64,8 @@ def measure(
     poll_s: float = 0.5,
     progress: Callable[[int], None] = lambda _: None,
 ) -> LocksCost:
-    """Run `rounds` rounds of about `turns` turns for each service and number of contenders; `progress` hears how many
-    are done.
+    """Run `rounds` rounds of about `turns` turns for each service and number of contenders; `progress` gets the number
+    done.
     """
     found: dict[tuple[str, int], list[_Round]] = defaultdict(list)
     skipped: list[str] = []
@@ -88,7 +88,7 @@ def measure(
 
 def _round(service: LockService, lock: str, count: int, turns: int, *, is_first: bool) -> _Round:
     jobs = [service.contender(lock, number) for number in range(count)]
-    if is_first:  # the record is made, and a server is probed once
+    if is_first:  # create the record, and probe each server once
         jobs[0].lock()
         jobs[0].unlock()
     each = max(1, turns // count)
@@ -109,7 +109,7 @@ def _round(service: LockService, lock: str, count: int, turns: int, *, is_first:
 
 
 def _play(job: Contender, turns: int, start: threading.Barrier) -> list[tuple[float, float]]:
-    """Take the turns; return how long each took to begin and to end."""
+    """Take the turns; return for each how long locking and unlocking took."""
     taken = []
     start.wait()
     for _ in range(turns):

@@ -1,9 +1,9 @@
-"""A function that starts Spark as aws-samples/spark-on-aws-lambda does, to be compared with.
+"""A function that starts Spark as aws-samples/spark-on-aws-lambda does, for comparison.
 
-Theirs (sparkLambdaHandler.py and the spark-class beside it): boto3 fetches the script to one fixed place, each entry of
-the event becomes a variable, `spark-submit` runs it with one gigabyte of heap, whatever the function has, on PySpark
-and its jars as they come. `spark-submit` is the stock one here (what theirs leaves out, Java 17 needs), and the script
-takes arguments, not the event, so that both functions run the same kind of script.
+Their function (sparkLambdaHandler.py and the spark-class beside it): boto3 fetches the script to a fixed path, each
+entry of the event becomes a variable, and `spark-submit` runs it with one gigabyte of heap, whatever the function has,
+on unmodified PySpark and its jars. Here `spark-submit` is the stock one (Java 17 needs what theirs leaves out), and the
+script takes arguments, not the event, so that both functions run the same kind of script.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ SETTINGS: Final = {
     "spark.hadoop.fs.s3a.connection.ssl.enabled": "false",
     "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",
 }
-"""The settings without which no Spark of this machine writes Delta to S3."""
+"""The minimal settings for Spark to write Delta to S3 on this machine."""
 
 
 def lambda_handler(event: dict[str, str], _context: Any) -> dict[str, str]:
     """Run the script of `SCRIPT_BUCKET` and `SPARK_SCRIPT` with the event as its options; raises if it fails.
 
-    `SPARK_HOME` and `CLASS_PATH` say where Spark and the jars of Delta and S3A are.
+    `SPARK_HOME` is Spark's folder, `CLASS_PATH` holds the jars of Delta and S3A.
     """
     script = Path(os.environ["TMPDIR"], "spark_script.py")
     bucket = boto3.resource("s3").Bucket(os.environ["SCRIPT_BUCKET"])

@@ -1,8 +1,7 @@
-"""The phases of one cold run, from the facts that its parts leave: a phase ends where the next one begins.
+"""The phases of one cold run, from facts that its parts record anyway: a phase ends where the next one begins.
 
-Each boundary is an event that somebody has recorded anyhow: Lambda's emulator its log, the kernel the start of each
-process, Java the classes that it loads, S3 its requests. A boundary that has no event leaves its phase out; the one
-before it is longer then.
+The emulator writes a log, the kernel records each process's start, Java its classes, S3 its requests. A phase without
+its first event is left out, and the one before is longer.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _LINE: Final = re.compile(r"\[(\d+)ms\] (\S+) source: (.+)")
 _ARCHIVED: Final = "shared objects file"
 
 Who = str
-"""`emulator`, `handler`, `java`, `python`: the one whose work a phase waits for."""
+"""`emulator`, `handler`, `java`, `python`: the part that the phase waits for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part of the run. `requests` to S3 began in it; `classes` were loaded in it, by their origin."""
+    """A part of the run, with the `requests` to S3 that began and the `classes` (by origin) that were loaded in it."""
 
     name: str
     who: Who
@@ -99,7 +98,7 @@ def _started(who: Who) -> Callable[[Facts], float | None]:
 def _request(
     operation: str, key_class: str, *, nth: int = 0, ended: bool = False, bucket: str = ""
 ) -> Callable[[Facts], float | None]:
-    """Find the time of the `nth` such request; -1 is the last. An empty bucket is any."""
+    """Return a function that finds the time of the `nth` such request; -1 is the last. An empty bucket matches any."""
 
     def find(facts: Facts) -> float | None:
         found = [
@@ -131,11 +130,11 @@ PHASES: Final[tuple[tuple[str, Who, Callable[[Facts], float | None]], ...]] = (
     ("Python ends, and Java takes the job away", "java", _request("PutObject", "checkpoint", nth=-1, ended=True)),
     ("the handler records the result", "handler", _request("PutObject", "run", nth=-1)),
 )
-"""Name, whose work it is, and where it begins."""
+"""Name, the part that it waits for, and its start."""
 
 
 def phases_of(facts: Facts) -> tuple[Phase, ...]:
-    """Return the phases of a run, without gaps. A boundary before the one above it is moved there."""
+    """Return the phases of a run, without gaps. A boundary earlier than the previous one is moved to that."""
     begins: list[tuple[str, Who, float]] = []
     at_ms = 0.0
     for name, who, boundary in PHASES:

@@ -1,4 +1,4 @@
-"""The pictures of benchmarks: the sample append by each way and what the guard adds; a cold run phase by phase."""
+"""The pictures of benchmarks: the sample append by each way with the guard's cost; a cold run phase by phase."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WHO: Final[dict[Who, tuple[str, Tone]]] = {
 
 
 def picture(records: tuple[Record, ...]) -> str:
-    """Return the picture of a full run as SVG. Raises `LookupError` if a benchmark that it shows is missing."""
+    """Return the picture of a full run as SVG. Raises `LookupError` if one of its benchmarks is missing."""
     bars = tuple(_bars(records))
     guard = latest(records, "guard", lambda result: len({row["latency_ms"] for row in result["figures"]}) > 1)
     notes = tuple(_notes(guard))
@@ -78,7 +78,7 @@ def _notes(guard: Record) -> Iterator[str]:
 def waterfall(run: ColdRun, about: Mapping[str, Any]) -> str:
     """Return the picture of a cold run: a bar for each phase, and the requests to S3 below, on one axis.
 
-    `about` says where the run is from (`tests.lab.bench.trace.about`).
+    `about`: the origin of the run (`tests.lab.bench.trace.about`).
     """
     where = "on the host" if run.image is None else "in the image"
     versions = ", ".join(f"{name} {about['versions'][name]}" for name in _VERSIONS)

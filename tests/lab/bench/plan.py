@@ -1,7 +1,7 @@
 """The benchmarks of `scripts/lab bench all`: each with its options, in an order in which none warms up the next.
 
-Each runs in a process of its own. A run that was interrupted goes on: what stands in the file of results for this
-commit, with these options, is not measured again.
+Each runs in a process of its own. An interrupted run continues: a step whose result for this commit with these options
+is in the file of results is not measured again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _SAID_MAX: Final = 600
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One command line behind `scripts/lab bench`. `needs_docker`: it is left out where no image is."""
+    """One command line behind `scripts/lab bench`. `needs_docker`: skipped without a built image."""
 
     words: tuple[str, ...]
     needs_docker: bool = False
@@ -66,13 +66,13 @@ FULL: Final = _steps(
     "variants --docker --rounds 5",
 )
 SHORT: Final = _steps("floor --rounds 1", "guard --rounds 1 --rows 100 --latency-ms 0", "settle --rounds 1 --small")
-"""One of each kind that needs neither Docker nor minutes: for the tests, and to see whether all of it runs."""
+"""One of each kind, as far as it needs neither Docker nor minutes: for the tests, and to check that all of it runs."""
 
 
 def run(
     steps: Sequence[Step], path: Path, begins: Callable[[Step], None] = lambda _: None, *, docker: bool
 ) -> tuple[Outcome, ...]:
-    """Measure each step, and add its line to the file of results; `begins` hears of each that is measured now."""
+    """Measure each step and append its line to the file of results; `begins` is called before each measurement."""
     commit = about()["commit"]
     outcomes = []
     for step in steps:
@@ -93,5 +93,5 @@ def _measured(step: Step, path: Path) -> str | None:
 
 
 def _is_of(record: Record, step: Step, commit: str) -> bool:
-    """Tell whether a line is of this step and commit; of a commit with changes nothing is taken over."""
+    """Return whether a line is of this step and commit; results of a commit with changes are never reused."""
     return record.commit == commit and not commit.endswith("+") and record.command == list(step.words)

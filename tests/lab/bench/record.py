@@ -44,7 +44,7 @@ class Record(BaseModel):
 
 
 def about() -> dict[str, Any]:
-    """Return where a run is from: the commit (with `+` if files differ from it), the versions, the machine's cores."""
+    """Return the origin of a run: the commit (with `+` if files differ from it), the versions, the machine's cores."""
     command = ["git", "describe", "--always", "--abbrev=12", "--exclude=*", "--dirty=+"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     return {
@@ -55,7 +55,7 @@ def about() -> dict[str, Any]:
 
 
 def append(path: Path, command: Sequence[str], result: object) -> Record:
-    """Add a line to a file of results, which need not be there; return it. The first word names the benchmark."""
+    """Append a line to a file of results, which need not exist, and return it. The first word names the benchmark."""
     record = Record(
         bench=command[0],
         command=list(command),
@@ -71,7 +71,7 @@ def append(path: Path, command: Sequence[str], result: object) -> Record:
 
 
 def read(path: Path) -> tuple[Record, ...]:
-    """Return the lines of a file of results, the oldest first; none if there is no such file."""
+    """Return the lines of a file of results, the oldest first; empty without such a file."""
     if not path.exists():
         return ()
     return tuple(Record.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line)

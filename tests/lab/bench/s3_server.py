@@ -1,8 +1,8 @@
 """An S3 in a process of its own, until its input ends: `python -m tests.lab.bench.s3_server BUCKET`.
 
-It answers each line: `{"latency_ms": 30}` holds every answer back for so long, and begins a new trace;
-`{"trace": true}` tells the requests since then; `{"fill": "t/part-{:05}", "bucket": "lake", "count": 9, "body": ""}`
-makes so many objects, without a request.
+It answers each line: `{"latency_ms": 30}` delays every answer by that time and begins a new trace; `{"trace": true}`
+returns the requests since then; `{"fill": "t/part-{:05}", "bucket": "lake", "count": 9, "body": ""}` creates `count`
+objects, without a request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.lab.processes import answer, asked
 
 __all__: list[str] = []
 
-# Objects stay in memory: this S3 has the cores of the jobs, and its files on disk would cost it half as much again.
+# Objects stay in memory: this S3 shares the jobs' cores, and files on disk would make it half as slow again.
 _IN_MEMORY: Final = {"MOTO_S3_DEFAULT_KEY_BUFFER_SIZE": str(1 << 30)}
 
 if __name__ == "__main__":

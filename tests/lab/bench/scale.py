@@ -1,6 +1,6 @@
-"""Appends of more and more rows, plain and guarded in turn, in one warm session for each size of the function's memory.
+"""Appends of increasing numbers of rows, plain and guarded in turn, in one warm session for each memory size.
 
-S3 runs in a process of its own, and each session too: what the kernel or Java ends for want of memory is a result.
+S3 and each session run in their own processes: that the kernel or Java ends one for lack of memory is a result.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ class ScaleRow:
     """Medians over pairs of appends of `rows` rows of 14 columns, in a function of `memory_mb`, of which `heap_mb` is
     Java's heap. Times are seconds; memory is MB.
 
-    `limit`: what holds the session to its memory, `container` or `unlimited`: then only the heap has a limit. `…_end`:
-    `done`; `killed` by the kernel for memory; `heap full`, after which Java ends itself; or how else it failed. `pairs`
-    are those of which both ways are done. `added_s` is the median of their differences, and `guard_share` that of these
-    by the guarded append's time: its noise is the appends', and it may be negative. `…_jvm_mb`: the highest resident
-    memory of the JVM while the append ran. Java keeps what appends before it have touched.
+    `limit`: `container` enforces the memory; with `unlimited` only the heap has a limit. `…_end`: `done`; `killed` by
+    the kernel for memory; `heap full`, after which Java exits; or another failure. `pairs` counts the pairs of which
+    both ways are done. `added_s` is the median of their differences, `guard_share` the median of these by the guarded
+    append's time: as noisy as the appends, and possibly negative. `…_jvm_mb`: the peak resident memory of the JVM
+    during the append, including memory that earlier appends have touched.
     """
 
     memory_mb: int
@@ -73,7 +73,7 @@ class ScaleRow:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """One append: how it ended, and, if it is done, its seconds and the peak of Java's memory in MB."""
+    """One append: how it ended, and, if it is done, its seconds and the peak of the JVM's memory in MB."""
 
     end: str
     seconds: float = 0.0
@@ -88,9 +88,9 @@ def measure(
     docker: Docker | None = None,
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[ScaleRow, ...]:
-    """Run `rounds` pairs for each size, format and number of rows; `progress` hears how many are done.
+    """Run `rounds` pairs for each size, format and number of rows; `progress` gets the number done.
 
-    With `docker` a container holds each session to its memory.
+    With `docker` a container limits each session's memory.
     """
     found: list[ScaleRow] = []
     with ExitStack() as stack:
@@ -112,7 +112,7 @@ def measure(
 def _pairs(
     sessions: _Sessions, lake_format: str, rows: int, rounds: int, progress: Callable[[], None]
 ) -> list[tuple[Spent, Spent]]:
-    """Append in turn. A way that has not ended well is not tried again: it would end as before."""
+    """Append in turn. A way that has failed is not repeated: it would fail again."""
     plain, guarded = (_table(lake_format, way, sessions.memory_mb, rows) for way in ("plain", "guarded"))
     sessions.prepare(lake_format, (plain, guarded))
     pairs: list[tuple[Spent, Spent]] = []
@@ -133,7 +133,7 @@ def _table(lake_format: str, way: str, memory_mb: int, rows: int) -> str:
 
 
 def _delete_data() -> None:
-    """Delete the tables' data: it is in the memory of the S3, and no append reads it."""
+    """Delete the tables' data: the S3 holds it in memory, and no append reads it."""
     client = s3_client()
     for page in client.get_paginator("list_objects_v2").paginate(
         Bucket=_LAKE, PaginationConfig={"PageSize": _KEYS_MAX}
@@ -176,7 +176,7 @@ def _median(values: Sequence[float]) -> float | None:
 
 
 class _Sessions:
-    """A context manager: a warm session of some memory, and a new one after each that has died."""
+    """A context manager: a warm session of a memory size, replaced whenever one has died."""
 
     def __init__(self, memory_mb: int, folder: Path, held: Container | None, formats: Sequence[str]) -> None:
         self.memory_mb = memory_mb
@@ -196,13 +196,13 @@ class _Sessions:
         self._stack.close()
 
     def prepare(self, lake_format: str, tables: Sequence[str]) -> None:
-        """Make tables."""
+        """Create tables."""
         child = self._warm()
         child.ask(prepare=lake_format, tables=tables)
         child.answer()
 
     def append(self, lake_format: str, table: str, rows: int, way: str = "plain") -> Spent:
-        """Append, and leave a session that has died behind."""
+        """Append; drop the session if it has died."""
         spent = _appended(self._warm(), lake_format, table, rows, way)
         if spent.end != DONE:
             self.__exit__()
@@ -227,7 +227,7 @@ def _appended(child: Child, lake_format: str, table: str, rows: int, way: str) -
     try:
         told: Mapping[str, Any] = child.answer()
     except RuntimeError:
-        # The kernel took Python, not Java. Its exit code comes after the end of its output.
+        # The kernel killed Python, not Java. The exit code is available after the output ends.
         if child.wait() not in _KILLED_EXITS:
             raise
         return Spent(KILLED)

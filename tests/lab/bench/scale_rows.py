@@ -1,4 +1,4 @@
-"""Rows with the fourteen columns of the sample data, made by Spark from their number: no file is read for them."""
+"""Rows with the fourteen columns of the sample data, computed by Spark from their number, without reading a file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COLUMNS", "frame_of"]
 
-# One name for each column of scripts.accommodations. A hash spreads the values, so that columns compress as data does.
+# A generator for each column of scripts.accommodations. A hash spreads the values, so that columns compress like data.
 COLUMNS: Final = {
     "id": "id",
     "name": "concat('Bright room ', hex(xxhash64(id)))",
@@ -30,5 +30,5 @@ COLUMNS: Final = {
 
 
 def frame_of(spark: SparkSession, rows: int) -> DataFrame:
-    """Return so many rows, in as many parts as the session has cores."""
+    """Return `rows` rows, with one partition per core of the session."""
     return spark.range(rows).selectExpr(*(f"{expression} AS {name}" for name, expression in COLUMNS.items()))

@@ -1,7 +1,7 @@
-"""One warm session as a function of some memory has it: `python -m tests.lab.bench.scale_session MEMORY_MB FOLDER`.
+"""One warm session of a function with a given memory: `python -m tests.lab.bench.scale_session MEMORY_MB FOLDER`.
 
-It answers `{"prepare": "delta", "tables": […]}` and `{"append": "delta", "table": "…", "rows": 9, "guarded": true}`.
-It survives the death of its JVM, and tells how that ended.
+It answers `{"prepare": "delta", "tables": […]}` and `{"append": "delta", "table": "…", "rows": 9, "guarded": true}`. It
+survives the death of its JVM, and reports how the JVM ended.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ __all__ = ["DONE", "HEAP_FULL", "KILLED", "outcome_of", "own_options"]
 
 DONE: Final = "done"
 KILLED: Final = "killed"
-"""By the kernel, for memory."""
+"""By the kernel, for lack of memory."""
 HEAP_FULL: Final = "heap full"
 _ENDINGS: Final = {-9: KILLED, 137: KILLED, 3: HEAP_FULL}  # 3: -XX:+ExitOnOutOfMemoryError
 _DEATH_TIMEOUT_S: Final = 20.0
-"""For how long a JVM may take to end, after the connection to it has broken."""
+"""How long the JVM may take to exit after its connection breaks."""
 _TIMEOUT_MS: Final = 900_000
-"""The time of a function for the jobs that are measured, from which the handler derives the compiler's settings."""
+"""The function's timeout, from which the handler derives the compiler's settings."""
 
 
 def own_options(argv: Iterable[str]) -> list[str]:
-    """Return the options of Java among the words that start it. Spark refuses the heap's size among them."""
+    """Return the JVM options of a start command, without the heap's size, which Spark refuses."""
     options: list[str] = []
     for word in list(argv)[1:]:
         if word == "-cp":
@@ -56,14 +56,14 @@ def own_options(argv: Iterable[str]) -> list[str]:
 
 
 def outcome_of(exit_code: int | None, error: Exception) -> str:
-    """Say how an append failed. `exit_code`: the JVM's; None: it still runs."""
+    """Return how an append failed. `exit_code`: the JVM's; None: still running."""
     if exit_code is None:
         return f"failed: {type(error).__name__}"
     return _ENDINGS.get(exit_code, f"Java ended with exit code {exit_code}")
 
 
 def main(memory_mb: str, folder: str) -> None:
-    """Start the session, and append as asked."""
+    """Start the session, and append on request."""
     spark, heap_mb = _session(int(memory_mb), Path(folder))
     answer(heap_mb=heap_mb)
     usage = Usage(os.getpid())
@@ -76,7 +76,7 @@ def main(memory_mb: str, folder: str) -> None:
 
 
 def _session(memory_mb: int, folder: Path) -> tuple[SparkSession, int]:
-    """Return a session with the handler's settings for a function of this size, and its heap."""
+    """Return a session with the handler's settings for a function of this size, and its heap in MB."""
     sandbox = Sandbox(folder / f"sandbox-{uuid.uuid4().hex}")
     for path in (sandbox.tmp, sandbox.home, sandbox.work):
         path.mkdir(parents=True)
@@ -95,7 +95,7 @@ def _session(memory_mb: int, folder: Path) -> tuple[SparkSession, int]:
 
 
 def _prepare(spark: SparkSession, lake_format: str, tables: list[str]) -> None:
-    """Make tables and append a row, so that no append measures a creation or the first look at a table."""
+    """Create tables and append a row, so that no measured append includes a creation or a table's first read."""
     for table in tables:
         empty = frame_of(spark, 0)
         if lake_format == "iceberg":
@@ -106,7 +106,7 @@ def _prepare(spark: SparkSession, lake_format: str, tables: list[str]) -> None:
 
 
 def _append(spark: SparkSession, usage: Usage, question: dict[str, Any]) -> dict[str, Any]:
-    """Append, and tell the seconds, those that the block took beside its statement, and the peak of Java's memory."""
+    """Append; return the seconds, those of the block outside of its statement, and the peak of the JVM's memory."""
     lake_format, table = question["append"], question["table"]
     frame = frame_of(spark, question["rows"])
     java = cast("subprocess.Popen[bytes]", spark.sparkContext._gateway.proc)  # type: ignore[union-attr]
@@ -141,7 +141,7 @@ def _write(frame: DataFrame, lake_format: str, table: str) -> None:
 
 
 def _wait_for_hygiene() -> None:
-    """Wait for the block's threads: their work must not fall into the next append's time."""
+    """Wait for the block's threads: their work must not overlap with the next append."""
     for thread in threading.enumerate():
         if thread.name == "safewriter-tidy":
             thread.join()

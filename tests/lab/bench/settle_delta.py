@@ -1,8 +1,8 @@
-"""Measure a verdict on a dead Delta write without Java: one whose commit never landed, and one that is undone.
+"""Measure a verdict on a dead Delta write without Java: a write whose commit never landed, and one that is undone.
 
-The settler is warm, as the handler's supervisor is, or a fresh process. The table has a short log or a long one, and
-few files beside those of the write or many. The S3 is in a process of its own. It takes half a second itself to list a
-page of a hundred thousand keys; there the number of requests says what the time does not.
+The settler is warm, like the handler's supervisor, or a fresh process. The table has a short or a long log, and few or
+many files besides the write's. The S3, in its own process, takes half a second to list a page of 100,000 keys: for
+large tables, compare the requests.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ _INFO: Final = '{"commitInfo":{"operation":"WRITE","operationParameters":{"mode"
 
 @dataclass(frozen=True, slots=True)
 class DeltaSettleRow:
-    """Medians in milliseconds over `rounds` dead writes; `requests` those of one settling, with its clean-up.
+    """Medians in milliseconds over `rounds` dead writes; `requests`: those of one settling, with its clean-up.
 
-    `verdict_ms`: until S3 has taken the verdict. `done_ms`: until the files and markers of the attempt are gone, too.
-    `fresh_ms`: both, by a process that does nothing else, from the loading of its libraries on.
+    `verdict_ms`: until S3 has stored the verdict. `done_ms`: until the attempt's files and markers are deleted, too.
+    `fresh_ms`: both, in a process that does nothing else, with the loading of its libraries.
     """
 
     outcome: str
@@ -70,7 +70,9 @@ def measure_delta(
     files: Sequence[int] = (100, 100_000),
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[DeltaSettleRow, ...]:
-    """Settle `rounds` dead writes of each kind, on a small table and on a large one; `progress` hears the rows."""
+    """Settle `rounds` dead writes of each kind, on a small table and on a large one; `progress` gets the number of
+    rows.
+    """
     rows = []
     for length, count in zip(versions, files, strict=True):
         with ExitStack() as stack:
@@ -145,7 +147,7 @@ class _Bench:
             raise RuntimeError(f"the write was not rolled back: {document}")
 
     def _die(self, *, undone: bool) -> str:
-        """Claim a write and put a file of it; with `undone` the commit of it lands, too. Return its key."""
+        """Claim a write and put a file of it; with `undone` its commit lands, too. Return its key."""
         write = Write(Run(uuid.uuid4().hex, "bench", "bench", "bench"), self.table, "delta", None)
         point = CommitPoint.SUCCESS if undone else CommitPoint.WRITE
         attempt = Attempt.draw()
@@ -168,7 +170,7 @@ class _Bench:
 
 
 def _verdict(trace: list[Any], *, undone: bool) -> int:
-    """Return when S3 has taken the verdict: an undo writes the document twice."""
+    """Return when S3 stored the verdict: an undo writes the document twice."""
     puts = [
         ended for operation, _, key, _, ended in trace if operation == "PutObject" and key.startswith("checkpoints/")
     ]

@@ -1,6 +1,6 @@
 """Measure a verdict on a dead Iceberg write without Java: a settler reads the table and fences the attempt off.
 
-Beside it, in turn, the catalog's own time for a reading and a commit; and the verdict's time in a process of its own on
+In turn with it, the catalog's own time for a read and a commit; and the verdict's time in a process of its own on
 tables of many snapshots. One SQL catalog and one embedded S3, both in this process.
 """
 
@@ -47,10 +47,10 @@ _WARM_UP: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class IcebergSettleRow:
-    """Medians in milliseconds over `rounds` dead writes that are fenced off, on a table of so many snapshots.
+    """Medians in milliseconds over `rounds` dead writes that are fenced off, on a table of `snapshots` snapshots.
 
-    `beyond_ms` is the verdict's time without the catalog's own: two readings (`look_ms`) and one commit (`commit_ms`).
-    For a table of many snapshots: `verdict_ms` with the loading of the libraries, peak of memory and requests of a
+    `beyond_ms` is the verdict's time without the catalog's own: two reads (`look_ms`) and one commit (`commit_ms`). For
+    a table of many snapshots: `verdict_ms` with the loading of the libraries, the peak memory and the requests of a
     process that does nothing else.
     """
 
@@ -69,7 +69,7 @@ class IcebergSettleRow:
 def measure_iceberg(
     rounds: int = 20, snapshots: Sequence[int] = (1_000, 10_000), progress: Callable[[int], None] = lambda _: None
 ) -> tuple[IcebergSettleRow, ...]:
-    """Settle `rounds` dead writes, and one on each table of `snapshots` snapshots; `progress` hears of them."""
+    """Settle `rounds` dead writes, and one on each table of `snapshots` snapshots; `progress` gets the number done."""
     with (
         EmbeddedS3(buckets=(_LAKE, _CHECKPOINTS)) as s3,
         tempfile.TemporaryDirectory(prefix="soal-bench-") as folder,
@@ -88,7 +88,7 @@ class _Bench:
         self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
 
     def table(self, name: str) -> TableName:
-        """Make a table with one snapshot."""
+        """Create a table with one snapshot."""
         found = TableName.parse(f"bench.db.{name}")
         table = self.catalog.create_table(found.identifier, IDS)
         add(table, "main", f"{table.metadata.location}/data/first.parquet")
@@ -119,7 +119,7 @@ class _Bench:
         )
 
     def catalog_alone(self, name: TableName) -> tuple[float, float]:
-        """Return the times of a reading of the table and of a commit that changes a property."""
+        """Return the times of a read of the table and of a commit that changes a property."""
         began = time.monotonic_ns()
         table = self.load(name)
         looked = time.monotonic_ns()
@@ -128,7 +128,7 @@ class _Bench:
         return (looked - began) / 1e6, (time.monotonic_ns() - looked) / 1e6
 
     def verdict(self, name: TableName) -> float:
-        """Claim a write, as an attempt that then dies, and settle it."""
+        """Claim a write, as an attempt that then dies, settle it, and return the milliseconds."""
         key = self._die(name)
         began = time.monotonic_ns()
         settled = self._recovery().settle(key, Cause.KILLED)

@@ -1,8 +1,8 @@
-"""Builds of snapshots beside a bare loop that only hashes, sorts and inserts into SQLite, and reads of what was built.
+"""Builds of snapshots beside a bare loop that only hashes, sorts and inserts into SQLite, and reads of the snapshot.
 
 Each round runs both for each number of rows and of shards. The bare loop has two processes with half of the rows each,
-in Python's lists; a build reads the rows from Parquet files, moves them between two cores, checks and uploads them. The
-machine may be busy with other work: the ratios of a round are comparable, and those of CPU seconds most of all.
+in Python lists; a build reads the rows from Parquet files, shuffles them between two cores, checks and uploads them.
+The machine may be busy with other work: the ratios within a round are comparable, especially those of CPU seconds.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ __all__ = ["BuildCost", "SnapshotCost", "measure"]
 
 _BUCKET: Final = "bench-snapshots"
 _WARM_UP_ROWS: Final = 1_000_000
-"""Java compiles for seconds until it has seen so many."""
+"""Java compiles for seconds until it has processed about this many rows."""
 _BARE: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class BuildCost:
-    """Medians over the rounds; the memory is the highest of them, resident, in MB. `ratio`: that of the bare loop by
-    ours, in the same round: 1 is as fast as the bare loop.
+    """Medians over the rounds; the memory is the highest of them, resident, in MB. `ratio`: the bare loop's figure by
+    the build's in the same round; 1 is as fast as the bare loop.
     """
 
     rows: int
@@ -68,7 +68,7 @@ class SnapshotCost:
 
 @dataclass(frozen=True, slots=True)
 class _Build:
-    """`parts`: the CPU seconds of driver, JVM and workers; `mb`: their peaks of memory."""
+    """`parts`: the CPU seconds of driver, JVM and workers; `mb`: their peak memory."""
 
     wall_s: float
     parts: Mapping[str, float]
@@ -98,7 +98,7 @@ def measure(
     reads: int = 20_000,
     progress: Callable[[int], None] = lambda _: None,
 ) -> SnapshotCost:
-    """Run `rounds` rounds for each number of rows; `progress` hears how many are done."""
+    """Run `rounds` rounds for each number of rows; `progress` gets the number done."""
     builds: list[BuildCost] = []
     found: list[ReadCost] = []
     with ExitStack() as stack:

@@ -1,7 +1,7 @@
 """One process of the bare loop: `python -m tests.lab.bench.snapshot_bare FIRST LAST FOLDER`.
 
-It hashes the keys of rows that are in Python's lists already, sorts them, and inserts them into SQLite: no Spark, no
-check of anything, no upload. It stays as it is: the figures of the benchmark are shares of its speed.
+It hashes the keys of rows in Python lists, sorts them, and inserts them into SQLite: no Spark, no checks, no upload. Do
+not change it: the benchmark's figures are ratios to its speed.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def write(keys: Sequence[int], values: Sequence[bytes], shards: int, folder: Pat
 
 
 def main(first: int, last: int, root: str) -> None:
-    """Make the lists, then write them into so many shards each time that it is asked."""
+    """Make the lists, then write them into the requested number of shards for each line on stdin."""
     numbers = range(first, last)
     keys, values = snapshot_rows.keys(numbers).tolist(), snapshot_rows.values(numbers)
     answer()

@@ -17,13 +17,13 @@ __all__: list[str] = []
 
 _SETTINGS: Final = {
     "spark.driver.memory": "2g",
-    # As the handler has it for jobs of minutes: with the optimising compiler.
+    # As the handler sets it for jobs of minutes: with the optimising compiler.
     "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={tempfile.gettempdir()} -XX:+UseSerialGC -XX:NewSize=96m",
 }
 
 
 def main(folder: str) -> None:
-    """Build a snapshot of the files `source` each time that it is asked."""
+    """Build a snapshot of the files `source` for each line on stdin."""
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], "local[2]", _SETTINGS)
     output = OutputOptions(local_root=Path(folder, "tasks"))
     answer()

@@ -1,4 +1,4 @@
-"""The latencies of a reader of a snapshot whose shards are on this machine already."""
+"""The latencies of a snapshot reader whose shards are on this machine already."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MANY: Final = 100
 class ReadCost:
     """Medians and 99th percentiles in microseconds. `fetch_ms`: a first read of each shard, which fetches them all.
 
-    `miss`: a key that is not there. `multi`: `multi_get` of 100 keys.
+    `miss`: an absent key. `multi`: `multi_get` of 100 keys.
     """
 
     rows: int

@@ -1,8 +1,8 @@
 """Measure a cold run beside that of aws-samples/spark-on-aws-lambda: a job (`JOBS`), by default a CSV file into Delta.
 
-Both are functions in the Lambda emulator that have never run, from the event to the answer, in turn on one embedded S3;
-the table is new each time. There: the handler of `tests.lab.bench.peer`. Here: the job is guarded and supervised. Both
-on the host, or both in a container with Lambda's bounds: ours is the image, theirs has this machine's Java and PySpark.
+Both are fresh functions in the Lambda emulator, timed from the event to the answer, in turn on one embedded S3; each
+run has a new table. The peer's handler is `tests.lab.bench.peer`; SoAL's job is guarded and supervised. Both run on the
+host, or both in a container with Lambda's limits: SoAL in its image, the peer with this machine's Java and PySpark.
 """
 
 from __future__ import annotations
@@ -42,18 +42,18 @@ JOBS: Final = {
     "sql": ("first_sql.py", "first_sql.py"),
     "heavy": ("heavy.py", "heavy.py"),
 }
-"""The script of each job, ours and the peer's: only the append is guarded, and only ours."""
+"""The script of each job, SoAL's and the peer's: only the append is guarded, and only in SoAL's."""
 _OWN_SCRIPTS: Final = Path(__file__).parent / "scripts"
 _PEER_HANDLER: Final = "tests.lab.bench.peer.lambda_handler"
 _TIMEOUT_S: Final = 300
 _PEER: Final = Path("/opt/peer")
-"""The place of PySpark in the peer's container, whole and as pip installs it."""
+"""The place of PySpark in the peer's container, unmodified as pip installs it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A cold run: milliseconds from the event to the answer, and seconds of CPU time of all processes of the function,
-    which Lambda's init phase is a part of.
+    """A cold run: milliseconds from the event to the answer, and CPU seconds of all processes of the function,
+    including Lambda's init phase.
     """
 
     ms: float
@@ -62,8 +62,8 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class StartCost:
-    """Medians over `rounds` pairs, of times in milliseconds from the event to the answer of a cold function, and of CPU
-    time in seconds; and of the pairs' ratios.
+    """Medians over `rounds` pairs: times in milliseconds from the event to a cold function's answer, CPU time in
+    seconds, and the pairs' ratios.
 
     `image` is None if both functions ran on the host.
     """
@@ -90,7 +90,7 @@ def measure(
     job: str = "append",
     progress: Callable[[int], None] = lambda _: None,
 ) -> StartCost:
-    """Run `rounds` pairs, the peer first; `function` makes ours, with the variables that reach the S3.
+    """Run `rounds` pairs, the peer first; `function` makes SoAL's function, given the variables that reach the S3.
 
     Raises `Problem` if a job fails.
     """
@@ -151,7 +151,7 @@ def _peer_on_host(variables: Mapping[str, str]) -> Iterator[LambdaEmulator]:
 
 @contextlib.contextmanager
 def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[LambdaEmulator]:
-    """The peer uses the image's system, Python and boto3. Its user has a name: Spark fails for one without."""
+    """Run the peer with the image's system, Python and boto3. Its user needs a name: Spark fails without one."""
     java = Path(variables["JAVA_HOME"])
     settings = (java / "conf" / "net.properties").resolve().parent  # Debian keeps them in /etc
     shared = {str(path): str(path) for path in (ROOT, str(JARS.resolve()), java, settings, "/etc/passwd")}
@@ -177,13 +177,13 @@ def _peer_in_container(variables: Mapping[str, str], image: str) -> Iterator[Lam
 
 
 def soal_event(table: str, job: str = "append") -> dict[str, object]:
-    """Return the event of a job of ours for a table."""
+    """Return the event of SoAL's job for a table."""
     arguments = [] if job == "sql" else [part for name, path in _paths(table).items() for part in (f"--{name}", path)]
     return {"entryPoint": f"s3://{SCRIPTS}/jobs/{JOBS[job][0]}", "entryPointArguments": arguments}
 
 
 def new_table() -> str:
-    """Return the place of a table that is not there yet."""
+    """Return the place of a table that does not exist yet."""
     return f"s3a://{LAKE}/{uuid.uuid4().hex}"
 
 
@@ -192,7 +192,7 @@ def _paths(table: str) -> dict[str, str]:
 
 
 def succeeded(report: Report) -> Report:
-    """Return the report of a job of ours. Raises `Problem` if the job failed."""
+    """Return the report of SoAL's job. Raises `Problem` if the job failed."""
     if report.exit_code != 0:
         told = report.problem or (report.result.state_details if report.result is not None else "")
         raise Problem(f"the job failed: {told}", todo="see `soal doctor`", exit_code=EXIT_FAILED)

@@ -1,6 +1,6 @@
 """Trace one cold run of the sample job: its phases, its requests to S3, the classes that Java loads, its CPU time.
 
-Java's log of classes costs the run some percent, so the time of a traced run is no result of the benchmark.
+Java's class log slows the run by some percent, so the time of a traced run is no benchmark result.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ _WHO: Final[Mapping[Who, str]] = {"handler": "awslambdaric", "java": "io.soal.ho
 
 @dataclass(frozen=True, slots=True)
 class ColdRun:
-    """A cold run. `total_ms`: from the event to the answer. `initialised_ms`: the end of Lambda's init phase in it.
+    """A cold run. `total_ms`: from the event to the answer. `initialised_ms`: when Lambda's init phase ended.
 
-    `cpu_s`: of each process that lives at its end, with the processes that it has waited for, in seconds. `classes`: by
-    their origin (`tests.lab.bench.phases.Loaded`).
+    `cpu_s`: CPU seconds of each process that is alive at the end, with the children that it has waited for. `classes`:
+    by origin (`tests.lab.bench.phases.Loaded`).
     """
 
     image: str | None
@@ -55,7 +55,7 @@ class ColdRun:
 
 
 def measure(image: str | None, function: Callable[[Mapping[str, str]], Function]) -> ColdRun:
-    """Run the sample job once; `function` makes ours, with the variables that reach the S3.
+    """Run the sample job once; `function` makes SoAL's function, given the variables that reach the S3.
 
     Raises `Problem` if the job fails.
     """
@@ -71,7 +71,7 @@ def measure(image: str | None, function: Callable[[Mapping[str, str]], Function]
             mounts=() if image is None else (f"{folder}:{_IN_CONTAINER}",),
         )
         with ours.emulator() as emulator:
-            # Java's clock is the epoch's, and S3's the monotonic one.
+            # Java uses the wall clock, S3's trace the monotonic one.
             sent_ns, sent_epoch_ms = time.monotonic_ns(), time.time_ns() / 1e6
             report = succeeded(report_of(emulator.invoke(soal_event(new_table())), ours.timeout_s))
             answered_ms = _since_ms(sent_ns, time.monotonic_ns())
@@ -125,7 +125,7 @@ def _who(process: psutil.Process) -> Who | None:
 
 
 def _started_ms(process: psutil.Process, sent_ns: int) -> float:
-    """Return when a process began; the kernel tells it in hundredths of a second since the machine began."""
+    """Return when a process began; the kernel reports it in hundredths of a second since boot."""
     stat = Path(f"/proc/{process.pid}/stat").read_text(encoding="utf-8")
     ticks = int(stat.rpartition(")")[2].split()[19])
     monotonic_ahead_ns = time.monotonic_ns() - time.clock_gettime_ns(time.CLOCK_BOOTTIME)

@@ -1,6 +1,6 @@
 """Measure a cold run of the sample job on the image's variant full beside one on slim.
 
-Each runs from the event to the answer in a function that has never run, in turn on one embedded S3, on a new table.
+Each runs in a fresh function, from the event to the answer, in turn on one embedded S3, on a new table.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ __all__ = ["VariantsCost", "measure"]
 
 @dataclass(frozen=True, slots=True)
 class VariantsCost:
-    """Medians over `rounds` pairs, of milliseconds from the event to the answer of a cold function, and of CPU seconds;
-    and of the pairs' ratios, full to slim.
+    """Medians over `rounds` pairs: milliseconds from the event to a cold function's answer, CPU seconds, and the pairs'
+    ratios, full to slim.
     """
 
     rounds: int
@@ -45,7 +45,7 @@ def measure(
     full: Callable[[Mapping[str, str]], Function],
     progress: Callable[[int], None] = lambda _: None,
 ) -> VariantsCost:
-    """Run `rounds` pairs; each variant is the first of every second one. Raises `Problem` if a job fails."""
+    """Run `rounds` pairs; the variants alternate in going first. Raises `Problem` if a job fails."""
     pairs: list[tuple[Run, Run]] = []
     with EmbeddedS3(buckets=BUCKETS) as s3:
         put_sample(s3.observer())

@@ -1,8 +1,8 @@
 """Measure the sample job in a function that has run it before, beside a cold run of aws-samples/spark-on-aws-lambda.
 
-One function of ours runs all the jobs, one after the other, on one table: the first is cold, all others are warm. The
-peer runs in between, cold each time, since it has no other way. The processes of the function are looked at after each
-warm job: a leak would grow.
+One function of SoAL runs all the jobs, one after the other, on one table: the first is cold, all others are warm. The
+peer runs in between, always cold, since it cannot reuse anything. The function's processes are inspected after each
+warm job: a leak would show as growth.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 __all__ = ["WarmCost", "measure"]
 
 _SETTLED: Final = 10
-"""So many warm jobs come before the first ones that count for growth: Java compiles."""
+"""The number of warm jobs before growth is measured: Java is still compiling."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Held:
-    """What the processes of the function hold after a job. `memory_mb`: without the pages that they share, in MB."""
+    """What the function's processes hold after a job. `memory_mb`: their unshared pages, in MB."""
 
     memory_mb: float
     threads: int
@@ -45,10 +45,10 @@ class _Held:
 
 @dataclass(frozen=True, slots=True)
 class WarmCost:
-    """Medians in milliseconds, from the event to the answer. `ratio`: that of the warm jobs by that of the peer.
+    """Medians in milliseconds, from the event to the answer. `ratio`: the warm jobs' time by the peer's.
 
-    `early` and `late`: of the first and the last fifth of the warm jobs, once the first ten are over. Memory in MB,
-    threads and open files are those of all processes of the function after a job.
+    `early` and `late`: the first and the last fifth of the warm jobs after the first ten. Memory (in MB), threads and
+    open files are those of all processes of the function after a job.
     """
 
     jobs: int
@@ -73,7 +73,7 @@ def measure(
     function: Callable[[Mapping[str, str]], Function],
     progress: Callable[[int], None] = lambda _: None,
 ) -> WarmCost:
-    """Run `jobs` warm jobs, and the peer in `rounds` places among them; `function` makes ours.
+    """Run `jobs` warm jobs, and the peer at `rounds` points among them; `function` makes SoAL's function.
 
     Raises `Problem` if a job fails, or was not warm.
     """

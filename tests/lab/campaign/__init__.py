@@ -1,1 +1,1 @@
-"""The fault campaign: every mutating request of a write, hit in every way, with the guard and without it."""
+"""The fault campaign: every mutating request of a write, hit in every way, with and without the guard."""

@@ -1,6 +1,6 @@
 """One write of the campaign, in a process of its own: `python -m tests.lab.campaign.job`, with its order in a variable.
 
-At its end it prints a line of JSON: it acknowledges the write.
+At its end it prints a line of JSON, which acknowledges the write.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ __all__ = ["AFTER", "BATCH", "BEFORE", "STATEMENTS", "Order", "write"]
 _BASE: Final = tuple(range(5))
 BATCH: Final = tuple(range(2, 9))
 BEFORE: Final = {"append": _BASE, "create": (), "overwrite": _BASE, "merge": _BASE}
-"""The ids before the write, by its statement; of one that creates its table there is none."""
+"""The ids before the write, by statement; none if the statement creates its table."""
 AFTER: Final = {
     "append": tuple(sorted((*_BASE, *BATCH))),
     "create": BATCH,
     "overwrite": BATCH,
     "merge": (0, 1, 5, 6, 7, 8, 102, 103, 104),
 }
-"""The ids after it, sorted."""
+"""The ids after the write, sorted."""
 STATEMENTS: Final[dict[Format, tuple[str, ...]]] = {
     "delta": ("append", "create", "overwrite", "merge"),
     "iceberg": ("append", "overwrite", "merge"),
 }
-"""Those that the guard has on each format: an Iceberg table is there before its block."""
+"""The guard's statements for each format: an Iceberg table must exist before its block."""
 _SQL: Final = {
     "append": "INSERT INTO {table} SELECT id FROM range({first}, {end}, 1, {tasks})",
     "overwrite": "INSERT OVERWRITE {table} SELECT id FROM range({first}, {end}, 1, {tasks})",
@@ -51,7 +51,7 @@ _SQL: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a job is to do. `settings` are those of the Iceberg catalog, in Spark's words."""
+    """A job's order. `settings`: Spark's settings of the Iceberg catalog."""
 
     table: str
     table_format: str
@@ -63,7 +63,7 @@ class Order:
 
 
 def write(spark: SparkSession, order: Order) -> None:
-    """Do what the order says. Raises whatever the write raises."""
+    """Carry out the order. Raises whatever the write raises."""
     guard = (
         SafeWriter(spark, order.table, format=order.table_format, commit_point=order.commit_point)
         if order.guarded
@@ -90,5 +90,5 @@ def main(order: Order) -> None:
 
 
 if __name__ == "__main__":
-    die_with_parent()  # Java ends with us
+    die_with_parent()  # Java ends with this process
     main(Order(**json.loads(os.environ[ORDER])))

@@ -1,4 +1,4 @@
-"""Say which promises a case has broken."""
+"""Decide which promises a case has broken."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["Seen", "violations_of"]
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a case: ids before, as they should be after, as found after recovery and at the very end.
+    """What was seen of a case: ids before, expected after, found after recovery, and at the very end.
 
-    `acknowledged`: before the recovery; `thawed`: behind the retry. `changed`: something late has changed the table or
-    its document behind the verdict.
+    `acknowledged`: before the recovery; `thawed`: after the retry. `changed`: something late has changed the table or
+    its document after the verdict.
     """
 
     guarded: bool = False
@@ -35,7 +35,7 @@ class Seen:
 
     @property
     def landed(self) -> bool | None:
-        """Whether the rows were there after recovery; None if they were neither there nor not."""
+        """Whether the rows were there after recovery; None if the table equals neither state."""
         return None if self.harness_failed else {self.after: True, self.before: False}.get(self.found)
 
 
@@ -44,7 +44,7 @@ def _holds(seen: Seen) -> bool:
 
 
 def violations_of(seen: Seen) -> list[Violation]:
-    """Return the broken promises. A write without a guard has the same ones, but for the verdict."""
+    """Return the broken promises. An unguarded write has the same ones, except the verdict."""
     if seen.harness_failed:
         return ["harness_error"]
     settled = not seen.guarded or seen.verdict in ("committed", "rolled_back")

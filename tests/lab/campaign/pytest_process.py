@@ -1,4 +1,4 @@
-"""Tests in a process tree of their own, of which nothing is left afterwards."""
+"""Run tests in a process tree of their own, and ensure that none of its processes survives."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["run_pytest"]
 
-# Every mark: who names a test wants it.
+# All marks: the caller names its tests.
 _PYTEST: Final = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "")
 
 
@@ -26,7 +26,7 @@ def run_pytest(tree: Path, arguments: Iterable[str], said: Path, limit_s: float 
     """
     temporary = said.with_name("tmp")
     temporary.mkdir(exist_ok=True)
-    # The guardian is this tree's, since the other one may be changed in the very code that ends processes.
+    # The guardian is from this tree: a mutant in the copy may break the very code that ends processes.
     guarded = [sys.executable, "-P", "-m", "scripts.guardian", "env", f"PYTHONPATH={tree}"]
     with (
         said.open("wb") as out,
@@ -34,10 +34,10 @@ def run_pytest(tree: Path, arguments: Iterable[str], said: Path, limit_s: float 
             [*guarded, sys.executable, "-P", *_PYTEST, *arguments],
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-            stdin=subprocess.PIPE,  # at its end the guardian ends all that is left
+            stdin=subprocess.PIPE,  # at its end the guardian kills all remaining processes
             stdout=out,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for us: the guardian ends the tests in order
+            start_new_session=True,  # Ctrl-C is for this process: the guardian ends the tests in order
         ) as guardian,
     ):
         try:

@@ -1,4 +1,4 @@
-"""The results of the campaign as lines of JSON; any of them is enough to replay its case or state.
+"""The results of the campaign as lines of JSON; each holds enough to replay its case or state.
 
 `python -m tests.lab.campaign.record` prints the schemas of the lines.
 """
@@ -66,7 +66,7 @@ VIOLATIONS: Final[dict[Violation, str]] = {
 
 
 class CaseRecord(BaseModel):
-    """One fault, and all that came after it."""
+    """One fault, and everything after it."""
 
     model_config = ConfigDict(extra="forbid", title="A line of the results of `scripts/lab faults run`")
 
@@ -86,7 +86,7 @@ class CaseRecord(BaseModel):
 
     @property
     def tells(self) -> bool:
-        """Whether it was carried out; a case of which no line tells anything is carried out again."""
+        """Whether it was carried out; a case without such a line is carried out again."""
         return "harness_error" not in self.violations
 
 
@@ -119,7 +119,7 @@ class ScenarioRecord(BaseModel):
 
     @property
     def tells(self) -> bool:
-        """Whether the test was run; a scenario of which no line tells anything is played again."""
+        """Whether the test was run; a scenario without such a line is run again."""
         return self.outcome in ("kept", "broken")
 
 
@@ -135,7 +135,7 @@ class ScriptAttempt(BaseModel):
 
 
 class ScriptRecord(BaseModel):
-    """One script that does it wrong, after all its attempts."""
+    """One wrong script, after all its attempts."""
 
     model_config = ConfigDict(extra="forbid", title="A line of the results of `scripts/lab faults run --tier scripts`")
 
@@ -149,7 +149,7 @@ class ScriptRecord(BaseModel):
 
     @property
     def tells(self) -> bool:
-        """Whether it was carried out; a script of which no line tells anything is carried out again."""
+        """Whether it was carried out; a script without such a line is carried out again."""
         return "harness_error" not in self.violations
 
 

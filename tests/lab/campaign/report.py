@@ -1,4 +1,4 @@
-"""Count what a campaign has found: with the guard, and without it beside."""
+"""Count the findings of a campaign: with the guard, and without it."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _ROWS: Final = frozenset({"lost", "doubled", "gap", "changed"})
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """The cases of one tier and subject, with or without the guard. `broken`: by what they break.
+    """The cases of one tier and subject, with or without the guard. `broken`: counts by broken promise.
 
-    `subject`: the format of the table, or of scenarios theirs; their cases are the faults that they made, and one that
-    broke a promise is one broken case. The subject of a script is its format and family.
+    `subject`: the table's format, the scenario's subject, or the script's format and family. A scenario's cases are the
+    faults that it made; a scenario that broke a promise is one broken case.
 
-    `broken_cases`: those with any of it; of writes without a guard only those with rows that are wrong, since no stock
-    commit promises the rest. `exposed`: those whose fault came between the first data file and the commit's answer;
-    a crash state has no moment.
-    `upper_bound`: that of the rate of broken ones, with 95 %, if there was none; only for faults by chance.
+    `broken_cases`: cases with any broken promise; of unguarded writes only those with wrong rows, since stock commits
+    promise nothing else. `exposed`: cases whose fault came between the first data file and the commit's answer; a crash
+    state has no moment. `upper_bound`: the 95 % bound of the rate of broken cases if there was none; only for random
+    faults.
     """
 
     tier: Tier
@@ -68,7 +68,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """Lines of a folder."""
+    """The lines of a folder."""
 
     cases: Sequence[CaseRecord] = ()
     states: Sequence[StateRecord] = ()
@@ -77,9 +77,9 @@ class Results:
 
     @classmethod
     def of(cls, folder: Path, select: str = "") -> Results:
-        """Read those that `select` names, in the words of `scripts/lab faults run`.
+        """Read the lines that `select` names, in the words of `scripts/lab faults run`.
 
-        Of a case that was carried out again the first line that tells something counts: a broken promise stays one.
+        If a case was carried out again, the first line with a result counts: a broken promise stays broken.
         """
         cases = _telling(read(folder / CASES, CaseRecord), lambda one: one.case)
         scenarios = _telling(read(folder / SCENARIO_RESULTS, ScenarioRecord), lambda one: one.test)
@@ -93,7 +93,7 @@ class Results:
 
     @property
     def skipped(self) -> int:
-        """How many scenarios were skipped: these count for nothing."""
+        """The number of skipped scenarios, which count neither way."""
         return sum(one.outcome == "skipped" for one in self.scenarios)
 
 
@@ -109,7 +109,7 @@ class _Found:
 
 
 def counts(results: Results) -> tuple[Count, ...]:
-    """Count the cases that were hit, the states and the scenarios, of each subject, the guarded ones first."""
+    """Count the cases that were hit, the states and the scenarios, by subject, the guarded ones first."""
     groups: dict[tuple[Tier, str, bool], list[_Found]] = defaultdict(list)
     for one in _found(results):
         groups[one.tier, one.subject, not one.guarded].append(one)
@@ -127,7 +127,7 @@ def counts(results: Results) -> tuple[Count, ...]:
 
 
 def broken_in(results: Results) -> list[str]:
-    """Return the names of those with a guard that broke a promise."""
+    """Return the names of the guarded cases that broke a promise."""
     return [one.name for one in _found(results) if one.guarded and one.violations]
 
 

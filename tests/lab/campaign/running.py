@@ -46,10 +46,10 @@ def run(
     faults: int = 1_000,
     progress: Callable[[int], None] = lambda _: None,
 ) -> bool:
-    """Carry out what is missing of the writes that `select` names; tell whether all is done.
+    """Carry out what is missing of the writes that `select` names; return whether all is done.
 
-    `progress` hears the number of results. Nothing begins after `budget_s` seconds. `s3`: the backend. `seed` and
-    `faults`, the number of guarded writes, are those of the tier `random`.
+    `progress` gets the number of results. Nothing begins after `budget_s` seconds. `s3`: the backend. `seed` and
+    `faults` (the number of guarded writes) are for the tier `random`.
 
     Raises `OtherResultsError`, and `ValueError` if nothing is selected.
     """
@@ -98,12 +98,12 @@ def replay(
 
 
 def is_broken(record: CaseRecord | StateRecord | ScenarioRecord | ScriptRecord) -> bool:
-    """Tell whether a promise was broken, or nothing could be told."""
+    """Return whether a promise was broken, or the case had no result."""
     if isinstance(record, ScenarioRecord):
         return record.outcome != "kept"
     return bool(record.violations)
 
 
 def _lines(path: Path) -> int:
-    """Count the whole lines of a file to which others add."""
+    """Count the complete lines of a file to which other processes append."""
     return path.read_bytes().count(b"\n") if path.exists() else 0

@@ -1,4 +1,4 @@
-"""Choose by words."""
+"""Filter names: all words, none of the -words."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ __all__ = ["is_selected"]
 
 
 def is_selected(name: str, select: str) -> bool:
-    """Tell whether a name holds each word of `select`, and none that stands there with a minus before it."""
+    """Return whether a name holds each word of `select`, and no word that has a minus before it."""
     return all((word[1:] not in name) if word.startswith("-") else word in name for word in select.split())

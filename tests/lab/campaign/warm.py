@@ -1,4 +1,4 @@
-"""A JVM that stays: a cold one would take half of a case's time."""
+"""A warm JVM for the retries: a cold one would take half of a case's time."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ __all__ = ["WarmSpark"]
 
 
 class WarmSpark:
-    """The machine of a laboratory. `settings` are those that only a whole Spark context takes; `temporary` is Java's
-    folder for temporary files, if it is none that all share.
+    """A laboratory's JVM. `settings`: settings of the whole Spark context; `temporary`: Java's folder for temporary
+    files, by default the shared one.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None, temporary: str | None = None) -> None:
@@ -27,7 +27,7 @@ class WarmSpark:
         self._first: SparkSession | None = None
 
     def session(self, settings: Mapping[str, str]) -> SparkSession:
-        """Return a fresh session with some settings; whoever has it may have stopped the context of the last one."""
+        """Return a fresh session with these settings; the previous user may have stopped the context."""
         if self._first is None or _is_stopped(self._first):
             with patch.object(tempfile, "tempdir", self._temporary or tempfile.tempdir):
                 self._first = session("local[1]", self._settings, guarded=True)
@@ -37,7 +37,7 @@ class WarmSpark:
         return made
 
     def stop(self) -> None:
-        """End its Spark context, and what Java keeps of this S3: the next laboratory of the process has another one."""
+        """Stop the Spark context, and drop Java's state for this S3: the process's next laboratory has another one."""
         if self._first is not None and not _is_stopped(self._first):
             jvm: Any = self._first.sparkContext._jvm
             jvm.org.apache.hadoop.fs.FileSystem.closeAll()

@@ -21,7 +21,7 @@ _LOOK_S: Final = 1.0
 
 @contextmanager
 def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
-    """Give a pool of processes; after an error no more work begins there, and what runs comes to its end."""
+    """Yield a pool of processes; after an error it starts no more work, and waits for the running work."""
     # Spawned, since a fork would copy the locks of this process's threads.
     spawn = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=spawn, initializer=die_with_parent) as pool:
@@ -33,7 +33,7 @@ def workers(jobs: int) -> Iterator[ProcessPoolExecutor]:
 
 
 def all_of(work: Iterable[Future[_T]], progress: Callable[[], object]) -> list[_T]:
-    """Return all results, in no order; call `progress` now and then. Raises the first error."""
+    """Return all results, in any order; call `progress` regularly. Raises the first error."""
     pending = {*work}
     found: list[_T] = []
     while pending:

@@ -1,6 +1,6 @@
 """`scripts/lab bench …`: measure the cost of the guard, a turn, a snapshot, cold and warm starts on this machine.
 
-Each benchmark is imported when it is called: emulators and engines take seconds that no other command needs.
+Each command imports its benchmark when called: emulators and engines take seconds to import.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ __all__ = ["app", "told"]
 
 
 class _Recorded:
-    """Where the figures of this process's command go, and the words behind `scripts/lab bench`."""
+    """The file for this command's figures, and the words after `scripts/lab bench`."""
 
     path: Path | None = None
     command: list[str]
@@ -70,7 +70,7 @@ def _bench(
     """Measure, each pair side by side in one run."""
     _recorded.path = record
     name = str(context.invoked_subcommand)
-    words = sys.argv[sys.argv.index(name) :] if name in sys.argv else [name]  # the context no longer has them
+    words = sys.argv[sys.argv.index(name) :] if name in sys.argv else [name]  # the context no longer holds them
     _recorded.command = [word for word in words if word != "--json"]
 
 
@@ -357,7 +357,7 @@ def image_size(
 def _function(
     timeout_s: int, memory_mb: int, image: str | None, variant: Variant = SLIM
 ) -> Callable[[Mapping[str, str]], Function]:
-    """Return a maker of our function for the variables that reach an S3; `variant`: on the host."""
+    """Return a factory of SoAL's function, given the variables that reach an S3; `variant`: on the host."""
     home = Home.of()
     here = None if image else home_of_variant(home, variant)
 
@@ -370,7 +370,7 @@ def _function(
 
 
 def told(out: Output, view: View) -> None:
-    """Show the figures of the command that runs, and record them where `scripts/lab bench --record` says."""
+    """Show the command's figures, and record them if `scripts/lab bench --record` names a file."""
     if _recorded.path is not None:
         from tests.lab.bench.record import append
 
@@ -379,7 +379,7 @@ def told(out: Output, view: View) -> None:
 
 
 def _show(what: str, rounds: int, measure: Callable[[Callable[[int], None]], Cost], *, as_json: bool) -> None:
-    """Measure, with progress on a terminal, and show the figures; `measure` tells how many rounds are done."""
+    """Measure, with progress on a terminal, and show the figures; `measure` reports the number of rounds done."""
     out = Output(as_json=as_json)
     with _progress(out, what, rounds) as done:
         cost = measure(done)

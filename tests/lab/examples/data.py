@@ -1,5 +1,5 @@
-"""The files that the examples read: those that PySpark brings, and made-up ones with the columns of those in Spark's
-source, which it does not.
+"""The files that the examples read: PySpark's own, and generated ones with the columns of those that only Spark's
+source has.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SEED: Final = 23
 
 
 def put_files(client: S3Client, bucket: str, user: str) -> None:
-    """Write all of them to where relative paths lead in a default file system: `user/NAME/`."""
+    """Put all files where relative paths lead in a default file system: `user/NAME/`."""
     brought = folder().parents[3] / "data"
     for path in brought.rglob("*"):
         if path.is_file():

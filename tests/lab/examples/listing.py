@@ -1,4 +1,4 @@
-"""The examples that PySpark brings, with arguments for those that ask for some."""
+"""PySpark's examples, with arguments for those that require some."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _NEEDS: Final[Mapping[str, str]] = {
         _A_SOCKET,
     ),
 }
-# Spark writes there what Python's own functions remove.
+# Spark writes files there that Python's own functions remove.
 _LOCAL: Final = ("ml/dataframe_example.py",)
 _ENDLESS: Final = ("streaming/hdfs_wordcount.py", "mllib/streaming_linear_regression_example.py")
 
@@ -55,8 +55,7 @@ class Example:
     """A script; `name` below the examples' folder.
 
     In its arguments `{data}` stands for the place of the files. `needs`: what it needs beside Spark and its data, if
-    anything. `is_endless`: it runs until somebody ends it. `is_local`: a path without a scheme is one of the machine,
-    not of S3.
+    anything. `is_endless`: it runs until it is killed. `is_local`: a path without a scheme is local, not on S3.
     """
 
     name: str
@@ -67,12 +66,12 @@ class Example:
 
     @property
     def can_run(self) -> bool:
-        """It does something without that."""
+        """Whether it can run here: anything but a server of words is available."""
         return self.needs != _A_SOCKET
 
 
 def folder() -> Path:
-    """Return where the installed PySpark has its examples. Raises `FileNotFoundError`."""
+    """Return the folder of the installed PySpark's examples. Raises `FileNotFoundError`."""
     pyspark = find_pyspark()
     found = None if pyspark is None else pyspark / "examples" / "src" / "main" / "python"
     if found is None or not found.is_dir():
@@ -81,7 +80,7 @@ def folder() -> Path:
 
 
 def examples() -> tuple[Example, ...]:
-    """Return all of them, by name."""
+    """Return all examples, by name."""
     root = folder()
     names = sorted(path.relative_to(root).as_posix() for path in root.rglob("*.py") if path.name != "__init__.py")
     return tuple(

@@ -13,7 +13,7 @@ __all__ = ["RESULTS", "ExampleRecord"]
 
 RESULTS: Final = "examples.jsonl"
 _ENDS: Final = ("SUCCESS", "TIMED_OUT")
-"""An endless example ends by the function's deadline."""
+"""An endless example ends at the function's deadline."""
 
 
 class ExampleRecord(BaseModel):
@@ -30,7 +30,7 @@ class ExampleRecord(BaseModel):
 
     @property
     def is_open(self) -> bool:
-        """It ran with all that it needs, and neither succeeded nor said what is missing."""
+        """Whether it had all that it needs, and neither succeeded nor reported what is missing."""
         return self.needs is None and self.state not in _ENDS and not self.is_usage
 
 

@@ -33,16 +33,16 @@ _ENDLESS_S: Final = 60
 _MEMORY_MB: Final = 3008
 _LAKE: Final = f"s3a://{DATA}"
 _DEFAULT: Final = "spark.hadoop.fs.defaultFS"
-# As on a machine with four cores: of the twelve rows of a cross-validation, two tasks take a half with one label only.
+# As on a machine with four cores: with two, one half of a cross-validation's twelve rows has only one label.
 _CONF: Final = {"spark.default.parallelism": "4"}
 
 
 def run_examples(
     into: Path, variant: Variant, home: Home, select: str, progress: Callable[[str], None]
 ) -> tuple[ExampleRecord, ...]:
-    """Run those whose name holds `select` and that have no line yet in the folder `into`; return all lines.
+    """Run the examples whose name holds `select` and that have no line yet in the folder `into`; return all lines.
 
-    `home`: that of the working tree; `progress` gets the name of the example that runs.
+    `home`: the working tree's home folder; `progress` gets the name of the running example.
     """
     into.mkdir(parents=True, exist_ok=True)
     path = into / RESULTS

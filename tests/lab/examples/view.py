@@ -17,7 +17,7 @@ __all__ = ["examples_view"]
 
 
 def examples_view(records: Sequence[ExampleRecord]) -> View:
-    """Count those that ran, and show the others with their reasons."""
+    """Count the examples that ran, and show the others with their reasons."""
     ran = [record for record in records if record.state == "SUCCESS"]
     table = columns("example", "state", "reason")
     for record in records:

@@ -1,4 +1,4 @@
-"""The files that the experiment appends: made up from a seed, with the paper's 14 columns, or a file of yours."""
+"""The files that the experiment appends: generated from a seed, with the paper's 14 columns, or given by the user."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ class Dataset:
         self.body = body
         self.rows = rows
         self.base = pa.Table.from_pylist(base, schema=schema)
-        """What the table holds before the append."""
+        """The table's rows before the append."""
 
     @property
     def ddl(self) -> str:
-        """The schema in Spark's words."""
+        """The schema as Spark's DDL."""
         return ", ".join(f"`{field.name}` {_SPARK[field.type]}" for field in self.base.schema)
 
 
 def generated(rows: int, *, seed: int = SEED) -> Dataset:
-    """Make up `rows` accommodations."""
+    """Generate `rows` accommodations."""
     base = [
         {name: getattr(one, name) for name in Accommodation.__slots__} for one in generate(BASE_ROWS, seed=seed + 1)
     ]
@@ -47,7 +47,7 @@ def generated(rows: int, *, seed: int = SEED) -> Dataset:
 
 
 def given(path: Path) -> Dataset:
-    """Read a file; its columns are text. Raises `ValueError` if it is no such file."""
+    """Read a file with all columns as text. Raises `ValueError` if it is no CSV file of this form."""
     body = path.read_bytes()
     rows = list(csv.reader(io.StringIO(body.decode("utf-8-sig"), newline=""), delimiter=";"))
     if len(rows) < 2 or any(len(row) != len(rows[0]) for row in rows) or len(set(rows[0])) < len(rows[0]):

@@ -1,4 +1,4 @@
-"""The formulas of the paper: Wilson's interval (3), the probability of exposure (1), the cost of what is left (4)."""
+"""The formulas of the paper: Wilson's interval (3), the probability of exposure (1), the cost of orphan files (4)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 __all__ = ["cost_usd_per_month", "exposure", "upper_bound", "wilson"]
 
 _Z: Final = 1.959964
-"""The quantile of the normal distribution for 95 %."""
+"""The 97.5 % quantile of the normal distribution, for a two-sided interval of 95 %."""
 _USD_PER_GB_MONTH: Final = 0.023
 """S3 Standard in us-east-1: https://aws.amazon.com/s3/pricing/"""
 
@@ -21,20 +21,20 @@ def wilson(hits: int, runs: int) -> tuple[float, float]:
     middle = share + square / (2 * runs)
     half = _Z * math.sqrt(share * (1 - share) / runs + square / (4 * runs * runs))
     whole = 1 + square / runs
-    # Rounding must not leave the range that the formula cannot leave.
+    # Rounding must not leave the formula's range.
     return max(0.0, (middle - half) / whole), min(1.0, (middle + half) / whole)
 
 
 def upper_bound(runs: int) -> float:
-    """Return the 95 % upper bound of a rate of which no case was seen in `runs` (Clopper and Pearson, one-sided)."""
+    """Return the 95 % upper bound of the rate of an event not seen in `runs` runs (Clopper and Pearson, one-sided)."""
     return 1 - 0.05 ** (1 / runs) if runs else 1.0
 
 
 def exposure(gap_ms: float, window_s: float) -> float:
-    """Return the probability that a kill at a moment by chance, within a window of seconds, falls into the gap."""
+    """Return the probability that a random kill within a window of seconds falls into the gap."""
     return min(1.0, max(0.0, gap_ms / 1000 / window_s))
 
 
 def cost_usd_per_month(size_bytes: float) -> float:
-    """Return what S3 asks for a month of storage."""
+    """Return S3's price for a month of storage."""
     return size_bytes / 1e9 * _USD_PER_GB_MONTH

@@ -1,4 +1,4 @@
-"""The figures of the report: how runs ended, the gap, one write by its requests, verdicts, times of recovery."""
+"""The figures of the report: outcomes, the gap, the requests of one write, verdicts, times of recovery."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _TIMELINES: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure under its name, in both forms."""
+    """A named figure, as SVG and PNG."""
 
     name: str
     title: str
@@ -55,7 +55,7 @@ class Figure:
 
 
 def figures(records: Sequence[RunRecord], whence: str) -> tuple[Figure, ...]:
-    """Return those for which there are runs; `whence` says where these come from."""
+    """Return the figures for which there are runs; `whence` names their origin."""
     makers: tuple[tuple[str, str, Callable[[Sequence[RunRecord], str, str], Drawn | None]], ...] = (
         ("outcomes", "How the runs ended, by what readers find", _outcomes),
         ("gap", "The gap between the last data and the commit, by the requests", _gaps),
@@ -133,7 +133,7 @@ def _timelines(records: Sequence[RunRecord], title: str, whence: str) -> Drawn |
         for number, span in enumerate(spans):
             tone: Tone = "ok" if span.key_class in ("delta_log/commit", "iceberg/metadata") else "blue"
             began, long = span.began_ms - first, span.ended_ms - span.began_ms
-            # A request of a millisecond is seen by its line.
+            # Draw an edge: it shows a request of a millisecond.
             bar = axes.barh(number, long, _BAR, began, color=COLOURS[tone], edgecolor=COLOURS[tone], clip_on=False)
             axes.bar_label(bar, [f"{began + long:.0f} ms"], padding=5, size=10, color=COLOURS["muted"])
         y += 34 + len(spans) * 18

@@ -1,4 +1,4 @@
-"""The ground on which jobs are killed: an S3 of one's own, found by settlers and readers as by any process."""
+"""The environment in which jobs are killed: an S3 of its own, which settlers and readers find as in any process."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = ["CHECKPOINTS", "DEADLINE_MS", "Ground", "until"]
 
 CHECKPOINTS: Final = "experiment-checkpoints"
 DEADLINE_MS: Final = 900_000
-"""The time of a job, as of a function."""
+"""A job's timeout, like a function's."""
 _POLL_S: Final = 0.005
 
 
 class Ground:
-    """A context manager, once in a process at a time: it sets the process's own variables. `backend`: the S3's name."""
+    """A context manager, one at a time per process: it sets the process's environment. `backend`: the S3's name."""
 
     s3: EmbeddedS3
 
@@ -66,7 +66,7 @@ class Ground:
 
     @staticmethod
     def variables(run_key: str, deadline_ms: int = DEADLINE_MS) -> dict[str, str]:
-        """Return what a function's handler would tell a job about its run, which has `deadline_ms` from now."""
+        """Return the variables that the handler would set for a job's run, which has `deadline_ms` from now."""
         return {"SOAL_RUN_KEY": run_key, "SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + deadline_ms)}
 
     @property
@@ -80,18 +80,18 @@ class Ground:
         return Recovery(self.checkpoints, table_store, clock=epoch_ms)
 
     def document(self, run_key: str, table: str, table_format: Format) -> Checkpoint | None:
-        """Return the document of a run's one write; None if there is none."""
+        """Return the document of a run's only write, or None."""
         write = Write(Run(run_key, ""), format_of(table_format).parse(table), table_format, None)
         stored = self.checkpoints.read(write.key)
         return None if stored is None else stored.document
 
     def wait_until_quiet(self, timeout_s: float) -> None:
-        """Wait for the requests of dead processes that are on their way. Raises `RuntimeError` after `timeout_s`."""
+        """Wait for the pending requests of dead processes. Raises `RuntimeError` after `timeout_s`."""
         until(lambda: self.s3.wire.is_quiet, timeout_s, "every request has ended")
 
 
 def until(holds: Callable[[], bool], timeout_s: float, what: str) -> None:
-    """Wait. Raises `RuntimeError`, which names `what` was waited for, after `timeout_s`."""
+    """Wait until `holds` returns true. Raises `RuntimeError`, which names `what`, after `timeout_s`."""
     end = time.monotonic() + timeout_s
     while not holds():
         if time.monotonic() > end:

@@ -1,7 +1,7 @@
 """One write of the experiment, in a process of its own: `python -m tests.lab.experiment.job`.
 
-It reads the CSV file and appends it, and at the end prints a line of JSON: its own times, in milliseconds. Its order
-stands in a variable (`tests.lab.processes`). The emulated S3 kills it.
+It reads the CSV file and appends it, and at the end prints a line of JSON: its own times, in milliseconds. Its order is
+in a variable (`tests.lab.processes`). The emulated S3 kills it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 __all__ = ["Order", "session"]
 
 _STOCK: Final = {"spark.delta.logStore.s3a.impl": "io.delta.storage.S3SingleDriverLogStore"}
-"""Delta's own choice for s3a, if nobody names another one."""
+"""Delta's default for s3a."""
 
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What a job is to do. `settings` are those of the Iceberg catalog, in Spark's words."""
+    """A job's order. `settings`: Spark's settings of the Iceberg catalog."""
 
     source: str
     ddl: str
@@ -43,7 +43,7 @@ class Order:
 
 
 class _ScriptError(Exception):
-    """What a script of the arm `fails` raises after its statement."""
+    """Raised by a script of the arm `fails` after its statement."""
 
 
 def main(order: Order) -> None:
@@ -74,7 +74,7 @@ def main(order: Order) -> None:
 
 
 def session(master: str, settings: Mapping[str, str], *, guarded: bool) -> SparkSession:
-    """Build a session; one without a guard commits as Delta does by itself."""
+    """Build a session; an unguarded one commits with Delta's default."""
     wanted = {"spark.ui.enabled": "false", **settings, **({} if guarded else _STOCK)}
     return build_session(os.environ["AWS_ENDPOINT_URL_S3"], master, wanted, more_jars=LOCAL_JARS)
 
@@ -87,5 +87,5 @@ def _append(frame: DataFrame, table_format: str, table: str) -> None:
 
 
 if __name__ == "__main__":
-    die_with_parent()  # Java ends with us
+    die_with_parent()  # Java ends with this process
     main(Order(**json.loads(os.environ[ORDER])))

@@ -1,4 +1,4 @@
-"""Say how a run ended, in two ways: as the paper does, by the exit code; and by what readers find in the table."""
+"""Classify how a run ended: by the exit code, as the paper does, and by the table, as readers see it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ __all__ = ["Found", "outcome_of", "truth_of"]
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is known after a run. `missed`: the request at which it was to be killed never came. `added`: the rows
-    beyond those before; `verdict`: the guard's, after recovery.
+    """What is known after a run. `missed`: the request to kill it at never came. `added`: rows beyond those before;
+    `verdict`: the guard's, after recovery.
     """
 
     code: int
@@ -37,7 +37,7 @@ def outcome_of(found: Found) -> Outcome:
 
 
 def truth_of(found: Found) -> Truth:
-    """Classify by the table. A guard's verdict must be what readers find. Files that are left are counted apart."""
+    """Classify by the table. A guard's verdict must match what readers find; orphan files are counted separately."""
     return "not_killed" if found.missed else _by_rows(found)
 
 

@@ -34,7 +34,7 @@ _QUIET_TIMEOUT_S: Final = 60.0
 
 
 class Laboratory:
-    """A context manager: one S3 with the files that are appended. Several runs may be carried out at once."""
+    """A context manager: one S3 with the files to append. Several runs may be carried out at once."""
 
     def __init__(self, datasets: Mapping[str, Dataset]) -> None:
         self._datasets = datasets
@@ -51,7 +51,7 @@ class Laboratory:
         self._ground.__exit__()
 
     def carry_out(self, run: Run, *, keeps_requests: bool) -> RunRecord:
-        """Make the table, start the process, kill it if that is the plan, recover if it was guarded, and read.
+        """Make the table, start the process, kill it if planned, recover if it was guarded, and read the table.
 
         Raises `RuntimeError` if a process hangs.
         """
@@ -90,7 +90,7 @@ class Laboratory:
                 for one in self._ground.s3.trace()
                 if ended.began_ns <= one.started_ns
                 and one.ended_ns <= ended.ended_ns
-                # A checkpoint's key names no table; a run that has the machine alone is the only one to write any.
+                # A checkpoint's key names no table; only a run that has the machine alone is sure to own them all.
                 and (place.prefix in one.key or (cell.is_timed and one.bucket == CHECKPOINTS))
             ]
             is_as_meant = truth in ("success", "rollback_success") or (killed and ended.code == -signal.SIGKILL)
@@ -130,12 +130,12 @@ class Laboratory:
             kill = Kill("before" if run.cell.kill_phase == "data" else "torn", process.signal)
             rule = self._ground.s3.wire.add(Rule(table.boundary(run.cell.kill_phase), kill))
         ended = process.wait()
-        # Those of other runs may be on their way, too.
+        # Requests of other runs may be pending, too.
         self._ground.wait_until_quiet(_QUIET_TIMEOUT_S)
         return ended, rule is not None and rule.hits > 0
 
     def _recover(self, cell: Cell, run_key: str, table: str) -> tuple[str | None, float | None]:
-        """Settle and clean up as the function's handler does it; return the guard's verdict and the milliseconds."""
+        """Settle and clean up like the function's handler; return the guard's verdict and the milliseconds."""
         if not cell.use_safe_writer:
             return None, None
         document = self._ground.document(run_key, table, cell.table_format)
@@ -151,7 +151,7 @@ class Laboratory:
 
 
 def _gap_ms(exchanges: list[Exchange]) -> float | None:
-    """Return the time between the answers to the last PUT of data and to that of the commit; None without a commit."""
+    """Return the time between the answers to the last PUT of data and to the commit's PUT; None without a commit."""
     puts = [one for one in exchanges if one.operation in ("PutObject", "CompleteMultipartUpload") and one.status == 200]
     data = [one.ended_ns for one in puts if one.key_class == "data"]
     kinds = ("delta_log/commit", "iceberg/metadata")

@@ -1,5 +1,5 @@
-"""The figures that the paper reports, to stand beside ours: "Characterizing and Fixing Silent Data Loss in
-Spark-on-AWS-Lambda with Open Table Formats", tables II to XI. Its machine was an Apple M; its S3, LocalStack.
+"""The paper's figures, for comparison: "Characterizing and Fixing Silent Data Loss in Spark-on-AWS-Lambda with Open
+Table Formats", tables II to XI. Its machine was an Apple M; its S3, LocalStack.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ DURATIONS_MS: Final = {
     ("iceberg", "100k"): (None, 4132),
     ("iceberg", "500k"): (None, 4436),
 }
-"""Means of a baseline and of a run that is killed after its data. Two baselines failed there, for memory."""
+"""Means of a baseline and of a run that is killed after its data. Two baselines failed for lack of memory."""
 GAP_MS: Final = {"22k": 3500, "500k": 4550}
-"""By its own measure: the baseline's mean less that of the killed runs. On Delta."""
+"""By the paper's measure: the baseline's mean minus that of the killed runs. On Delta."""
 OVERHEAD_MS: Final = 100
 ROLLBACK_MS: Final = (100, 200)
 WINDOW_S: Final = 10.0
-"""The last seconds of a function's time, in which its example ends."""
+"""The last seconds before a function's timeout, in which the paper's example ends."""
 EDGE_CASES: Final = (
     ("Kill before the data", "No", "Yes (no checkpoint)"),
     ("Kill before the commit, no guard", "Yes", "No"),
@@ -34,4 +34,4 @@ EDGE_CASES: Final = (
     ("Kill during the checkpoint's write", "No", "No (before the data)"),
     ("Two writers at once", "No", "Yes (exception)"),
 )
-"""Table X: the case, whether data is lost, whether anybody can tell."""
+"""Table X: the case, whether data is lost, whether the loss can be detected."""

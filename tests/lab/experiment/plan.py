@@ -1,7 +1,7 @@
-"""The runs of the paper's experiment (its table III), and some of ours beside them.
+"""The runs of the paper's experiment (its table III), and additional ones.
 
-A plan is a list of cells, and a cell is a number of runs that differ by nothing but their number. The runs of which
-the time counts have the machine for themselves, one after the other; all others may run side by side.
+A plan is a list of cells, and a cell is a number of runs that differ only by their number. Timed runs have the machine
+to themselves, one after the other; all others may run side by side.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ __all__ = ["DATASETS", "FORMATS", "PLANS", "Cell", "Format", "KillPhase", "Run",
 
 Format = Literal["delta", "iceberg"]
 KillPhase = Literal["", "data", "commit"]
-"""As the paper's KILL_AFTER_PHASE: nothing is killed; after the data, before any metadata; in the commit itself."""
+"""The paper's KILL_AFTER_PHASE: no kill; after the data, before any metadata; in the commit itself."""
 
 FORMATS: Final[tuple[Format, ...]] = ("delta", "iceberg")
 DATASETS: Final = {"22k": 22_248, "100k": 100_000, "500k": 500_000}
-"""Rows by the paper's name of the size."""
+"""Rows by the paper's name for the size."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """`runs` equal runs. Part A compares the formats, B the sizes; O is ours, and no part of the 860.
+    """`runs` equal runs. Part A compares the formats, B the sizes; O is additional, and not among the 860.
 
     `fails`: the script raises an error after its statement, which has to be undone (`commit_point="success"`).
     """
@@ -42,14 +42,14 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its name, and the beginning of those of its runs."""
+        """Its name, and the beginning of its runs' names."""
         what = "fails" if self.fails else self.kill_phase or "baseline"
         guard = "guarded" if self.use_safe_writer else "plain"
         return f"{self.part}-{self.table_format}-{self.dataset}-{what}-{guard}"
 
     @property
     def is_timed(self) -> bool:
-        """Whether its runs must have the machine for themselves: part B compares times, also of killed runs."""
+        """Whether its runs need the machine to themselves: part B compares times, also of killed runs."""
         return not self.kill_phase or self.part == "B"
 
 
@@ -62,7 +62,7 @@ class Run:
 
     @property
     def id(self) -> str:
-        """The same in each repetition of a plan: by it a run is known as done."""
+        """The same in each repetition of a plan: it identifies a finished run."""
         return f"{self.cell.name}-{self.number:03}"
 
 
@@ -86,13 +86,13 @@ def _ours() -> Iterator[Cell]:
 
 
 PLANS: Final = {"paper": (*_paper(),), "ours": (*_ours(),), "all": (*_paper(), *_ours())}
-"""`paper`: its 860 runs. `ours`: guarded baselines, and writes that are undone after their commit has landed."""
+"""`paper`: its 860 runs. `ours`: guarded baselines, and writes that are undone after their commit."""
 
 
 def runs_of(plan: str, *, scale: float, seed: int) -> tuple[tuple[Run, ...], tuple[Run, ...]]:
-    """Return the runs of a plan with `scale` times the runs of each cell, at least one: the timed ones and the others.
+    """Return a plan's runs, with `scale` times the runs of each cell, at least one: the timed ones and the others.
 
-    Their order is by chance, from the seed: what changes on the machine with time hits all cells alike.
+    The seed determines their random order, so that slow changes of the machine affect all cells alike.
     """
     runs = [Run(cell, number) for cell in PLANS[plan] for number in range(1, math.ceil(cell.runs * scale) + 1)]
     random.Random(seed).shuffle(runs)  # noqa: S311 - an order, no secret

@@ -1,4 +1,4 @@
-"""The results of the experiment as lines of JSON, each in one `write(2)`: a killed experiment has whole lines only.
+"""The results of the experiment as lines of JSON, each in one `write(2)`: a killed experiment leaves only whole lines.
 
 `python -m tests.lab.experiment.record` prints the schema of a line.
 """
@@ -16,7 +16,7 @@ __all__ = ["RUNS", "Outcome", "RunRecord"]
 RUNS: Final = "runs.jsonl"
 
 Outcome = Literal["success", "silent_loss", "visible_error", "rollback_success"]
-"""The words of the paper."""
+"""The paper's words."""
 Truth = Literal[
     "success",
     "silent_loss",
@@ -27,13 +27,13 @@ Truth = Literal[
     "damaged",
     "not_killed",
 ]
-"""And those that it lacks: the rows are there although the process was killed; the guard's verdict is not what readers
-find; readers find neither the rows before nor those after; the run was to be killed, and was not.
+"""Additional outcomes: the rows are there although the process was killed; the guard's verdict differs from what
+readers find; readers find neither the rows before nor those after; the run was to be killed, and was not.
 """
 
 
 class Span(BaseModel):
-    """One request, in milliseconds since the process was started."""
+    """One request, in milliseconds since the start of the process."""
 
     model_config = ConfigDict(extra="forbid")
 

@@ -1,4 +1,4 @@
-"""The report of an experiment: its tables for a terminal, and a folder's report.html with them and the figures."""
+"""The report of an experiment: its tables for a terminal, and a folder's report.html with tables and figures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _STYLE: Final = (
 class Report:
     """The tables as JSON and for a terminal, the files that hold them, and the number of broken promises.
 
-    `missing`: how many runs of the plan have no result yet.
+    `missing`: the number of the plan's runs without a result.
     """
 
     document: dict[str, Any]
@@ -52,7 +52,7 @@ class Report:
 
 
 def report_of(folder: Path) -> Report:
-    """Make the report of the runs that are there. Raises `FileNotFoundError` if there are none."""
+    """Make the report of the finished runs. Raises `FileNotFoundError` if there are none."""
     records = read(folder / RUNS, RunRecord)
     if not records:
         raise FileNotFoundError(f"{folder} holds no runs")

@@ -1,4 +1,4 @@
-"""The tables of the report: each of the paper's, with our figures beside its own."""
+"""The tables of the report: each of the paper's, with the measured figures beside it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["ResultTable", "is_broken", "tables"]
 
 _BROKEN: Final = frozenset({"silent_loss", "visible_error", "false_verdict", "damaged"})
-"""Ends that a guard must not have."""
+"""Ends that a guarded run must not have."""
 _NAMES: Final = {"delta": "Delta Lake", "iceberg": "Apache Iceberg"}
 _WHY: Final[dict[Truth, str]] = {
     "committed_when_killed": "the commit had landed; the exit code cannot tell",
@@ -28,7 +28,7 @@ _WHY: Final[dict[Truth, str]] = {
     "damaged": "the table holds neither the rows before nor those after, or those of a run that said it had failed",
     "not_killed": "the request of the kill never came",
 }
-"""Why the exit code says something else than the table, by what the table says."""
+"""Why the exit code and the table differ, by the table's outcome."""
 _EDGES: Final = (
     ("No", "Yes: the marker stands before the document, and a settler finds it"),
     ("Yes", "By nobody: no document, no error"),
@@ -50,7 +50,7 @@ class ResultTable:
 
 
 def is_broken(record: RunRecord) -> bool:
-    """Tell whether a guarded run ended as none may, or the experiment itself did not do what it was to do."""
+    """Return whether a guarded run ended as it must not, or the experiment did not do what it planned."""
     broken = record.use_safe_writer and (record.truth in _BROKEN or record.orphans > 0)
     return broken or record.truth == "not_killed"
 
@@ -325,7 +325,7 @@ def _baselines(records: Sequence[RunRecord], table_format: str, dataset: str) ->
 
 @dataclass(frozen=True, slots=True)
 class _Gap:
-    """The gaps of a format and size, in ms. `by_means`: ours as the paper measures it; `of_paper`: its own."""
+    """The gaps of a format and size, in ms. `by_means`: measured as in the paper; `of_paper`: its own."""
 
     table_format: str
     dataset: str

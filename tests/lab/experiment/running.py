@@ -1,4 +1,4 @@
-"""Carry out a plan: the timed runs one after the other, then the others side by side. A run that is done stays done."""
+"""Carry out a plan: the timed runs one after the other, then the others side by side. Finished runs are skipped."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ __all__ = ["MANIFEST", "Settings", "run"]
 
 MANIFEST: Final = "manifest.json"
 _WARM_UP: Final = 2
-"""Runs before the first timed one, which count for nothing: they read what the machine then has in memory."""
+"""Uncounted runs before the first timed one: they warm the machine's caches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What decides the results. `small`: a file in place of the paper's smallest, which it was made from."""
+    """The parameters of the results. `small`: a file to use instead of the generated smallest one."""
 
     plan: str
     scale: float
@@ -40,9 +40,9 @@ class Settings:
 
 
 def run(settings: Settings, folder: Path, *, jobs: int, progress: Callable[[int, int], None] = lambda *_: None) -> None:
-    """Carry out what is missing in `folder`; `progress` hears how many runs are done, of how many.
+    """Carry out what is missing in `folder`; `progress` gets the number of runs done, and of all.
 
-    Raises `OtherResultsError`, and `ValueError` if the given file is none.
+    Raises `OtherResultsError`, and `ValueError` if the given file is no CSV file.
     """
     datasets = _Datasets(settings.small)
     _begin(settings, datasets, folder)
@@ -94,12 +94,12 @@ class _Datasets:
 
     @property
     def digest(self) -> str | None:
-        """Of the given file."""
+        """The hash of the given file."""
         return None if self._small is None else hashlib.sha256(self._small.body).hexdigest()
 
 
 def _begin(settings: Settings, datasets: _Datasets, folder: Path) -> None:
-    """Write the manifest, or compare with the one that is there."""
+    """Write the manifest, or compare it with the existing one."""
     small = None if settings.small is None else Path(settings.small).name
     wanted: dict[str, Any] = {**asdict(settings), "small": small, "small_sha256": datasets.digest, **about()}
     begin(folder / MANIFEST, wanted)

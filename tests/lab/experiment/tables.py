@@ -1,4 +1,4 @@
-"""The tables of the experiment: made and read by deltalake and pyiceberg, never by the Spark that writes to them."""
+"""The tables of the experiment: created and read by deltalake and pyiceberg, never by the Spark that writes to them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ONE_SLASH: Final = re.compile(r"^s3a?:/+")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a run has its table: an S3, a folder there, and one on this machine. `aws`: the variables that reach it."""
+    """Where a run's table is: an S3, a folder there, and a local one. `aws`: the variables that reach the S3."""
 
     client: S3Client
     aws: Mapping[str, str]
@@ -49,20 +49,20 @@ class ExperimentTable(ABC):
     """A table of one run."""
 
     name: str
-    """In Spark's words."""
+    """As Spark names it."""
     settings: Mapping[str, str] = {}
-    """Those of the session that finds it."""
+    """Settings of the session that finds the table."""
     first_metadata: Match
-    """The first request of a commit: before it the data is there, and nothing that tells of it."""
+    """The first request of a commit: before it the data is stored, but unreferenced."""
     commit: Match
-    """The request that lets readers see the data, or the last one to S3 before that."""
+    """The request that publishes the data, or the last one to S3 before that."""
 
     def __init__(self, place: Place) -> None:
         self._place = place
 
     @abstractmethod
     def make(self, base: pa.Table) -> None:
-        """Make it, with its first rows."""
+        """Create the table, with its first rows."""
 
     @abstractmethod
     def view(self) -> TableView:
@@ -70,7 +70,7 @@ class ExperimentTable(ABC):
 
     @abstractmethod
     def rows(self) -> int:
-        """Count the rows in the data files themselves: statistics are what the writer has said."""
+        """Count the rows in the data files themselves: statistics are only the writer's claim."""
 
     @abstractmethod
     def ids(self) -> tuple[int, ...]:
@@ -81,7 +81,7 @@ class ExperimentTable(ABC):
         return self.first_metadata if phase == "data" else self.commit
 
     def size_of(self, keys: tuple[str, ...]) -> int:
-        """Return the bytes of objects."""
+        """Return the total size of objects, in bytes."""
         return sum(self._place.client.head_object(Bucket=LAKE, Key=key)["ContentLength"] for key in keys)
 
 
@@ -112,8 +112,7 @@ class _Delta(ExperimentTable):
         except TableNotFoundError:
             return
         for uri in table.file_uris():
-            # deltalake's own reader holds the interpreter's lock, and an S3 in this process could not answer.
-            # Of the absolute path of a shallow clone deltalake leaves one slash.
+            # deltalake's own reader holds the interpreter's lock, which would block an S3 in this process.
             key = Location.parse(_ONE_SLASH.sub("s3://", uri)).key
             yield io.BytesIO(self._place.client.get_object(Bucket=LAKE, Key=key)["Body"].read())
 
@@ -151,5 +150,5 @@ def table_of(table_format: Format, place: Place) -> ExperimentTable:
 
 
 def source_uri(name: str) -> str:
-    """Return where the file of a data set is, in Spark's words."""
+    """Return the URI of a data set's file, as Spark reads it."""
     return str(Location(LAKE, f"sources/{name}.csv")).replace("s3://", "s3a://", 1)

@@ -27,7 +27,7 @@ FACTS: Final = "runs.json"
 
 
 def main() -> int:
-    """Write the facts and both pictures; return 0 if every claim in them is true, else nothing is written."""
+    """Write the facts and both pictures and return 0, if every claim in them is true; else write nothing."""
     parser = argparse.ArgumentParser(prog="python -m tests.lab.pictures", description=__doc__)
     parser.add_argument("--out", type=Path, default=PICTURES, metavar="FOLDER", help="where to write (docs/pictures)")
     parser.add_argument("--redraw", action="store_true", help="run nothing; draw from the existing facts")
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def pictures_of(facts: Facts) -> dict[str, Figure]:
-    """Return the pictures by the names of their files."""
+    """Return the pictures by file name."""
     return {"write.svg": write_picture(facts), "kill.svg": kill_picture(facts)}
 
 

@@ -1,4 +1,4 @@
-"""The claims of the pictures, judged by the facts before anything is drawn."""
+"""The claims of the pictures, checked against the facts before anything is drawn."""
 
 from __future__ import annotations
 
@@ -89,5 +89,5 @@ def _with_guard(facts: Facts, kill: KilledJob) -> Iterator[Claim]:
 
 
 def _grown(kill: KilledJob) -> tuple[int, int]:
-    """Return by how many rows the table has grown after the kill, and after the retry."""
+    """Return by how many rows the table grew after the kill, and after the retry."""
     return kill.killed.rows - kill.before.rows, kill.retried.rows - kill.before.rows

@@ -1,8 +1,7 @@
 """The real runs: the handler under Lambda's runtime interface emulator, Spark, Delta; only S3 is moto's.
 
 One guarded append is traced. Then the same append, guarded and not, is killed at given requests and retried: every
-process of the function gets SIGKILL, as when Lambda ends a sandbox. Each kill has a table of its own, a copy of the
-same one.
+process of the function gets SIGKILL, as when Lambda ends a sandbox. Each kill has its own copy of the same table.
 """
 
 from __future__ import annotations
@@ -48,7 +47,7 @@ _GUARDED: Final = "accommodations_delta"
 _UNGUARDED: Final = "accommodations_delta_unguarded"
 _TIMEOUT_S: Final = 300
 _MEMORY_MB: Final = 3008
-# The retry comes after the lease of the killed attempt (20 s) has expired; its deadline is far away.
+# The retry starts after the killed attempt's lease (20 s) has expired; its deadline is far away.
 _RETRY_LATER_S: Final = 30.0
 _CLAIM: Final = Match(operations={"PutObject"}, key_class="checkpoint")
 _COMMIT: Final = Match(operations={"PutObject"}, key_class="delta_log/commit")
@@ -58,9 +57,9 @@ _PACKAGES: Final = ("soal", "pyspark", "delta-spark", "deltalake", "moto")
 
 
 def collect(console: Console) -> Facts:
-    """Run all of it, which takes minutes. Raises RuntimeError if a run that should succeed does not."""
+    """Run everything, which takes minutes. Raises RuntimeError if a run that should succeed does not."""
     with (
-        tempfile.TemporaryDirectory(prefix="soal-pictures-") as folder,  # a killed function leaves its sandbox there
+        tempfile.TemporaryDirectory(prefix="soal-pictures-") as folder,  # a killed function leaves its sandbox here
         EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,
     ):
         put_sample(s3.observer())
@@ -84,7 +83,7 @@ def collect(console: Console) -> Facts:
 
 @dataclass(slots=True)
 class _Runs:
-    """An S3 with the table `monday`, and the function that works on copies of it."""
+    """An S3 with the table `monday`, and the function that writes to copies of it."""
 
     s3: EmbeddedS3
     home: Home
@@ -104,7 +103,7 @@ class _Runs:
             for exchange in exchanges
             if exchange.bucket == LAKE or (exchange.bucket == CHECKPOINTS and write_key in exchange.key)
         ]
-        # The handler asks for the verdict once more, when the write is over.
+        # The handler asks for the verdict once more, after the write.
         while requests[-1].operation != "DeleteObject":
             requests.pop()
         return TracedWrite(tuple(requests), self._state(table).rows)
@@ -198,7 +197,7 @@ def _rule(moment: Moment, end: Callable[[], None]) -> Rule:
 
 
 def _end(emulator: LambdaEmulator) -> None:
-    """Kill the function. All its processes are stopped first, so that none can react to another one's end."""
+    """Kill the function. All its processes are stopped first, so that none can react to the death of another."""
     # The second pass finds processes that were started before the first had stopped all; a stopped one starts nothing.
     for number in (signal.SIGSTOP, signal.SIGSTOP, signal.SIGKILL):
         for process in emulator.processes():
@@ -221,7 +220,7 @@ def _request(exchange: Exchange, start_ns: int) -> TracedRequest:
 
 
 def _commit() -> str:
-    """Return the last commit that has changed any of the code that runs here."""
+    """Return the last commit that changed any of the code that runs here."""
     command = ["git", "log", "-1", "--format=%H", "--", *_WHAT_RUNS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     return done.stdout.strip()

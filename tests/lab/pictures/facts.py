@@ -27,8 +27,8 @@ Place = Literal["checkpoints", "table"]
 Moment = Literal["marked", "written", "landed", "settled"]
 
 MOMENTS: Final[tuple[Moment, ...]] = ("marked", "written", "landed", "settled")
-"""The moments of a kill, in the order of a write: after the marker and before the claim, after the data files and
-before the commit, after the commit and before its answer, after the verdict and before its answer.
+"""The moments of a kill, in the order of a write: between marker and claim, between data files and commit, between the
+commit and its answer, between the verdict and its answer.
 """
 
 
@@ -48,7 +48,7 @@ class TracedRequest:
 
 @dataclass(frozen=True, slots=True)
 class TracedWrite:
-    """One guarded append to a table that was there: its requests to the two buckets, as they began."""
+    """One guarded append to an existing table: its requests to the two buckets, as they began."""
 
     requests: tuple[TracedRequest, ...]
     rows: int
@@ -56,10 +56,10 @@ class TracedWrite:
 
 @dataclass(frozen=True, slots=True)
 class SeenTable:
-    """A table as deltalake reads it, and the marks of its writes in the checkpoint bucket.
+    """A table as deltalake reads it, and the traces of its writes in the checkpoint bucket.
 
-    `orphans` counts data files that no version names, `markers` the attempts that are announced; `status` and `epoch`
-    are those of the batch's checkpoint document, None if there is none.
+    `orphans` counts data files that no version names, `markers` the announced attempts; `status` and `epoch` are those
+    of the batch's checkpoint document, None if there is none.
     """
 
     rows: int
@@ -96,13 +96,13 @@ class Facts:
     kills: tuple[KilledJob, ...]
 
     def kill(self, moment: Moment, *, is_guarded: bool) -> KilledJob:
-        """Return the one kill of that kind."""
+        """Return the one kill at that moment."""
         (found,) = (kill for kill in self.kills if (kill.is_guarded, kill.moment) == (is_guarded, moment))
         return found
 
     @property
     def origin(self) -> str:
-        """Say where a picture comes from."""
+        """The origin of the facts, for a picture's note."""
         return (
             f"Drawn from real runs by python -m tests.lab.pictures: commit {self.commit[:12]}, Spark"
             f" {self.versions['pyspark']}, Delta {self.versions['delta-spark']}, moto {self.versions['moto']} as S3,"
@@ -114,7 +114,7 @@ _FACTS: Final = TypeAdapter(Facts)
 
 
 def read_facts(path: Path) -> Facts:
-    """Read what `write_facts` has written. Raises ValueError for anything else."""
+    """Read what `write_facts` has written. Raises ValueError for any other file."""
     return _FACTS.validate_json(path.read_bytes())
 
 

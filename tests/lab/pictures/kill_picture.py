@@ -28,7 +28,7 @@ _STATES: Final = ("before", "after the kill", "after the retry")
 
 
 def kill_picture(facts: Facts) -> Figure:
-    """Draw it."""
+    """Draw the picture."""
     before = facts.kill("written", is_guarded=True).before.rows
     right = before + facts.batch_rows
     note = (
@@ -75,7 +75,7 @@ def _cell(drawn: Figure, facts: Facts, kill: KilledJob, x: float, y: float) -> N
 
 
 def _tone(state: SeenTable, right: int) -> Tone:
-    """Tell right from untidy from wrong."""
+    """Choose the tone: right, untidy or wrong."""
     if state.rows != right:
         return "bad"
     return "warn" if state.orphans else "ok"
@@ -86,7 +86,7 @@ def _marks(state: SeenTable) -> str:
 
 
 def _verdict(kill: KilledJob, facts: Facts) -> str:
-    """Describe a cell from its numbers."""
+    """Describe a cell by its numbers."""
     lost = kill.before.rows + facts.batch_rows - kill.killed.rows
     doubled = kill.retried.rows - kill.before.rows - facts.batch_rows
     if kill.is_guarded:

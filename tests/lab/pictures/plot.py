@@ -1,7 +1,7 @@
-"""Matplotlib as every figure of the lab uses it: a width, a few tones, and files that are the same each time.
+"""Matplotlib as every figure of the lab uses it: a width, a few tones, and reproducible files.
 
-An SVG keeps its text as text, and each tone has a second colour for readers whose screen is dark: a picture in a page
-sees the reader's preference, not the page's own switch, so it brings its paper along.
+An SVG keeps its text as text, and each tone has a second colour for dark screens. An SVG in a page follows the reader's
+system preference, not the page's own switch, so it has its own background.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ _DARK: Final = {
     COLOURS["bad"]: "#f85149",
 }
 _LEGEND_CHARACTERS: Final = 120
-_DPI: Final = 72  # a point of a font is a pixel of a picture, and the unit of an SVG
+_DPI: Final = 72  # one point of a font is one pixel of a picture, and the unit of an SVG
 _PNG_DPI: Final = 2 * _DPI
 
-mpl.rcdefaults()  # whatever the machine prefers
+mpl.rcdefaults()  # ignore the machine's preferences
 mpl.rcParams.update(
     {
         "svg.fonttype": "none",
@@ -68,7 +68,7 @@ mpl.rcParams.update(
 
 
 def figure(height: int, title: str, note: str, description: str, *, size: float = 20) -> Figure:
-    """Begin a picture of `WIDTH` by `height` pixels. The description, its label, is for those who do not see it."""
+    """Begin a picture of `WIDTH` by `height` pixels. The description is its label, for readers who cannot see it."""
     made = Figure(figsize=(WIDTH / _DPI, height / _DPI), dpi=_DPI, facecolor="#ffffff")
     made.set_label(description)
     for words, y, look in (
@@ -82,7 +82,7 @@ def figure(height: int, title: str, note: str, description: str, *, size: float 
 def panel(
     on: Figure, top: float, height: float, lanes: Iterable[str], *, left: float = 300, right: float = WIDTH - 90
 ) -> Axes:
-    """Add axes at these pixels, with a lane for each name, the first one above; bars go to 0, 1, 2."""
+    """Add axes at these pixels, with a lane for each name, the first at the top; bars go to y = 0, 1, 2 …."""
     names = [*lanes]
     axes = _axes(on, left, top, right, height)
     axes.set_facecolor("none")
@@ -92,7 +92,7 @@ def panel(
 
 
 def bare(on: Figure, *, left: float = 0, top: float = 0, right: float = WIDTH, height: float | None = None) -> Axes:
-    """Add axes of which nothing is seen; their data are pixels from the upper left corner."""
+    """Add invisible axes; their coordinates are pixels from the upper left corner."""
     whole = on.get_figheight() * _DPI
     axes = _axes(on, left, top, right, whole - top if height is None else height)
     axes.set_axis_off()
@@ -102,7 +102,7 @@ def bare(on: Figure, *, left: float = 0, top: float = 0, right: float = WIDTH, h
 
 
 def legend(on: Figure, entries: Sequence[tuple[str, Tone, float]]) -> None:
-    """Say at the foot what the tones mean: words, tone and opacity of each; long words in two columns."""
+    """Explain the tones at the bottom: words, tone and opacity of each; long words in two columns."""
     handles = [Patch(color=COLOURS[tone], alpha=alpha, label=words) for words, tone, alpha in entries]
     columns = 2 if sum(len(words) for words, _, _ in entries) > _LEGEND_CHARACTERS else len(entries)
     on.legend(handles=handles, loc="lower left", ncols=columns, bbox_to_anchor=(16 / WIDTH, 0))
@@ -123,14 +123,14 @@ def svg(drawn: Figure) -> str:
 
 
 def png(drawn: Figure) -> bytes:
-    """Return the picture for those who cannot show SVG: light, and twice the size."""
+    """Return the picture as PNG: light, and twice the size."""
     written = io.BytesIO()
     drawn.savefig(written, format="png", dpi=_PNG_DPI)
     return written.getvalue()
 
 
 def seconds(axes: Axes, ends_s: float) -> None:
-    """Give the time's axis its range, from 0, and its ticks."""
+    """Set the time axis's range, from 0, and its ticks."""
     axes.set_xlim(0, ends_s)
     axes.xaxis.set_major_locator(mpl.ticker.MaxNLocator(12, steps=[1, 2, 5, 10]))
     axes.xaxis.set_major_formatter("{x:g} s")

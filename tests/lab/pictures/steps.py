@@ -1,4 +1,4 @@
-"""The protocol's requests, picked out of all requests of a guarded write."""
+"""The protocol's requests, selected from all requests of a guarded write."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Steps", "steps_of"]
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """In their order; `data` may be several."""
+    """The requests in order; there may be several `data`."""
 
     marker: TracedRequest
     claim: TracedRequest
@@ -24,12 +24,12 @@ class Steps:
     removal: TracedRequest
 
     def in_order(self) -> tuple[TracedRequest, ...]:
-        """Return all of them, as the protocol orders them."""
+        """Return all of them, in the protocol's order."""
         return self.marker, self.claim, *self.data, self.commit, self.read_back, self.verdict, self.removal
 
 
 def steps_of(write: TracedWrite) -> Steps:
-    """Pick them. Raises ValueError if one is missing, or there twice."""
+    """Select them. Raises ValueError if one is missing or occurs twice."""
 
     def all_of(operation: str, key_class: str) -> tuple[TracedRequest, ...]:
         return tuple(one for one in write.requests if (one.operation, one.key_class) == (operation, key_class))

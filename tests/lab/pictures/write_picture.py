@@ -1,4 +1,4 @@
-"""The life of one guarded write: its S3 requests from top to bottom, and beside them the remains of a kill there."""
+"""The life of one guarded write: its S3 requests from top to bottom, and beside each what a kill there would leave."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class _Arrow:
 
 
 def write_picture(facts: Facts) -> Figure:
-    """Draw it."""
+    """Draw the picture."""
     arrows = _arrows(facts)
     note = (
         f"A job appends {rows(facts.batch_rows)} to a Delta table: {len(facts.write.requests)} S3 requests in"
@@ -79,7 +79,7 @@ def _arrows(facts: Facts) -> tuple[_Arrow, ...]:
 
 
 def _condition(condition: str | None) -> str:
-    """Return it without the ETag, which says nothing to a reader."""
+    """Return the condition without the ETag, which is meaningless to a reader."""
     return "If-Match: its ETag" if (condition or "").startswith("If-Match") else condition or ""
 
 
@@ -87,7 +87,7 @@ def _arrow(page: Axes, arrow: _Arrow, y: float) -> None:
     page.text(_TIME, y + 4, f"{arrow.at_ms:,}", color=COLOURS["muted"], ha="right")
     is_commit = arrow.tone == "ok"
     start, end = sorted((arrow.start, arrow.end))
-    # The read-back crosses the gate's lane: its words stand in the last gap.
+    # The read-back crosses the gate's lane, so its text is in the last gap.
     middle = (max(start, _GATE) + end) / 2 if end == _TABLE else (start + end) / 2
     look = {"arrowstyle": "-|>", "color": COLOURS[arrow.tone], "lw": 3 if is_commit else 1.5}
     page.annotate("", (arrow.end, y), (arrow.start, y), arrowprops={**look, "shrinkA": 0, "shrinkB": 0})

@@ -45,14 +45,14 @@ class Outcome:
 
     @property
     def is_as_it_must_be(self) -> bool:
-        """Whether there were conflicts without turns, and with them none, no overlap, the order, and every row once."""
+        """Whether turns avoided the conflicts that occurred without them, with no overlap, in order, every row once."""
         plain, turns = self.verdicts["without"], self.verdicts["with"]
         is_exact = turns.is_exact and turns.kept == turns.taken_up > 0
         return plain.conflicts > 0 and turns.conflicts == turns.overlaps == 0 and turns.in_order and is_exact
 
 
 class _Meeting:
-    """Holds a request until a second one is there; then both are applied."""
+    """Holds a request until a second one arrives; then both are applied."""
 
     def __init__(self) -> None:
         self._barrier = threading.Barrier(2)
@@ -62,13 +62,13 @@ class _Meeting:
         return lambda: self._apply(request)
 
     def _apply(self, request: Request) -> Reply:
-        with suppress(threading.BrokenBarrierError):  # the second never came, so no conflict will be counted
+        with suppress(threading.BrokenBarrierError):  # the second never arrived, so no conflict will be counted
             self._barrier.wait(_MEETING_S)
         return request.apply()
 
 
 def demo(folder: Path, *, seed: int = 1, rounds: int = 8, says: Callable[[str], None] = lambda _: None) -> Outcome:
-    """Run each group over so many rounds of input; `folder` takes the events, the inputs and the logs.
+    """Run each group over `rounds` rounds of input; events, inputs and logs go to `folder`.
 
     Raises RuntimeError if a stream ends for another reason than a conflict.
     """
@@ -107,7 +107,7 @@ def demo(folder: Path, *, seed: int = 1, rounds: int = 8, says: Callable[[str], 
 
 @contextmanager
 def _streams(environ: Mapping[str, str], folder: Path) -> Iterator[list[Child]]:
-    """Start the three processes, which end with the block; at once if it fails. `folder` takes their logs."""
+    """Start the three processes, which end with the block, or at once if it fails. Their logs go to `folder`."""
     with ExitStack() as stack:
         streams = []
         for job in JOBS:
@@ -124,7 +124,7 @@ def _streams(environ: Mapping[str, str], folder: Path) -> Iterator[list[Child]]:
 
 
 def _turns(s3: EmbeddedS3) -> list[TurnEvent]:
-    """Return the turns as the lock's record has them."""
+    """Return the turns in the lock's record."""
     stored = S3Backend(S3ObjectStore(s3.observer(), _LOCKS, "locks")).read(LOCK)
     if stored is None:
         raise RuntimeError("the lock has no record")
@@ -144,7 +144,7 @@ def _turns(s3: EmbeddedS3) -> list[TurnEvent]:
 
 
 def _deltalake(environ: Mapping[str, str], action: str, group: Group) -> str:
-    """Create a group's table, or read it, with another implementation than the one that writes it."""
+    """Create a group's table, or read it, with another implementation than the writer's."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "tests.lab.turns.reader", action, f"s3://{_LAKE}/{group}"],
         env={**environ, "PYTHONPATH": str(ROOT)},

@@ -1,4 +1,4 @@
-"""What happened, as lines of JSON: the windows in which batches ran, and the turns of the lock.
+"""The events as lines of JSON: the windows in which batches ran, and the turns of the lock.
 
 `python -m tests.lab.turns.events` prints the schema of a line.
 """
@@ -32,7 +32,7 @@ class _Event(BaseModel):
 
 
 class Window(_Event):
-    """One call of a stream's batch function, from its begin to its end, the turn being held in group `with`."""
+    """One call of a stream's batch function, from start to end; in the group `with` it holds the turn."""
 
     kind: Literal["window"] = "window"
     batch: int = Field(description="The stream's own number of the batch.")
@@ -43,7 +43,7 @@ class Window(_Event):
 
 
 class TurnEvent(_Event):
-    """One turn, as the lock's record has it: it ends when the stream has recorded the batch."""
+    """One turn in the lock's record: it ends when the stream has recorded the batch."""
 
     kind: Literal["turn"] = "turn"
     token: int
@@ -61,7 +61,7 @@ def write_events(events: Iterable[Window | TurnEvent], path: Path) -> None:
 
 
 def read_events(path: Path) -> list[Window | TurnEvent]:
-    """Read them again."""
+    """Read the events."""
     return [EVENT.validate_json(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -1,6 +1,6 @@
 """One of the three streams, with its own Spark driver: `python -m tests.lab.turns.job JOB`.
 
-It answers when it is ready, and once for the stream of each group that a line on stdin names (a `Task` as JSON).
+It answers once when ready, and once for each line on stdin (a `Task` as JSON), which names a group to run.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _SIGNAL_S: Final = 240
 _POLL_S: Final = 0.05
 _SETTINGS: Final = {
     "spark.ui.enabled": "false",
-    # A few rows in a young JVM: to compile each query takes longer than to interpret it.
+    # A few rows in a young JVM: compiling each query takes longer than interpreting it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
@@ -76,7 +76,7 @@ class Stream:
         )
 
     def run(self) -> None:
-        """Run to the end of the input. Without a coordinator a stream that met a conflict is just started again."""
+        """Run to the end of the input. Without a coordinator, restart the stream after a conflict."""
         if self.task.group == "with":
             first = FirstRun.RUN if self.job == INGESTION else FirstRun.WAIT
             self.coordinator = JobCoordinator(
@@ -99,7 +99,7 @@ class Stream:
         raise RuntimeError(f"{self.job} met more than {_RESTARTS_MAX} conflicts")
 
     def window(self, frame: DataFrame, batch: int) -> None:
-        """Run one batch and write its window down."""
+        """Run one batch and record its window."""
         if self.task.group == "without":
             self._meet(batch)
         began_ms, self.kept, self.taken_up = epoch_ms(), 0, 0
@@ -143,13 +143,13 @@ class Stream:
             frame.sparkSession.sql(f"DELETE FROM delta.`{block.table}` WHERE id IN ({_texts(gone)})")
             block.success()
 
-    # -- the first round without a coordinator: Mutation and TTL meet for certain ------------------------------------
+    # -- the first round without a coordinator: Mutation and TTL are made to collide ----------------------------------
 
     def _meet(self, batch: int) -> None:
-        """Mutation and TTL begin once the first rows are there; Ingestion goes on once both have committed or failed.
+        """Mutation and TTL begin once the first rows are there; Ingestion continues once both have committed or failed.
 
-        So the next two commits to the table are theirs, and the S3 holds the first until it has the second: each of
-        them has read the table before the other one has changed it.
+        So the next two commits to the table are theirs, and the S3 holds the first until the second arrives: each has
+        read the table before the other has changed it.
         """
         if self.job != INGESTION:
             self._await("Ingestion-0")

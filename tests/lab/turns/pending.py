@@ -1,7 +1,7 @@
-"""Requests that came before their rows: kept beside the stream's checkpoint until the next batch takes them up.
+"""Requests that came before their rows: stored beside the stream's checkpoint until the next batch takes them up.
 
-One file for each batch, written once and before the table's commit. A batch that is delivered again reads what its
-first delivery decided. So each request is either in the batch's commit or in its file, never in both.
+One file for each batch, written once and before the table's commit. A repeated delivery of a batch reads what the first
+one decided. So each request is either in the batch's commit or in its file, never in both.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Pending:
         folder.mkdir(parents=True, exist_ok=True)
 
     def before(self, batch: int) -> dict[str, str]:
-        """Return what the batch before has kept."""
+        """Return the requests that the previous batch has kept."""
         path = self._path(batch - 1)
         return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
     def keep(self, batch: int, requests: dict[str, str]) -> dict[str, str]:
-        """Keep the requests; return those of an earlier delivery of the batch if there was one."""
+        """Keep the requests; return those of an earlier delivery of the batch, if there was one."""
         path = self._path(batch)
         written = path.with_suffix(f".{uuid.uuid4().hex}")
         written.write_text(json.dumps(requests), encoding="utf-8")
         try:
-            os.link(written, path)  # whole or not at all, and never over another one
+            os.link(written, path)  # atomically, and never over an existing file
         except FileExistsError:
             return dict(json.loads(path.read_text(encoding="utf-8")))
         finally:

@@ -36,7 +36,7 @@ _LEGEND: Final[tuple[tuple[str, Tone, float], ...]] = (
 
 
 def timeline(events: Sequence[Window | TurnEvent], verdicts: Mapping[Group, Verdict]) -> Figure:
-    """Draw it. Both groups have the same scale, and begin at its left end."""
+    """Draw the timeline. Both groups have the same scale, and begin at its left end."""
     drawn = figure(_HEIGHT, _TITLE, _NOTE, " ".join(map(_words, verdicts.values())))
     begins = {group: min(one.began_ms for one in events if one.group == group) for group in verdicts}
     longest_ms = max(one.ended_ms - begins[one.group] for one in events)

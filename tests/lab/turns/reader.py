@@ -1,6 +1,6 @@
-"""Reads a table with deltalake (delta-rs), in a process of its own: `python -m tests.lab.turns.reader TABLE`.
+"""Read a table with deltalake (delta-rs), in a process of its own: `python -m tests.lab.turns.reader TABLE`.
 
-It may hold the interpreter's lock while it reads, and an S3 in the same process could not answer then.
+deltalake may hold the interpreter's lock while it reads, which would block an S3 in the same process.
 """
 
 from __future__ import annotations

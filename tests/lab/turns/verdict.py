@@ -1,4 +1,4 @@
-"""What a group's events and its table show."""
+"""The conclusions from a group's events and its table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Verdict", "judge", "overlaps"]
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One group's figures. `lost`, `doubled` and `wrong` count rows against what the generator says.
+    """One group's figures. `lost`, `doubled` and `wrong` count rows that differ from the generator's.
 
     `in_order`: the landed windows follow each other as Ingestion, Mutation, TTL, round by round.
     """
@@ -39,12 +39,12 @@ class Verdict:
 
     @property
     def is_exact(self) -> bool:
-        """Whether the table holds what the generator says."""
+        """Whether the table holds the generator's rows."""
         return not (self.lost or self.doubled or self.wrong)
 
 
 def judge(group: Group, workload: Workload, events: Sequence[Window | TurnEvent], rows: Iterable[Row]) -> Verdict:
-    """Compare the windows with each other, and the rows with what they must be."""
+    """Compare the windows with each other, and the rows with the expected ones."""
     windows = sorted((one for one in events if isinstance(one, Window)), key=lambda one: one.began_ms)
     turns = [one for one in events if isinstance(one, TurnEvent)]
     landed = [one for one in windows if one.outcome == "landed"]
@@ -69,7 +69,7 @@ def judge(group: Group, workload: Workload, events: Sequence[Window | TurnEvent]
 
 
 def overlaps(events: Sequence[Window | TurnEvent]) -> list[tuple[Window | TurnEvent, Window | TurnEvent]]:
-    """Return the pairs of different jobs' events that ran at the same time."""
+    """Return the pairs of different jobs' events that overlapped in time."""
     ordered = sorted(events, key=lambda one: one.began_ms)
     return [
         (one, other)

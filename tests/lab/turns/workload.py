@@ -1,4 +1,4 @@
-"""What the three streams are fed with, and what the table must hold afterwards. A seed makes it the same again."""
+"""The input of the three streams, and the expected rows of the table; both reproducible from a seed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EARLY: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the table. A request that is applied twice shows in `mutations`."""
+    """A row of the table. `mutations` shows a request that was applied twice."""
 
     id: str
     contact: str
@@ -33,16 +33,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """The input files of each stream, one for each round, and the table's rows in the end, by id."""
+    """The input files of each stream, one for each round, and the expected rows of the table, by id."""
 
     inputs: dict[Job, tuple[tuple[dict[str, str], ...], ...]]
     expected: dict[str, Row]
     early: int
-    """How many Mutation requests come before their rows."""
+    """The number of Mutation requests that come before their rows."""
 
     @property
     def rounds(self) -> int:
-        """How many files each stream has."""
+        """The number of each stream's files."""
         return len(self.inputs["Ingestion"])
 
     def write(self, folder: Path) -> None:
@@ -57,7 +57,7 @@ class Workload:
 
 
 def workload(seed: int, rounds: int, rows: int = 30) -> Workload:
-    """Make the input of so many rounds, and play it in the declared order: Ingestion, Mutation, TTL."""
+    """Make the input of `rounds` rounds, and apply it in the declared order: Ingestion, Mutation, TTL."""
     chance = random.Random(seed)  # noqa: S311 - the same numbers again, not secret ones
     inputs: dict[Job, list[tuple[dict[str, str], ...]]] = {job: [] for job in JOBS}
     table: dict[str, Row] = {}

@@ -1,4 +1,4 @@
-"""The smallest job that has a result: SQL without a table. `scripts/lab bench start --job sql`."""
+"""The smallest job with a result: SQL without a table. `scripts/lab bench start --job sql`."""
 
 from pyspark.sql import SparkSession
 

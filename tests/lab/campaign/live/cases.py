@@ -30,24 +30,24 @@ class Write:
 
     @property
     def name(self) -> str:
-        """A part of the names of its cases."""
+        """The part of its cases' names that describes the write."""
         return f"{self.table_format}-{self.statement}-{'guarded' if self.guarded else 'plain'}"
 
 
 @dataclass(frozen=True, slots=True)
 class Sequence:
-    """A write and a phase: its cases are the write's requests, one after the other, until there is none any more."""
+    """A write and a phase: its cases hit the write's requests one after the other, until none is left."""
 
     write: Write
     phase: Phase
 
     @property
     def name(self) -> str:
-        """The beginning of the names of its cases."""
+        """The beginning of its cases' names."""
         return f"{self.write.name}-{self.phase}"
 
     def case(self, nth: int) -> Case:
-        """Return the case that is hit at the `nth` mutating request, counted from 1."""
+        """Return the case that hits the `nth` mutating request, counted from 1."""
         return Case(self, nth)
 
 
@@ -60,16 +60,16 @@ class Case:
 
     @property
     def name(self) -> str:
-        """By it the case is known as done, and replayed."""
+        """Stable name, used to resume and replay."""
         return f"{self.sequence.name}-{self.nth:02}"
 
     @property
     def write(self) -> Write:
-        """The write that is hit."""
+        """The write to hit."""
         return self.sequence.write
 
     def fault(self) -> Fault:
-        """Make the fault, to be planted once."""
+        """Return a new fault, to be planted once."""
         return AtRequest(self.sequence.phase, self.nth)
 
     @classmethod
@@ -84,7 +84,7 @@ class Case:
 
 
 def sequences(select: str = "") -> Iterator[Sequence]:
-    """Yield those that `select` names; guarded and plain in turn."""
+    """Yield the sequences that `select` names; guarded and plain in turn."""
     for table_format in FORMATS:
         for statement in STATEMENTS[table_format]:
             for phase in PHASES:

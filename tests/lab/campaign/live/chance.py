@@ -1,4 +1,4 @@
-"""Faults by chance: each number has its write, its fault and its moment, drawn from the seed."""
+"""Random faults: each number has its write, its fault and its moment, drawn from the seed."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["ChanceCase", "chance_cases"]
 
 _NAME: Final = re.compile(r"random-(\d+)-(\d+)-(delta|iceberg)-(\w+)-(guarded|plain)")
 _PLAIN_EVERY: Final = 5
-"""Each fifth write also runs without a guard."""
+"""Every fifth write also runs without a guard."""
 _KINDS: Final[dict[Kind | None, int]] = {"kill": 70, "stop": 8, "memory": 6, "error": 4, "drop": 4, "slow": 2, None: 6}
-"""The shares; None is a deadline."""
+"""The weights; None is a deadline."""
 _ANCHORS: Final = {"data": (75, 250.0), "marker": (15, 2_000.0), "checkpoint": (10, 600.0)}
-"""A moment's share, and how long after the first request of the class it comes at most, in milliseconds."""
+"""A moment's weight, and its maximum delay after the first request of the class, in milliseconds."""
 _DEADLINES_MS: Final = (9_000, 20_000)
 
 
@@ -39,11 +39,11 @@ class ChanceCase:
 
     @property
     def name(self) -> str:
-        """By it the case is known as done, and replayed."""
+        """Stable name, used to resume and replay."""
         return f"random-{self.seed}-{self.number}-{self.write.name}"
 
     def fault(self) -> Fault:
-        """Draw the fault: the same each time."""
+        """Draw the fault: the same one each time."""
         draw = _draw(self.seed, self.number)
         kind = draw.choices([*_KINDS], [*_KINDS.values()])[0]
         if kind is None:
@@ -66,7 +66,7 @@ class ChanceCase:
 
 
 def chance_cases(seed: int, numbers: range) -> Iterator[ChanceCase]:
-    """Yield the cases of some numbers, each fifth also without a guard."""
+    """Yield the cases with these numbers, every fifth also without a guard."""
     for number in numbers:
         yield ChanceCase(seed, number, _write(seed, number, guarded=True))
         if number % _PLAIN_EVERY == 0:

@@ -1,4 +1,4 @@
-"""A fault of a real write: at one of its requests, or at a moment by chance."""
+"""A fault of a real write: at one of its requests, or at a random moment."""
 
 from __future__ import annotations
 
@@ -23,28 +23,28 @@ if TYPE_CHECKING:
 __all__ = ["KINDS", "PHASES", "AtMoment", "AtRequest", "Deadline", "Fault", "Kind", "Phase"]
 
 Phase = Literal["before", "torn", "after", "late", "lost", "frozen"]
-"""What becomes of the request: the writer is killed before it, in its body, or after it was applied; it is applied only
-behind the recovery; its answer is lost, and the writer lives; the writer is stopped, and goes on behind the retry.
+"""What happens to the request: the writer is killed before it, in its body, or after it was applied; it is applied only
+after the recovery; its answer is lost, and the writer lives; the writer is stopped, and continues after the retry.
 """
 PHASES: Final[tuple[Phase, ...]] = get_args(Phase)
 Kind = Literal["kill", "stop", "memory", "error", "drop", "slow"]
-"""What comes at a moment: SIGKILL; SIGSTOP, and the writer goes on behind the retry; a kernel without memory takes
-Java, and the Python driver lives; the next requests get a 500 or 503, lose their answer with the connection, or take
-their time.
+"""What happens at a moment: SIGKILL; SIGSTOP, and the writer continues after the retry; the kernel runs out of memory
+and kills Java, and the Python driver lives; the next requests get a 500 or 503, lose their answer with the connection,
+or are slow.
 """
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _NEXT: Final = 3
-"""How many requests an outage hits: fewer than a client tries again."""
+"""How many requests an outage hits: fewer than a client's attempts."""
 _SLOW_MS: Final = 700
 
 
 class Fault(ABC):
-    """One fault of one write. `at_ns`: when it came, on the monotonic clock; None: it has not come."""
+    """One fault of one write. `at_ns`: when it happened, on the monotonic clock; None: not yet."""
 
     freezes = False
-    """Whether the writer is stopped, and goes on behind the retry."""
+    """Whether the writer is stopped, and continues after the retry."""
     deadline_ms = DEADLINE_MS
-    """The writer's time from its beginning."""
+    """The writer's timeout from its start."""
 
     def __init__(self) -> None:
         self.at_ns: int | None = None
@@ -53,18 +53,18 @@ class Fault(ABC):
 
     @property
     def is_hit(self) -> bool:
-        """Whether it has come."""
+        """Whether the fault has happened."""
         return self.at_ns is not None
 
     @abstractmethod
     def plant(self, wire: Wire, victim: JobProcess) -> None:
-        """Let it come."""
+        """Install the fault."""
 
     def release(self) -> None:  # noqa: B027 - most hold nothing
-        """Apply requests that are late."""
+        """Apply the late requests."""
 
     def end(self) -> None:  # noqa: B027 - as above
-        """Let it come no more."""
+        """Remove the fault."""
 
     def _noted(self, effect: Effect) -> Effect:
         def act(request: Request) -> Reply | Callable[[], Reply]:
@@ -75,7 +75,7 @@ class Fault(ABC):
 
 
 class AtRequest(Fault):
-    """The `nth` mutating request of a write is hit."""
+    """Hits the `nth` mutating request of a write."""
 
     def __init__(self, phase: Phase, nth: int) -> None:
         super().__init__()
@@ -87,11 +87,11 @@ class AtRequest(Fault):
 
     @property
     def is_hit(self) -> bool:
-        """Whether the request has come."""
+        """Whether the request was sent."""
         return self._rule is not None and self._rule.fired(timeout_s=0)
 
     def plant(self, wire: Wire, victim: JobProcess) -> None:
-        """Hit the request when it comes."""
+        """Hit the request when it is sent."""
         number = signal.SIGSTOP if self.freezes else signal.SIGKILL
         self._late = Late(then="waits" if self.freezes else "dropped", end=lambda: victim.signal(number))
         self._rule = wire.add(Rule(Match(is_mutating=True), self._noted(self._effect(victim, self._late)), self._nth))
@@ -115,7 +115,7 @@ class AtRequest(Fault):
 
 
 class AtMoment(Fault):
-    """It comes `delay_ms` after the first request of the class `anchor` has arrived."""
+    """Happens `delay_ms` after the first request of the class `anchor` has arrived."""
 
     def __init__(self, kind: Kind, anchor: str, delay_ms: float, status: int = 503) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class AtMoment(Fault):
         self._timer: threading.Timer | None = None
 
     def plant(self, wire: Wire, victim: JobProcess) -> None:
-        """Wait for the anchor, and let time pass."""
+        """Wait for the anchor, then for the delay."""
 
         def come() -> None:
             self.at_ns = time.monotonic_ns()
@@ -153,7 +153,7 @@ class AtMoment(Fault):
         wire.add(Rule(Match(is_mutating=True, key_class=self._anchor), self._noted(pass_on)))
 
     def end(self) -> None:
-        """Let it come no more."""
+        """Remove the fault."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer.join()
@@ -167,5 +167,5 @@ class Deadline(Fault):
         self.deadline_ms = deadline_ms
 
     def plant(self, wire: Wire, victim: JobProcess) -> None:
-        """The writer was told when it began."""
+        """The writer got its deadline at its start."""
         self.at_ns = time.monotonic_ns()

@@ -1,7 +1,7 @@
-"""Carry out one case: a write that is hit at one request, the recovery, what arrives late, the retry.
+"""Carry out one case: a write that is hit at one request, the recovery, the late requests, the retry.
 
-The tables are read by deltalake and pyiceberg. A process carries out one case at a time, since the guard's requests
-name no table: so the S3 is the case's alone.
+deltalake and pyiceberg read the tables. A process carries out one case at a time: the guard's requests name no table,
+so each case needs the S3 to itself.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _SAID_MAX: Final = 2000
 
 
 class Laboratory:
-    """A context manager: one S3, of the backend that `s3` names, for one case at a time."""
+    """A context manager: one S3 of the backend `s3`, for one case at a time."""
 
     def __init__(self, s3: str) -> None:
         self._ground = Ground(s3)
@@ -62,7 +62,7 @@ class Laboratory:
         self._ground.__exit__()
 
     def carry_out(self, case: Case | ChanceCase) -> CaseRecord:
-        """Carry out a case. Whatever goes wrong with the harness itself is a violation, too."""
+        """Carry out a case. Any error of the harness itself is a violation, too."""
         began = time.monotonic()
         fault = case.fault()
         with tempfile.TemporaryDirectory(dir=self._ground.folder) as folder:
@@ -93,7 +93,7 @@ class Laboratory:
 
 
 class _CaseRun:
-    """One case on its way."""
+    """One case while it runs."""
 
     def __init__(self, name: str, kind: Write, fault: Fault, ground: Ground, warm: WarmSpark, folder: str) -> None:
         self.code: int | None = None
@@ -107,7 +107,7 @@ class _CaseRun:
         self._processes: list[JobProcess] = []
 
     def play(self) -> Seen:
-        """Carry it out, and return what was seen."""
+        """Carry out the case, and return what was seen."""
         if self._before:
             self._table.make(pa.table({"id": pa.array(self._before, pa.int64())}))
         self._wire.clear_trace()
@@ -141,7 +141,7 @@ class _CaseRun:
         return self._seen(verdict, found, acknowledged=acknowledged, changed=changed, retry_succeeded=retry_succeeded)
 
     def _is_exposed(self) -> bool | None:
-        """Tell whether the fault came between the first data file and the answer to the commit."""
+        """Return whether the fault came between the first data file and the answer to the commit."""
         if self._fault.at_ns is None:
             return None
         commit = "delta_log/commit" if self._write.table_format == "delta" else "iceberg/metadata"
@@ -152,7 +152,7 @@ class _CaseRun:
         return began is not None and began <= self._fault.at_ns and (ended is None or self._fault.at_ns <= ended)
 
     def _thawed(self, victim: JobProcess, end: Future[Ended]) -> Seen:
-        """Recover and retry beside the victim that stands still, and let it go on behind that."""
+        """Recover and retry while the victim is stopped, then let it continue."""
         self._wire.clear_rules()
         self.exposed = self._is_exposed()
         verdict, found = self._recover(), self._table.ids()
@@ -166,8 +166,8 @@ class _CaseRun:
         return replace(seen, thawed=True)
 
     def _retry(self) -> bool:
-        """Start the job again; return whether it ended well. A guarded one runs in a warm machine, as with reuse on."""
-        if not self._write.guarded:  # stock commits are a matter of a whole JVM
+        """Start the job again; return whether it succeeded. A guarded one runs in a warm JVM, as with reuse on."""
+        if not self._write.guarded:  # stock commits need a JVM of their own
             retried = self._start().wait()
             if retried.code != 0:
                 self.error = (retried.out + retried.errors)[-_SAID_MAX:]
@@ -194,7 +194,7 @@ class _CaseRun:
         changed: bool,
         retry_succeeded: bool,
     ) -> Seen:
-        # The sweeper comes once more, for files that have arrived late; the retry's own document must say committed.
+        # The sweeper runs once more, for files that arrived late; the retry's own document must say committed.
         committed = not self._write.guarded or self._recover() == "committed"
         return Seen(
             guarded=self._write.guarded,
@@ -210,7 +210,7 @@ class _CaseRun:
         )
 
     def end(self) -> None:
-        """Leave nothing for the next case."""
+        """Clean up for the next case."""
         self._fault.end()
         for process in self._processes:
             process.signal(signal.SIGCONT)
@@ -245,7 +245,7 @@ class _CaseRun:
             self.error = (ended.out + ended.errors)[-_SAID_MAX:]
 
     def _recover(self) -> str | None:
-        """Let the sweeper come when all grace is over, as in a function's account; return the guard's verdict."""
+        """Run the sweeper after all grace periods, as in a function's account; return the guard's verdict."""
         if not self._write.guarded:
             return None
         self._wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
@@ -253,7 +253,7 @@ class _CaseRun:
         return self._verdict()
 
     def _verdict(self) -> str | None:
-        """Return what the guard's document says now; without one, nothing was claimed."""
+        """Return the current verdict in the guard's document; None if nothing was claimed."""
         if not self._write.guarded:
             return None
         document = self._ground.document(self._place.prefix, self._table.name, self._write.table_format)

@@ -1,4 +1,4 @@
-"""Carry out the campaign: each sequence in a worker process, request after request, until one is hit no more."""
+"""Carry out the campaign: each sequence in a worker process, request after request, until a case hits none."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def run(
     s3: str,
     progress: Callable[[], object],
 ) -> bool:
-    """Carry out what is missing of the sequences; tell whether all are finished.
+    """Carry out what is missing of the sequences; return whether all are finished.
 
     No case begins after `until`, in epoch seconds. `s3`: the backend.
     """
@@ -49,7 +49,7 @@ def run_by_chance(
     s3: str,
     progress: Callable[[], object],
 ) -> bool:
-    """Carry out what is missing of the cases by chance; tell whether all are done."""
+    """Carry out what is missing of the random cases; return whether all are done."""
     done = {one.case for one in read(folder / CASES, CaseRecord) if one.tells}
     left = [one for one in chosen if one.name not in done]
     with workers(jobs) as pool:
@@ -57,7 +57,7 @@ def run_by_chance(
 
 
 def _is_told(one: CaseRecord) -> bool:
-    """Tell whether a sequence needs its case no more: only a write that ended well ends a sequence."""
+    """Return whether a case needs no other run. Only a write that succeeded ends a sequence."""
     return one.tells and (one.hit or not one.violations)
 
 
@@ -78,7 +78,7 @@ def replay(case: Case | ChanceCase, s3: str) -> CaseRecord:
 
 
 def _sequence(one: Sequence, folder: Path, done: dict[str, bool], until: float | None, s3: str) -> bool:
-    """Carry out the cases of a sequence; return whether it has come to its end."""
+    """Carry out the cases of a sequence; return whether it is finished."""
     with Laboratory(s3) as laboratory:
         for nth in range(1, _REQUESTS_MAX):
             case = one.case(nth)

@@ -1,1 +1,1 @@
-"""Named mutants: each takes one load-bearing rule out of the code, and a test has to notice it."""
+"""Named mutants: each removes one load-bearing rule from the code, and a test must fail."""

@@ -1,4 +1,4 @@
-"""The list of mutants, `mutants.toml`: each is one change of one file, in text that the file holds once."""
+"""The list of mutants, `mutants.toml`: each changes one file, at a text that occurs there once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class MutantError(ValueError):
 
 
 class Mutant(BaseModel):
-    """Code without one of its guards. `tests`: the targets that pytest gets, in this order."""
+    """Code without one of its guards. `tests`: pytest's targets, in this order."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -31,11 +31,11 @@ class Mutant(BaseModel):
 
     @property
     def is_java(self) -> bool:
-        """Whether the change is in Java, which has to be compiled."""
+        """Whether the changed file is Java, which must be compiled."""
         return self.file.endswith(".java")
 
     def changed(self, root: Path) -> str:
-        """Return the file of a tree with the change. Raises `MutantError`."""
+        """Return the changed content of the file in a tree. Raises `MutantError`."""
         path = root / self.file
         if not path.is_file():
             raise MutantError(f"mutant {self.name}: there is no file {self.file}")
@@ -56,7 +56,7 @@ class _List(BaseModel):
 
 
 def listed(path: Path = _LIST) -> tuple[Mutant, ...]:
-    """Return the mutants of a list. Raises `MutantError` if two have one name, `ValueError` if it is no such list."""
+    """Return the mutants of a list. Raises `MutantError` if two share a name, `ValueError` for another file."""
     found = _List.model_validate(tomllib.loads(path.read_text(encoding="utf-8"))).mutant
     names = [one.name for one in found]
     if twice := sorted({name for name in names if names.count(name) > 1}):

@@ -1,4 +1,4 @@
-"""Try mutants, each in a copy of the working tree; the tests have to pass there without a change first."""
+"""Try mutants, each in a copy of the working tree; the tests must pass there without a change first."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _LIMIT_S: Final = 600.0
 
 
 class ControlError(Exception):
-    """The tests do not pass without a mutant, so a failure with one proves nothing."""
+    """The tests fail without a mutant, so a failure with one proves nothing."""
 
 
 def selected(mutants: Sequence[Mutant], select: str) -> tuple[Mutant, ...]:
-    """Return the mutants that the words name. Raises `ValueError` if there is none."""
+    """Return the mutants that the words select. Raises `ValueError` if there are none."""
     if chosen := tuple(one for one in mutants if is_selected(one.name, select)):
         return chosen
     raise ValueError(f"{select!r} selects no mutant")
@@ -41,10 +41,10 @@ def selected(mutants: Sequence[Mutant], select: str) -> tuple[Mutant, ...]:
 def run(
     folder: Path, mutants: Sequence[Mutant], *, jobs: int, progress: Callable[[int], None] = lambda _: None
 ) -> tuple[MutantRecord, ...]:
-    """Try the mutants that have no result in the folder yet, or an error; return the results of all, in their order.
+    """Try the mutants that have no result in the folder yet, or an error; return all results, in the mutants' order.
 
-    `progress` hears the number of results. Before the first trial it raises `OtherResultsError`, `MutantError` if one
-    does not fit the code, and `ControlError`.
+    `progress` gets the number of results. Before the first trial, it raises `OtherResultsError`, `MutantError` if a
+    mutant does not fit the code, and `ControlError`.
     """
     begin(folder / MANIFEST, about())
     names = {one.name for one in mutants}
@@ -64,7 +64,7 @@ def run(
 
 
 def control(mutants: Sequence[Mutant]) -> None:
-    """Run all tests of the mutants, each once, without a change. Raises `ControlError`."""
+    """Run all tests of the mutants, each once, on the unchanged code. Raises `ControlError`."""
     targets = tuple(dict.fromkeys(target for one in mutants for target in one.tests))
     ended = _tried(None, targets, compiles=any(one.is_java for one in mutants), limit_s=_LIMIT_S * len(targets))
     if ended.failed or ended.error:
@@ -72,7 +72,7 @@ def control(mutants: Sequence[Mutant]) -> None:
 
 
 def trial(folder: Path, mutant: Mutant) -> None:
-    """Try one mutant, and add its result."""
+    """Try one mutant, and append its result."""
     began = time.monotonic()
     ended = _tried(mutant, mutant.tests, compiles=mutant.is_java, limit_s=_LIMIT_S)
     record = MutantRecord(

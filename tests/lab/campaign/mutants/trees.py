@@ -1,4 +1,4 @@
-"""A copy of the working tree, in which a test run finds changed code and nothing of the tree itself changes."""
+"""A copy of the working tree, in which tests run on changed code while the tree itself stays unchanged."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["compile_java", "copied"]
 
 _OWN: Final = ("jars", "stamps", "spark.jsa")
-"""What a copy has of its own in `.soal`: the class-data archive is of other paths, and is missing there."""
+"""Entries of `.soal` that a copy does not link: the class-data archive holds other paths, and is missing there."""
 
 
 @contextmanager
 def copied() -> Iterator[Path]:
-    """Give a copy of the files that git does not ignore; the packages and jars that set-up has fetched are links."""
+    """Yield a copy of the files that git does not ignore; the packages and jars that set-up has fetched are links."""
     with tempfile.TemporaryDirectory(prefix="soal-mutant-") as folder:
         tree = Path(folder) / "tree"
         for name in _files():
@@ -44,7 +44,7 @@ def copied() -> Iterator[Path]:
 
 
 def compile_java(tree: Path) -> None:
-    """Compile the log store of a copy, for its Spark sessions. Raises `SetupError`."""
+    """Compile a copy's log store, for its Spark sessions. Raises `SetupError`."""
     place = Place(tree)
     (place.jars / LOG_STORE_JAR).unlink(missing_ok=True)
     java, _ = ensure_java(place, os.environ)
@@ -52,7 +52,7 @@ def compile_java(tree: Path) -> None:
 
 
 def _files() -> list[str]:
-    # With those that are not committed yet: the code to be tried may need them.
+    # Includes uncommitted files: the code under test may need them.
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
     return [name for name in found.split("\0") if name and (ROOT / name).exists()]

@@ -1,4 +1,4 @@
-"""Run tests in a copy of the working tree, and tell which one fails."""
+"""Run tests in a copy of the working tree, and report which one fails."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ _SAID_MAX: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """How a test run ended. `failed`: the first test that failed. `error`: why the run proves nothing."""
+    """How a test run ended. `failed`: the first failed test. `error`: why the run proves nothing."""
 
     failed: str | None = None
     error: str | None = None
 
 
 def tried(tree: Path, targets: Iterable[str], limit_s: float) -> Trial:
-    """Run the targets up to the first failure. Nothing of the run is left afterwards, whatever it has started."""
+    """Run the targets up to the first failure. No process of the run survives."""
     said = tree.with_name("said")
     code = run_pytest(tree, ("-x", *targets), said, limit_s)
     return judged(code, said.read_text(encoding="utf-8", errors="replace"))
 
 
 def judged(code: int | None, said: str) -> Trial:
-    """Tell by pytest's exit code (None: it did not end) and its words how a run ended.
+    """Return a run's outcome, by pytest's exit code (None: it did not end) and output.
 
-    Only a test that fails tells of the code. An error in a fixture or at the import may have any cause.
+    Only a failed test is evidence: an error in a fixture or at the import may have any cause.
     """
     summary = said.rpartition(_SUMMARY)[2].splitlines()
     failed = next((line for line in summary if line.startswith(_FAILED)), None)

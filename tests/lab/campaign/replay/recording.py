@@ -1,7 +1,6 @@
-"""One guarded write, recorded unhurt: every request that changed something, and what it had to wait for.
+"""One guarded write, recorded without a fault: every mutating request, and the requests that it waited for.
 
-A crash leaves some of these requests behind, and some on their way. An S3 PUT is atomic, so that is all there is to
-know of a crash.
+A crash leaves some of these requests applied, and some on their way. An S3 PUT is atomic, so nothing else matters.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ __all__ = ["SUBJECTS", "Recording", "Step", "Subject", "record", "subjects"]
 
 _Point = Literal["write", "success"]
 _POINTS: Final[dict[Format, tuple[_Point, ...]]] = {"delta": ("write", "success"), "iceberg": ("write",)}
-"""An Iceberg block publishes in `success()`, so nothing is there to undo before it."""
+"""An Iceberg block publishes in `success()`, so before that nothing needs an undo."""
 _UNDOABLE: Final = ("append", "create")
-"""With `commit_point="success"` the gate sends nothing else."""
+"""The gate sends nothing else with `commit_point="success"`."""
 _TASKS: Final = 4
 
 
@@ -55,7 +54,7 @@ class Subject(BaseModel):
 
     @property
     def name(self) -> str:
-        """The beginning of the names of its crash states."""
+        """The beginning of its crash states' names."""
         return f"{self.table_format}-{self.statement}-{self.commit_point}"
 
 
@@ -69,10 +68,10 @@ SUBJECTS: Final = tuple(
 
 
 class Step(BaseModel):
-    """A request that changed something. `after`: a bit for each step that had its answer before this one was sent.
+    """A mutating request. `after`: a bit for each step that was answered before this one was sent.
 
-    `condition` is that of S3. The one step with the operation `CatalogChange` moves the catalog's pointer to `key`,
-    from the location that is its condition.
+    `condition`: S3's precondition. The one step with the operation `CatalogChange` moves the catalog's pointer to
+    `key`, from the location in its condition.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
@@ -89,8 +88,8 @@ class Step(BaseModel):
 class Recording(BaseModel):
     """A write. `base`: the table's objects before it, with their times. `root`: its folder in the lake's bucket.
 
-    `catalog`: the file of Iceberg's catalog before the write; empty on Delta. `ended_ms`: when it was recorded. Times
-    are epoch milliseconds.
+    `catalog`: Iceberg's catalog file before the write; empty on Delta. `ended_ms`: when it was recorded. Times are
+    epoch milliseconds.
     """
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
@@ -106,7 +105,7 @@ class Recording(BaseModel):
 
 @dataclass(slots=True)
 class _Tape:
-    """A rule's action: it notes each request, and applies it."""
+    """A rule's action: records each request, and applies it."""
 
     client: S3Client
     catalog: Path | None
@@ -127,7 +126,7 @@ class _Tape:
         if request.operation not in ("PutObject", "DeleteObject"):
             raise NotImplementedError(f"{request.operation} {request.key} cannot be replayed yet")
         body = b""
-        if request.operation == "PutObject":  # as S3 has it: on the wire it is in chunks
+        if request.operation == "PutObject":  # as S3 stores it: on the wire it is in chunks
             body = self.client.get_object(Bucket=request.bucket, Key=request.key)["Body"].read()
         step = Step(
             operation=request.operation,
@@ -142,7 +141,7 @@ class _Tape:
         return reply
 
     def look(self, now_ns: int) -> None:
-        """Note a commit to the catalog, which is no request to S3, as one just before now."""
+        """Record a commit to the catalog, which is no S3 request, as one just before now."""
         location = self._location()
         with self._lock:
             if location != self._pointer and location is not None:
@@ -165,7 +164,7 @@ class _Tape:
 
 
 def subjects(select: str = "") -> list[Subject]:
-    """Return those that `select` names."""
+    """Return the subjects that `select` names."""
     return [one for one in SUBJECTS if is_selected(one.name, select)]
 
 
@@ -212,9 +211,9 @@ def _found(client: S3Client, key: str) -> tuple[int, bytes]:
 
 
 def _ordered(seen: list[tuple[int, int, Step]]) -> tuple[Step, ...]:
-    """Return the steps, each with those that had ended before it began.
+    """Return the steps, each with the steps that ended before it began.
 
-    The data files of a statement wait for none of each other, however they fell: no task knows of another one.
+    The data files of a statement never wait for each other, whatever their order: no task knows of another one.
     """
     rows = sorted(seen, key=lambda row: row[:2])
     steps = []

@@ -1,4 +1,4 @@
-"""Put a crash state of a recorded write together in memory, settle it with the real code, and look at the table.
+"""Build a crash state of a recorded write in memory, settle it with the real code, and read the table.
 
 No JVM, no server: a state takes milliseconds. deltalake and pyiceberg read the tables.
 """
@@ -49,16 +49,16 @@ __all__ = ["CrashState", "Replayed", "Replayer"]
 
 _SETTLERS: Final = ("supervisor", "sweeper")
 _UNREADABLE: Final = (-1,)
-"""The rows of a table that names files which are gone: as they are neither before a write nor after it."""
+"""The rows of a table with missing files: equal neither to the rows before a write nor to those after it."""
 _STATE: Final = re.compile(r"(.+)-([0-9a-f]+)-([0-9a-f]+)-(supervisor|sweeper)-(end|land|die)(\d*)")
 
 
 @dataclass(frozen=True, slots=True)
 class CrashState:
-    """`applied` and `late`: steps of the recording `subject`, as bits. `settler`: who comes first; the sweeper is last.
+    """`applied` and `late`: steps of the recording `subject`, as bits. `settler`: runs first; the sweeper runs last.
 
-    Its `nth` change of anything is the moment of the `event`: there the late requests `land`, or the settler is to
-    `die` before it. With the event `end` nothing happens, and what is late lands behind the settler.
+    The `event` happens at the settler's `nth` change: either the late requests `land`, or the settler is to `die`
+    before the change. With the event `end` the late requests land after the settler.
     """
 
     subject: str
@@ -70,12 +70,12 @@ class CrashState:
 
     @property
     def name(self) -> str:
-        """By it the state is replayed."""
+        """Stable name, used to replay."""
         return f"{self.subject}-{self.applied:x}-{self.late:x}-{self.settler}-{self.event}{self.nth or ''}"
 
     @property
     def is_late_behind_grace(self) -> bool:
-        """Whether a request arrives behind the sweeper."""
+        """Whether a request arrives after the sweeper."""
         return self.late > 0 and (self.settler == "sweeper" or self.event == "die")
 
     @classmethod
@@ -90,7 +90,7 @@ class CrashState:
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """What has come of a state. `changes`: what its first settler has changed, in requests."""
+    """The result of a state. `changes`: the requests by which its first settler changed something."""
 
     state: CrashState
     verdict: str
@@ -100,11 +100,11 @@ class Replayed:
 
 
 class _Died(BaseException):
-    """The settler is no more."""
+    """The settler has died."""
 
 
 class _Store(MemoryObjectStore):
-    """Tells of each change before it is made."""
+    """Reports each change before it is made."""
 
     def __init__(self, now: Callable[[], datetime], bucket: str, changing: Callable[[], None]) -> None:
         super().__init__(now, bucket)
@@ -132,7 +132,7 @@ class _Store(MemoryObjectStore):
 
 
 class Replayer:
-    """A context manager for the states of one recording; one in a process at a time."""
+    """A context manager for the states of one recording; one per process at a time."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -148,13 +148,13 @@ class Replayer:
         self._stack.close()
 
     def families(self) -> Iterator[CrashState]:
-        """Yield what a crash can leave, for each settler; nothing happens to that one yet."""
+        """Yield each state that a crash can leave, for each settler, without an event."""
         for applied, late in states([step.after for step in self._recording.steps]):
             for settler in _SETTLERS:
                 yield CrashState(self._recording.subject.name, applied, late, settler)
 
     def family(self, first: CrashState) -> Iterator[Replayed]:
-        """Settle a state, and the same with each event before each of its settler's changes."""
+        """Settle a state, then the same state with each event before each of its settler's changes."""
         plain = self.replay(first)
         yield plain
         for nth in range(1, plain.changes + 1):
@@ -164,7 +164,7 @@ class Replayer:
 
     def replay(self, state: CrashState) -> Replayed:
         """Settle one state, and judge it."""
-        # A folder of its own: SQLite does not see that a file was replaced under an open connection.
+        # A new folder: SQLite does not notice that a file was replaced under an open connection.
         with tempfile.TemporaryDirectory(prefix="soal-replay-") as folder:
             self._folder = Path(folder)
             return self._replay(state)
@@ -185,10 +185,10 @@ class Replayer:
             before=BEFORE[self._recording.subject.statement],
             after=after,
             found=found,
-            found_at_end=after,  # nobody retries
+            found_at_end=after,  # no retry
             retry_succeeded=True,
             changed=settled[0] in ("committed", "rolled_back") and settled != (verdict, found),
-            # Behind the grace nothing is late any more, by the rules: only the verdict has to bear it.
+            # By the rules, nothing is late after the grace: only the verdict must hold.
             orphans=0 if state.is_late_behind_grace else len(self._orphans()),
         )
         return Replayed(state, verdict, seen.landed, changes, tuple(violations_of(seen)))
@@ -230,7 +230,7 @@ class Replayer:
             else:
                 store.replace(key, step.body, etag=step.condition.removeprefix("If-Match: "))
         except PreconditionFailed:
-            pass  # S3 refuses it, and nobody hears that any more
+            pass  # S3 refuses it, and the sender is dead
 
     def _land(self) -> None:
         late, self._late = self._late, []
@@ -245,7 +245,7 @@ class Replayer:
             act, self._at = self._at[1], None
             act()
 
-    # -- who settles -------------------------------------------------------------------------------------------------
+    # -- settlers ------------------------------------------------------------------------------------------------------
 
     def _first(self, state: CrashState) -> None:
         self._at = {"end": None, "die": (state.nth, _die), "land": (state.nth, self._land)}[state.event]
@@ -262,7 +262,7 @@ class Replayer:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Let the sweeper come when all grace is over."""
+        """Run the sweeper after all grace periods."""
         self._now_ms += 2 * DEADLINE_MS
         Sweeper(self._checkpoints(), self._recovery(), self._clock, may_go_on=lambda: True, threads=1).sweep()
 
@@ -288,7 +288,7 @@ class Replayer:
     def _key(self, key: str) -> str:
         return key.removeprefix(f"{self._recording.root}/") if self._recording.root else key
 
-    # -- what is there -----------------------------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------------------------------
 
     def _document(self) -> Checkpoint | None:
         for listed in self._bucket.list("checkpoints/"):
@@ -299,10 +299,10 @@ class Replayer:
 
     def _verdict(self) -> str:
         document = self._document()
-        return "rolled_back" if document is None else str(document.status)  # without one, nothing was claimed
+        return "rolled_back" if document is None else str(document.status)  # without a document, nothing was claimed
 
     def _is_acknowledged(self, applied: int) -> bool:
-        """Tell whether the process may have said success: its verdict, the document's last state, is there."""
+        """Return whether the process may have reported success: its verdict, the document's last state, was stored."""
         last = max(number for number, step in enumerate(self._recording.steps) if step.key_class == "checkpoint")
         return bool(applied >> last & 1)
 
@@ -339,7 +339,7 @@ class Replayer:
         return catalog_of(CATALOG, own).load_table("db.t")
 
     def _orphans(self) -> list[str]:
-        """Return the data files that no version names."""
+        """Return the data files that no version references."""
         keys = [one.key for one in self._lake.list("") if one.key.endswith(".parquet") and "_delta_log/" not in one.key]
         if self._catalog:
             named = {Location.parse(one).key for one in referred(self._loaded())}

@@ -1,4 +1,4 @@
-"""Record the writes, and settle all their crash states, in several processes; what is done is not done again."""
+"""Record the writes, and settle all their crash states, in several processes; finished states are skipped."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["replay", "run"]
 
 _RECORDINGS: Final = "recordings"
 _PARTS: Final = 4
-"""How often each process gets work of one recording: the last ones to end are short."""
+"""The parts of a recording per process: small parts let the processes finish at about the same time."""
 
 
 def run(
@@ -34,7 +34,7 @@ def run(
     s3: str,
     progress: Callable[[], object],
 ) -> bool:
-    """Settle what is missing of the writes; tell whether all is done.
+    """Settle what is missing of the writes; return whether all is done.
 
     No family of states begins after `until`, in epoch seconds. `s3`: the backend of the recordings.
     """
@@ -68,7 +68,7 @@ def replay(state: CrashState, folder: Path | None, s3: str) -> StateRecord:
 
 
 def _recorded(folder: Path, subject: Subject, s3: str) -> Recording:
-    """Return the recording that the folder keeps; make it first if there is none."""
+    """Return the folder's recording; make it first if there is none."""
     path = folder / _RECORDINGS / f"{subject.name}.json"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -81,7 +81,7 @@ def _recorded(folder: Path, subject: Subject, s3: str) -> Recording:
 def _settle(
     folder: Path, recording: Recording, done: Collection[str], until: float | None, part: int, parts: int
 ) -> bool:
-    """Settle each `parts`-th family of states; return whether all of them are done."""
+    """Settle every `parts`-th family of states; return whether all of them are done."""
     with Replayer(recording) as replayer:
         for number, first in enumerate(replayer.families()):
             if number % parts != part or first.name in done:

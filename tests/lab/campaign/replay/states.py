@@ -1,4 +1,4 @@
-"""What a crash can leave of a recorded write: which requests were applied, and which are still on their way."""
+"""The crash states of a recorded write: which requests were applied, and which are still on their way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["bits", "states"]
 
 
 def bits(mask: int) -> Iterator[int]:
-    """Yield the numbers of the bits that are set, the lowest first."""
+    """Yield the numbers of the set bits, the lowest first."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -19,9 +19,9 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def states(after: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield all pairs (applied, late), as bits. `after`: for each request those that it waits for.
+    """Yield all pairs (applied, late), as bits. `after`: for each request, the requests that it waits for.
 
-    A request is applied only behind all that it waits for. Late ones are any of those that could have been sent next.
+    A request is applied only after all that it waits for. Any of the requests that could be sent next may be late.
     """
     seen = {0}
     queue = [0]

@@ -1,4 +1,4 @@
-"""The scenarios by subject: files of tests, in which every test is one."""
+"""The scenarios by subject: each test of the listed files is a scenario."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ FILES: Final = tuple(file for files in _SCENARIOS.values() for file in files)
 
 
 def subject_of(test: str) -> str:
-    """Return the subject of a test, which is named as by pytest. Raises `ValueError` for any other text."""
+    """Return the subject of a test, given pytest's name. Raises `ValueError` for any other text."""
     file = test.partition("::")[0]
     for subject, files in _SCENARIOS.items():
         if file in files and file != test:
@@ -42,5 +42,5 @@ def subject_of(test: str) -> str:
 
 
 def is_chosen(test: str, select: str) -> bool:
-    """Tell whether the words select a scenario, by its subject or its name."""
+    """Return whether the words select a scenario, by its subject or its name."""
     return is_selected(f"{subject_of(test)} {test}", select)

@@ -1,6 +1,6 @@
-"""A plugin of pytest: it chooses the scenarios that have no result yet, and adds the result of each as a line.
+"""A pytest plugin: it selects the scenarios without a result, and appends the result of each as a line.
 
-`tests.lab.campaign.scenarios.running` gives it its options.
+`tests.lab.campaign.scenarios.running` passes its options.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ __all__ = ["pytest_addoption", "pytest_configure"]
 
 _SAID_MAX = 4000
 _FAULTS = "faults"
-"""The property by which a test tells how many faults it made; one that tells nothing has made one."""
+"""The property in which a test records the number of its faults; one fault by default."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Take the folder of the results, the words that select, and the time after which no test begins."""
+    """Add options: the folder of the results, the words that select, and the time after which no test begins."""
     parser.addoption("--campaign-results", required=True, type=Path)
     parser.addoption("--campaign-select", default="")
     parser.addoption("--campaign-until", default=None, type=float)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take part in the run."""
+    """Register the plugin."""
     folder, select = config.getoption("--campaign-results"), config.getoption("--campaign-select")
     config.pluginmanager.register(_Reporting(folder, select, config.getoption("--campaign-until")))
 
@@ -45,7 +45,7 @@ class _Reporting:
         self._reports: list[pytest.TestReport] = []
 
     def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
-        """Leave out what is not selected or has a result."""
+        """Deselect tests that are not selected or have a result."""
         done = {one.test for one in read(self._results, ScenarioRecord) if one.tells}
         left = [one for one in items if one.nodeid not in done and is_chosen(one.nodeid, self._select)]
         config.hook.pytest_deselected(items=[one for one in items if one not in left])
@@ -53,14 +53,14 @@ class _Reporting:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> bool | None:
-        """Begin no test when the time is over."""
+        """Begin no test after the time limit."""
         if self._until is None or time.time() < self._until:
             return None
         item.session.shouldstop = "the time is over"
         return True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Add a line when the test's last phase is over."""
+        """Append a line after the test's last phase."""
         self._reports.append(report)
         if report.when == "teardown":
             append(self._results, _record(self._reports))

@@ -1,4 +1,4 @@
-"""Run scenarios: each file of tests in a process of its own."""
+"""Run scenarios, each file of tests in a process of its own."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["replay", "run"]
 
 _SAID_MAX: Final = 4000
 _ENDED: Final = frozenset({0, 1, 5})
-"""pytest's exit codes: all passed, some failed, none was left."""
+"""pytest's exit codes: all passed, some failed, none collected."""
 _INTERRUPTED: Final = 2
 _NO_SUCH_TEST: Final = 4
 
@@ -35,7 +35,7 @@ def run(
     s3: str,
     progress: Callable[[], object],
 ) -> bool:
-    """Run the selected scenarios of some files that have no result yet; tell whether all have one.
+    """Run the selected scenarios without a result; return whether all have one.
 
     No test begins after `until`, in epoch seconds. `s3`: the backend. Raises `ValueError` if nothing is selected,
     `RuntimeError` if pytest itself fails.
@@ -50,7 +50,7 @@ def run(
 
 
 def replay(test: str, s3: str) -> ScenarioRecord:
-    """Run one scenario. Raises `ValueError` if there is none of the name."""
+    """Run one scenario. Raises `ValueError` if no scenario has the name."""
     subject_of(test)
     with tempfile.TemporaryDirectory(prefix="soal-scenario-") as folder:
         _run((*_options(Path(folder), s3), test))

@@ -1,1 +1,1 @@
-"""Small scripts that do it wrong: each ends with its rows in the table, or with an error."""
+"""Small wrong scripts: each ends with its rows in the table, or with an error."""

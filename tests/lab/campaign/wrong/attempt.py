@@ -1,6 +1,6 @@
-"""One attempt of a script as the handler makes it, in this process: the run's record, a journal, and the verdicts.
+"""One attempt of a script, made as by the handler but in this process: the run's record, a journal, and the verdicts.
 
-The record of runs, the supervisor that settles the writes, and the judge that makes the state of it are the handler's.
+The record of runs, the supervisor that settles the writes, and the judge of the final state are the handler's.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WARN_BEFORE_MS: Final = 30_000
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run: `variables` are the same for all its attempts. `folder`: of this machine, for the journals. `store`: its
+    """A run: `variables` are the same for all its attempts. `folder`: a local one, for the journals. `store`: its
     checkpoint bucket.
     """
 
@@ -72,7 +72,7 @@ class Run:
 
 
 def attempted(run: Run, code: str, script: Callable[[], None]) -> Outcome:
-    """Carry out one attempt of a script, whose `code` names its content. What it raises is a part of the outcome."""
+    """Carry out one attempt of a script; `code` identifies its content. Its error is part of the outcome."""
     run_id = uuid.uuid4().hex
     runs = Runs(run.store, epoch_ms)
     now_ms = epoch_ms()
@@ -87,7 +87,7 @@ def attempted(run: Run, code: str, script: Callable[[], None]) -> Outcome:
 
 
 def _judged(run: Run, run_id: str, script: Callable[[], None]) -> tuple[Outcome, bool]:
-    """Return what became of an attempt, and whether a write of it may be in a table."""
+    """Return the outcome of an attempt, and whether one of its writes may be in a table."""
     path = run.folder / f"journal-{run_id}"
     variables = {**run.variables, "SOAL_RUN_ID": run_id, "SOAL_JOURNAL": str(path)}
     with (
@@ -111,7 +111,7 @@ def _judged(run: Run, run_id: str, script: Callable[[], None]) -> tuple[Outcome,
 
 
 def _exit_code(script: Callable[[], None], path: Path) -> int:
-    """Run a script as Python runs one: its threads have ended, too, when it has."""
+    """Run a script as Python would, wait for its non-daemon threads, and return its exit code."""
     before = set(threading.enumerate())
     try:
         script()

@@ -1,4 +1,4 @@
-"""What a script of the tier finds: its session, its table, and the few statements that most scripts make."""
+"""The environment of a script: its session, its table, and common statements."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ __all__ = ["WrongJob"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongJob:
-    """One attempt of a script. `folder`: of this machine. `lake`: the place of its other tables, on S3.
+    """One attempt of a script. `folder`: a local one. `lake`: the place of its other tables, on S3.
 
-    `attempt`: counted from 1. `checkpoints`: those of its run alone. `start_spark` gives a session of a context that
-    runs, and begins one if the script has stopped it.
+    `attempt`: counted from 1. `checkpoints`: those of its run alone. `start_spark` returns a session of a running
+    context, and starts one if the script has stopped it.
     """
 
     spark: SparkSession
@@ -78,15 +78,15 @@ class WrongJob:
         )
 
     def sql(self, statement: str, table: str | None = None) -> DataFrame:
-        """Run a statement in which `{table}` stands for the script's table, or another one of its format."""
+        """Run a statement; `{table}` stands for the script's table, or another one of its format."""
         return self.spark.sql(statement.format(table=self.named(table or self.table)))
 
     def named(self, table: str) -> str:
-        """Return a table as SQL names it."""
+        """Return a table's name in SQL."""
         return f"delta.`{table}`" if self.table_format == "delta" else table
 
     def count(self, table: str) -> int:
-        """Count the rows of a table as the script's session sees them."""
+        """Count the rows of a table in the script's session."""
         frame = (
             self.spark.table(table) if self.table_format == "iceberg" else self.spark.read.format("delta").load(table)
         )
@@ -97,5 +97,5 @@ class WrongJob:
         return f"{self.lake}/{name}"
 
     def append_to_other(self, name: str, ids: Sequence[int]) -> None:
-        """Append rows to another Delta table, without a guard, as to a table of audits."""
+        """Append rows to another Delta table, without a guard, such as an audit table."""
         self.frame(ids).write.format("delta").mode("append").save(self.other(name))

@@ -1,4 +1,4 @@
-"""The law of the tier: a script ends with its rows in the table, or with an error and all or nothing of them."""
+"""The rule of the tier: a script ends with its rows in the table, or with an error and all or none of them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ SUCCESS = "SUCCESS"
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What one attempt said, and what its tables hold afterwards.
+    """The result of one attempt, and the rows of its tables afterwards.
 
-    `state`: the handler's word for the attempt. `verdict`: that of the run's one write, or None if it has several, or
-    none. `is_incomplete`: the document says that the table does not hold what the verdict alone would mean.
+    `state`: the handler's word for the attempt. `verdict`: that of the run's only write, else None. `is_incomplete`:
+    the document says that the table does not hold what the verdict alone would mean.
     """
 
     state: str
@@ -55,7 +55,7 @@ def _violations(script: Script, attempts: Sequence[Told]) -> Iterator[Violation]
 
 
 def _wrong_rows(script: Script, told: Told, allowed: Sequence[Ids]) -> Iterator[Violation]:
-    """Name what is wrong with rows that may not be there as they are."""
+    """Yield what is wrong with rows that differ from all allowed ones."""
     found = Counter(told.found)
     most = Counter[int]()
     for ids in allowed:
@@ -69,7 +69,7 @@ def _wrong_rows(script: Script, told: Told, allowed: Sequence[Ids]) -> Iterator[
 
 
 def _contradicts(script: Script, told: Told) -> bool:
-    """Tell whether the one write's verdict and the table say two things; what a document calls incomplete says it."""
+    """Return whether the only write's verdict contradicts the table; an incomplete write never does."""
     if (
         script.before == script.after
         or script.is_foreign

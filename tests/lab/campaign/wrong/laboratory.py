@@ -1,6 +1,6 @@
-"""Carry out scripts, one at a time, all in one JVM: the table before, the attempts, and the table after each.
+"""Carry out scripts, one at a time, in one JVM: the table before, the attempts, and the table after each.
 
-The tables are read by deltalake and pyiceberg, never by the Spark that has written them.
+deltalake and pyiceberg read the tables, never the Spark that has written them.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _SAID_MAX: Final = 4000
 
 
 class WrongLaboratory:
-    """A context manager: one S3, of the backend that `s3` names, and one JVM."""
+    """A context manager: one S3 of the backend `s3`, and one JVM."""
 
     def __init__(self, s3: str) -> None:
         self._ground = Ground(s3)
         self._warm = WarmSpark()
-        # Python's workers have the packages of this process.
+        # Python's workers use this process's packages.
         self._python = patch.dict(os.environ, PYSPARK_PYTHON=sys.executable)
 
     def __enter__(self) -> Self:
         self._ground.__enter__()
         self._python.start()
-        # As in the function: whatever is not temporary is no place for a table, nor is the warehouse.
+        # As in the function: outside of the temporary folder no local path may hold a table, nor may the warehouse.
         temporary = self._ground.folder / "tmp"
         temporary.mkdir()
         settings = {_WAREHOUSE: f"{self._ground.folder}/warehouse", _TEMPORARY: str(temporary), **OWN_DISK}
@@ -68,7 +68,7 @@ class WrongLaboratory:
         self._ground.__exit__()
 
     def carry_out(self, script: Script) -> ScriptRecord:
-        """Carry out all attempts of a script. Whatever goes wrong with the harness itself is a violation, too."""
+        """Carry out all attempts of a script. Any error of the harness itself is a violation, too."""
         began = time.monotonic()
         error: str | None = None
         attempts: list[ScriptAttempt] = []
@@ -92,7 +92,7 @@ class WrongLaboratory:
 
 
 class _Case:
-    """One script on its way."""
+    """One script while it runs."""
 
     def __init__(self, script: Script, ground: Ground, warm: WarmSpark, folder: Path) -> None:
         self._script, self._warm, self._folder = script, warm, folder
@@ -175,11 +175,11 @@ class _Case:
 
 
 def _leave_nothing(spark: SparkSession) -> None:
-    """Take from Java what an attempt has left there: in the function its next attempt finds none of it."""
+    """Clear what an attempt has left in Java: in the function, its next attempt finds none of it."""
     for query in spark.streams.active:
         query.stop()
     for table in spark.catalog.listTables():
-        with suppress(Exception):  # whatever the script has done to it; its folder goes with the laboratory
+        with suppress(Exception):  # whatever the script has done to it; the laboratory deletes its folder
             spark.sql(f"DROP TABLE IF EXISTS {table.name}")
     spark.catalog.clearCache()
     context = spark.sparkContext

@@ -9,8 +9,8 @@ __all__ = ["BASE", "BATCH", "MERGED", "Ids"]
 Ids = tuple[int, ...]
 
 BASE: Final[Ids] = tuple(range(5))
-"""Those of a table before its script."""
+"""The ids of a table before its script."""
 BATCH: Final[Ids] = tuple(range(10, 17))
-"""What most scripts mean to append."""
+"""The ids that most scripts append."""
 MERGED: Final[Ids] = (0, 1, 2, 5, 6, 7, 103, 104)
-"""What `WrongJob.merge` makes of `BASE`."""
+"""The result of `WrongJob.merge` on `BASE`."""

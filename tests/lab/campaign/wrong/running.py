@@ -1,4 +1,4 @@
-"""Carry out the scripts that have no result yet, each worker its share in one JVM."""
+"""Carry out the scripts without a result, each worker its share in one JVM."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(
     s3: str,
     progress: Callable[[], object],
 ) -> bool:
-    """Carry out what is missing of the scripts; tell whether all are done.
+    """Carry out what is missing of the scripts; return whether all are done.
 
     None begins after `until`, in epoch seconds. `s3`: the backend.
     """
@@ -39,7 +39,7 @@ def run(
 
 
 def replay(name: str, s3: str) -> ScriptRecord:
-    """Carry out one script again. Raises `ValueError` if there is none of the name."""
+    """Carry out one script again. Raises `ValueError` if no script has the name."""
     script = script_of(name)
     with WrongLaboratory(s3) as laboratory:
         return laboratory.carry_out(script)

@@ -1,4 +1,4 @@
-"""A script of the tier: what it does, what it means to leave in its table, and which of its attempts must succeed."""
+"""A script of the tier: its function, the rows that its table should hold, and the attempts that must succeed."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ ICEBERG: Final[tuple[Format, ...]] = ("iceberg",)
 class Script:
     """One script on a table of one format.
 
-    `before` and `after`: the ids in the table before the run, and when all that it means has landed. `parts`: what the
-    table may hold besides, behind an error: the whole blocks that have landed, or what a statement has left that nobody
-    can take back. `others`: the same of other Delta tables after a success, by name.
+    `before` and `after`: the ids in the table before the run, and after all its rows have landed. `parts`: what the
+    table may hold instead after an error: the whole blocks that have landed, or what a statement has left that cannot
+    be undone. `others`: the ids in other Delta tables after a success, by name.
 
-    `is_foreign`: another job has staged the rows before the run, so its verdicts say nothing of them.
+    `is_foreign`: another job has staged the rows before the run, so its verdicts do not cover them.
 
-    `attempts`: how many the run has. `succeeds`: those that must succeed, counted from 1. `prepare` makes the table, if
-    it is none with the one column `id`. `between`: what happens to the run before its second attempt. `is_mended`: the
-    owner has changed the script by then.
+    `attempts`: their number. `succeeds`: those that must succeed, counted from 1. `prepare` makes the table, if it has
+    other columns than `id`. `between` is called before each later attempt. `is_mended`: the owner has changed the
+    script by then.
     """
 
     family: str
@@ -51,12 +51,12 @@ class Script:
 
     @property
     def name(self) -> str:
-        """By it the script is known as done, and replayed."""
+        """Stable name, used to resume and replay."""
         return f"{self.table_format}-{self.family}-{self.run.__name__.replace('_', '-')}"
 
     @property
     def mistake(self) -> str:
-        """What it does wrong, in a sentence."""
+        """The script's mistake, in a sentence."""
         return str(self.run.__doc__)
 
 
@@ -78,9 +78,9 @@ def script(
     is_mended: bool = False,
     short: Iterable[Format] = (),
 ) -> Callable[[Callable[[WrongJob], None]], Callable[[WrongJob], None]]:
-    """Declare a function as a script of the family that its module is, on tables of some formats.
+    """Declare a function as a script of its module's family, on tables of these formats.
 
-    Without `after` it means to append `BATCH`. `short`: the formats on which `scripts/test` runs it.
+    Without `after` it appends `BATCH`. `short`: the formats on which `scripts/test` runs it.
     """
 
     def declare(run: Callable[[WrongJob], None]) -> Callable[[WrongJob], None]:
@@ -109,5 +109,5 @@ def script(
 
 
 def declared() -> tuple[Script, ...]:
-    """Return all scripts whose modules are imported."""
+    """Return all scripts of the imported modules."""
     return tuple(_DECLARED)

@@ -1,1 +1,1 @@
-"""The scripts by family: a function is a script, and its docstring says its mistake."""
+"""The scripts by family: each function is a script, and its docstring describes its mistake."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def _again(job: WrongJob, name: str) -> str:
-    """Give the session the script's catalog under another name, and return the table's name there."""
+    """Register the script's catalog under another name, and return the table's name there."""
     own, _, table = job.table.partition(".")
     prefix = f"spark.sql.catalog.{own}"
     for key in ("", ".type", ".uri", ".jdbc.schema-version", ".warehouse", ".io-impl"):
@@ -21,7 +21,7 @@ def _again(job: WrongJob, name: str) -> str:
 
 
 def _hadoop(job: WrongJob) -> str:
-    """Make the same table in a Hadoop catalog, and return its name."""
+    """Create the same table in a Hadoop catalog, and return its name."""
     for key, value in {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": job.lake}.items():
         job.spark.conf.set(f"spark.sql.catalog.files{key}", value)
     job.spark.sql("CREATE TABLE IF NOT EXISTS files.db.t (id LONG) USING iceberg")
@@ -38,7 +38,7 @@ def table_that_is_not_there(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def another_name_of_the_catalog(job: WrongJob) -> None:
-    """The session knows the catalog by two names; the block has one, and the statement the other one."""
+    """The session knows the catalog by two names; the block uses one, and the statement the other."""
     other = _again(job, "again")
     with job.guard() as sw:
         job.append(other)
@@ -47,7 +47,7 @@ def another_name_of_the_catalog(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def hadoop_catalog(job: WrongJob) -> None:
-    """The guard gets a table of a Hadoop catalog, and the script means that of another one."""
+    """The guard gets a table of a Hadoop catalog instead of the script's own catalog."""
     with job.guard(_hadoop(job)) as sw:
         job.append(sw.table)
         sw.success()
@@ -74,7 +74,7 @@ def name_without_a_catalog(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def format_forgotten(job: WrongJob) -> None:
-    """The guard is one of a Delta table, and gets the name of an Iceberg table."""
+    """The guard has Delta's format, and gets the name of an Iceberg table."""
     with SafeWriter(job.spark, job.table) as sw:
         job.append(sw.table)
         sw.success()
@@ -82,7 +82,7 @@ def format_forgotten(job: WrongJob) -> None:
 
 @script()
 def iceberg_for_a_path(job: WrongJob) -> None:
-    """The guard is one of an Iceberg table, and gets the path of a Delta table."""
+    """The guard has Iceberg's format, and gets the path of a Delta table."""
     with SafeWriter(job.spark, job.table, format="iceberg") as sw:
         job.append(sw.table)
         sw.success()
@@ -90,7 +90,7 @@ def iceberg_for_a_path(job: WrongJob) -> None:
 
 @script(short=("delta",))
 def format_that_guards_nothing(job: WrongJob) -> None:
-    """The guard is one of a build of snapshots, and the block appends to a Delta table."""
+    """The guard has the format of a build of snapshots, and the block appends to a Delta table."""
     with SafeWriter(job.spark, job.table, format="snapshot") as sw:
         job.append(job.table)
         if job.attempt == 1:
@@ -111,7 +111,7 @@ def table_that_is_cached(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def session_that_stages(job: WrongJob) -> None:
-    """The session stages all its writes on a branch, since somebody has set so in the block."""
+    """The session stages all its writes on a branch, by a setting that changes in the block."""
     job.spark.sql(f"ALTER TABLE {job.table} SET TBLPROPERTIES ('write.wap.enabled' = 'true')")
     with job.guard() as sw:
         job.spark.conf.set("spark.wap.branch", "audit")

@@ -1,4 +1,4 @@
-"""Checks behind the write: write-audit-publish done wrong."""
+"""Checks after the write: write-audit-publish done wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _check(job: WrongJob, *, fails_in: tuple[int, ...] = (1, 2)) -> None:
 
 @script(formats=BOTH)
 def behind_an_append(job: WrongJob) -> None:
-    """The table is counted in the block, and found wrong on each attempt."""
+    """The check in the block counts the table, and fails on each attempt."""
     with job.guard() as sw:
         job.append(sw.table)
         if job.count(sw.table) > len(BASE):
@@ -36,7 +36,7 @@ def behind_an_append_once(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=MERGED)
 def behind_a_merge(job: WrongJob) -> None:
-    """The check fails behind a MERGE on each attempt."""
+    """The check fails after a MERGE on each attempt."""
     with job.guard() as sw:
         job.merge(sw.table)
         _check(job)
@@ -45,7 +45,7 @@ def behind_a_merge(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=MERGED, succeeds=(2,), short=("delta",))
 def behind_a_merge_once(job: WrongJob) -> None:
-    """The check fails behind a MERGE on the first attempt only; made twice, it would move rows twice."""
+    """The check fails after a MERGE on the first attempt only; a second MERGE would move rows twice."""
     with job.guard() as sw:
         job.merge(sw.table)
         _check(job, fails_in=(1,))
@@ -54,7 +54,7 @@ def behind_a_merge_once(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=(3, 4), succeeds=(2,))
 def behind_a_delete_once(job: WrongJob) -> None:
-    """The same behind a DELETE."""
+    """The check fails after a DELETE on the first attempt only."""
     with job.guard() as sw:
         job.sql("DELETE FROM {table} WHERE id < 3", sw.table)
         _check(job, fails_in=(1,))
@@ -63,7 +63,7 @@ def behind_a_delete_once(job: WrongJob) -> None:
 
 @script(after=BATCH, succeeds=(2,))
 def behind_an_overwrite_once(job: WrongJob) -> None:
-    """The same behind an overwrite."""
+    """The check fails after an overwrite on the first attempt only."""
     with job.guard() as sw:
         job.frame().write.format("delta").mode("overwrite").save(sw.table)
         _check(job, fails_in=(1,))
@@ -72,7 +72,7 @@ def behind_an_overwrite_once(job: WrongJob) -> None:
 
 @script(before=(), succeeds=(2,))
 def behind_a_creation_once(job: WrongJob) -> None:
-    """The same behind an append that creates the table."""
+    """The check fails on the first attempt only, after an append that creates the table."""
     with job.guard() as sw:
         job.append(sw.table)
         _check(job, fails_in=(1,))
@@ -81,7 +81,7 @@ def behind_a_creation_once(job: WrongJob) -> None:
 
 @script(after=(*BASE, *BATCH))
 def behind_an_append_with_a_new_column(job: WrongJob) -> None:
-    """The same behind an append that changes the schema."""
+    """The check fails on the first attempt only, after an append that changes the schema."""
     with job.guard() as sw:
         frame = job.frame().selectExpr("id", "'new' AS more")
         frame.write.format("delta").mode("append").option("mergeSchema", "true").save(sw.table)
@@ -91,7 +91,7 @@ def behind_an_append_with_a_new_column(job: WrongJob) -> None:
 
 @script(succeeds=(2,))
 def with_success_as_the_commit_point(job: WrongJob) -> None:
-    """The block promises to take an append back, and has to."""
+    """The block promises to undo an append, and has to."""
     with job.guard(commit_point="success") as sw:
         job.append(sw.table)
         _check(job, fails_in=(1,))
@@ -100,7 +100,7 @@ def with_success_as_the_commit_point(job: WrongJob) -> None:
 
 @script(after=MERGED)
 def merge_with_success_as_the_commit_point(job: WrongJob) -> None:
-    """The block promises to take a MERGE back."""
+    """The block promises to undo a MERGE."""
     with job.guard(commit_point="success") as sw:
         job.merge(sw.table)
         _check(job, fails_in=(1,))
@@ -109,7 +109,7 @@ def merge_with_success_as_the_commit_point(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def behind_success(job: WrongJob) -> None:
-    """The check stands behind success(), which nothing takes back."""
+    """The check runs after success(), which nothing undoes."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
@@ -118,7 +118,7 @@ def behind_success(job: WrongJob) -> None:
 
 @script()
 def taken_back_by_delete(job: WrongJob) -> None:
-    """The script deletes its own rows where the check fails, as a second statement, and raises."""
+    """When the check fails, the script deletes its own rows by a second statement, and raises."""
     with job.guard() as sw:
         job.append(sw.table)
         job.sql("DELETE FROM {table} WHERE id >= 10", sw.table)
@@ -127,7 +127,7 @@ def taken_back_by_delete(job: WrongJob) -> None:
 
 @script()
 def taken_back_by_restore(job: WrongJob) -> None:
-    """The script restores the version of before where the check fails, and raises."""
+    """When the check fails, the script restores the previous version, and raises."""
     with job.guard() as sw:
         job.append(sw.table)
         job.sql("RESTORE TABLE {table} TO VERSION AS OF 0", sw.table)
@@ -136,7 +136,7 @@ def taken_back_by_restore(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def of_another_table_than_the_block_s(job: WrongJob) -> None:
-    """The check reads what readers see, which on Iceberg has no row of the block before success()."""
+    """The check reads the published table, which on Iceberg has no row of the block before success()."""
     with job.guard() as sw:
         job.append(sw.table)
         if job.count(job.table) != len(BASE) + len(BATCH):

@@ -1,4 +1,4 @@
-"""Blocks that are left in another way than by one success() behind one write."""
+"""Blocks that end in another way than by one success() after one write."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
 
 @script(formats=BOTH, short=("delta",))
 def success_forgotten(job: WrongJob) -> None:
-    """The block ends behind its append, and nobody has called success()."""
+    """The block ends after its append without a call of success()."""
     with job.guard() as sw:
         job.append(sw.table)
 
 
 @script(formats=BOTH, after=MERGED)
 def success_forgotten_behind_a_merge(job: WrongJob) -> None:
-    """The same, behind a MERGE."""
+    """The block ends after a MERGE without a call of success()."""
     with job.guard() as sw:
         job.merge(sw.table)
 
 
 @script(formats=BOTH)
 def success_without_parentheses(job: WrongJob) -> None:
-    """The method is named, and not called."""
+    """The script names the method without calling it."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success  # noqa: B018 - the mistake
@@ -39,7 +39,7 @@ def success_without_parentheses(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def success_before_the_write(job: WrongJob) -> None:
-    """Success is declared first, as one begins a transaction."""
+    """The script calls success() before the write, as one begins a transaction."""
     with job.guard() as sw:
         sw.success()
         job.append(sw.table)
@@ -47,7 +47,7 @@ def success_before_the_write(job: WrongJob) -> None:
 
 @script(formats=BOTH, succeeds=(1, 2))
 def success_twice(job: WrongJob) -> None:
-    """Success is declared twice: needless, and right."""
+    """The script calls success() twice: needless, and right."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
@@ -56,7 +56,7 @@ def success_twice(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def success_behind_the_block(job: WrongJob) -> None:
-    """Success is declared when the block has ended."""
+    """The script calls success() after the block."""
     with job.guard() as sw:
         job.append(sw.table)
     sw.success()
@@ -64,7 +64,7 @@ def success_behind_the_block(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def return_before_success(job: WrongJob) -> None:
-    """A function returns from within the block."""
+    """A function returns within the block."""
 
     def load() -> int:
         with job.guard() as sw:
@@ -79,7 +79,7 @@ def return_before_success(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def break_before_success(job: WrongJob) -> None:
-    """A loop is left from within the block."""
+    """The block leaves a loop by break before success()."""
     for _ in range(3):
         with job.guard() as sw:
             job.append(sw.table)
@@ -89,7 +89,7 @@ def break_before_success(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def generator_that_is_left(job: WrongJob) -> None:
-    """The block stands in a generator that nobody asks for its end."""
+    """The block is in a generator that is never finished."""
 
     def batches() -> Iterator[int]:
         with job.guard() as sw:
@@ -102,7 +102,7 @@ def generator_that_is_left(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def exit_with_zero(job: WrongJob) -> None:
-    """The script ends itself with exit code 0 in the block."""
+    """The script exits with code 0 in the block."""
     with job.guard() as sw:
         job.append(sw.table)
         sys.exit(0)
@@ -110,7 +110,7 @@ def exit_with_zero(job: WrongJob) -> None:
 
 @script(formats=BOTH, succeeds=(1, 2))
 def exit_with_zero_behind_success(job: WrongJob) -> None:
-    """The same behind success(): unusual, and right."""
+    """The script exits with code 0 after success(): unusual, and right."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
@@ -119,7 +119,7 @@ def exit_with_zero_behind_success(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=BASE)
 def nothing_to_write(job: WrongJob) -> None:
-    """An empty batch is not written, and success is declared all the same."""
+    """The script skips an empty batch, and still calls success()."""
     frame = job.frame().where("id > 99")
     with job.guard() as sw:
         if not frame.isEmpty():
@@ -129,7 +129,7 @@ def nothing_to_write(job: WrongJob) -> None:
 
 @script(formats=BOTH, short=("delta",))
 def condition_that_is_wrong(job: WrongJob) -> None:
-    """A condition with an error leaves the batch out, and success is declared all the same."""
+    """A wrong condition skips the batch, and the script still calls success()."""
     frame = job.frame()
     with job.guard() as sw:
         if frame.isEmpty():
@@ -139,7 +139,7 @@ def condition_that_is_wrong(job: WrongJob) -> None:
 
 @script(after=BASE)
 def mode_ignore(job: WrongJob) -> None:
-    """Mode "ignore" writes nothing to a table that is there, as its name says."""
+    """Mode "ignore" writes nothing to an existing table, as its name says."""
     with job.guard() as sw:
         job.frame().write.format("delta").mode("ignore").save(sw.table)
         sw.success()
@@ -147,7 +147,7 @@ def mode_ignore(job: WrongJob) -> None:
 
 @script(before=(), succeeds=(1, 2))
 def mode_ignore_for_a_new_table(job: WrongJob) -> None:
-    """The same for a table that is not there: unusual, and right."""
+    """Mode "ignore" for a table that does not exist: unusual, and right."""
     with job.guard() as sw:
         job.frame().write.format("delta").mode("ignore").save(sw.table)
         sw.success()
@@ -155,7 +155,7 @@ def mode_ignore_for_a_new_table(job: WrongJob) -> None:
 
 @script()
 def create_if_not_exists(job: WrongJob) -> None:
-    """CREATE TABLE IF NOT EXISTS … AS SELECT writes nothing to a table that is there."""
+    """CREATE TABLE IF NOT EXISTS … AS SELECT writes nothing to an existing table."""
     with job.guard() as sw:
         job.frame().createOrReplaceTempView("batch")
         job.spark.sql(f"CREATE TABLE IF NOT EXISTS o USING delta LOCATION '{sw.table}' AS SELECT * FROM batch")
@@ -164,7 +164,7 @@ def create_if_not_exists(job: WrongJob) -> None:
 
 @script()
 def mode_forgotten(job: WrongJob) -> None:
-    """Without a mode Spark refuses to write to a table that is there."""
+    """Without a mode Spark refuses to write to an existing table."""
     with job.guard() as sw:
         job.frame().write.format("delta").save(sw.table)
         sw.success()
@@ -172,7 +172,7 @@ def mode_forgotten(job: WrongJob) -> None:
 
 @script(before=(), succeeds=(1, 2))
 def mode_forgotten_for_a_new_table(job: WrongJob) -> None:
-    """The same for a table that is not there: right, and so is its retry."""
+    """No mode for a table that does not exist: right, and so is its retry."""
     with job.guard() as sw:
         job.frame().write.format("delta").save(sw.table)
         sw.success()
@@ -180,7 +180,7 @@ def mode_forgotten_for_a_new_table(job: WrongJob) -> None:
 
 @script(formats=BOTH, short=("delta",))
 def block_forgotten(job: WrongJob) -> None:
-    """The guard is made, and its block is never entered."""
+    """The script makes the guard, and never enters its block."""
     sw = job.guard()
     job.append(sw.table)
     sw.success()
@@ -188,7 +188,7 @@ def block_forgotten(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=(*BASE, *BATCH, 20, 21), parts=((*BASE, *BATCH),), attempts=1)
 def write_behind_the_block(job: WrongJob) -> None:
-    """The guard's table is written once more when its block has ended."""
+    """The script writes the guard's table once more after the block."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
@@ -206,7 +206,7 @@ def two_blocks_of_one_name(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=(*BASE, *BATCH, 20, 21), parts=((*BASE, *BATCH),), short=("delta",))
 def two_blocks_of_one_name_swallowed(job: WrongJob) -> None:
-    """The same, and the loop logs the error of a day and goes on with the next one."""
+    """A loop writes two batches without steps, logs the error of a day and goes on with the next one."""
     for ids in (BATCH, (20, 21)):
         with contextlib.suppress(Exception), job.guard() as sw:
             job.append(sw.table, ids)
@@ -215,7 +215,7 @@ def two_blocks_of_one_name_swallowed(job: WrongJob) -> None:
 
 @script(formats=BOTH, parts=((*BASE, *BATCH[:3]),))
 def block_entered_twice_swallowed(job: WrongJob) -> None:
-    """One guard is used for two blocks, and the error is swallowed."""
+    """The script uses one guard for two blocks, and swallows the error."""
     sw = job.guard()
     for ids in (BATCH[:3], BATCH[3:]):
         with contextlib.suppress(Exception), sw:
@@ -225,7 +225,7 @@ def block_entered_twice_swallowed(job: WrongJob) -> None:
 
 @script(formats=BOTH, parts=((*BASE, *BATCH[:3]),))
 def block_entered_twice(job: WrongJob) -> None:
-    """One guard is used for two blocks."""
+    """The script uses one guard for two blocks."""
     sw = job.guard()
     for ids in (BATCH[:3], BATCH[3:]):
         with sw:
@@ -235,7 +235,7 @@ def block_entered_twice(job: WrongJob) -> None:
 
 @script(formats=BOTH, succeeds=(1, 2))
 def block_in_a_stack(job: WrongJob) -> None:
-    """The block is entered by way of an ExitStack: unusual, and right."""
+    """The script enters the block with an ExitStack: unusual, and right."""
     with ExitStack() as stack:
         sw = stack.enter_context(job.guard())
         job.append(sw.table)
@@ -244,7 +244,7 @@ def block_in_a_stack(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def step_that_counts_attempts(job: WrongJob) -> None:
-    """The first attempt fails behind its write; the retry names its step otherwise, as a time of day would."""
+    """The first attempt fails after its write; the retry's step has another name, as with a time of day."""
     with job.guard(step=f"run at {job.attempt}") as sw:
         job.append(sw.table)
         if job.attempt == 1:

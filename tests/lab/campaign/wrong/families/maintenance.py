@@ -14,7 +14,7 @@ _CHECK = "spark.databricks.delta.retentionDurationCheck.enabled"
 
 @script()
 def optimize_behind_the_write(job: WrongJob) -> None:
-    """The table is compacted as a second statement of the block."""
+    """The block compacts the table as a second statement."""
     with job.guard() as sw:
         job.append(sw.table)
         job.sql("OPTIMIZE {table}", sw.table)
@@ -36,7 +36,7 @@ def optimize_alone(job: WrongJob) -> None:
 
 @script()
 def vacuum_in_the_block(job: WrongJob) -> None:
-    """The block takes away all old files behind its write, without the time for which they are kept."""
+    """The block deletes all old files after its write, without the retention time."""
     job.spark.conf.set(_CHECK, "false")
     with job.guard() as sw:
         job.append(sw.table)
@@ -48,7 +48,7 @@ def vacuum_in_the_block(job: WrongJob) -> None:
 
 @script(after=(*BASE[3:], *BATCH))
 def vacuum_behind_a_delete(job: WrongJob) -> None:
-    """The block deletes rows and takes their files away, so that nobody can bring them back; then it fails."""
+    """The block deletes rows and vacuums their files, so that no undo can restore them; then it fails."""
     job.spark.conf.set(_CHECK, "false")
     with job.guard(step="delete") as sw:
         job.sql("DELETE FROM {table} WHERE id < 3", sw.table)
@@ -78,7 +78,7 @@ def restore_alone(job: WrongJob) -> None:
 
 @script()
 def column_before_the_write(job: WrongJob) -> None:
-    """The block adds a column, and appends rows behind that."""
+    """The block adds a column, and then appends rows."""
     with job.guard() as sw:
         job.sql("ALTER TABLE {table} ADD COLUMNS (more STRING)", sw.table)
         job.append(sw.table)
@@ -87,7 +87,7 @@ def column_before_the_write(job: WrongJob) -> None:
 
 @script()
 def property_behind_the_write(job: WrongJob) -> None:
-    """The block notes in a property of the table what it has loaded."""
+    """The block records in a table property what it has loaded."""
     with job.guard() as sw:
         job.append(sw.table)
         job.sql("ALTER TABLE {table} SET TBLPROPERTIES ('loaded' = '2026-11-25')", sw.table)
@@ -104,7 +104,7 @@ def create_or_replace_without_rows(job: WrongJob) -> None:
 
 @script(after=BATCH, parts=((),))
 def truncate_before_the_write(job: WrongJob) -> None:
-    """The block empties the table, and appends what it has made anew."""
+    """The block empties the table, and appends the new rows."""
     with job.guard() as sw:
         job.sql("DELETE FROM {table}", sw.table)
         job.append(sw.table)
@@ -113,7 +113,7 @@ def truncate_before_the_write(job: WrongJob) -> None:
 
 @script(succeeds=(1, 2))
 def questions_about_the_table(job: WrongJob) -> None:
-    """The block asks for history and detail beside its write: unusual, and right."""
+    """The block reads history and detail beside its write: unusual, and right."""
     with job.guard() as sw:
         job.sql("DESCRIBE HISTORY {table}", sw.table).collect()
         job.append(sw.table)
@@ -123,7 +123,7 @@ def questions_about_the_table(job: WrongJob) -> None:
 
 @script(after=(3, 4))
 def delete_by_the_python_api(job: WrongJob) -> None:
-    """The rows are deleted by DeltaTable instead of a statement, and the first attempt fails behind that."""
+    """The block deletes the rows by DeltaTable instead of a statement, and then the first attempt fails."""
     with job.guard() as sw:
         _delta_table(job, sw.table).delete("id < 3")
         if job.attempt == 1:
@@ -133,7 +133,7 @@ def delete_by_the_python_api(job: WrongJob) -> None:
 
 @script()
 def compaction_by_java(job: WrongJob) -> None:
-    """The table is compacted by way of Java behind the write."""
+    """The block compacts the table by way of Java after the write."""
     with job.guard() as sw:
         job.append(sw.table)
         _delta_table(job, sw.table).optimize().executeCompaction()
@@ -142,7 +142,7 @@ def compaction_by_java(job: WrongJob) -> None:
 
 @script(after=(*BASE, *BATCH))
 def manifest_behind_the_write(job: WrongJob) -> None:
-    """The block makes the manifest that other engines read."""
+    """The block writes the manifest that other engines read."""
     with job.guard() as sw:
         job.append(sw.table)
         _delta_table(job, sw.table).generate("symlink_format_manifest")

@@ -29,7 +29,7 @@ def merge_that_changes_nothing(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=BASE, others=_AUDIT, attempts=1, succeeds=(1,))
 def audit_behind_a_merge_that_changes_nothing(job: WrongJob) -> None:
-    """The same, with the audit behind the MERGE."""
+    """A row of audit after a MERGE without a match."""
     with job.guard() as sw:
         job.sql(_NOTHING, sw.table)
         _audit(job)
@@ -38,7 +38,7 @@ def audit_behind_a_merge_that_changes_nothing(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=BASE, others=_AUDIT, attempts=1, succeeds=(1,))
 def delete_that_changes_nothing(job: WrongJob) -> None:
-    """A row of audit beside a DELETE of rows that are not there."""
+    """A row of audit beside a DELETE of absent rows."""
     with job.guard() as sw:
         _audit(job)
         job.sql("DELETE FROM {table} WHERE id = 99", sw.table)
@@ -47,7 +47,7 @@ def delete_that_changes_nothing(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=BASE, others=_AUDIT, attempts=1, succeeds=(1,))
 def update_that_changes_nothing(job: WrongJob) -> None:
-    """A row of audit beside an UPDATE of rows that are not there."""
+    """A row of audit beside an UPDATE of absent rows."""
     with job.guard() as sw:
         _audit(job)
         job.sql("UPDATE {table} SET id = 1 WHERE id = 99", sw.table)
@@ -65,7 +65,7 @@ def append_of_no_row(job: WrongJob) -> None:
 
 @script(after=BASE, others={"audit": (1, 2), "rejected": (7, 8)}, attempts=1, succeeds=(1,))
 def two_tables_beside_a_merge_that_changes_nothing(job: WrongJob) -> None:
-    """All rows are bad: they go to one table, the audit to another one, and nothing to the guarded one."""
+    """All rows are bad: they go to one table, the audit to another, and nothing to the guarded one."""
     with job.guard() as sw:
         job.append_to_other("rejected", (7, 8))
         job.sql(_NOTHING, sw.table)
@@ -90,7 +90,7 @@ def dynamic_overwrite_by_no_row(job: WrongJob) -> None:
 
 @script(formats=BOTH, others=_AUDIT, attempts=1, succeeds=(1,))
 def audit_beside_an_append(job: WrongJob) -> None:
-    """A row of audit before the batch, and one behind it."""
+    """A row of audit before the batch, and one after it."""
     with job.guard() as sw:
         job.append_to_other("audit", (1,))
         job.append(sw.table)
@@ -100,7 +100,7 @@ def audit_beside_an_append(job: WrongJob) -> None:
 
 @script(formats=BOTH, others=_AUDIT, succeeds=(1, 2))
 def audit_only_if_the_write_is_new(job: WrongJob) -> None:
-    """The retry asks whether an attempt has committed, and audits nothing twice."""
+    """The retry asks whether an attempt has committed, and writes no audit twice."""
     with job.guard() as sw:
         job.append(sw.table)
         if not sw.already_committed:
@@ -110,7 +110,7 @@ def audit_only_if_the_write_is_new(job: WrongJob) -> None:
 
 @script(formats=BOTH, others=_AUDIT, succeeds=(1, 2))
 def audit_in_a_block_of_its_own(job: WrongJob) -> None:
-    """Both tables are guarded, one behind the other."""
+    """Both tables are guarded, one block after the other."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
@@ -121,7 +121,7 @@ def audit_in_a_block_of_its_own(job: WrongJob) -> None:
 
 @script(others=_AUDIT, attempts=1, succeeds=(1,))
 def audit_inside_the_table_s_folder(job: WrongJob) -> None:
-    """The table of audit lies in a folder of the guarded one, and is audited elsewhere once more."""
+    """The audit table is in a folder of the guarded one, and another audit table elsewhere."""
     with job.guard() as sw:
         job.append(f"{sw.table}/_audit", (1,))
         _audit(job)
@@ -131,7 +131,7 @@ def audit_inside_the_table_s_folder(job: WrongJob) -> None:
 
 @script(parts=((*BASE, 1, 2),))
 def audit_into_the_guarded_table(job: WrongJob) -> None:
-    """The rows of audit go to the guarded table by mistake, as a second statement."""
+    """The script writes the rows of audit to the guarded table by mistake, as a second statement."""
     with job.guard() as sw:
         job.append(sw.table)
         job.append(sw.table, (1, 2))
@@ -152,7 +152,7 @@ def another_session_of_the_application(job: WrongJob) -> None:
 
 @script(after=(*BASE, 5, 6, *BATCH), attempts=1, succeeds=(1,))
 def another_session_before_the_write(job: WrongJob) -> None:
-    """The script appends to the table outside of the block first: two writes, of which it guards one."""
+    """The script first appends to the table outside of the block: two writes, of which it guards one."""
     job.append(job.table, (5, 6))
     with job.guard() as sw:
         job.append(sw.table)
@@ -161,7 +161,7 @@ def another_session_before_the_write(job: WrongJob) -> None:
 
 @script(others={"second": BATCH, "made": (1, 2)})
 def another_table_that_is_there_in_a_skipped_block(job: WrongJob) -> None:
-    """Behind an append that is skipped another table is there already, whose path begins with that of the block."""
+    """On the retry the append is skipped, and another table, whose path begins with the block's, exists already."""
     session = job.start_spark()
     with job.guard() as sw:
         job.append(sw.table)

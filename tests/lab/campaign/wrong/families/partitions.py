@@ -1,4 +1,4 @@
-"""Partitions without a value, and shallow clones: what an undo would have to bring back."""
+"""Partitions without a value, and shallow clones: what an undo must restore."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _make(job: WrongJob) -> None:
 
 
 def _overwrite(job: WrongJob, table: str, ids: Sequence[int]) -> None:
-    """Overwrite the partitions of some rows, and no other one."""
+    """Overwrite only the partitions of these rows."""
     frame = job.frame(ids).selectExpr("id", _PART)
     frame.write.format("delta").mode("overwrite").option("partitionOverwriteMode", "dynamic").save(table)
 
@@ -63,7 +63,7 @@ def overwrite_of_all_before_an_overwrite_of_it(job: WrongJob) -> None:
 
 @script(prepare=_make, before=_ROWS, after=(*_ROWS, 21, 22), succeeds=(2,))
 def append_of_a_new_partition(job: WrongJob) -> None:
-    """The first attempt brings in a partition and fails; the retry brings it in again."""
+    """The first attempt adds a partition and fails; the retry adds it again."""
     with job.guard() as sw:
         job.append_frame(sw.table, job.frame((21, 22)).selectExpr("id", _PART))
         if job.attempt == 1:
@@ -90,7 +90,7 @@ def _clone(job: WrongJob) -> None:
 
 @script(prepare=_clone, before=_CLONED, after=(1, 3))
 def delete_in_a_shallow_clone(job: WrongJob) -> None:
-    """The table's files lie in another one's folder; the first attempt deletes rows of them and fails."""
+    """The table's files are in another table's folder; the first attempt deletes rows of them and fails."""
     with job.guard() as sw:
         job.sql("DELETE FROM {table} WHERE id = 2", sw.table)
         if job.attempt == 1:
@@ -100,7 +100,7 @@ def delete_in_a_shallow_clone(job: WrongJob) -> None:
 
 @script(prepare=_clone, before=_CLONED, after=(*_CLONED, 21, 22))
 def append_to_a_shallow_clone(job: WrongJob) -> None:
-    """The first attempt appends to such a table and fails."""
+    """The first attempt appends to a shallow clone and fails."""
     with job.guard() as sw:
         job.append(sw.table, (21, 22))
         if job.attempt == 1:
@@ -110,7 +110,7 @@ def append_to_a_shallow_clone(job: WrongJob) -> None:
 
 @script(prepare=_make, before=_ROWS, after=_ROWS)
 def clone_made_in_the_block(job: WrongJob) -> None:
-    """The block makes a shallow clone of its table as a copy to go back to, and writes nothing."""
+    """The block makes a shallow clone of its table as a backup, and writes nothing."""
     with job.guard() as sw:
         copy = job.other(f"copy-{job.attempt}")
         job.spark.sql(f"CREATE TABLE delta.`{copy}` SHALLOW CLONE delta.`{sw.table}`")

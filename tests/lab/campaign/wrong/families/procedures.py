@@ -26,7 +26,7 @@ def _files(job: WrongJob) -> str:
 
 @script(formats=ICEBERG)
 def add_files(job: WrongJob) -> None:
-    """The files of the batch are added by a procedure, which writes main at once."""
+    """A procedure adds the batch's files, and so writes main at once."""
     with job.guard() as sw:
         _call(job, "add_files", _files(job))
         sw.success()
@@ -34,7 +34,7 @@ def add_files(job: WrongJob) -> None:
 
 @script(formats=ICEBERG, short=ICEBERG)
 def add_files_and_an_error_behind(job: WrongJob) -> None:
-    """The same, and the first attempt fails behind it: the rows are in main, whatever becomes of the block."""
+    """A procedure adds the files, then the first attempt fails: the rows are in main, whatever happens to the block."""
     with job.guard() as sw:
         _call(job, "add_files", _files(job))
         if job.attempt == 1:
@@ -44,7 +44,7 @@ def add_files_and_an_error_behind(job: WrongJob) -> None:
 
 @script(formats=ICEBERG, after=(*BASE, *BATCH, *_STAGED), parts=((*BASE, *BATCH),))
 def add_files_beside_a_write(job: WrongJob) -> None:
-    """A part is added by the procedure, and a part written by the block's name."""
+    """A procedure adds a part, and the block's name gets the other part."""
     with job.guard() as sw:
         _call(job, "add_files", _files(job))
         job.append(sw.table, _STAGED)
@@ -66,7 +66,7 @@ def _staged_snapshot(job: WrongJob) -> int:
 
 @script(formats=ICEBERG, prepare=_staged, is_foreign=True)
 def publish_changes(job: WrongJob) -> None:
-    """What another job has staged is published in the block by a procedure, and the first attempt fails behind it."""
+    """The block publishes another job's staged changes by a procedure, and then the first attempt fails."""
     with job.guard() as sw:
         _call(job, "publish_changes", "wap_id => 'audit'")
         if job.attempt == 1:
@@ -76,7 +76,7 @@ def publish_changes(job: WrongJob) -> None:
 
 @script(formats=ICEBERG, prepare=_staged, is_foreign=True)
 def cherrypick_snapshot(job: WrongJob) -> None:
-    """The same by the number of the snapshot."""
+    """The block publishes another job's staged changes by the snapshot's number."""
     with job.guard() as sw:
         _call(job, "cherrypick_snapshot", f"snapshot_id => {_staged_snapshot(job)}L")
         if job.attempt == 1:
@@ -97,7 +97,7 @@ def _roll_back(job: WrongJob) -> None:
 
 @script(formats=ICEBERG, prepare=_of_two_snapshots, after=(0, 1, *BATCH), attempts=1, succeeds=(1,))
 def rollback_before_the_write(job: WrongJob) -> None:
-    """Main is set back to its first snapshot in the block, before the append: right, if nobody does it twice."""
+    """The block sets main back to its first snapshot before the append: right, if done only once."""
     with job.guard() as sw:
         _roll_back(job)
         job.append(sw.table)
@@ -106,7 +106,7 @@ def rollback_before_the_write(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def rollback_behind_the_write(job: WrongJob) -> None:
-    """Main is set back behind the append, since a check has failed, and the script raises."""
+    """The block sets main back after the append, since a check has failed, and raises."""
     with job.guard() as sw:
         job.append(sw.table)
         _roll_back(job)
@@ -115,7 +115,7 @@ def rollback_behind_the_write(job: WrongJob) -> None:
 
 @script(formats=ICEBERG, prepare=_of_two_snapshots)
 def compaction_of_the_plain_name(job: WrongJob) -> None:
-    """The table's files are rewritten by its own name behind the append."""
+    """The block rewrites the table's files by its own name after the append."""
     with job.guard() as sw:
         job.append(sw.table)
         _call(job, "rewrite_data_files", "options => map('min-input-files', '1', 'rewrite-all', 'true')")
@@ -124,7 +124,7 @@ def compaction_of_the_plain_name(job: WrongJob) -> None:
 
 @script(formats=ICEBERG, prepare=_of_two_snapshots)
 def snapshots_expired_in_the_block(job: WrongJob) -> None:
-    """All snapshots but the last one are expired while the block is open."""
+    """The block expires all snapshots but the last one."""
     with job.guard() as sw:
         job.append(sw.table)
         _call(job, "expire_snapshots", "older_than => TIMESTAMP '2100-01-01 00:00:00', retain_last => 1")
@@ -133,7 +133,7 @@ def snapshots_expired_in_the_block(job: WrongJob) -> None:
 
 @script(formats=ICEBERG, after=(), short=ICEBERG)
 def delete_by_java(job: WrongJob) -> None:
-    """All rows are deleted by way of Java, past every session, and the block has written nothing itself."""
+    """The block deletes all rows by way of Java, past every session, and writes nothing itself."""
     with job.guard() as sw:
         jvm: Any = job.spark._jvm
         table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(job.spark._jsparkSession, job.table)
@@ -145,7 +145,7 @@ def delete_by_java(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def a_branch_of_its_own(job: WrongJob) -> None:
-    """The rows are written to a branch that the script makes, and nobody brings them into main."""
+    """The block writes the rows to a new branch, which is never merged into main."""
     job.spark.sql(f"ALTER TABLE {job.table} CREATE BRANCH IF NOT EXISTS audit")
     with job.guard() as sw:
         job.append(f"{job.table}.branch_audit")
@@ -154,7 +154,7 @@ def a_branch_of_its_own(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def a_branch_brought_into_main(job: WrongJob) -> None:
-    """The same, and main is set forward to the branch in the block: write-audit-publish by hand."""
+    """The block fast-forwards main to its own branch: write-audit-publish by hand."""
     job.spark.sql(f"ALTER TABLE {job.table} CREATE OR REPLACE BRANCH audit")
     with job.guard() as sw:
         job.append(f"{job.table}.branch_audit")
@@ -167,7 +167,7 @@ def a_branch_brought_into_main(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def schema_of_the_plain_name(job: WrongJob) -> None:
-    """A column is added by the table's own name behind the append."""
+    """The block adds a column by the table's own name after the append."""
     with job.guard() as sw:
         job.append(sw.table)
         job.spark.sql(f"ALTER TABLE {job.table} ADD COLUMNS (more STRING)")

@@ -1,4 +1,4 @@
-"""What happens to a run between its attempts: records that go, and scripts that are mended."""
+"""Changes to a run between its attempts: deleted records, and scripts that are mended."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _delete_documents(job: WrongJob) -> None:
 
 @script(formats=BOTH, between=_empty_the_bucket, short=BOTH)
 def bucket_emptied(job: WrongJob) -> None:
-    """Somebody empties the checkpoint bucket, and the committed run is started again."""
+    """The checkpoint bucket is emptied, and the committed run is started again."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
@@ -43,7 +43,7 @@ def document_deleted_behind_a_merge(job: WrongJob) -> None:
 
 @script(formats=BOTH, between=_delete_documents)
 def document_deleted_behind_a_failure(job: WrongJob) -> None:
-    """The document of a block that was taken back is deleted before the retry."""
+    """The document of a block that was undone is deleted before the retry."""
     with job.guard() as sw:
         job.append(sw.table)
         if job.attempt == 1:
@@ -53,7 +53,7 @@ def document_deleted_behind_a_failure(job: WrongJob) -> None:
 
 @script(after=MERGED, between=_empty_the_bucket)
 def bucket_emptied_behind_a_commit_that_stays(job: WrongJob) -> None:
-    """The block fails behind a MERGE, which may stay, and the bucket is emptied before the retry."""
+    """The block fails after a MERGE, which may stay, and the bucket is emptied before the retry."""
     with job.guard() as sw:
         job.merge(sw.table)
         if job.attempt == 1:
@@ -62,7 +62,7 @@ def bucket_emptied_behind_a_commit_that_stays(job: WrongJob) -> None:
 
 
 def _load(job: WrongJob, batches: Sequence[Sequence[int]]) -> None:
-    """Load batches as parts that are named by their number."""
+    """Load batches as parts named by their numbers."""
     for part in parts(
         job.spark, job.table, batches, format=job.table_format, name=lambda ids: f"part {list(batches).index(ids)}"
     ):
@@ -76,7 +76,7 @@ _THIRDS = ((10, 11, 12), (13, 14), (15, 16))
 
 @script(formats=BOTH, between=_empty_the_bucket)
 def bucket_emptied_behind_parts(job: WrongJob) -> None:
-    """The same of a run in three parts."""
+    """The checkpoint bucket is emptied after a committed run in three parts."""
     _load(job, _THIRDS)
 
 
@@ -87,7 +87,7 @@ def bucket_emptied_behind_parts(job: WrongJob) -> None:
     short=("delta",),
 )
 def parts_of_other_values(job: WrongJob) -> None:
-    """The mended script makes two parts of what were three, under the same names."""
+    """The mended script makes two parts instead of three, under the same names."""
     if job.attempt == 1:
         _load(job, _THIRDS[:2])
         raise ValueError("the third part is not there yet")
@@ -96,7 +96,7 @@ def parts_of_other_values(job: WrongJob) -> None:
 
 @script(formats=BOTH, parts=((*BASE, 10, 11, 12),))
 def parts_that_go_on(job: WrongJob) -> None:
-    """The first attempt fails behind its first part, and the retry goes on there: right."""
+    """The first attempt fails after its first part, and the retry continues there: right."""
     for number, part in enumerate(parts(job.spark, job.table, _THIRDS, format=job.table_format)):
         with part as sw:
             job.append(sw.table, part.value)
@@ -107,7 +107,7 @@ def parts_that_go_on(job: WrongJob) -> None:
 
 @script(formats=BOTH, parts=((*BASE, 10, 11, 12),), is_mended=True)
 def steps_of_other_values(job: WrongJob) -> None:
-    """The mended script writes more rows in a step that is committed."""
+    """The mended script writes more rows in a committed step."""
     first = (10, 11, 12) if job.attempt == 1 else (10, 11, 12, 13, 14)
     with job.guard(step="first") as sw:
         job.append(sw.table, first)
@@ -121,7 +121,7 @@ def steps_of_other_values(job: WrongJob) -> None:
 
 @script(formats=BOTH, parts=((*BASE, 10, 11, 12),), is_mended=True)
 def mended_behind_a_success(job: WrongJob) -> None:
-    """The first attempt has written too few rows and succeeded; the mended script is run under the same token."""
+    """The first attempt writes too few rows and succeeds; the mended script runs under the same token."""
     with job.guard() as sw:
         job.append(sw.table, (10, 11, 12) if job.attempt == 1 else BATCH)
         sw.success()

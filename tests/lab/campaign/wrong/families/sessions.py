@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @script(formats=BOTH)
 def frame_of_another_session(job: WrongJob) -> None:
-    """The frame was made by another session than the one that the guard has."""
+    """The frame belongs to another session than the guard's."""
     other = job.start_spark()
     with job.guard() as sw:
         job.append_frame(sw.table, other.range(10, 17, 1, 1))
@@ -22,7 +22,7 @@ def frame_of_another_session(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def frame_of_another_session_swallowed(job: WrongJob) -> None:
-    """The same, and the refusal is swallowed."""
+    """The frame belongs to another session than the guard's, and the script swallows the refusal."""
     other = job.start_spark()
     with job.guard() as sw:
         job.append_frame(sw.table, job.frame(range(10, 13)))
@@ -41,7 +41,7 @@ def guard_of_another_session(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def spark_stopped_before_success(job: WrongJob) -> None:
-    """Spark is stopped behind the write, and success() comes last."""
+    """The script stops Spark after the write, and calls success() last."""
     with job.guard() as sw:
         job.append(sw.table)
         job.spark.stop()
@@ -50,7 +50,7 @@ def spark_stopped_before_success(job: WrongJob) -> None:
 
 @script(formats=BOTH, succeeds=(1, 2))
 def spark_stopped_behind_success(job: WrongJob) -> None:
-    """Spark is stopped in the block behind success(): unusual, and right."""
+    """The script stops Spark in the block after success(): unusual, and right."""
     with job.guard() as sw:
         job.append(sw.table)
         sw.success()
@@ -59,7 +59,7 @@ def spark_stopped_behind_success(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def spark_started_anew(job: WrongJob) -> None:
-    """Spark is stopped and started anew in the block, and the new one writes."""
+    """The script stops and restarts Spark in the block, and the new one writes."""
     with job.guard() as sw:
         job.spark.stop()
         job.append_frame(sw.table, job.start_spark().range(10, 17, 1, 1))
@@ -88,7 +88,7 @@ def job_group_of_its_own(job: WrongJob) -> None:
 
 @script(short=("delta",))
 def stock_log_store(job: WrongJob) -> None:
-    """The block sets the log store that a page on the web advises, and its write goes past the gate."""
+    """The block sets a log store that web pages advise, so its write bypasses the gate."""
     with job.guard() as sw:
         job.spark.conf.set("spark.delta.logStore.s3a.impl", "io.delta.storage.S3SingleDriverLogStore")
         job.append(sw.table)
@@ -97,7 +97,7 @@ def stock_log_store(job: WrongJob) -> None:
 
 @script(after=BASE, others={"audit": (1, 2)}, attempts=1)
 def empty_commits_left_out(job: WrongJob) -> None:
-    """The block sets back that Delta writes commits which change nothing."""
+    """The block makes Delta skip commits that change nothing."""
     with job.guard() as sw:
         job.spark.conf.set("spark.databricks.delta.skipRecordingEmptyCommits", "true")
         job.append_to_other("audit", (1, 2))
@@ -107,7 +107,7 @@ def empty_commits_left_out(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def settings_reset(job: WrongJob) -> None:
-    """The block resets all settings of the session, those of the guard too."""
+    """The block resets the guard's settings in the session."""
     with job.guard() as sw:
         with contextlib.suppress(Exception):
             job.spark.sql("RESET spark.databricks.delta.write.txnAppId")

@@ -1,4 +1,4 @@
-"""Rows that go somewhere else than to the guarded table."""
+"""Rows that go elsewhere than to the guarded table."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def delta_on_this_machine(job: WrongJob) -> None:
 
 @script(short=("delta",))
 def parquet_into_the_table(job: WrongJob) -> None:
-    """It writes Parquet files into the folder of the Delta table, where no reader looks for them."""
+    """It writes Parquet files into the folder of the Delta table, where no reader looks."""
     with job.guard() as sw:
         job.frame().write.mode("append").parquet(sw.table)
         sw.success()
@@ -77,7 +77,7 @@ def text_into_the_table(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def parquet_into_the_iceberg_table(job: WrongJob) -> None:
-    """It writes Parquet files into the data folder of the Iceberg table, of which its metadata knows nothing."""
+    """It writes Parquet files into the Iceberg table's data folder, unknown to its metadata."""
     with job.guard() as sw:
         job.frame().write.mode("append").parquet(f"{job.lake}/db/t/data")
         sw.success()
@@ -117,7 +117,7 @@ def plain_name(job: WrongJob) -> None:
 
 @script(formats=ICEBERG)
 def plain_name_then_an_error(job: WrongJob) -> None:
-    """It writes the table by its own name, and fails behind that."""
+    """It writes the table by its own name, and then fails."""
     with job.guard() as sw:
         job.append(job.table)
         if job.attempt == 1:
@@ -152,7 +152,7 @@ def rows_that_stay_in_python(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def view_instead_of_a_write(job: WrongJob) -> None:
-    """It makes a view of the rows, and takes that for a write."""
+    """It creates a view of the rows instead of writing them."""
     with job.guard() as sw:
         job.frame().createOrReplaceTempView("orders_clean")
         job.spark.sql("CACHE TABLE orders_clean")
@@ -161,7 +161,7 @@ def view_instead_of_a_write(job: WrongJob) -> None:
 
 @script(succeeds=(1, 2))
 def name_of_the_same_place(job: WrongJob) -> None:
-    """It writes by a name whose place is the guarded table: unusual, and right."""
+    """It writes by a name whose location is the guarded table: unusual, and right."""
     job.spark.sql(f"CREATE TABLE orders USING delta LOCATION '{job.table}'")
     with job.guard() as sw:
         job.frame().write.insertInto("orders")

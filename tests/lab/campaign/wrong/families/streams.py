@@ -1,4 +1,4 @@
-"""Streams: what goes wrong in foreachBatch, and around a query."""
+"""Streams: mistakes in foreachBatch, and around a query."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _feed(job: WrongJob) -> None:
 
 
 def _run(job: WrongJob, write: Callable[[DataFrame, int], None]) -> None:
-    """Bring whatever is new in the source into the table."""
+    """Load all new files of the source into the table."""
     source = (
         job.spark.readStream.format("delta").options(maxFilesPerTrigger=1, startingVersion=0).load(job.other("source"))
     )
@@ -42,7 +42,7 @@ def _append(frame: DataFrame, table: str, **options: Any) -> None:
 
 @script(prepare=_feed, parts=(_HALF,), succeeds=(1, 2))
 def batches_that_are_guarded(job: WrongJob) -> None:
-    """Each batch is a block: right, and the measure for the others."""
+    """Each batch is a block: right, and the reference for the others."""
 
     def write(frame: DataFrame, _: int) -> None:
         with SafeWriter(frame.sparkSession, job.table) as sw:
@@ -54,7 +54,7 @@ def batches_that_are_guarded(job: WrongJob) -> None:
 
 @script(prepare=_feed, parts=(_HALF,), short=("delta",))
 def transaction_of_the_batch(job: WrongJob) -> None:
-    """A batch names Delta's transaction as Delta's own page shows, and the first attempt fails behind its first."""
+    """A batch names Delta's transaction, as Delta's own page shows; the first attempt fails after its first batch."""
 
     def write(frame: DataFrame, batch_id: int) -> None:
         with SafeWriter(frame.sparkSession, job.table) as sw:
@@ -68,7 +68,7 @@ def transaction_of_the_batch(job: WrongJob) -> None:
 
 @script(prepare=_feed, parts=(_HALF,))
 def errors_swallowed_in_the_batch(job: WrongJob) -> None:
-    """A batch whose write fails is logged and left out, and the stream goes on behind it."""
+    """The script logs and skips a batch whose write fails, and the stream continues."""
 
     def write(frame: DataFrame, batch_id: int) -> None:
         with SafeWriter(frame.sparkSession, job.table) as sw:
@@ -135,7 +135,7 @@ def two_tables_in_the_batch(job: WrongJob) -> None:
 
 @script(prepare=_feed, parts=(_HALF,))
 def block_around_the_query(job: WrongJob) -> None:
-    """The block stands around the query, which writes the table in a session of its own."""
+    """The block surrounds the query, which writes the table in a session of its own."""
     source = job.spark.readStream.format("delta").load(job.other("source"))
     with job.guard() as sw:
         query = source.writeStream.format("delta").option("checkpointLocation", job.other("checkpoint"))

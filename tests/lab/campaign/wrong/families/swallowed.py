@@ -1,4 +1,4 @@
-"""Errors that the script catches, and goes on as if nothing had been."""
+"""Errors that the script catches before it continues."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 def _failing(frame: DataFrame) -> DataFrame:
-    """Return the rows by way of a function that fails in its task."""
+    """Return the rows through a function that fails in its task."""
 
     def fail(_: int) -> NoReturn:
         raise ValueError("a row that nobody thought of")
@@ -29,7 +29,7 @@ def _failing(frame: DataFrame) -> DataFrame:
 
 @script(formats=BOTH, short=("delta",))
 def around_the_write(job: WrongJob) -> None:
-    """A wrong column makes the write fail; the script logs that, and declares success."""
+    """A wrong column makes the write fail; the script logs the error, and calls success()."""
     with job.guard() as sw:
         try:
             job.append_frame(sw.table, job.frame().withColumn("extra", F.lit(1)))
@@ -40,7 +40,7 @@ def around_the_write(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def in_a_function_of_a_row(job: WrongJob) -> None:
-    """A function fails in a task, and the script catches what Spark makes of it."""
+    """A function fails in a task, and the script catches Spark's error."""
     with job.guard() as sw:
         with contextlib.suppress(Exception):
             job.append_frame(sw.table, _failing(job.frame()))
@@ -60,7 +60,7 @@ def around_write_and_success(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def around_success(job: WrongJob) -> None:
-    """No statement has written, and the error by which success() says so is swallowed."""
+    """No statement has written, and the script swallows success()'s error."""
     with job.guard() as sw, contextlib.suppress(Exception):
         sw.success()
 
@@ -78,7 +78,7 @@ def around_the_block(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def keyboard_interrupt(job: WrongJob) -> None:
-    """An interrupt in the block is caught outside, and the job goes on to its end."""
+    """The script catches an interrupt outside of the block, and runs to its end."""
     try:
         with job.guard() as sw:
             job.append(sw.table)
@@ -141,7 +141,7 @@ def tried_again_in_the_block(job: WrongJob) -> None:
 
 @script()
 def tried_again_behind_a_write(job: WrongJob) -> None:
-    """A loop appends the rows once more, since a check behind the first append has failed."""
+    """A loop appends the rows once more, since a check after the first append has failed."""
     with job.guard() as sw:
         for attempt in range(3):
             try:
@@ -156,7 +156,7 @@ def tried_again_behind_a_write(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def success_in_finally(job: WrongJob) -> None:
-    """The success stands in a finally, so it is called behind an error, too."""
+    """success() is in a finally, so it is called after an error, too."""
     with job.guard() as sw:
         try:
             job.append_frame(sw.table, _failing(job.frame()))
@@ -166,7 +166,7 @@ def success_in_finally(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def success_in_finally_behind_a_write(job: WrongJob) -> None:
-    """The same, where the rows were written before the error."""
+    """success() is in a finally, and the rows were written before the error."""
     with job.guard() as sw:
         try:
             job.append(sw.table)
@@ -190,7 +190,7 @@ def one_of_two_blocks(job: WrongJob) -> None:
 
 @script(formats=BOTH, succeeds=(1, 2), short=("iceberg",))
 def tried_again_behind_a_shuffle(job: WrongJob) -> None:
-    """The first try fails in a stage before that of the write, and is made again in the block: right."""
+    """The first try fails in a stage before the write's, and is made again in the block: right."""
     with job.guard() as sw:
         for frame in (_failing(job.frame()).repartition(3, "id"), job.frame()):
             with contextlib.suppress(Exception):
@@ -210,7 +210,7 @@ def last_part_that_fails(job: WrongJob) -> None:
 
 @script(before=(), after=(*BATCH, 20, 21, 22), parts=(BATCH,), attempts=1)
 def clone_before_the_append(job: WrongJob) -> None:
-    """The table is cloned from another one first. The refusal is swallowed, and the append lands."""
+    """The script clones the table from another one first, swallows the refusal, and appends."""
     job.append_to_other("source", (20, 21, 22))
     with job.guard() as sw:
         with contextlib.suppress(Exception):
@@ -232,7 +232,7 @@ def _with_bad_rows(job: WrongJob) -> None:
     short=("delta",),
 )
 def restore_before_the_append(job: WrongJob) -> None:
-    """The bad rows of yesterday are to be taken back by a RESTORE, whose refusal is swallowed."""
+    """The script tries to remove yesterday's bad rows by a RESTORE, and swallows the refusal."""
     with job.guard() as sw:
         with contextlib.suppress(Exception):
             job.sql("RESTORE TABLE {table} TO VERSION AS OF 0", sw.table)
@@ -242,7 +242,7 @@ def restore_before_the_append(job: WrongJob) -> None:
 
 @script(formats=BOTH, short=("delta",))
 def guard_that_cannot_be_made(job: WrongJob) -> None:
-    """The guard's step is no text. The script swallows the error."""
+    """The guard's step is no text, and the script swallows the error."""
     with contextlib.suppress(Exception), job.guard(step=5) as sw:  # type: ignore[arg-type]  # the mistake
         job.append(sw.table)
         sw.success()
@@ -250,7 +250,7 @@ def guard_that_cannot_be_made(job: WrongJob) -> None:
 
 @script(formats=BOTH, parts=((*BASE, *BATCH[:3]),))
 def second_guard_that_cannot_be_made(job: WrongJob) -> None:
-    """The first block lands half of the rows, the guard of the second cannot be made, and the error is logged."""
+    """The first block lands half of the rows; making the second guard fails, and the script logs the error."""
     for step, ids in (("a", BATCH[:3]), (2, BATCH[3:])):
         try:
             with job.guard(step=step) as sw:  # type: ignore[arg-type]  # the mistake
@@ -262,7 +262,7 @@ def second_guard_that_cannot_be_made(job: WrongJob) -> None:
 
 @script()
 def guard_of_a_mistyped_path(job: WrongJob) -> None:
-    """The path has no scheme, and the error is logged."""
+    """The path has no scheme, and the script logs the error."""
     try:
         with job.guard(job.table.replace("s3a://", "/")) as sw:
             job.append(sw.table)
@@ -273,7 +273,7 @@ def guard_of_a_mistyped_path(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def step_that_lists_its_files(job: WrongJob) -> None:
-    """The step names all files of the input, and the error is logged."""
+    """The step lists all files of the input, and the script logs the error."""
     step = ",".join(f"s3://landing/orders/2026/11/part-{number:05d}.parquet" for number in range(2000))
     try:
         with job.guard(step=step) as sw:

@@ -1,4 +1,4 @@
-"""Statements of other threads than the block's."""
+"""Statements of threads other than the block's."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _WAIT_S = 60.0
 
 
 def _wait_for(file: Path) -> None:
-    """Wait, at most as long as a busy machine may need."""
+    """Wait for a file, within a limit for a busy machine."""
     end = time.monotonic() + _WAIT_S
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.01)
@@ -30,7 +30,7 @@ def _wait_for(file: Path) -> None:
 
 @script(formats=BOTH, after=(*BASE, *BATCH, *_MORE), short=("delta",))
 def pool_that_nobody_asks(job: WrongJob) -> None:
-    """A part is appended in a pool's thread, and nobody asks its future."""
+    """A pool's thread appends a part, and its future is never read."""
     with job.guard() as sw:
         job.append(sw.table)
         with ThreadPoolExecutor(2) as pool:
@@ -40,7 +40,7 @@ def pool_that_nobody_asks(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def pool_alone(job: WrongJob) -> None:
-    """All rows are appended in threads that nobody asks."""
+    """Threads append all rows, and their futures are never read."""
     with job.guard() as sw:
         with ThreadPoolExecutor(2) as pool:
             pool.submit(job.append, sw.table, range(10, 13))
@@ -50,7 +50,7 @@ def pool_alone(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def pool_that_is_asked(job: WrongJob) -> None:
-    """All rows are appended in a thread that is asked for its result."""
+    """A thread appends all rows, and its future is read."""
     with job.guard() as sw, ThreadPoolExecutor(1) as pool:
         pool.submit(job.append, sw.table).result()
         sw.success()
@@ -58,7 +58,7 @@ def pool_that_is_asked(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def thread_that_inherits(job: WrongJob) -> None:
-    """The thread has the properties of the block's, as PySpark tells to make threads."""
+    """The thread inherits the block's properties, as PySpark recommends."""
     with job.guard() as sw:
         thread = threading.Thread(target=inheritable_thread_target(job.spark)(job.append), args=(sw.table,))
         thread.start()
@@ -73,12 +73,12 @@ def thread_that_inherits(job: WrongJob) -> None:
     short=("delta",),
 )
 def thread_that_outlives_the_block(job: WrongJob) -> None:
-    """A thread of the block begins its part there, and ends it when the block has ended with success."""
+    """A thread begins its part in the block, and ends it after the block has succeeded."""
     begun, over = job.folder / f"begun-{job.attempt}", job.folder / f"over-{job.attempt}"
 
     def when_over(id_: int) -> int:
         begun.touch()
-        end = time.monotonic() + 60  # Python's worker has no module of ours
+        end = time.monotonic() + 60  # Python's worker cannot import these modules
         while not over.exists() and time.monotonic() < end:
             time.sleep(0.01)
         return id_
@@ -100,7 +100,7 @@ def thread_that_outlives_the_block(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def success_in_a_thread(job: WrongJob) -> None:
-    """The rows are written by the block's thread, and success() is called by another one."""
+    """The block's thread writes the rows, and another one calls success()."""
     with job.guard() as sw:
         job.append(sw.table)
         with ThreadPoolExecutor(1) as pool:
@@ -129,7 +129,7 @@ def two_blocks_on_one_session(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=(*BASE, *BATCH, *_MORE), parts=((*BASE, *BATCH), (*BASE, *_MORE)))
 def two_blocks_in_two_threads(job: WrongJob) -> None:
-    """Two threads open a block each on one session, and both are asked."""
+    """Two threads open a block each on one session, and both futures are read."""
 
     def block(step: str, ids: tuple[int, ...]) -> None:
         with job.guard(step=step) as sw:
@@ -143,7 +143,7 @@ def two_blocks_in_two_threads(job: WrongJob) -> None:
 
 @script(formats=BOTH, after=(*BASE, *BATCH, *_MORE), parts=((*BASE, *BATCH), (*BASE, *_MORE)))
 def two_blocks_in_two_threads_unasked(job: WrongJob) -> None:
-    """The same, and nobody asks the second one, which begins while the first is open."""
+    """Two threads open a block each on one session; the second begins while the first is open, and is never read."""
     with job.guard(step="first") as sw:
 
         def block() -> None:

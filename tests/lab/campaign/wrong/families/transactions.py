@@ -26,7 +26,7 @@ def _set(job: WrongJob) -> None:
 
 @script()
 def options(job: WrongJob) -> None:
-    """The append names a transaction of the script's own, which the retry names again."""
+    """The append names a transaction of the script's own, and so does the retry."""
     with job.guard() as sw:
         _append(job, sw.table)
         sw.success()
@@ -34,7 +34,7 @@ def options(job: WrongJob) -> None:
 
 @script(short=("delta",))
 def options_and_an_error_behind(job: WrongJob) -> None:
-    """The first attempt fails behind its write, and Delta skips the retry's by the script's transaction."""
+    """The first attempt fails after its write, and Delta skips the retry's by the script's transaction."""
     with job.guard() as sw:
         _append(job, sw.table)
         if job.attempt == 1:
@@ -44,7 +44,7 @@ def options_and_an_error_behind(job: WrongJob) -> None:
 
 @script(before=())
 def options_on_a_new_table(job: WrongJob) -> None:
-    """The same, where the first attempt creates the table."""
+    """The first attempt creates the table and fails, and Delta skips the retry by the script's transaction."""
     with job.guard() as sw:
         _append(job, sw.table)
         if job.attempt == 1:
@@ -54,7 +54,7 @@ def options_on_a_new_table(job: WrongJob) -> None:
 
 @script()
 def options_with_success_as_the_commit_point(job: WrongJob) -> None:
-    """The block promises to take the commit back, and the commit holds the script's transaction."""
+    """The block promises to undo the commit, and the commit holds the script's transaction."""
     with job.guard(commit_point="success") as sw:
         _append(job, sw.table)
         if job.attempt == 1:
@@ -75,7 +75,7 @@ def settings_of_a_merge(job: WrongJob) -> None:
 
 @script(after=MERGED)
 def settings_in_the_block(job: WrongJob) -> None:
-    """The same settings in the block, where the guard's own stand."""
+    """The settings name the transaction in the block, in place of the guard's own."""
     with job.guard() as sw:
         _set(job)
         job.merge(sw.table)

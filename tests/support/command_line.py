@@ -1,4 +1,4 @@
-"""The command line with all its commands, as typer's test client takes it."""
+"""The command line with all its commands, for typer's test client."""
 
 from __future__ import annotations
 

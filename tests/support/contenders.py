@@ -1,4 +1,4 @@
-"""Jobs that contend for one lock in a test: real processes, or threads where the lock is of one process."""
+"""Jobs that contend for one lock in a test: real processes, or threads for a lock within one process."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _T = TypeVar("_T")
 
 
 class Contender(Protocol):
-    """A job that does what it is told (`Player`), and can be killed, frozen and thawed."""
+    """A job that follows commands (`Player`), and can be killed, frozen and thawed."""
 
     def tell(self, line: str) -> Callable[[], str]:
-        """Let it do something; the result waits for what came of it."""
+        """Send it a command; the returned function waits for the answer."""
         ...
 
     def ask(self, line: str) -> str: ...
@@ -39,7 +39,7 @@ class Contender(Protocol):
 
 
 class ProcessContender:
-    """A process of its own."""
+    """A job in a process of its own."""
 
     def __init__(
         self, mapping: Mapping[str, str], events: str, environment: Mapping[str, str], *, skew_s: float = 0
@@ -76,7 +76,7 @@ class ProcessContender:
 
 
 class Wrapped:
-    """A backend, each request of which passes through `around`."""
+    """A backend that passes each request through `around`."""
 
     def __init__(
         self, backend: Backend, around: Callable[[str, Callable[[], _T]], _T], *, server: str | None = None
@@ -104,7 +104,7 @@ class Wrapped:
 
 
 class ThreadContender:
-    """A thread, with its renewals. Killed, its requests fail; frozen, they wait."""
+    """A job in a thread, with its renewals. Once killed, its requests fail; while frozen, they wait."""
 
     def __init__(self, mapping: Mapping[str, str], events: str, backend: Backend) -> None:
         self._thawed = threading.Event()

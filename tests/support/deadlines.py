@@ -1,7 +1,7 @@
-"""Deadlines that come when a test says so: far away until the job is where the deadline shall find it.
+"""Deadlines that a test triggers: far away until the job has reached the intended point.
 
-What follows then, from the first warning to the answer, goes by the real clock, with a lead that is long enough for a
-busy machine.
+From the first warning to the answer, everything uses the real clock, with a lead that is long enough for a busy
+machine.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ _LEAD_MS: Final = 240_000
 
 @dataclass
 class FarDeadline:
-    """The deadline of this process, an hour away; once `come` was called, the watchdog is to act now."""
+    """The deadline of this process, an hour away; after `come` the watchdog has to act immediately."""
 
     deadline: Deadline
     ahead_ms: int = 0
 
     @classmethod
     def of(cls, monkeypatch: pytest.MonkeyPatch) -> FarDeadline:
-        """Let every block that begins from now on have it."""
+        """Give every block that begins from now on this deadline."""
         now_ms = epoch_ms()
         far = cls(Deadline(now_ms + 3_600_000, now_ms))
         far.deadline = Deadline(far.deadline.at_ms, now_ms, lambda: epoch_ms() + far.ahead_ms)
@@ -46,11 +46,11 @@ class FarDeadline:
         return far
 
     def come(self) -> None:
-        """Put the clock forward to where the lead time begins."""
+        """Advance the clock to the start of the lead time."""
         self.ahead_ms = self.deadline.at_ms - _LEAD_MS - epoch_ms()
 
     def come_when(self, holds: Callable[[], bool]) -> None:
-        """Let it come once something holds, while the caller goes on."""
+        """Call `come` once `holds` returns true, while the caller continues."""
 
         def wait() -> None:
             if until(holds, timeout_s=BUSY_S):
@@ -60,20 +60,20 @@ class FarDeadline:
 
 
 def tasks_run(spark: SparkSession, count: int) -> bool:
-    """Tell whether a stage of so many tasks runs."""
+    """Return whether a stage of `count` tasks is running."""
     tracker = spark.sparkContext.statusTracker()
     stages = (tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds())
     return any(stage is not None and stage.numTasks == count and stage.numActiveTasks for stage in stages)
 
 
 def wait_for_watchdog(block: SafeWriter) -> None:
-    """Return when the block's watchdog has done what it does."""
+    """Wait until the block's watchdog has finished."""
     assert block._watchdog is not None
     assert block._watchdog.join(BUSY_S)
 
 
 def put_clock_forward(file: Path) -> None:
-    """Let this process's clock go ahead by as many milliseconds as the file says, as soon as it is there."""
+    """Advance this process's clock by the milliseconds in the file, as soon as the file exists."""
     real = time.time_ns
 
     def now() -> int:

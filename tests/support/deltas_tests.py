@@ -1,7 +1,7 @@
 """Delta's own published Python tests (tests/vendored/delta), unchanged, on any session and on paths of an S3.
 
-Delta's tests take session and path from a base class, and touch files by `open`, `os.path`, `tempfile` and `shutil`.
-Here they get another base class, and in their modules these four names stand for objects of the S3.
+Delta's tests take session and path from a base class, and use files by `open`, `os.path`, `tempfile` and `shutil`. Here
+they get another base class, and in their modules these four names reach objects of the S3.
 """
 
 from __future__ import annotations
@@ -35,8 +35,7 @@ __all__ = ["PASSED", "VENDORED", "Outcome", "World", "deltas_tests"]
 VENDORED: Final = Path(__file__).parents[1] / "vendored" / "delta"
 PASSED: Final = "passed"
 _FILES: Final = ("test_sql", "test_deltatable")
-# Two of Delta's tests are defined inside the end of another one, by their indentation, so Delta's own runner never
-# calls them.
+# Two of Delta's tests are indented into the end of another one, so Delta's own runner never calls them.
 _HOLDER: Final = "test_optimize_zorder_by_w_partition_filter"
 _DRAWN: Final = re.compile(
     r"[0-9a-f]{8}([-_])[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{4}\1[0-9a-f]{12}|deletion_vector_.*(?=\.bin)"
@@ -45,7 +44,7 @@ _DRAWN: Final = re.compile(
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a test ended, its error if it has one, and the names of the objects that it left or dropped at its end."""
+    """How a test ended, its error if any, and the names of the objects that it left or dropped at its end."""
 
     result: str
     keys: tuple[str, ...]
@@ -53,7 +52,7 @@ class Outcome:
 
 @dataclass
 class World:
-    """Where one test runs: a session, and a prefix of the bucket for its paths and for its tables by name."""
+    """The environment of one test: a session, and a prefix of the bucket for its paths and for its tables by name."""
 
     session: SparkSession
     s3: EmbeddedS3
@@ -69,15 +68,15 @@ class World:
         return [self.told(key) for key in self.s3.keys(self.bucket, self.prefix)]
 
     def told(self, text: str) -> str:
-        """A text without the names that are drawn by chance."""
+        """A text without randomly drawn names."""
         return re.sub(r"-c000|part-\d{5}", "part", _DRAWN.sub("DRAWN", text.replace(self.prefix, "ROOT")))
 
     def run(self, test: str) -> Outcome:
-        """Run one of `deltas_tests()`, with the database of this world as the current one."""
+        """Run one of `deltas_tests()`, with this world's database as the current one."""
         kind = deltas_tests()[test]
         case: Any = kind(test.partition(".")[2])
         case.spark, case.world = self.session, self
-        self.session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # tasks of a listing
+        self.session.conf.set("spark.sql.sources.parallelPartitionDiscovery.parallelism", "2")  # of a listing
         self.session.conf.set("spark.databricks.delta.snapshotPartitions", "1")
         database = f"deltas_{uuid.uuid4().hex}"
         self.session.sql(f"CREATE DATABASE {database} LOCATION '{self.root}/named'")
@@ -85,13 +84,13 @@ class World:
         result = _Result(self)
         try:
             with _active(self.session), _files_of(self, sys.modules[kind.__module__]), warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # Delta's tests are not ours to mend
+                warnings.simplefilter("ignore")  # ignore warnings of Delta's tests, which stay unchanged
                 case.run(result)
             return Outcome(result.told, tuple(sorted([*self.keys(), *self.dropped])))
         finally:
             self.session.sql(f"DROP DATABASE {database} CASCADE")
 
-    # -- what stands for the modules of files ------------------------------------------------------------------------
+    # -- replacements for the modules of files ------------------------------------------------------------------------
 
     def new_folder(self) -> str:
         return f"{self.root}/{uuid.uuid4()}"
@@ -111,7 +110,7 @@ class World:
 
 
 class _Written(io.StringIO):
-    """A new object; it is there once the file is closed."""
+    """A new object, stored when the file is closed."""
 
     def __init__(self, world: World, key: str) -> None:
         super().__init__()
@@ -124,7 +123,7 @@ class _Written(io.StringIO):
 
 
 class _Result(unittest.TestResult):
-    """How one test ended, by the class and the first line of its error."""
+    """The result of one test, by the class and the first line of its error."""
 
     def __init__(self, world: World) -> None:
         super().__init__()
@@ -142,13 +141,13 @@ class _Result(unittest.TestResult):
     addFailure = addError  # noqa: N815 - as above
 
     def _tell(self, error: BaseException) -> None:
-        # What Py4J did not turn into an error of PySpark's begins with the number of the Java object.
+        # An error that Py4J did not convert to one of PySpark's begins with the Java object's number.
         text = str(error.java_exception) if isinstance(error, Py4JJavaError) else str(error)
         self.told = self._world.told(f"{type(error).__name__}: {text.partition(chr(10))[0]}")
 
 
 class _DeltaTestCase(unittest.TestCase):
-    """What Delta's `delta.testing.utils.DeltaTestCase` gives its tests, without a Spark context of its own."""
+    """Replaces Delta's `delta.testing.utils.DeltaTestCase`, without a Spark context of its own."""
 
     spark: SparkSession
     world: World
@@ -162,7 +161,7 @@ class _DeltaTestCase(unittest.TestCase):
         try:
             yield
         finally:
-            self.world.dropped += self.world.keys()  # a table by name goes with its objects
+            self.world.dropped += self.world.keys()  # a table by name is deleted with its objects
             for name in names:
                 self.spark.sql(f"DROP TABLE IF EXISTS {name}")
 
@@ -190,7 +189,7 @@ _LOADED: Final[dict[str, type[unittest.TestCase]]] = {}
 
 
 def _loaded(file: str) -> types.ModuleType:
-    """Import a file of Delta's tests, with our base class in the place of Delta's."""
+    """Import a file of Delta's tests, with `_DeltaTestCase` in the place of Delta's base class."""
     name = f"deltas_{file}"
     spec = importlib.util.spec_from_file_location(name, VENDORED / f"{file}.py")
     assert spec is not None
@@ -208,7 +207,7 @@ def _loaded(file: str) -> types.ModuleType:
 
 
 def _take_out(kind: type, module: types.ModuleType) -> None:
-    """Make the tests that stand inside another one tests of their class."""
+    """Make the tests that are nested in another one tests of their class."""
     for constant in getattr(kind, _HOLDER).__code__.co_consts if hasattr(kind, _HOLDER) else ():
         if isinstance(constant, types.CodeType) and constant.co_name.startswith("test_"):
             setattr(kind, constant.co_name, types.FunctionType(constant, vars(module)))
@@ -216,7 +215,7 @@ def _take_out(kind: type, module: types.ModuleType) -> None:
 
 @contextmanager
 def _active(session: SparkSession) -> Iterator[None]:
-    """Some of Delta's calls name no session and take the active one, of which PySpark and Java each keep one."""
+    """Activate the session: some of Delta's calls use the active one, which PySpark and Java each keep."""
     java: Any = session.sparkContext._jvm.org.apache.spark.sql.SparkSession  # type: ignore[union-attr]
     before = java.getActiveSession()
     java.setActiveSession(session._jsparkSession)
@@ -233,7 +232,7 @@ def _active(session: SparkSession) -> Iterator[None]:
 
 @contextmanager
 def _files_of(world: World, module: types.ModuleType) -> Iterator[None]:
-    """What a module's names for files reach is objects of the S3 meanwhile; what a test makes stays, to be compared."""
+    """Make a module's file functions use objects of the S3; the objects that a test makes stay, to be compared."""
     path = types.SimpleNamespace(join=os.path.join, exists=world.exists)
     stand_ins = {
         "open": world.open,

@@ -1,4 +1,4 @@
-"""A stack as moto's CloudFormation makes it, read through the services' own APIs."""
+"""A stack created by moto's CloudFormation, read through the services' own APIs."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ UNKNOWN = frozenset(
         "AWS::SQS::QueuePolicy",
     }
 )
-"""What moto's CloudFormation does not make; the assertions on the template cover it."""
-# A page that shows alarms cannot be read where there are none.
+"""The types that moto's CloudFormation does not create; the assertions on the template cover them."""
+# A dashboard of alarms cannot be read without them.
 _LEFT_OUT = frozenset({"AWS::CloudWatch::Alarm", "AWS::CloudWatch::Dashboard"})
 
 
 @dataclass(frozen=True)
 class Deployed:
-    """What is there after the deployment."""
+    """The resources after the deployment."""
 
     status: str
     resources: Counter[str]
@@ -51,12 +51,12 @@ class Deployed:
 
 
 def deploy(template: Mapping[str, Any]) -> Deployed:
-    """Create the stack, look, and forget it again."""
+    """Create the stack, read its resources, and delete it."""
     kept = {name: each for name, each in template["Resources"].items() if each["Type"] not in _LEFT_OUT}
     outputs = {name: each for name, each in template["Outputs"].items() if name != "DashboardName"}
     body = json.dumps({**template, "Resources": kept, "Outputs": outputs})
     with pytest.MonkeyPatch.context() as patch, mock_aws(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # one for each resource that it does not know; the counts tell
+        warnings.simplefilter("ignore")  # one for each unknown resource; the counts check it
         patch.delenv("AWS_ENDPOINT_URL", raising=False)  # moto answers at Amazon's own addresses only
         boto3.client("ssm").put_parameter(Name=_bootstrap(template), Value="30", Type="String")
         cloudformation = boto3.client("cloudformation")

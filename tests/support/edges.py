@@ -1,6 +1,6 @@
-"""Where one service of the stack acts on another, and what allows it: every edge of a synthesised template.
+"""The edges of a synthesised template: where one service acts on another, and what allows it.
 
-Each edge is what AWS's documentation asks for, as requests: who does what on which resource, in which context.
+Each edge is a request that AWS's documentation requires: who does what on which resource, in which context.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _OF_NETWORK = {
 
 @dataclass(frozen=True)
 class Edge:
-    """A request that has to be allowed: `by` is a service, or a role in whose name a service acts."""
+    """A request that must be allowed: `by` is a service, or a role that a service assumes."""
 
     name: str
     by: str
@@ -45,7 +45,7 @@ class Edge:
 
 
 def missing(stack: Synthesised) -> list[str]:
-    """Say which edge has no Allow."""
+    """Return each edge without an Allow."""
     return [str(edge) for edge in edges(stack) if not edge.allowed]
 
 
@@ -126,7 +126,7 @@ class _Walk:
             yield self._edge(name, role, action, self._stack.resolved(queue), access, {})
 
     def _encrypted(self) -> Iterator[Edge]:
-        """S3 and SQS use a key in the name of the role that gets or puts an object or a message."""
+        """S3 and SQS use a key as the role that gets or puts an object or a message."""
         for name, key, service in (
             *((bucket, _key_of_bucket(each), "s3") for bucket, each in self._stack.of_type("S3::Bucket").items()),
             *((queue, each.get("KmsMasterKeyId"), "sqs") for queue, each in self._stack.of_type("SQS::Queue").items()),
@@ -146,13 +146,13 @@ class _Walk:
             yield from self._key(f"{name} -> key", service, group.get("KmsKeyId"), _OF_LOGS, context)
 
     def _variables(self) -> Iterator[Edge]:
-        """Lambda decrypts a function's variables in its role's name, if a key of the stack's encrypts them."""
+        """Lambda decrypts a function's variables as its role, if a key of the stack encrypts them."""
         for name, function in self._stack.of_type("Lambda::Function").items():
             role, key = function["Role"]["Fn::GetAtt"][0], function.get("KmsKeyArn")
             yield from self._key_as_role(f"{name} -> variables -> key", role, key, "lambda", ("kms:Decrypt",))
 
     def _interfaces(self) -> Iterator[Edge]:
-        """Lambda makes interfaces in the role's name; its requests do not carry the function's ARN."""
+        """Lambda creates network interfaces as the role; its requests do not carry the function's ARN."""
         for name, function in self._stack.of_type("Lambda::Function").items():
             if "VpcConfig" not in function:
                 continue
@@ -193,7 +193,7 @@ class _Walk:
             arn = self._stack.resolved(role)
             yield self._edge(f"{name} -> {logical}", f"{service}.amazonaws.com", "sts:AssumeRole", arn, trust, {})
 
-    # What allows it.
+    # The policies that allow it.
 
     def _edge(
         self, name: str, by: str, action: str, resource: str, access: Access | None, context: Mapping[str, str]
@@ -214,7 +214,7 @@ class _Walk:
             yield self._edge(name, service, action, arn, policy, context)
 
     def _key_as_role(self, name: str, role: str, key: Any, service: str, actions: tuple[str, ...]) -> Iterator[Edge]:
-        """A key's policy leaves roles of the account to their own policies, if it says so."""
+        """A key's policy may delegate to the policies of the account's roles."""
         if key is None:
             return
         arn = self._stack.resolved(key)
@@ -232,7 +232,7 @@ class _Walk:
         }
 
     def _policy_of(self, kind: str, of: str, name: str) -> Access | None:
-        """Return a resource's own policy; the last one that is attached replaces the others."""
+        """Return a resource's own policy; the last attached one replaces the others."""
         found = [key for key, each in self._stack.of_type(kind).items() if {"Ref": name} in each[of]]
         return Access.of([self._documents[found[-1]]]) if found else None
 

@@ -1,4 +1,4 @@
-"""A write that was to make its table and was killed: what whoever settles it asks S3 for."""
+"""A killed write that was to create its table: the S3 requests of the settler."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ __all__ = ["needs_of_settling"]
 
 
 def needs_of_settling() -> list[Need]:
-    """Settle such writes as either role, without and with a creation note; return what the requests have needed.
+    """Settle such writes as either role, without and with a creation note; return the needs of the requests.
 
-    A sweep later than a day removes the lease of the dead.
+    A sweep more than a day later removes the dead attempt's lease.
     """
     permissions = Permissions(ROLES)
     for role in (JOB, SWEEPER):

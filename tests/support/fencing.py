@@ -1,4 +1,4 @@
-"""A dead attempt on an Iceberg table in a database: what whoever fences it off asks S3 for."""
+"""A dead attempt on an Iceberg table in a database: the S3 requests of the settler that fences it off."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAME = TableName.parse("lite.db.t")
 
 
 def needs_of_fencing() -> list[Need]:
-    """Fence such an attempt off as either role; return what the requests have needed."""
+    """Fence such an attempt off as either role; return the needs of the requests."""
     permissions = Permissions(ROLES, catalog=CREDENTIALS["AWS_ACCESS_KEY_ID"])
     with (
         EmbeddedS3(buckets=[LAKE], rules=[permissions.rule()]) as s3,

@@ -1,4 +1,4 @@
-"""What the doctor has found of a stack, each finding with a remedy whose commands the AWS CLI takes."""
+"""The doctor's findings for a stack, each with a remedy whose commands the AWS CLI accepts."""
 
 from __future__ import annotations
 

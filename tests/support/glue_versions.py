@@ -1,6 +1,6 @@
-"""A check that moto's Glue lacks: a change that names a table's version applies to that version only.
+"""A check that moto's Glue lacks: a change that names a table's version applies only to that version.
 
-By this answer Iceberg's clients, in Java and pyiceberg, make one of two simultaneous commits fail. The emulator applies
+Without it, two simultaneous commits of Iceberg's clients, Java and pyiceberg, would both succeed. The emulator applies
 requests one at a time, so nothing comes between the check and the change.
 """
 
@@ -20,7 +20,7 @@ _update_table = GlueResponse.update_table
 
 
 def check_versions() -> None:
-    """Let the Glue of this process check versions from now on."""
+    """Make the Glue of this process check versions from now on."""
     GlueResponse.update_table = _checked_update  # type: ignore[assignment, method-assign]
 
 

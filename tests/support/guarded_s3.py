@@ -1,4 +1,4 @@
-"""An embedded S3 that lets each client do what its role's policies allow, and no more."""
+"""An embedded S3 that restricts each client to its role's policies."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _MISSING = 404
 
 @dataclass(frozen=True)
 class Need:
-    """What a request needs to be allowed; `role` is the client's access key. `prefix` is what a listing asks for."""
+    """The permission that a request needs; `role` is the client's access key, `prefix` that of a listing."""
 
     role: str
     action: str
@@ -48,28 +48,28 @@ class Need:
     prefix: str | None = None
 
     def met_by(self, access: Access) -> bool:
-        """Tell whether the policies allow it."""
+        """Return whether the policies allow it."""
         context = {} if self.prefix is None else {"s3_prefix": self.prefix}
         return access.may(self.action, self.resource, **context)
 
 
 @dataclass
 class Permissions:
-    """What the clients of an `EmbeddedS3` may do, by their access keys; `needs` records what they have needed.
+    """What the clients of an `EmbeddedS3` may do, by access key; `needs` records the permissions of their requests.
 
-    A key that is missing is 404 for whoever may list it, and 403 for others, as on S3: with the key as the prefix of
-    the listing (observed on S3: https://github.com/kopia/kopia/pull/3072).
+    As on S3, a missing key is 404 for a client that may list the key as a prefix, and 403 for others (observed on S3:
+    https://github.com/kopia/kopia/pull/3072).
     """
 
     roles: Mapping[str, Access]
     catalog: str | None = None
-    """The access key of a catalog's server, whose rights are not ours to judge; nor is what the catalog is asked."""
+    """The access key of a catalog's server; neither its requests nor those to the catalog are checked."""
     needs: list[Need] = field(default_factory=list)
     denied: list[Need] = field(default_factory=list)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def rule(self) -> Rule:
-        """Return what enforces them, for `EmbeddedS3(rules=[…])`."""
+        """Return the rule that enforces them, for `EmbeddedS3(rules=[…])`."""
         return Rule(Match(), self, times=None)
 
     def __call__(self, request: Request) -> Reply:
@@ -105,9 +105,9 @@ def _needs(role: str, request: Request) -> Iterator[Need]:
         yield Need(role, "s3:PutObject", f"{bucket}/{request.key}")
         return
     if "HTTP_X_AMZ_TAGGING" in request.environ:
-        # Of a PUT that brings tags: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
+        # For a PUT with tags: https://docs.aws.amazon.com/AmazonS3/latest/API/API_PutObject.html
         yield Need(role, "s3:PutObjectTagging", f"{bucket}/{request.key}")
-    # An operation that is not known here is allowed to nobody, and so it shows.
+    # No role may use an operation that is unknown here, so its test fails.
     query = dict(parse_qsl(request.environ.get("QUERY_STRING", ""), keep_blank_values=True))
     resource = f"{bucket}/{request.key}" if request.key else bucket
     yield Need(role, _ACTIONS.get(request.operation, f"s3:{request.operation}?"), resource, query.get("prefix"))

@@ -1,4 +1,4 @@
-"""A guarded block leaves its cleaning to a thread of its own; tests that look at what is left wait for it first."""
+"""A guarded block cleans up in a thread of its own; tests that check what is left wait for it first."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["wait_for_hygiene"]
 
 
 def wait_for_hygiene() -> None:
-    """Return when no block of this process is cleaning up any more."""
+    """Wait until no block of this process is cleaning up."""
     for thread in threading.enumerate():
         if thread.name == "safewriter-tidy":
             thread.join(BUSY_S)

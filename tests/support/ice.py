@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 __all__ = ["Catalog", "Ice", "warehouse"]
 
 _MARK: Final = "safewriter."
-"""What a table property begins with that the publication of an attempt has set."""
+"""The prefix of the table properties that a publication sets."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """One catalog: its name, and how Spark and pyiceberg each reach it."""
+    """One catalog: its name, and how Spark and pyiceberg reach it."""
 
     name: str
     spark: Mapping[str, str]
     pyiceberg: Mapping[str, str]
     database: Path | None = None
-    """The SQLite file that all that it knows is in, if it is one."""
+    """The SQLite file of the catalog, if it has one."""
 
     @classmethod
     def sqlite(cls, name: str, database: Path) -> Catalog:
@@ -60,13 +60,13 @@ class Catalog:
 
     @classmethod
     def rest(cls, name: str, uri: str, database: Path) -> Catalog:
-        """A catalog behind a REST server, which keeps it in a SQLite file."""
+        """A catalog behind a REST server, which stores it in a SQLite file."""
         return cls._of(name, {"type": "rest", "uri": uri}, {"type": "rest", "uri": uri}, database)
 
     @classmethod
     def glue(cls, name: str, endpoint: str) -> Catalog:
-        """A catalog in the Glue of an emulator, with paths as Glue's other users have them."""
-        from tests.support.glue_versions import check_versions  # moto's Glue, a quarter of a second
+        """A catalog in an emulator's Glue, with paths as Glue's other clients write them."""
+        from tests.support.glue_versions import check_versions  # importing moto's Glue takes a quarter of a second
 
         check_versions()
         where = {"type": "glue", "glue.endpoint": endpoint}
@@ -83,23 +83,23 @@ class Catalog:
         )
 
     def with_s3_client(self, endpoint: str) -> Catalog:
-        """Reach the same catalog, and S3 as Iceberg does by itself."""
+        """Return the same catalog with Iceberg's own S3 client."""
         own = {"s3.endpoint": endpoint, "s3.path-style-access": "true", "client.region": REGION}
         return replace(self, spark={**self.spark, **own, "io-impl": "org.apache.iceberg.aws.s3.S3FileIO"})
 
     def settings(self) -> dict[str, str]:
-        """Return the settings of a Spark session that knows it."""
+        """Return the settings of a Spark session that uses the catalog."""
         prefix = f"spark.sql.catalog.{self.name}"
         own = {f"{prefix}.{key}": value for key, value in self.spark.items()}
         return {prefix: "org.apache.iceberg.spark.SparkCatalog", **own}
 
     def table(self, client: S3Client) -> Ice:
-        """Name a table that does not exist yet, in the namespace `db`."""
+        """Return a table that does not exist yet, in the namespace `db`."""
         return Ice(client, self, f"{self.name}.db.t{uuid.uuid4().hex}")
 
 
 def warehouse(catalog: str, scheme: str = "s3a") -> str:
-    """Where the tables of a catalog lie."""
+    """The location of a catalog's tables."""
     return f"{scheme}://{LAKE}/{catalog}"
 
 
@@ -127,7 +127,7 @@ class Ice(Observed):
         return set(self.load().metadata.refs)
 
     def strays(self) -> set[str]:
-        """The references that are neither main nor the fence of an attempt, a tag that expires."""
+        """The references other than main and the fences, which are expiring tags, of attempts."""
         attempts = {attempt.prefix.rstrip("-") for document in self.documents() for attempt in document.attempts}
         found = self.load().metadata.refs.items()
         tags = {name for name, ref in found if ref.snapshot_ref_type is SnapshotRefType.TAG and ref.max_ref_age_ms}
@@ -140,7 +140,7 @@ class Ice(Observed):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def referred(self) -> set[str]:
-        """All files that the table's metadata leads to, from any snapshot."""
+        """All files that the table's metadata references, from any snapshot."""
         return referred(self.load())
 
     def keys(self) -> set[str]:
@@ -151,10 +151,10 @@ class Ice(Observed):
     def orphans(self) -> set[str]:
         return self.keys() - self.referred()
 
-    # -- what must always hold ---------------------------------------------------------------------------------------
+    # -- invariants --------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """All files of the table are there; every settled document tells the truth about main and the marks."""
+        """Check that all files of the table exist, and that every settled document agrees with main and the marks."""
         table = self.load()
         assert referred(table) <= self.keys()
         marks = [name.removeprefix(_MARK) for name in table.properties if name.startswith(_MARK)]
@@ -166,7 +166,7 @@ class Ice(Observed):
                     assert held == ({own} if document.status == "committed" else set()), (document, held)
 
     def _attempts(self) -> Iterator[str]:
-        """Yield the attempts of which main holds a snapshot, as their statements have marked it."""
+        """Yield the attempts with a snapshot in main, by the marks of their statements."""
         for snapshot in self.snapshots():
             if snapshot.summary is not None and (attempt := snapshot.summary.get("safewriter.attempt")):
                 yield attempt

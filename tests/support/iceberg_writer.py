@@ -1,4 +1,4 @@
-"""An Iceberg table and commits to it as Spark makes them, without Spark: one data file of ten rows, by pyiceberg."""
+"""An Iceberg table and commits to it like Spark's, without Spark: one data file of ten rows, by pyiceberg."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 ROWS: Final = 10
 BODY: Final = b"parquet"
-"""The content at the data file's path; nobody here reads it."""
+"""The content at the data file's path, which is never read."""
 
 IDS: Final = Schema(NestedField(1, "id", LongType(), required=False))
-"""One column, of ids."""
+"""A schema with one column of ids."""
 
 
 def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
-    """Open the catalog that a session reaches by these properties, and make its namespace `db`."""
+    """Open the catalog that a session reaches by these properties, and create its namespace `db`."""
     catalog = catalog_of(name, {**to_pyiceberg(name, properties), "init_catalog_tables": "true"})
     catalog.create_namespace_if_not_exists("db")
     return catalog
@@ -40,7 +40,7 @@ def add(table: Table, branch: str, path: str) -> None:
 
 
 def stage(change: Transaction, branch: str, path: str, marks: Mapping[str, str] | None = None) -> None:
-    """Add such a snapshot to a transaction; `marks` become properties of the snapshot."""
+    """Add such a snapshot to a transaction; `marks` become the snapshot's properties."""
     file = DataFile.from_args(
         content=DataFileContent.DATA,
         file_path=path,

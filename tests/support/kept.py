@@ -1,4 +1,4 @@
-"""The processes of a function that are of no job: the handler's own, and those that wait for the next job."""
+"""A function's processes that belong to no job: the handler's own, and those that wait for the next job."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _OWN = {"awslambdaric", HOST, "server.py"}
 
 
 def of_jobs(processes: Iterable[psutil.Process]) -> set[psutil.Process]:
-    """Return the others that live. A driver still has the words of the server that has forked it, and a name of its
-    own: its parent is a server.
+    """Return the live processes of jobs. A forked driver keeps its server's command line, but has a name of its own,
+    and a server as its parent.
     """
     found = set()
     for process in processes:

@@ -47,7 +47,7 @@ class Lake(Observed):
             return None
 
     def options(self) -> dict[str, str]:
-        """How deltalake reaches the table."""
+        """The options by which deltalake reaches the table."""
         return {
             "AWS_ENDPOINT_URL": self.endpoint,
             "AWS_ALLOW_HTTP": "true",
@@ -65,8 +65,7 @@ class Lake(Observed):
         return -1 if table is None else table.version()
 
     def operations(self) -> list[str]:
-        # From the log itself: deltalake's history holds the interpreter's lock, and an S3 in this process cannot
-        # answer.
+        # Read the log itself: deltalake's history holds the interpreter's lock, which would block this process's S3.
         return [
             action["commitInfo"]["operation"]
             for commit in self.commits()
@@ -94,7 +93,7 @@ class Lake(Observed):
         return found
 
     def orphans(self) -> set[str]:
-        """Data files that no version of the log refers to; not deletion vectors, which bear no mark of an attempt."""
+        """Data files that no version of the log references, without deletion vectors, whose names hold no attempt."""
         referred = {
             unquote(action[kind]["path"])
             for commit in self.commits()
@@ -112,7 +111,7 @@ class Lake(Observed):
         }
 
     def download(self, directory: Path) -> None:
-        """Copy the table's files, for a reader or writer that knows no S3."""
+        """Copy the table's files, for readers or writers without S3."""
         for key in sorted(self.keys()):
             stored = self.store.get(key)
             assert stored is not None
@@ -120,10 +119,10 @@ class Lake(Observed):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(stored.body)
 
-    # -- what must always hold ---------------------------------------------------------------------------------------
+    # -- invariants --------------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """The log has no gap and all its files are there; every document parses, and a terminal one tells the truth."""
+        """Check that the log has no gap, its files exist, every document parses, and a terminal one is true."""
         commits = self.commits()
         keys = self.keys()
         assert [key for key in sorted(keys) if key.endswith(".json") and key.startswith("_delta_log/0")] == [
@@ -139,7 +138,7 @@ class Lake(Observed):
                 assert len(live) == (1 if document.status == "committed" else 0), (document.status, live)
 
     def live_versions(self, write_key: str) -> list[int]:
-        """The versions that carry the write's transaction and were not undone."""
+        """The versions with the write's transaction that were not undone."""
         return _live_versions(write_key, self.commits())
 
 

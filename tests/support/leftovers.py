@@ -1,8 +1,8 @@
-"""Run a command and make sure that no process or file of it stays: `python tests/support/leftovers.py COMMAND ...`.
+"""Run a command and ensure that no process or file of it stays: `python tests/support/leftovers.py COMMAND ...`.
 
-A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. A process that the
-command starts, detached or not, becomes our child when its own parent ends, so it can be named, killed, and counted as
-a failure. Temporary files are in a directory that is deleted at the end: a killed JVM leaves some.
+A process that outlives a test run holds a port, a lock or gigabytes, and spoils the next run. This process adopts the
+command's orphans, detached or not, so it can name them, kill them, and count them as a failure. Temporary files are in
+a directory that is deleted at the end: a killed JVM leaves some.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-# A process may need a moment to end; a Java virtual machine runs its shutdown hooks.
+# A process may need a moment to exit; a JVM runs its shutdown hooks.
 _GRACE_S: Final = 5.0
 
 
@@ -45,7 +45,7 @@ def _run(command: Sequence[str], place: str) -> int:
             child.send_signal(signum)
 
     signal.signal(signal.SIGTERM, forward)
-    # The terminal sends this one to the whole group: the child decides what it means.
+    # The terminal sends Ctrl-C to the whole group: the child decides how to react.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     code = child.wait()
     left = _still_there()
@@ -60,7 +60,7 @@ def _run(command: Sequence[str], place: str) -> int:
 
 
 def _still_there() -> list[psutil.Process]:
-    """Wait, bounded, until there is no descendant; return those that stay."""
+    """Wait, bounded, until there is no descendant; return the remaining ones."""
     until = time.monotonic() + _GRACE_S
     while True:
         _reap()

@@ -1,4 +1,4 @@
-"""A server of which a test wants to know who has asked it."""
+"""A server that records whether anything connects to it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import threading
 
 
 class Listener:
-    """A server that answers nothing and remembers what it was sent."""
+    """A server that answers 403 and records what it receives."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""One lock service at the beginning of a test, and all who contend for its one lock."""
+"""One lock service at the beginning of a test, and the jobs that contend for its only lock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCK: Final = "table"
 
 @dataclass
 class Arena:
-    """One service at the beginning of a test, with an empty lock, and all who contend for it."""
+    """One service at the beginning of a test, with an unused lock, and the jobs that contend for it."""
 
     service: Service
     folder: Path
@@ -53,13 +53,13 @@ class Arena:
         return _Counted(contender, self)
 
     def coordinator(self, job: str, backend: Backend | None = None, **more: Any) -> JobCoordinator:
-        """Make a job of this process, whose writes have verdicts and are settled at once."""
+        """Make a job in this process, whose writes have verdicts and are settled immediately."""
         configuration = Configuration(lock=LOCK, job=job, **{"poll_s": 0.02, "max_wait_s": 20, **more})
         used = self.service.backend() if backend is None else backend
         return JobCoordinator(configuration, used, settle=lambda _, __: None, decided=lambda writes: writes)
 
     def bystander(self, job: str, **more: Any) -> JobCoordinator:
-        """Make a job whose requests no fault hits."""
+        """Make a job whose requests are exempt from faults."""
         return self.coordinator(job, self.service.observer(), **more)
 
     def record(self) -> Record:
@@ -68,21 +68,21 @@ class Arena:
         return stored.record
 
     def number(self, token: int) -> int:
-        """Return how many turns the lock has given until this one: tokens of some services grow by more than one."""
+        """Return the number of this turn: tokens of some services grow by more than one."""
         return 1 + len({past.token for past in self.record().history if past.token < token})
 
     def settle_server(self) -> None:
-        """Let the server be probed, by a first turn's record that knows of it; tokens begin anew."""
+        """Skip the probe of the server: write a record that already lists it; tokens begin anew."""
         backend = self.service.backend()
         if backend.server:
             self.service.observer().write(Record(LOCK, servers=(backend.server,)), None)
 
     def until_beat(self, beat: int) -> None:
-        """Wait for renewals of the present holder."""
+        """Wait until the holder has renewed its lease `beat` times."""
         assert until(lambda: self._beat() >= beat)
 
     def last_seen_before_a_renewal_s(self) -> float:
-        """Wait for a renewal; return a time at which it was not there yet, as close as polling can tell."""
+        """Wait for a renewal; return the latest time at which a poll did not see it."""
         beat = self._beat()
         before_s = uptime_s()
 
@@ -102,11 +102,11 @@ class Arena:
         return -1 if holder is None else holder.beat
 
     def until_queue(self, size: int) -> None:
-        """Wait for jobs that wait."""
+        """Wait until `size` jobs wait."""
         assert until(lambda: len(self.record().queue) == size)
 
     def pass_s(self, seconds: float) -> None:
-        """Wait until a time has passed for everybody."""
+        """Wait until `seconds` have passed on every job's clock."""
         end_s = uptime_s() + seconds
         assert until(lambda: uptime_s() > end_s)
 
@@ -117,7 +117,7 @@ class Arena:
 
 
 class _Counted:
-    """A contender that answers with the number of its turn in place of its token."""
+    """A contender whose answers hold the number of its turn instead of its token."""
 
     def __init__(self, contender: Contender, arena: Arena) -> None:
         self._arena = arena

@@ -1,4 +1,4 @@
-"""The lock services under test, each behind the same few handles: the table of backends is `SERVICES`."""
+"""The lock services under test, behind one interface: the table of backends is `SERVICES`."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ __all__ = ["ATTRIBUTES", "KEYS", "S3", "SERVICES", "DynamoDB", "Entry", "Memory"
 
 ATTRIBUTES: Final = [{"AttributeName": "lock", "AttributeType": "S"}]
 KEYS: Final = [{"AttributeName": "lock", "KeyType": "HASH"}]
-"""Of the table, as the stack makes it."""
+"""The table's key, as in the stack."""
 
 
 class Service(Protocol):
-    """One lock service. `backend` is a client that the faults hit, `observer` one that they do not."""
+    """One lock service. `backend` is a client that the faults hit, `observer` one that they spare."""
 
     def backend(self) -> Backend: ...
     def observer(self) -> Backend: ...
     def contender(self, mapping: Mapping[str, str], events: str, *, skew_s: float = 0) -> Contender: ...
     def lose(self, fault: LostReply) -> None: ...
     def forget(self, lock: str) -> None:
-        """Let the service lose the record, as one that restarts without its memory does."""
+        """Delete the record, as a service that restarts without its memory."""
         ...
 
 
 class Memory:
-    """Locks of this process; its contenders are threads, and have one clock."""
+    """Locks in this process; the contenders are threads with one clock."""
 
     def __init__(self) -> None:
         self._memory = MemoryBackend()
@@ -75,7 +75,7 @@ class Memory:
 
 
 class S3:
-    """Locks on an S3 that listens on a port of its own."""
+    """Locks on an S3 with a port of its own."""
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server, self._space = server, f"s3-{uuid.uuid4().hex}"
@@ -100,7 +100,7 @@ class S3:
         self.server.wire.add(Rule(Match(), fault, times=None))
 
     def restarted(self) -> AbstractContextManager[None]:
-        """Let the server be away for a block; it comes back with the same data."""
+        """Stop the server for a block; it restarts with the same data."""
         return _restarted(self.server)
 
     def forget(self, lock: str) -> None:
@@ -108,7 +108,7 @@ class S3:
 
 
 class DynamoDB:
-    """Locks in a table of the same server, which has a DynamoDB, too."""
+    """Locks in a table of the same server's DynamoDB."""
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server, self._space = server, f"locks-{uuid.uuid4().hex}"
@@ -142,18 +142,18 @@ class DynamoDB:
         self.server.wire.add(Rule(Match(), fault, times=None))
 
     def restarted(self) -> AbstractContextManager[None]:
-        """Let the server be away for a block; it comes back with the same data."""
+        """Stop the server for a block; it restarts with the same data."""
         return _restarted(self.server)
 
     def forget(self, lock: str) -> None:
         self._observing.delete_item(TableName=self._space, Key={"lock": {"S": lock}})
 
     def drop(self) -> None:
-        """Remove the table."""
+        """Delete the table."""
         self._observing.delete_table(TableName=self._space)
 
 
-# A client costs a third of a second.
+# Creating a client takes a third of a second.
 _client_of_s3 = functools.cache(EmbeddedS3.client)
 _observer_of_s3 = functools.cache(EmbeddedS3.observer)
 
@@ -170,17 +170,17 @@ def _dynamodb_client(server: EmbeddedS3, access_key: str) -> Any:
 
 
 def _at_once(_: float) -> None:
-    """Ask again without a pause."""
+    """Retry without a pause."""
 
 
 def _nap(seconds: float) -> None:
-    """Pause between two polls, and not between two tries of one request."""
+    """Pause between two polls, but not between two attempts of one request."""
     if seconds not in PAUSES_S:
         time.sleep(seconds)
 
 
 class Servers(Protocol):
-    """Returns the server of a fixture's name, started when it is asked for first."""
+    """Returns the server of a fixture's name, started on first use."""
 
     def __call__(self, fixture: str, /) -> Any: ...
 
@@ -207,12 +207,12 @@ def _zookeeper(servers: Servers) -> Iterator[Service]:
 
 
 class Entry(NamedTuple):
-    """How a test begins at an empty service, and which tests do not apply to it, each with the reason."""
+    """How to start an empty service, and the tests that do not apply to it, each with the reason."""
 
     begin: Callable[[Servers], AbstractContextManager[Service]]
     lacks: Mapping[str, str] = {}
     is_sampled: bool = False
-    """Most tests with processes run on it in the matrix only."""
+    """Whether most tests with processes use it only in the matrix."""
 
 
 SERVICES: Final = {
@@ -221,7 +221,7 @@ SERVICES: Final = {
     "dynamodb": Entry(_dynamodb, is_sampled=True),
     "zookeeper": Entry(_zookeeper, LACKS, is_sampled=True),
 }
-"""A further backend is one more line here, and a class like those above."""
+"""To add a backend, add a line here and a class like those above."""
 
 
 @contextlib.contextmanager

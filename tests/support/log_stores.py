@@ -1,4 +1,4 @@
-"""Which log store Delta has in the JVM of the tests: ours, or its own for S3."""
+"""The log store of Delta in the tests' JVM: SoAL's, or Delta's own for S3."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _SETTINGS: Final = ("spark.delta.logStore.s3a.impl", "spark.delta.logStore.s3.im
 
 @contextmanager
 def log_store(spark: SparkSession, store: str) -> Iterator[None]:
-    """Have the whole machine use a log store; afterwards it uses the shipped one again."""
+    """Make the whole JVM use a log store; afterwards it uses the shipped one again."""
     jvm: Any = spark.sparkContext._jvm
     conf = jvm.org.apache.spark.SparkEnv.get().conf()
     before = {name: conf.get(name) for name in _SETTINGS}

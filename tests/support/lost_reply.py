@@ -1,4 +1,4 @@
-"""A write of a lock's record whose reply is lost on its way."""
+"""A write of a lock's record whose reply is lost."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ __all__ = ["LostReply"]
 _T = TypeVar("_T")
 _WRITES: Final = frozenset({"PutObject", "PutItem"})
 _TRIES: Final = len(PAUSES_S) + 1
-"""Requests in one call of a backend that is not answered."""
+"""The number of requests that a backend sends in one call while none is answered."""
 
 
 class LostReply:
-    """The next write is applied, then `meanwhile` happens, then its reply is lost.
+    """Apply the next write, call `meanwhile`, then lose the reply.
 
-    `outage`: so many calls of the backend fail then, this one as the first; with 0 it may read back what became of it.
+    `outage`: how many calls of the backend fail from then on, including this one; with 0 it can read the result back.
     """
 
     def __init__(self, meanwhile: Callable[[], object] = lambda: None, *, outage: int = 0) -> None:
@@ -36,14 +36,14 @@ class LostReply:
         self.has_begun = False
 
     def is_next(self, *, is_write: bool) -> bool:
-        """Tell whether this request is the one whose reply is lost."""
+        """Return whether this request is the one whose reply is lost."""
         with self._guard:
             begins = is_write and not self.has_begun
             self.has_begun |= begins
             return begins
 
     def fails(self) -> bool:
-        """Tell whether this request meets the outage."""
+        """Return whether the outage hits this request."""
         with self._guard:
             fails = self.has_begun and self._left > 0
             self._left -= fails
@@ -59,17 +59,17 @@ class LostReply:
         raise ConnectionDropped
 
     def lose_answer(self) -> NoReturn:
-        """Do the same to a write that a backend has carried out."""
+        """Lose the answer to a write that a backend has carried out."""
         self._meanwhile()
         raise StoreError("no answer")
 
     def meet_outage(self) -> None:
-        """Let one call of a backend meet the outage, if it lasts."""
+        """Fail one call of a backend while the outage lasts."""
         if sum(self.fails() for _ in range(_TRIES)) > 0:
             raise StoreError("an outage")
 
     def around(self, backend: Backend, verb: str, request: Callable[[], _T]) -> _T:
-        """Do the same where there is no wire."""
+        """Apply the fault to a backend without a wire."""
         if not self.is_next(is_write=verb == "write"):
             return self._answer(request)
         written: Any = request()

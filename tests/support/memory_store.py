@@ -17,7 +17,7 @@ _BLOCK = 65_536
 
 
 class MemoryObjectStore:
-    """A dictionary that behaves as one S3 bucket does, conditional writes and clock included."""
+    """A dictionary that behaves like an S3 bucket, including conditional writes and its clock."""
 
     def __init__(self, now: Callable[[], datetime] = lambda: datetime.now(UTC), bucket: str = "memory") -> None:
         self._now = now
@@ -26,7 +26,7 @@ class MemoryObjectStore:
         self._objects: dict[str, tuple[bytes, str, datetime]] = {}
         self._uploads: set[Upload] = set()
         self.tags: dict[str, str] = {}
-        """The tag with which each object was written last."""
+        """The tag of each object's last write."""
 
     def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
         with self._lock:
@@ -88,7 +88,7 @@ class MemoryObjectStore:
             self._uploads.discard(upload)
 
     def begin_upload(self, upload: Upload) -> None:
-        """Begin a multipart upload, for tests of what has to abort it."""
+        """Begin a multipart upload, for tests of the code that aborts it."""
         with self._lock:
             self._uploads.add(replace(upload, initiated=upload.initiated or self._now()))
 

@@ -1,4 +1,4 @@
-"""The names of all metrics that handler and sweeper write, read from their sources."""
+"""The names of all metrics that handler and sweeper emit, read from their sources."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAMESPACE = handler.observability.NAMESPACE
 
 
 def emitted() -> set[str]:
-    """Return every text that can be the name of a metric."""
+    """Return every text that may be the name of a metric."""
     names = {f"State{handler.observability._words(state.value)}" for state in State}
     names |= {f"Verdict{handler.observability._words(status)}" for status in ("committed", "rolled_back", "unknown")}
     for module in (handler.observability, handler.functions.sweeper):

@@ -1,4 +1,4 @@
-"""A neighbour of a guarded job: another process and another engine, deltalake, that writes to the same table."""
+"""A neighbour of a guarded job: another process with another engine, deltalake, that writes to the same table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ write_deltalake(table, Table.from_pydict({name: columns[name] for name in known}
 def append_beside(lake: Lake, rows: int) -> None:
     """Append `rows` rows: `id`, and `part` if the table has it.
 
-    In a process of its own: deltalake holds the interpreter's lock, and the tests' S3 could not answer it.
+    It uses a process of its own: deltalake holds the interpreter's lock, which would block the tests' S3.
     """
     arguments = [f"s3://{LAKE}/{lake.name}", json.dumps(lake.options()), json.dumps(list(range(rows)))]
     subprocess.run([sys.executable, "-P", "-c", _APPEND, *arguments], check=True, capture_output=True, timeout=120)

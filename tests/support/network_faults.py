@@ -11,13 +11,13 @@ from scripts.emulator.exchange import ConnectionDropped, Reply, Request
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# Nothing waits for ever: a test that forgets to release what it holds ends all the same.
+# A bound, so that a test that never releases a held request still ends.
 _HOLD_LIMIT_S: Final = 120.0
 
 
 @dataclass(frozen=True, slots=True)
 class LoseReply:
-    """Apply it, and answer with an error all the same; with `status` None close the connection instead."""
+    """Apply the request, but answer with an error; with `status` None close the connection instead."""
 
     status: int | None = 503
 
@@ -30,7 +30,7 @@ class LoseReply:
 
 @dataclass(frozen=True, slots=True)
 class Freeze:
-    """Stop the client, which `stop` knows how to do, then apply: the answer waits in a socket that nobody reads."""
+    """Stop the client by `stop`, then apply the request: the answer waits unread in a socket."""
 
     stop: Callable[[], None]
 
@@ -42,10 +42,10 @@ class Freeze:
 
 @dataclass(slots=True)
 class Late:
-    """Take the request whole, but apply it only on `release()`; meanwhile the network has it.
+    """Read the whole request, but apply it only on `release()`, as if it were still in the network.
 
-    `then` is what the client sees at once: "dropped" (closed connection, for one that `end` has killed), a status, or
-    "waits" (nothing until the release).
+    `then` is what the client sees immediately: "dropped" (closed connection, for a client that `end` has killed), a
+    status, or "waits" (nothing until the release).
     """
 
     then: Literal["dropped", "waits"] | int = "dropped"

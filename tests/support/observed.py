@@ -22,7 +22,7 @@ CHECKPOINTS = "soal-checkpoints"
 
 @dataclass(frozen=True)
 class Observed(ABC):
-    """One table of any format, and what has been written about it in the checkpoint bucket."""
+    """One table of any format, and its documents in the checkpoint bucket."""
 
     client: S3Client
 
@@ -43,12 +43,12 @@ class Observed(ABC):
 
     @abstractmethod
     def is_named(self, table: str) -> bool:
-        """Say whether a checkpoint that names `table` is about this one."""
+        """Return whether a checkpoint that names `table` belongs to this one."""
 
     @abstractmethod
     def history(self) -> list[object]:
-        """All that the table's readers can tell of its commits, oldest first."""
+        """All commits that the table's readers can see, oldest first."""
 
     @abstractmethod
     def check(self) -> None:
-        """What the table needs is there; every settled document tells the truth about it."""
+        """Check that the files that the table needs exist, and that every settled document is true."""

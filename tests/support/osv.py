@@ -1,7 +1,4 @@
-"""A server of this machine that speaks OSV's interface as it is published, with faults on request.
-
-https://google.github.io/osv.dev/post-v1-querybatch/, https://google.github.io/osv.dev/get-v1-vulns/
-"""
+"""A local server with OSV's published interface, with faults on request."""
 
 from __future__ import annotations
 
@@ -20,9 +17,9 @@ __all__ = ["FakeOsv", "serve", "vulnerability"]
 
 @dataclass
 class FakeOsv:
-    """What the server knows: the names of advisories by package URL, in pages, and each advisory's text.
+    """The server's data: the names of advisories by package URL, in pages, and each advisory's text.
 
-    `faults` are status codes that the next requests get; `raw` is the body of every answer, if it is given.
+    `faults` are status codes for the next requests; `raw`, if given, is the body of every answer.
     """
 
     pages: dict[str, list[list[str]]] = field(default_factory=dict)
@@ -55,7 +52,7 @@ class FakeOsv:
 
 
 def vulnerability(name: str, package: str, *fixed: str, **more: Any) -> dict[str, Any]:
-    """An advisory in the form of https://ossf.github.io/osv-schema/, with what else GitHub writes into it."""
+    """An advisory in the form of https://ossf.github.io/osv-schema/, with GitHub's additional fields."""
     ranges = [{"type": "ECOSYSTEM", "events": [{"introduced": "0"}, {"fixed": one}]} for one in fixed]
     return {
         "schema_version": "1.7.3",
@@ -102,7 +99,7 @@ def serve(osv: FakeOsv) -> Iterator[str]:
             self.wfile.write(content)
 
         def log_message(self, *args: object) -> None:
-            """Requests are in the list; nothing is printed."""
+            """Print nothing: the requests are in the list."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)

@@ -13,7 +13,7 @@ BATCH = 5_432
 def state(
     batches: int, *, orphans: int = 0, markers: int = 0, status: str | None = None, epoch: int | None = None
 ) -> SeenTable:
-    """A table that holds the batch so many times."""
+    """A table that holds the batch `batches` times."""
     return SeenTable(BEFORE + batches * BATCH, 1 + batches, orphans, markers, status, epoch)
 
 

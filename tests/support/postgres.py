@@ -1,4 +1,4 @@
-"""A PostgreSQL server on this machine, from Debian's package, for Iceberg's JDBC catalog; its data end with it."""
+"""A local PostgreSQL server, from Debian's package, for Iceberg's JDBC catalog; its data are deleted at its end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _END_TIMEOUT_S: Final = 20.0
 
 
 def find_postgres() -> Path | None:
-    """Return the folder of the server's newest programs; Debian keeps them off the path."""
+    """Return the folder of the newest server programs; Debian keeps them off the path."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else (Path(on_path).parent if on_path else None)
@@ -30,7 +30,7 @@ def find_postgres() -> Path | None:
 class Postgres:
     """A context manager: `with Postgres("secret") as server: server.address` is `127.0.0.1:PORT/postgres`.
 
-    Its user is `soal`, with the password that is given. It is stopped when the block ends.
+    Its user is `soal`, with the given password. It stops when the block ends.
     """
 
     def __init__(self, password: str) -> None:

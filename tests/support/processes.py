@@ -1,4 +1,4 @@
-"""Child processes for tests: talked to by lines, killed with everything below them, never left behind."""
+"""Child processes for tests: they exchange lines, and are killed with all their descendants, never left behind."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Child:
         self.process.stdin.flush()
 
     def expect(self, text: str, timeout_s: float = 120) -> None:
-        """Wait until a line says `text`; fails with all that was said if the process ends or time runs out."""
+        """Wait until a line holds `text`; fails with all output if the process ends or time runs out."""
         with self._arrived:
             found = self._arrived.wait_for(lambda: text in self.lines or self._ended, timeout_s)
         assert found, self.said()
@@ -73,7 +73,7 @@ class Child:
             return []
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to everything of the child."""
+        """Send a signal to all processes of the child."""
         for process in self.tree():
             try:
                 process.send_signal(number)
@@ -81,7 +81,7 @@ class Child:
                 continue
 
     def kill(self) -> None:
-        """SIGKILL everything of the child, again until nothing is left."""
+        """SIGKILL all processes of the child, again until none is left."""
         for _ in range(100):
             tree = [process for process in self.tree() if process.status() != psutil.STATUS_ZOMBIE]
             if not tree:
@@ -92,14 +92,14 @@ class Child:
                 except psutil.NoSuchProcess:
                     continue
             psutil.wait_procs(tree[1:], timeout=5)
-        self.process.wait(30)  # also one that had ended by itself and was not waited for yet
+        self.process.wait(30)  # also a child that had exited before and was not reaped yet
         self._reader.join(30)
         for stream in (self.process.stdin, self.process.stdout):
             if stream is not None:
                 stream.close()
 
     def kill_below(self) -> None:
-        """SIGKILL what the child has started, and not the child."""
+        """SIGKILL the child's descendants, but not the child."""
         below = self.tree()[1:]
         for process in below:
             try:
@@ -109,7 +109,7 @@ class Child:
         psutil.wait_procs(below, timeout=5)
 
     def end(self, timeout_s: float = 120) -> int:
-        """Wait for its own end."""
+        """Wait until it exits by itself."""
         code = self.process.wait(timeout_s)
         self._reader.join(30)
         return code

@@ -13,7 +13,7 @@ __all__ = ["put"]
 
 
 def put(s3: EmbeddedS3, key: str = "k", body: bytes = b"0123456789") -> int:
-    """Return the status that the client sees, 0 for a connection that was closed."""
+    """Return the status that the client sees, 0 for a closed connection."""
     try:
         answer = s3.client().put_object(Bucket="lake", Key=key, Body=body)
     except ClientError as error:

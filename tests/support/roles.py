@@ -1,4 +1,4 @@
-"""The roles of the plain stack on S3, and the requests that job, handler and sweeper make, as they are kept."""
+"""The roles of the plain stack on S3, and the stored requests of job, handler and sweeper."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ CHECKPOINTS, SCRIPTS = (
 )
 LAKE = "my-lake"
 REQUESTS = ROOT / "tests/unit/infra/requests.json"
-"""Made by tests/integration/infra/test_permissions.py, whose scenario takes half a minute."""
+"""Written by tests/integration/infra/test_permissions.py, whose scenario takes half a minute."""
 _DRAWN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{10,}|(?<=part-)\d+|\d{4}-\d\d-\d\dT[\d:.]+Z")
 
 
 def kept_needs() -> list[Need]:
-    """Return what one request of each kind needs."""
+    """Return the permissions that one request of each kind needs."""
     return [Need(*each) for each in json.loads(REQUESTS.read_text())]
 
 
 def kinds(needs: Iterable[Need]) -> list[Need]:
-    """Return one of each kind: keys without what is drawn by lot or counted."""
+    """Return one of each kind, with random and counted parts of the keys removed."""
     found = {
         Need(
             need.role,

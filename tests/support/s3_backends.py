@@ -1,4 +1,4 @@
-"""The backends by their names."""
+"""The backends by name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BACKENDS: Final = ("moto", "s3proxy")
 
 
 def opened_backend(name: str) -> AbstractContextManager[Backend]:
-    """Return a context manager that gives the backend; S3Proxy is fetched first if it is not there.
+    """Return a context manager that yields the backend; S3Proxy is fetched first if it is missing.
 
     Raises `RuntimeError` if it cannot be fetched.
     """

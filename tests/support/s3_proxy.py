@@ -1,6 +1,6 @@
-"""S3Proxy as the S3 behind the wire: an implementation that shares nothing with moto, in a Java process.
+"""S3Proxy as the S3 behind the wire: an implementation that shares no code with moto, in a Java process.
 
-It answers below a path that only the wire knows: it would also answer what a browser sends for a web page.
+Its path prefix is known only to the wire, because S3Proxy would also answer a web page's requests by a browser.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""IAM's simulation of policies, which moto lacks: a boto3 client that answers by our own evaluator of policies."""
+"""IAM's policy simulation, which moto lacks: a boto3 client that answers by the tests' own policy evaluator."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["simulating"]
 
 
 def simulating(roles: Mapping[str, Access]) -> Any:
-    """Return a client for IAM that simulates the roles, by their ARNs; question and answer fit the service's model."""
+    """Return an IAM client that simulates the roles, by ARN; requests and answers fit the service's model."""
     client = boto3.client("iam", region_name="us-east-1")
     shape = client.meta.service_model.operation_model("SimulatePrincipalPolicy")
 

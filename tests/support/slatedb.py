@@ -1,4 +1,4 @@
-"""SlateDB as its own package reads it."""
+"""Read SlateDB by its own package."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ needs_slatedb = pytest.mark.skipif(
 
 
 def rows_of(url: str, s3: EmbeddedS3) -> dict[bytes, bytes]:
-    """Read a whole database, opened read-only; the environment names the credentials."""
+    """Read a whole database, opened read-only; the environment holds the credentials."""
     from slatedb.uniffi import DbReaderBuilder, KeyRange, ObjectStore
 
     async def read() -> dict[bytes, bytes]:

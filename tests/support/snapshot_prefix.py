@@ -21,7 +21,7 @@ __all__ = ["Published", "SnapshotPrefix"]
 
 @dataclass(frozen=True)
 class Published:
-    """The snapshot that `_CURRENT` points to: its manifest's rows, and the values of all shards by stored keys."""
+    """The snapshot that `_CURRENT` points to: its manifest's rows, and the values of all shards by stored key."""
 
     manifest_ref: str
     run_id: str
@@ -53,7 +53,7 @@ class SnapshotPrefix(Observed):
         return self.client.get_object(Bucket=bucket, Key=key)["Body"].read()
 
     def current(self) -> dict[str, Any] | None:
-        """Return what `_CURRENT` says; None if there is none, or if it points to no snapshot yet."""
+        """Return the content of `_CURRENT`; None if it is missing or does not point to a snapshot yet."""
         try:
             found: dict[str, Any] = json.loads(self.body(f"{self.uri}/_CURRENT"))
         except self.client.exceptions.NoSuchKey:
@@ -61,7 +61,7 @@ class SnapshotPrefix(Observed):
         return found if found["manifest_ref"] is not None else None
 
     def published(self) -> Published | None:
-        """Return the current snapshot, opened as a whole: sizes, digests, counts, each file's own integrity."""
+        """Return the current snapshot after checking all of it: sizes, digests, counts, each file's own integrity."""
         current = self.current()
         if current is None:
             return None
@@ -82,7 +82,7 @@ class SnapshotPrefix(Observed):
         return Published(current["manifest_ref"], run_id, num_dbs, tuple(row[1] for row in rows), shards)
 
     def check_routing(self) -> None:
-        """Each integer key lies in the shard of its digest."""
+        """Check that each integer key is in the shard of its digest."""
         found = self.published()
         assert found is not None
         for db_id, rows in found.shards.items():
@@ -91,12 +91,12 @@ class SnapshotPrefix(Observed):
                 assert xxhash.xxh3_64_intdigest(signed) % found.num_dbs == db_id
 
     def history(self) -> list[object]:
-        """The snapshot that readers see; there is no record of those before that a test could trust."""
+        """The snapshot that readers see; tests could not trust any record of earlier ones."""
         current = self.current()
         return [] if current is None else [current["manifest_ref"]]
 
     def data(self) -> set[str]:
-        """The keys of shards and manifests, and of unfinished uploads, below the prefix."""
+        """The keys of shards, manifests and unfinished uploads below the prefix."""
         pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=LAKE, Prefix=f"{self.name}/")
         keys = {row["Key"] for page in pages for row in page.get("Contents", ())}
         uploads = self.client.list_multipart_uploads(Bucket=LAKE, Prefix=f"{self.name}/").get("Uploads", ())
@@ -104,7 +104,7 @@ class SnapshotPrefix(Observed):
         return {key for key in found if key.startswith(("shards/", "manifests/"))}
 
     def strays(self) -> set[str]:
-        """Those of them that the current snapshot does not name."""
+        """Those keys that the current snapshot does not reference."""
         found = self.published()
         root = f"{self.uri}/"
         if found is None:
@@ -113,7 +113,7 @@ class SnapshotPrefix(Observed):
         return self.data() - named - {found.manifest_ref.removeprefix(root)}
 
     def check(self) -> None:
-        """The current snapshot opens and is whole, and each settled document tells the truth about it."""
+        """Check that the current snapshot opens and is complete, and that each settled document is true."""
         current = self.current()
         if current is not None:
             self.published()

@@ -27,7 +27,7 @@ PREFIX = "s3://memory/kv"
 
 
 class Bucket(MemoryObjectStore):
-    """Notes what is read; `faults` are raised by the next streams, before their first block or after it."""
+    """Records the reads; `faults` are raised by the next streams, before their first block or after it."""
 
     def __init__(self, **told: Any) -> None:
         super().__init__(**told)
@@ -49,11 +49,11 @@ class Bucket(MemoryObjectStore):
                 raise self.faults.pop(0)
 
     def opened(self, where: Location) -> Any:
-        """Open the bucket, or the folder of the snapshots in it."""
+        """Open the bucket, or the snapshots' folder in it."""
         return Folder(self, f"{where.key}/") if where.key else self
 
     def shards_read(self) -> list[str]:
-        """Return the shards that were read so far."""
+        """Return the shards read so far."""
         return [key for key in self.read if key.endswith("shard.db")]
 
 
@@ -100,7 +100,7 @@ def build(
     encoding: KeyEncoding = KeyEncoding.U64BE,
     shard_prefix: str = "shards",
 ) -> Manifest:
-    """Write the shards of a snapshot, and return its manifest, which nobody has written yet."""
+    """Write the shards of a snapshot, and return its manifest, which is not stored yet."""
     shards: list[Shard] = []
     homes: dict[int, list[Key]] = {}
     for key in rows:
@@ -138,7 +138,7 @@ def build(
 
 
 def as_slatedb(store: ObjectStore, manifest: Manifest) -> Manifest:
-    """Put objects where the shards are, as SlateDB names them: 1,030 bytes each shard. Nobody can read them."""
+    """Put objects at the shards' paths, named as by SlateDB: 1,030 bytes per shard, not readable."""
     for shard in manifest.shards:
         folder = shard.db_url.removeprefix(store.uri(""))
         store.delete(f"{folder}/shard.db")
@@ -148,6 +148,6 @@ def as_slatedb(store: ObjectStore, manifest: Manifest) -> Manifest:
 
 
 def publish(store: Any, rows: Mapping[Any, bytes], run: str, *, created: datetime, **how: Any) -> str:
-    """Build a snapshot, make it current, and return where its manifest is."""
+    """Build a snapshot, make it current, and return its manifest's location."""
     publisher = Publisher(store, sleep=lambda _: None, now=lambda: created)
     return publisher.publish(build(store, rows, run, created=created, **how), publisher.base())

@@ -1,7 +1,7 @@
-"""One statement of a policy, and the requests that it speaks of.
+"""One statement of a policy, and the requests that it matches.
 
-moto checks actions and resources, but takes every condition for not fulfilled. Here some operators are known; any other
-is an error, so that nothing is allowed or denied by accident.
+moto checks actions and resources, but treats every condition as not fulfilled. This module knows some operators; any
+other is an error, so that nothing is allowed or denied by accident.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ __all__ = ["Statement", "listed"]
 
 @dataclass(frozen=True)
 class Statement:
-    """One statement of a policy document; that of a role or a user has no principals."""
+    """One statement of a policy document; statements of a role or a user have no principals."""
 
     sid: str
     effect: str
@@ -37,13 +37,13 @@ class Statement:
             document.get("Sid", ""),
             document["Effect"],
             tuple(listed(document["Action"])),
-            tuple(listed(document.get("Resource", "*"))),  # a role's trust is about the role
+            tuple(listed(document.get("Resource", "*"))),  # a role's trust policy is about the role
             document.get("Condition", {}),
             tuple(_principals(document.get("Principal", {}))),
         )
 
     def single(self) -> list[Statement]:
-        """Return a statement for each action on each resource, which together say the same."""
+        """Return a statement for each action on each resource, together equivalent to this one."""
         return [
             Statement(self.sid, self.effect, (action,), (resource,), self.conditions, self.principals)
             for action in self.actions
@@ -51,7 +51,7 @@ class Statement:
         ]
 
     def concerns(self, action: str, resource: str, context: Mapping[str, str]) -> bool:
-        """Tell whether the statement speaks of a request."""
+        """Return whether the statement matches a request."""
         return (
             any(_like(pattern.lower(), action.lower()) for pattern in self.actions)
             and any(_like(pattern, resource) for pattern in self.resources)
@@ -64,7 +64,7 @@ class Statement:
 
 
 def listed(value: Any) -> list[Any]:
-    """Return a list; a single value as a list of one."""
+    """Return a list; a single value becomes a list of one."""
     return value if isinstance(value, list) else [value]
 
 

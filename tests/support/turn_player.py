@@ -1,7 +1,7 @@
-"""A job that takes turns as it is told, a line at a time: a process (`python -m`), or an object on a thread.
+"""A job that takes turns by commands, a line each: a process (`python -m`), or an object on a thread.
 
-What it does it appends to a file of events, which is also the table that it writes: `commit` is refused there once the
-write is settled.
+It appends its actions to a file of events, which is also the table that it writes: `commit` is refused once the write
+is settled.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CHECKPOINTS: Final = "s3://writes"
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that a job did. `at_s` is the machine's uptime, one for all processes."""
+    """One action of a job. `at_s` is the machine's uptime, the same for all processes."""
 
     what: str
     job: str
@@ -73,7 +73,7 @@ class Player:
         self._coordinator = JobCoordinator(configuration, backend, settle=self._settle, decided=self._decided)
 
     def do(self, line: str) -> str:
-        """Do what a line says, and return what came of it."""
+        """Carry out a command, and return the answer."""
         verb, _, argument = line.partition(" ")
         try:
             return str(getattr(self, f"_do_{verb}")(argument))
@@ -131,7 +131,7 @@ class Player:
 
 
 def main(configuration: str, events: str, skew_s: str) -> None:
-    """Play a process: each line of stdin is answered by its number and what came of it."""
+    """Run as a process: answer each line of stdin with its number and the result."""
     if float(skew_s):
         now, now_ns = time.time, time.time_ns
         time.time = lambda: now() + float(skew_s)

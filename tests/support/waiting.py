@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 __all__ = ["BUSY_S", "until"]
 
 BUSY_S: Final = 250
-"""A bound in seconds for what a busy machine does some time. No test waits for it to pass."""
+"""A bound in seconds for what a busy machine does eventually. No test waits for it to pass."""
 
 
 def until(holds: Callable[[], bool], *, timeout_s: float = BUSY_S) -> bool:
-    """Poll until it holds; False if it never did within the time."""
+    """Poll until it holds; return False if it never did within the time."""
     end_s = time.monotonic() + timeout_s
     while time.monotonic() < end_s:
         if holds():

@@ -1,4 +1,4 @@
-"""Walks of invocations that no Lambda has begun."""
+"""The progress of invocations outside of Lambda."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ZooKeeper for tests: a real server, a proxy before it that loses chosen replies, and sessions that end."""
+"""ZooKeeper for tests: a real server, a proxy that loses chosen replies, and sessions that end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def start_zookeeper(folder: Path, *, session_min_s: float = 0.5, session_max_s: 
 
 
 def end_session(backend: ZooKeeperBackend) -> None:
-    """Let the server end a backend's session: another connection takes the session over, and closes it."""
+    """End a backend's session on the server: another connection takes the session over, and closes it."""
     client = backend._session._client
     other = KazooClient(",".join(f"{host}:{port}" for host, port in client.hosts), client_id=client.client_id)
     other.start()
@@ -39,8 +39,8 @@ def end_session(backend: ZooKeeperBackend) -> None:
 
 
 class LosingProxy:
-    """Passes a server's packets on. After `lose_reply` the reply to the next transaction is lost, after `lose_request`
-    the transaction itself; the connection ends with either, as it does in a network.
+    """Forwards a server's packets. After `lose_reply` it drops the reply to the next transaction, after `lose_request`
+    the transaction itself, and either time the connection, as in a network failure.
     """
 
     def __init__(self, server: ZooKeeper) -> None:
@@ -79,7 +79,7 @@ class LosingProxy:
 
     def _pass(self, source: socket.socket, target: socket.socket, lost: set[int], is_request: bool) -> None:  # noqa: FBT001 - a thread's arguments
         with contextlib.suppress(OSError):
-            target.sendall(_packet(source))  # the greeting, which has no number
+            target.sendall(_packet(source))  # the handshake, which has no number
             while True:
                 packet = _packet(source)
                 (number,) = struct.unpack_from(">i", packet, 4)

@@ -1,4 +1,4 @@
-"""Locks for tests of ZooKeeper: jobs, grants without a turn, and what the server has."""
+"""Locks for tests of ZooKeeper: jobs, grants without a turn, and the server's records."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["LONG_S", "connected", "czxid", "granted", "job", "read", "released", "waiting"]
 
 LONG_S = 60.0
-"""A lease that does not end while a test runs."""
+"""A lease that outlasts any test."""
 
 
 def job(lock: str, name: str = "Job", *, lease_s: float = LONG_S, poll_s: float = 0.01) -> Configuration:
@@ -31,7 +31,7 @@ def job(lock: str, name: str = "Job", *, lease_s: float = LONG_S, poll_s: float 
 
 
 def granted(backend: ZooKeeperBackend, lock: str, nonce: str, *, lease_s: float = LONG_S) -> Stored:
-    """The lock, given to `nonce` without a turn that would renew it."""
+    """Grant the lock to `nonce` without a turn that would renew it."""
     before = backend.read(lock)
     record = Record(lock) if before is None else before.record
     if record.holder is not None:
@@ -55,7 +55,7 @@ def czxid(backend: ZooKeeperBackend, lock: str, nonce: str) -> int:
 
 @contextmanager
 def waiting(coordinator: JobCoordinator, seen_by: ZooKeeperBackend) -> Iterator[list[object]]:
-    """Let a job wait for its turn in a thread; a list of its turn, or why it has none, fills when the block ends."""
+    """Let a job wait for its turn in a thread; the list holds its turn, or its error, after the block."""
     found: list[object] = []
 
     def take() -> None:
@@ -76,7 +76,7 @@ def waiting(coordinator: JobCoordinator, seen_by: ZooKeeperBackend) -> Iterator[
 
 @contextmanager
 def connected(uri: str) -> Iterator[ZooKeeperBackend]:
-    """A session that ends with the block."""
+    """Yield a backend whose session ends with the block."""
     backend = cast("ZooKeeperBackend", open_backend(uri, lease_s=LONG_S))
     try:
         yield backend

@@ -1,6 +1,6 @@
-"""A ZooKeeper server on this machine: the one that PySpark brings along, in a Java process of its own.
+"""A local ZooKeeper server: the one that PySpark brings along, in a Java process of its own.
 
-Its data are in a folder. It can be stopped and started again on the same port and data, as a real one is.
+Its data are in a folder. It can be stopped and restarted on the same port and data, like a real one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class ZooKeeper:
     Parameters
     ----------
     folder
-        For its data and its log; what is there from an earlier server stays valid.
+        For its data and its log; an earlier server's data stay valid.
     session_min_s, session_max_s
         The limits between which a client may choose the timeout of its session.
     """
@@ -48,11 +48,11 @@ class ZooKeeper:
 
     @property
     def uri(self) -> str:
-        """A backend of locks on it."""
+        """The URI of a backend of locks on it."""
         return f"zookeeper://{self.hosts}/locks"
 
     def start(self) -> None:
-        """Start it, and wait until it serves."""
+        """Start it, and wait until it accepts connections."""
         spark_home = find_pyspark()
         if spark_home is None:
             raise FileNotFoundError("PySpark is not installed; run scripts/setup")
@@ -75,7 +75,7 @@ class ZooKeeper:
             time.sleep(0.05)
 
     def kill(self) -> None:
-        """End it as a crash does."""
+        """Kill it, as in a crash."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -62,7 +62,7 @@ class ZooKeeperLocks:
 
 
 class _Faulty(ZooKeeperBackend):
-    """A backend that finds out what became of a transaction without its answer, as after a broken connection."""
+    """A backend that loses the answer of a transaction and reads the result back, as after a broken connection."""
 
     fault: LostReply | None = None
 

@@ -70,9 +70,7 @@ def measure_delta(
     files: Sequence[int] = (100, 100_000),
     progress: Callable[[int], None] = lambda _: None,
 ) -> tuple[DeltaSettleRow, ...]:
-    """Settle `rounds` dead writes of each kind, on a small table and on a large one; `progress` gets the number of
-    rows.
-    """
+    """Settle `rounds` dead writes of each kind, on a small and on a large table; `progress` gets the number of rows."""
     rows = []
     for length, count in zip(versions, files, strict=True):
         with ExitStack() as stack:

@@ -1,8 +1,8 @@
 """One fault, and everything that comes after it, the same for every format.
 
-The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. What
-must hold after each: the verdict that recovery writes is what an independent reader finds; the retry brings the batch
-in exactly once; nothing of the dead attempt is left once its grace is over.
+The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run has no n-th one.
+After each fault: recovery's verdict matches what an independent reader finds; the retry writes the batch exactly once;
+no file or marker of the dead attempt is left after its grace.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ BOUNDARIES_MAX = 40
 
 
 class Wrote(Protocol):
-    """What a write that has ended tells."""
+    """The report of a write that has ended."""
 
     @property
     def already_committed(self) -> bool: ...
@@ -55,18 +55,18 @@ class Case(ABC):
 
     @abstractmethod
     def order(self, run_key: str) -> str:
-        """What a victim is told."""
+        """The line that orders a victim's write."""
 
     @abstractmethod
     def check(self) -> None:
-        """The rows are those of the verdict."""
+        """Check that the rows match the verdict."""
 
     @abstractmethod
     def write_again(self) -> Wrote:
-        """Do in this process what the victim was told."""
+        """Carry out the victim's order in this process."""
 
     def recover(self) -> None:
-        """Let the store's clock pass deadline and grace, let the sweeper come twice, and check the verdict."""
+        """Advance the store's clock past deadline and grace, run the sweeper twice, and check the verdict."""
         self.s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
         self.sweep()
         history = self.table.history()
@@ -75,14 +75,14 @@ class Case(ABC):
         self.check()
 
     def sweep(self) -> None:
-        """Let the sweeper come, which must finish with everything."""
+        """Run the sweeper, which must finish everything."""
         checkpoints = self.table.checkpoints
         recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
         sweep = Sweeper(checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()
         assert sweep.count(Action.FAILED, Action.UNREADABLE, Action.LEFT, Action.UNCLEAN) == 0, sweep.looks
 
     def retry(self) -> None:
-        """The retry brings the batch in exactly once, and all attempts are cleaned up after."""
+        """Retry: it writes the batch exactly once, and all attempts are cleaned up afterwards."""
         self.write_again()
         Recovery(self.table.checkpoints, table_store, clock=epoch_ms).clean(self.table.document().write_key)
         self.check()
@@ -92,8 +92,8 @@ class Case(ABC):
 
 
 def thaw_after_the_retry(case: Case, victim: Child, held: Match, nth: int, run_key: str) -> None:
-    """SIGSTOP before the `nth` request that matches, recovery and retry elsewhere, SIGCONT: the victim finds out by
-    itself that it is over, and changes nothing.
+    """SIGSTOP before the `nth` request that matches, recovery and retry elsewhere, SIGCONT: the victim notices by
+    itself that it lost the write, and changes nothing.
     """
     late = Late(then="waits", end=lambda: victim.signal(signal.SIGSTOP))
     rule = case.s3.wire.add(Rule(held, late, nth=nth))
@@ -119,8 +119,8 @@ def faults_at_every_boundary(
     run_key: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> int:
-    """Hit every mutating request, from the marker to the verdict: killed before, in, after, or while its request is on
-    its way and lands behind the recovery; or alive, with its answer lost. Return how many there are.
+    """Hit every mutating request, from the marker to the verdict: the victim is killed before, in, after, or while its
+    request is pending and lands after the recovery; or it lives, and the answer is lost. Return their number.
     """
     for boundary in range(1, BOUNDARIES_MAX):
         s3.wire.clock_ahead_s = 0
@@ -133,7 +133,7 @@ def faults_at_every_boundary(
             victim.tell(case.order(key))
             code = victim.end()
             s3.wire.clear_rules()
-        # A catalog's server goes on with what it was asked, and ends with it before the clock says that grace is over.
+        # A catalog's server completes pending requests before the clock passes the grace.
         assert until(lambda: s3.wire.is_quiet)
         if phase == "lost" and code == 0:
             assert case.table.document().status == "committed"
@@ -148,7 +148,7 @@ def faults_at_every_boundary(
 
 
 def fault(phase: Phase, kill: Callable[[], None], late: Late) -> Kill | LoseReply | Late:
-    """Return what happens to a request that is hit; `kill` ends who has sent it, `late` does by itself."""
+    """Return the fault of a request; `kill` kills its sender, `late` does so by itself."""
     if phase == "late":
         return late
     return LoseReply(503) if phase == "lost" else Kill(phase, kill)

@@ -1,4 +1,4 @@
-"""Victims for each format, and what every test of this folder needs."""
+"""Victims for each format, and the fixtures of this folder."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def victim(victims: Victims, s3: EmbeddedS3) -> Iterator[Child]:
 
 @pytest.fixture
 def run_key(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The run that victim and retry share. The store's clock is the test's: it runs ahead once the victim is dead."""
+    """The run of victim and retry. The test controls the store's clock, which runs ahead once the victim is dead."""
     key = f"fault-{uuid.uuid4().hex}"
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
@@ -54,7 +54,7 @@ def lake(s3: EmbeddedS3) -> Callable[[], Lake]:
 
 @pytest.fixture(scope="module", params=["lite", "rest"])
 def catalog(request: pytest.FixtureRequest) -> Catalog:
-    """The commits of `lite` lie between two requests; those of `rest` are requests, and its server makes some, too."""
+    """A commit in `lite` happens between two requests; in `rest` it is a request, and its server makes some, too."""
     found: Catalog = request.getfixturevalue(request.param)
     return found
 

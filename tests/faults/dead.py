@@ -1,6 +1,6 @@
 """A dead attempt, and a recovery that is hit at every one of its mutating requests, the same for every format.
 
-The attempt is made once, by a real kill, and put back for each try. Whoever settles it needs no Spark.
+The attempt is made once, by a real kill, and restored for each try. Its settlers need no Spark.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ BOUNDARIES_MAX = 40
 
 
 class Pointers:
-    """What an Iceberg catalog on a SQLite file says of its tables, to be put back beside those who have it open."""
+    """The tables' pointers in an Iceberg catalog on a SQLite file, restored while other processes have it open."""
 
     def __init__(self, database: Path) -> None:
         self._database = database
@@ -48,7 +48,7 @@ class Pointers:
 
 
 class Settlers:
-    """Processes that settle, one after the other."""
+    """Settler processes, one after the other."""
 
     def __init__(self, s3: EmbeddedS3, lake_format: str) -> None:
         environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
@@ -57,14 +57,14 @@ class Settlers:
         self._told = 0
 
     def settle(self, write_key: str) -> bool:
-        """Settle a write in a process of its own; tell whether it came to its end."""
+        """Settle a write in a process of its own; return whether it finished."""
         self._told += 1
         self._parent.tell(write_key)
         self._parent.expect(f"ended {self._told}")
         return f"settled {self._told}" in self._parent.lines
 
     def kill(self) -> None:
-        """SIGKILL who settles now."""
+        """SIGKILL the current settler."""
         self._parent.kill_below()
 
     def said(self) -> str:
@@ -75,7 +75,7 @@ class Settlers:
 
 
 class Dead:
-    """A dead attempt with all that is on S3 beside it, and what its catalog says if the table has one."""
+    """A dead attempt with all objects on S3, and its catalog's pointers if the table has a catalog."""
 
     def __init__(self, s3: EmbeddedS3, table: Observed, settlers: Settlers, database: Path | None = None) -> None:
         self._s3, self._client, self._table, self._settlers = s3, s3.observer(), table, settlers
@@ -96,7 +96,7 @@ class Dead:
         return self._client.get_object(Bucket=bucket, Key=key)["Body"].read()
 
     def put_back(self) -> None:
-        """Undo all that has been done since it died."""
+        """Undo all changes since its death."""
         found = self._found()
         for bucket, key in found.keys() - self._etags.keys():
             self._client.delete_object(Bucket=bucket, Key=key)
@@ -106,28 +106,28 @@ class Dead:
             self._pointers.put_back()
 
     def settle(self) -> None:
-        """Settle it, unhurt."""
+        """Settle it without a fault."""
         recovery = Recovery(self._table.checkpoints, table_store, clock=epoch_ms)
         recovery.settle(self._write_key, Cause.KILLED)
         recovery.clean(self._write_key)
 
     def settle_and_be_hit(self, phase: Phase, boundary: int) -> Late | None:
-        """Settle it in a process that is hit at a mutating request; return what is still on its way, or None if there
-        was no such request.
+        """Settle it in a process that is hit at a mutating request; return the late request, or None if there was no
+        such request.
         """
         late = Late(end=self._settlers.kill)
         rule = self._s3.wire.add(Rule(ANY, fault(phase, self._settlers.kill, late), nth=boundary))
         has_ended = self._settlers.settle(self._write_key)
         self._s3.wire.clear_rules()
-        # A catalog's server goes on with what it was asked.
+        # A catalog's server completes pending requests.
         assert until(lambda: self._s3.wire.is_quiet)
         assert rule.hits or has_ended, self._settlers.said()
         return late if rule.hits else None
 
 
 def faults_at_every_request(dead: Dead, judge: Callable[[str], None]) -> int:
-    """Hit a recovery at each of its requests, in every way, then do it again, let land what was late, and do it once
-    more; `judge` looks at what has become of the table. Return how many faults there were.
+    """Hit a recovery at each of its requests, in every way, then repeat it, let the late request land, and repeat it
+    again; `judge` checks the table. Return the number of faults.
     """
     faults = 0
     for phase in PHASES:
@@ -141,7 +141,7 @@ def faults_at_every_request(dead: Dead, judge: Callable[[str], None]) -> int:
                 dead.settle()
             judge(f"{phase}, request {boundary}")
             if late is None:
-                assert boundary > 3, phase  # the verdict, the mark of the clean-up, the marker at the least
+                assert boundary > 3, phase  # at least the verdict, the mark of the clean-up, and the marker
                 break
         else:
             raise AssertionError(f"no recovery of {BOUNDARIES_MAX} ended unhurt")

@@ -1,4 +1,4 @@
-"""One guarded write to a Delta table, and what must hold whatever happens to it."""
+"""One guarded write to a Delta table, and its invariants under any fault."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DeltaCase(Case):
         return f"{self.lake.table} {run_key} {self.name} write"
 
     def written(self) -> list[str]:
-        """The operations that stand in the log since the table was made."""
+        """The operations in the log since the table was made."""
         return self.lake.operations()[self.base :]
 
     def check(self) -> None:
@@ -48,6 +48,6 @@ class DeltaCase(Case):
         return block
 
     def retry(self) -> None:
-        """Nothing of any attempt is left."""
+        """Retry; no file of any attempt is left."""
         super().retry()
         assert self.lake.orphans() == set()

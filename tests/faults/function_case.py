@@ -1,4 +1,4 @@
-"""The real handler under the real emulator, and tables that deltalake and pyiceberg read: where its jobs are hit."""
+"""The real handler under the real emulator, and tables that deltalake and pyiceberg read: for faults in its jobs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 Who = Literal["job", "java", "driver", "handler", "sandbox"]
-"""Java and all below it; Java; the Python process of the script; the handler; handler and job."""
+"""Java and its descendants; Java; the Python process of the script; the handler; handler and job."""
 SCRIPTS = "scripts"
 ROWS = 7
 JOB = f"""
@@ -59,13 +59,13 @@ with SafeWriter(spark, sys.argv[1], format=sys.argv[2]) as sw:
 """
 CATALOG = "lake"
 OF_THE_JOB = Match(is_mutating=True, key=r"^(?!leases/|runs/|results/)")
-"""The handler's own records are no requests of the job."""
+"""Without the handler's own records."""
 OF_THE_ATTEMPT = Match(is_mutating=True, key=r"^(?!leases/|runs/)")
-"""And the result that the handler keeps, before it answers."""
+"""Includes the result that the handler stores before it answers."""
 
 
 class Table(Protocol):
-    """A table of a test's own, as a reader sees it that is not Spark."""
+    """A test's own table, seen by a reader other than Spark."""
 
     format: str
     argument: str
@@ -77,7 +77,7 @@ class Table(Protocol):
 
 
 class DeltaTable:
-    """Read by deltalake. Nothing that no version names may be left."""
+    """Read by deltalake. No unreferenced file may be left."""
 
     format = "delta"
 
@@ -93,7 +93,7 @@ class DeltaTable:
 
 
 class IcebergTable:
-    """Read by pyiceberg. Its history holds the published snapshots, and no other."""
+    """Read by pyiceberg. Its history holds only the published snapshots."""
 
     format = "iceberg"
 
@@ -108,7 +108,7 @@ class IcebergTable:
         return int(self._catalog.load_table(self._name).scan().count())
 
     def check(self) -> None:
-        # The first block on a table without a snapshot makes an empty one.
+        # The first block on a table without a snapshot creates an empty one.
         assert len(self._catalog.load_table(self._name).history()) == 1 + self.rows() // ROWS
 
 
@@ -121,12 +121,12 @@ class Function:
     catalog: dict[str, str]
 
     def run(self, table: Table, name: str) -> Result:
-        """Invoke the job under a token; return what it came to."""
+        """Invoke the job under a token; return the result."""
         return self.result(self.invoke(table, name))
 
     @staticmethod
     def is_told(answer: Answer) -> bool:
-        """Tell whether the handler has lived to answer."""
+        """Return whether the handler lived to answer."""
         return not answer.timed_out and (answer.error is None or answer.error.type == "JobFailed")
 
     @staticmethod
@@ -135,7 +135,7 @@ class Function:
         return Result.model_validate(answer.payload if answer.error is None else json.loads(answer.error.message))
 
     def invoke(self, table: Table, name: str) -> Answer:
-        """Invoke the job under a token; return Lambda's answer, which holds no document if the handler was killed."""
+        """Invoke the job under a token; return Lambda's answer, without a document if the handler was killed."""
         return self.emulator.invoke(
             {
                 "script": f"s3://{SCRIPTS}/job.py",
@@ -145,20 +145,20 @@ class Function:
         )
 
     def end(self, signal_: signal.Signals = signal.SIGKILL, who: Who = "job") -> None:
-        """End some of its processes, or send them another signal."""
+        """Kill some of its processes, or send them another signal."""
         for process in processes_of(self.emulator, who):
             with contextlib.suppress(psutil.NoSuchProcess):
                 process.send_signal(signal_)
 
 
 def processes_of(emulator: LambdaEmulator, who: Who) -> list[psutil.Process]:
-    """Return the living processes of a part of a function."""
+    """Return the live processes of a part of a function."""
     below = emulator.processes()
     machines = [one for one in below if one.name() == "java"]
     if who == "java":
         return machines
     job = [process for machine in machines for process in (*machine.children(recursive=True), machine)]
-    if who == "driver":  # Java's child has forked it
+    if who == "driver":  # a fork of Java's child
         servers = {server.pid for machine in machines for server in machine.children()}
         return [one for one in job if one.ppid() in servers]
     handlers = [one for one in below if _is_handler(one)]
@@ -174,7 +174,7 @@ def _is_handler(process: psutil.Process) -> bool:
 
 @contextlib.contextmanager
 def served(folder: Path, timeout_s: int, **variables: str) -> Iterator[Function]:
-    """Yield a function of 1,769 MB with its S3 and its catalog; `folder` is the catalog's."""
+    """Yield a function of 1,769 MB with its S3 and its catalog, which is in `folder`."""
     with (
         EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE]) as s3,
         RestCatalog(s3, folder, f"s3a://{LAKE}/warehouse") as catalog,

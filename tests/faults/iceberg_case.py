@@ -1,4 +1,4 @@
-"""One guarded write to an Iceberg table, and what must hold whatever happens to it."""
+"""One guarded write to an Iceberg table, and its invariants under any fault."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["AFTER", "BASE", "DATA", "TOLD", "IcebergCase"]
 
 DATA = Match(operations={"PutObject"}, key=r"/data/.*\.parquet")
 TOLD = Match(operations={"PutObject"}, key_class="checkpoint")
-"""The document: of a write that nobody disturbs the first one is the claim, the second the verdict."""
+"""The document: in an undisturbed write the first is the claim, the second the verdict."""
 
 BASE = tuple(range(5))
 AFTER = {
@@ -35,7 +35,7 @@ class IcebergCase(Case):
     def __init__(self, spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, name: str) -> None:
         self.ice = catalog.table(s3.observer())
         super().__init__(spark, s3, self.ice, name)
-        # What sends the publication: to a server, or the metadata file that the database is to show.
+        # The publishing request: to a server, or the metadata file for the database.
         self.publication = Match(operations={"CatalogChange"})
         if catalog.spark["type"] != "rest":
             self.publication = Match(operations={"PutObject"}, key_class="iceberg/metadata")
@@ -69,9 +69,7 @@ class IcebergCase(Case):
         return block
 
     def retry(self) -> None:
-        """Main's history shows what was published, and nothing else; of data files only those of a skipped block are
-        left.
-        """
+        """Retry; main's history shows only what was published, and only data files of a skipped block are left."""
         super().retry()
         assert not [one for one in self.ice.orphans() if one.endswith(".parquet") and "-skipped-" not in one]
         assert len(self.ice.history()) == 2

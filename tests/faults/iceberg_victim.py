@@ -1,7 +1,7 @@
 """One guarded write to an Iceberg table in a process of its own, to be killed: `python iceberg_victim.py SETTINGS`, the
 settings of the catalog as JSON.
 
-As `victim.py`: warm, `ready`, one line `TABLE RUN_KEY STATEMENT`, and at the end what it believes.
+Like `victim.py`: warm, `ready`, one line `TABLE RUN_KEY STATEMENT`, and at the end its report.
 """
 
 from __future__ import annotations

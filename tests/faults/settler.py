@@ -1,6 +1,6 @@
 """Settles writes without Spark, each in a process of its own, to be killed: `python settler.py delta|iceberg`.
 
-What is slow to import is there before it forks.
+It imports everything slow before it forks.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from safewriter.settle.recovery import Cause, Recovery
 
 
 def main() -> None:
-    """Warm up, say `ready`; for each line settle the write that it names, say `settled N`, in any case `ended N`."""
+    """Warm up, print `ready`; for each line settle the write that it names, print `settled N`, and always `ended N`."""
     importlib.import_module(f"safewriter.tables.{sys.argv[1]}.table")
     print("ready", flush=True)  # noqa: T201 - how it talks to the test
     for number, line in enumerate(sys.stdin, start=1):

@@ -1,4 +1,4 @@
-"""One guarded build of a snapshot, and what must hold whatever happens to it."""
+"""One guarded build of a snapshot, and its invariants under any fault."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NEW = range(20, 80)
 
 
 class SnapshotCase(Case):
-    """One prefix and one run. Before it there is an old snapshot, or none (`is_first`)."""
+    """One prefix and one run. An old snapshot exists before it, or none (`is_first`)."""
 
     def __init__(self, spark: SparkSession, s3: EmbeddedS3, *, is_first: bool = False) -> None:
         self.prefix = SnapshotPrefix(s3.observer(), f"snapshots/{uuid.uuid4().hex}")
@@ -40,13 +40,13 @@ class SnapshotCase(Case):
                 del os.environ["SW_CHECKPOINT_BUCKET"]
                 build(spark, self.prefix.uri, OLD.start, OLD.stop)
         self.kept = self.prefix.data()
-        """The objects of the snapshot before, which stays for a rollback."""
+        """The objects of the previous snapshot, which stays for a rollback."""
 
     def order(self, run_key: str) -> str:
         return f"{self.prefix.uri} {run_key} {NEW.start} {NEW.stop}"
 
     def check(self) -> None:
-        """`_CURRENT` opens, always whole: the old snapshot or the new one, as the verdict says."""
+        """Check that `_CURRENT` opens, always complete: the old or the new snapshot, according to the verdict."""
         self.prefix.check()
         documents = self.prefix.documents()
         landed = bool(documents) and documents[0].status == "committed"
@@ -63,15 +63,15 @@ class SnapshotCase(Case):
         return build(self.spark, self.prefix.uri, NEW.start, NEW.stop)
 
     def recover(self) -> None:
-        """Nothing of a dead build is left beside the snapshot that is current."""
+        """Recover; no object of a dead build is left."""
         super().recover()
         assert self.strays() == set()
 
     def retry(self) -> None:
-        """As after the recovery."""
+        """Retry; no object of a dead build is left."""
         super().retry()
         assert self.strays() == set()
 
     def strays(self) -> set[str]:
-        """The objects that neither the current snapshot names nor the one before."""
+        """The objects that neither the current nor the previous snapshot references."""
         return self.prefix.strays() - self.kept

@@ -1,6 +1,6 @@
 """One guarded build of a snapshot in a process of its own, to be killed: `python snapshot_victim.py`.
 
-As `victim.py`: warm, `ready`, one line `PREFIX RUN_KEY FIRST LAST`, and at the end what it believes.
+Like `victim.py`: warm, `ready`, one line `PREFIX RUN_KEY FIRST LAST`, and at the end its report.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a victim does to a table, and what the table then holds: shared by the victim and by those who judge it."""
+"""A victim's statements, and the table's rows after each: shared by the victims and the tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Statement:
 
     @property
     def before(self) -> tuple[int, ...]:
-        """The ids that the table holds before it."""
+        """The ids in the table before it."""
         return () if self.properties is None else tuple(_BASE)
 
     def prepare(self, spark: SparkSession, table: str) -> None:
@@ -49,7 +49,7 @@ class Statement:
             spark.sql(self.sql.format(table=f"delta.`{table}`"))
 
     def ids(self, spark: SparkSession, table: str) -> tuple[int, ...]:
-        """Read the ids that are there now."""
+        """Read the ids in the table."""
         return tuple(sorted(row.id for row in spark.read.format("delta").load(table).collect()))
 
 

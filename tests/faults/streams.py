@@ -1,4 +1,4 @@
-"""Streams that a victim runs, and what their tables then hold."""
+"""Streams of a victim, and the rows of their tables."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _STATE: Final = "org.apache.spark.sql.execution.streaming.state"
 
 
 def _run(spark: SparkSession, table: str, provider: str | None) -> None:
-    """Bring whatever is new in `table`-source into the table, each batch guarded, and end.
+    """Load all new files of `table`-source into the table, each batch guarded, and end.
 
-    Without a provider of state these are its rows, else how many there were so far of each remainder.
+    Without a state provider it writes the rows, else the number of rows so far by remainder.
     """
     mode = "append" if provider is None else "overwrite"
 
@@ -59,7 +59,7 @@ STREAMS: Final[dict[str, Callable[[SparkSession, str], None]]] = {
 
 
 def rows_of(name: str, ids: Iterable[int]) -> list[tuple[int, ...]]:
-    """Return the rows of a stream's table after it has seen these ids."""
+    """Return the rows of a stream's table after it has processed these ids."""
     if name == "rows":
         return sorted((one,) for one in ids)
     return sorted(Counter(one % _GROUPS for one in ids).items())

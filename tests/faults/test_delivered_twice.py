@@ -1,4 +1,4 @@
-"""One event that is delivered twice at once, to two processes: the batch is in the table once, whoever brings it in."""
+"""One event that is delivered twice at once, to two processes: the table holds the batch once, whoever wrote it."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ CLAIM = Match(operations={"PutObject"}, key_class="checkpoint")
 
 
 class Twice:
-    """A case, and another process that is told the same."""
+    """A case, and another process with the same order."""
 
     def __init__(self, case: Case, other: Child, run_key: str, monkeypatch: pytest.MonkeyPatch) -> None:
         self.case, self.other, self._run_key, self._monkeypatch = case, other, run_key, monkeypatch
         self.before = len(case.table.history())
 
     def hold(self, match: Match, nth: int, *, end: Callable[[], None] | None = None) -> Late:
-        """Let the other one go as far as to the request, which stays on its way."""
+        """Let the other process run up to the request, which stays pending."""
         late = Late(then="waits", end=end)
         rule = self.case.s3.wire.add(Rule(match, late, nth=nth))
         self.other.tell(self.case.order(self._run_key))
@@ -52,7 +52,7 @@ class Twice:
         return late
 
     def check(self) -> None:
-        """The other one ends well, too; and when it is delivered a third time, it is known to be there."""
+        """Check that the other process ends well, too, and that a third delivery finds the write committed."""
         assert self.other.end() == 0, self.other.said()
         assert "acknowledged" in self.other.lines
         next_attempt(self._monkeypatch)
@@ -66,7 +66,7 @@ class Twice:
 def writers(
     spark: SparkSession, s3: EmbeddedS3, request: pytest.FixtureRequest
 ) -> Iterator[tuple[Callable[[], Case], Victims]]:
-    """How a case is made, and who is told the same; `lite` and `rest` are catalogs of Iceberg."""
+    """Yield a factory of cases and the processes that get the same order; `lite` and `rest` are catalogs of Iceberg."""
     if request.param == "delta":
         pool = Victims(s3, "tests.faults.victim")
         yield (
@@ -92,7 +92,7 @@ def twice(
 
 @pytest.mark.parametrize("place", ["while it writes", "while it commits"])
 def test_who_comes_second_says_try_again_and_changes_nothing(twice: Twice, place: str) -> None:
-    """The first one lives, its lease tells; it goes on as if it were alone."""
+    """The first process lives, as its lease shows, and continues as if it were alone."""
     held = twice.hold(DATA if place == "while it writes" else COMMITS, 1)
     with pytest.raises(AnotherAttemptError, match="is alive"):
         twice.case.write_again()
@@ -101,7 +101,7 @@ def test_who_comes_second_says_try_again_and_changes_nothing(twice: Twice, place
 
 
 def test_of_two_that_claim_at_once_one_writes_and_the_other_skips(twice: Twice) -> None:
-    """The claim of one is on its way while the other's whole write goes by; it stands still, or it would ask again."""
+    """The claim of one process is pending during the other's whole write; it stands still, or it would ask again."""
     held = twice.hold(CLAIM, 1, end=lambda: twice.other.signal(signal.SIGSTOP))
     assert not twice.case.write_again().already_committed
     assert [reply.status for reply in held.release()] == [412]

@@ -1,4 +1,4 @@
-"""Kills of the handler, of Java and of the whole sandbox while one durable execution runs its attempts.
+"""Kills of the handler, of Java and of the whole sandbox during the attempts of one durable execution.
 
 The real handler under the real RIE, behind AWS's emulation of the durable service.
 """
@@ -89,7 +89,7 @@ class Execution:
                 process.send_signal(signal.SIGKILL)
 
     def check(self, steps: int) -> None:
-        """Each step is there once."""
+        """Check that each step is in the table once."""
         assert self.lake.rows() == steps * ROWS
         assert self.lake.operations().count("WRITE") == steps
         assert [document.status for document in self.lake.documents()] == ["committed"] * steps
@@ -108,7 +108,7 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[EmbeddedS3]:
 
 
 def planted(s3: EmbeddedS3, execution: Execution, chance: Random, kills: Iterable[tuple[Who, int]]) -> list[Rule]:
-    """Let parts of the function be killed before or after their n-th commit."""
+    """Kill parts of the function before or after their n-th commit."""
     return [
         s3.wire.add(Rule(COMMIT, Kill(chance.choice(MOMENTS), partial(execution.end, who)), nth=nth))
         for who, nth in kills
@@ -122,7 +122,7 @@ def served(s3: EmbeddedS3, timeout_s: int) -> DurableEmulator:
 
 @pytest.mark.matrix
 def test_a_sandbox_that_is_killed_behind_its_commit_costs_an_attempt_and_no_row(s3: EmbeddedS3) -> None:
-    """The service has no result of that attempt; the table has its write, and the next one skips it."""
+    """The service has no result of that attempt; the table has its write, and the next attempt skips it."""
     with served(s3, 60) as service:
         execution = Execution(s3, service)
         rule = s3.wire.add(Rule(COMMIT, Kill("after", lambda: execution.end("sandbox"))))
@@ -136,7 +136,7 @@ def test_a_sandbox_that_is_killed_behind_its_commit_costs_an_attempt_and_no_row(
 @pytest.mark.matrix
 @pytest.mark.parametrize("seed", range(3))
 def test_a_job_of_five_timeouts_with_three_kills_is_one_execution(s3: EmbeddedS3, seed: int) -> None:
-    """Handler, Java and sandbox, each once, at moments by chance."""
+    """Handler, Java and sandbox are killed once each, at random moments."""
     chance = Random(seed)  # noqa: S311 - the same kills for everybody
     steps = 24
     kills: list[Who] = ["handler", "java", "sandbox"]
@@ -156,7 +156,7 @@ def test_a_job_of_five_timeouts_with_three_kills_is_one_execution(s3: EmbeddedS3
 
 @pytest.mark.matrix
 def test_a_year_is_backfilled_by_day_with_kills_in_between(s3: EmbeddedS3) -> None:
-    """Each day once, by the file's own count: the real one if it is beside the repository."""
+    """The table holds each day once, by the file's own count: the real file if it is beside the repository."""
     real = ROOT.parent / "shared" / "data" / "accommodations.csv"
     body = real.read_bytes() if real.exists() else csv_bytes()
     s3.observer().put_object(Bucket=LAKE, Key="source.csv", Body=body)

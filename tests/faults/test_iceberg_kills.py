@@ -1,6 +1,4 @@
-"""SIGKILL of everything at every mutating request, to S3 and to the catalog, of a guarded write to an Iceberg table,
-recovery, retry.
-"""
+"""SIGKILL of all processes at every mutating request of a guarded write to an Iceberg table, recovery, retry."""
 
 from __future__ import annotations
 
@@ -74,7 +72,7 @@ def test_a_kill_at_the_boundaries_that_matter_most(
     place: str,
     verdict: str,
 ) -> None:
-    """The data file, the metadata file that no database shows yet, the verdict of what it shows."""
+    """The data file, the metadata file before the database references it, and the verdict after that."""
     case = IcebergCase(spark, s3, catalog, "append")
     with iceberg_victims.take(ahead=False) as victim:
         rule = {
@@ -97,7 +95,7 @@ def test_a_kill_at_the_boundaries_that_matter_most(
 def test_a_publication_that_lands_after_recovery_changes_nothing(
     spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, iceberg_victims: Victims, run_key: str
 ) -> None:
-    """The fence is there first, and the server refuses; so it does once the retry has published."""
+    """The fence is there first, so the server refuses; so it does after the retry's publication."""
     case = IcebergCase(spark, s3, catalog, "append")
     with iceberg_victims.take(ahead=False) as victim:
         late = Late(end=victim.kill)
@@ -118,7 +116,7 @@ def test_a_publication_that_lands_after_recovery_changes_nothing(
 def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, iceberg_victims: Victims, run_key: str, held: str
 ) -> None:
-    """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
+    """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: the writer notices that it lost the write."""
     case = IcebergCase(spark, s3, catalog, "append")
     with iceberg_victims.take(ahead=False) as victim:
         thaw_after_the_retry(case, victim, DATA if held == "data" else case.publication, 1, run_key)
@@ -130,8 +128,8 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
 def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
     spark: SparkSession, s3: EmbeddedS3, catalog: Catalog, iceberg_victims: Victims, run_key: str
 ) -> None:
-    """Two hundred kills at random moments, each beside an append of a writer that lives; after each the sweeper comes.
-    Each snapshot of main is a committed write's.
+    """Two hundred kills at random moments, each beside an append of a live writer; after each the sweeper runs, and
+    each snapshot of main belongs to a committed write.
     """
     chance = random.Random(SEED)  # noqa: S311 - the same kills for everybody
     case = IcebergCase(spark, s3, catalog, "append")
@@ -145,7 +143,7 @@ def test_main_shows_what_was_published_and_nothing_else_over_random_kills(
             killed += victim.end() != 0
             survivor.result()
             s3.wire.clear_rules()
-            # What was on its way has arrived before the clock says that the grace is over.
+            # Pending requests have arrived before the clock passes the grace.
             assert not kill.hits or kill.fired(timeout_s=BUSY_S)
             assert until(lambda: s3.wire.is_quiet)
         s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000

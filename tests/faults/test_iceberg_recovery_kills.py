@@ -1,5 +1,5 @@
-"""Recovery of an Iceberg write that is hit itself: at every request to S3 and to the catalog, in every way, and then
-done again.
+"""A recovery of an Iceberg write that is hit at every request to S3 and to the catalog, in every way, and then
+repeated.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix, pytest.mark.timeout(900)]
 
 FOREIGN = (20, 21)
-"""What somebody else has appended since to a main that has moved."""
+"""Rows that another process has appended to main in the meantime."""
 
 
 @dataclass(frozen=True)
 class Death:
-    """How an attempt died: before or after its publication; and whether somebody else has committed since."""
+    """How an attempt died: before or after its publication; and whether another process has committed since."""
 
     name: str
     published: bool
@@ -82,13 +82,13 @@ def test_a_fault_at_every_request_of_a_recovery(
     death: Death,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Whoever comes next brings it to the same end: it is in main once, or fenced off."""
+    """The next settler finishes the recovery in the same way: the write is in main once, or fenced off."""
     case = IcebergCase(spark, s3, catalog, death.name)
     die(case, iceberg_victims, death, run_key)
     s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
 
     def judge(what: str) -> None:
-        case.sweep()  # which takes away the marker of what is clean
+        case.sweep()  # it deletes the marker of a clean write
         case.ice.check()
         document = case.ice.document()
         assert document.status == ("committed" if death.published else "rolled_back"), (what, document.reason)

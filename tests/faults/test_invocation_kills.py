@@ -1,7 +1,7 @@
-"""SIGKILL of a part of a cold invocation at each mutating request of its job: the driver, Java, or the handler. Or the
-whole sandbox stands still until the emulator's timeout ends it.
+"""SIGKILL of a part of a cold invocation at each mutating request of its job: the driver, Java, or the handler. Or
+SIGSTOP of the whole sandbox until the emulator's timeout ends it.
 
-Who has an answer has the truth. Who has none calls again under the same token, as Lambda's retries do.
+An answer is true. A caller without an answer retries with the same token, as Lambda does.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.slow, pytest.mark.timeout(3600)]
 
 FUNCTION_S = 40
-"""A sandbox that stands still runs into it; all others end long before."""
+"""A stopped sandbox reaches this timeout; all others end long before."""
 Killed = Literal["driver", "java", "handler"]
 Moment = Literal["before", "after"]
 
@@ -43,7 +43,7 @@ def function(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Function]:
 
 
 def sweep(function: Function) -> None:
-    """Let the sweeper come when all grace is over."""
+    """Run the sweeper after all grace periods."""
     function.s3.wire.clock_ahead_s = 4 * FUNCTION_S
     checkpoints = Checkpoints(S3ObjectStore(function.s3.observer(), CHECKPOINTS))
     recovery = Recovery(checkpoints, table_store, clock=epoch_ms)
@@ -52,7 +52,7 @@ def sweep(function: Function) -> None:
 
 
 def hit(function: Function, table: Table, action: Effect, *, match: Match = OF_THE_JOB, nth: int = 1) -> bool:
-    """Let a fault come at a request, look, and call again. Return whether there was such a request."""
+    """Inject a fault at a request, check, and call again. Return whether there was such a request."""
     function.s3.wire.clock_ahead_s = 0
     rule = function.s3.wire.add(Rule(match, action, nth=nth))
     answer = function.invoke(table, "job")
@@ -96,7 +96,7 @@ def killed(function: Function, who: Who, moment: Moment) -> Effect:
     ],
 )
 def test_a_kill_at_the_commit(function: Function, lake_format: str, who: Who, moment: Moment) -> None:
-    """Whoever is left tells the truth, and the retry makes the rest."""
+    """The surviving process reports the truth, and the retry writes the rest."""
     table = TABLES[lake_format](function)
     assert hit(function, table, killed(function, who, moment), match=COMMIT[lake_format])
 
@@ -114,13 +114,13 @@ def test_a_kill_at_every_boundary(
     while hit(function, TABLES[lake_format](function), killed(function, who, moment), match=match, nth=nth):
         nth += 1
     record_property("faults", nth - 1)
-    assert nth > 6  # marker, document, data files, commit, verdict, and what is removed
+    assert nth > 6  # at least marker, document, data files, commit, verdict, and the deletions
 
 
 @pytest.mark.matrix
 @pytest.mark.parametrize("lake_format", TABLES)
 def test_a_sandbox_that_stands_still_is_ended_by_the_timeout(function: Function, lake_format: str) -> None:
-    """Handler and job: nobody is there to see the deadline. The commit has arrived, and its answer waits."""
+    """Handler and job are stopped, so neither reacts to the deadline; the commit has arrived, and its answer waits."""
     table = TABLES[lake_format](function)
     assert hit(
         function,

@@ -1,4 +1,4 @@
-"""SIGKILL of everything at every mutating S3 request of a guarded write, then recovery, then a retry, on real Spark."""
+"""SIGKILL of all processes at every mutating S3 request of a guarded write, recovery, a retry, on real Spark."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_a_commit_that_lands_after_recovery_changes_nothing(case: DeltaCase, vic
 def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     case: DeltaCase, victim: Child, held: Match, run_key: str
 ) -> None:
-    """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: it finds out by itself that it is over."""
+    """SIGSTOP before the request, recovery and retry elsewhere, SIGCONT: the writer notices that it lost the write."""
     thaw_after_the_retry(case, victim, held, 1, run_key)
     assert case.lake.orphans() == set(), "the thawed writer has tidied up after itself"
 
@@ -123,7 +123,7 @@ def test_a_frozen_writer_that_thaws_after_the_retry_changes_nothing(
     "status", [503, pytest.param(500, marks=pytest.mark.matrix), None], ids=["503", "500", "dropped"]
 )
 def test_a_lost_reply_of_the_commit_makes_one_version(case: DeltaCase, status: int | None) -> None:
-    """The client's own repetition meets its own object: it is known as ours, and not committed twice."""
+    """The client's retry finds its own object and recognises it, so it commits only once."""
     case.s3.wire.add(Rule(COMMIT, LoseReply(status)))
     with SafeWriter(case.spark, case.lake.table) as block:
         case.statement.run(case.spark, block.table)

@@ -36,8 +36,8 @@ def test_all_appends_of_eight_processes_are_committed(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
-    """None fails, none is unknown, none is lost or doubled. Of the plain ones beside them some may use up
-    Iceberg's four tries; how many, it prints.
+    """No append fails, is unknown, lost or doubled; the plain ones beside them may use up Iceberg's four attempts, and
+    the test prints how many did.
     """
     catalog: Catalog = request.getfixturevalue(kind)
     table, plain = catalog.table(s3.observer()), catalog.table(s3.observer())

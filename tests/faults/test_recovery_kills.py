@@ -1,4 +1,4 @@
-"""Recovery that is hit itself: at every one of its mutating requests, in every way, and then done again."""
+"""A recovery that is hit at every one of its mutating requests, in every way, and then repeated."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def settlers(s3: EmbeddedS3) -> Iterator[Settlers]:
     ("name", "commit_point"),
     [
         *((name, "write") for name in ("append", "create", "merge", "merge-with-deletion-vectors")),
-        *((name, "success") for name in ("append", "create")),  # what could not be undone is not sent
+        *((name, "success") for name in ("append", "create")),  # the gate does not send what cannot be undone
     ],
 )
 def test_a_fault_at_every_request_of_a_recovery(
@@ -53,7 +53,7 @@ def test_a_fault_at_every_request_of_a_recovery(
     record_property: Callable[[str, object], None],
     landed: bool,
 ) -> None:
-    """Whoever comes next brings it to the same end, and what lands late changes nothing."""
+    """The next settler finishes the recovery in the same way, and late requests change nothing."""
     statement, table = STATEMENTS[name], lake()
     statement.prepare(spark, table.table)
     with victims.take() as victim:

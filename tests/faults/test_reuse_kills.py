@@ -1,7 +1,7 @@
 """Faults at each mutating request of a job, in a JVM that has run another job before.
 
-The real handler under the real emulator; deltalake and pyiceberg tell what is in the table. The handler settles the
-writes of a job that has failed before it answers, and its retry makes them exactly once.
+The real handler under the real emulator; deltalake and pyiceberg read the table. The handler settles the writes of a
+failed job before it answers, and the retry writes them exactly once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.emulator, pytest.mark.slow, pytest.mark.timeout(1800)]
 
 Phase = Literal["before", "torn", "after", "late", "lost", "frozen"]
 FUNCTION_S = 60
-"""A job that is frozen runs into it; all others end long before."""
+"""A frozen job reaches this timeout; all others end long before."""
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def function(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Function]:
 
 
 def hit(function: Function, table: Table, phase: Phase, nth: int, match: Match = OF_THE_JOB) -> bool:
-    """Let a request of the second job of a machine fail, look, and retry. Return whether there was such a request."""
+    """Let a request of the JVM's second job fail, check, and retry. Return whether there was such a request."""
     assert function.run(table, "first").state == "SUCCESS"
     assert table.rows() == ROWS
     late = Late(end=function.end)
@@ -49,13 +49,13 @@ def hit(function: Function, table: Table, phase: Phase, nth: int, match: Match =
     if rule.hits == 0:
         assert result.state == "SUCCESS"
         return False
-    # Incomplete: the time of a frozen job has come, and its write is committed.
+    # Incomplete: a frozen job's time is over, and its write is committed.
     assert result.state in ("FAILED", "SUCCESS", "TIMED_OUT", "INCOMPLETE"), result.state_details
     committed = any(write.status == "committed" for write in result.writes)
     assert table.rows() == ROWS * (2 if committed else 1), result.state_details
     for held in (late, action):
         if isinstance(held, Late):
-            held.release()  # it lands behind the verdict
+            held.release()  # it lands after the verdict
     if phase == "frozen":
         function.end(signal.SIGCONT)  # as Lambda thaws a sandbox, before the next event
     assert table.rows() == ROWS * (2 if committed else 1), result.state_details
@@ -84,7 +84,7 @@ def hit(function: Function, table: Table, phase: Phase, nth: int, match: Match =
     ],
 )
 def test_a_fault_at_the_commit_in_a_warm_machine(function: Function, lake_format: str, phase: Phase) -> None:
-    """The verdict is the table's, and the retry makes the rest."""
+    """The verdict matches the table, and the retry writes the rest."""
     assert hit(function, TABLES[lake_format](function), phase, 1, COMMIT[lake_format])
 
 
@@ -99,4 +99,4 @@ def test_a_fault_at_every_boundary_in_a_warm_machine(
     while hit(function, TABLES[lake_format](function), phase, nth):
         nth += 1
     record_property("faults", nth - 1)
-    assert nth > 6  # marker, document, data files, commit, verdict, and what is removed
+    assert nth > 6  # at least marker, document, data files, commit, verdict, and the deletions

@@ -1,4 +1,4 @@
-"""SIGKILL of a stream at each request for its checkpoint on S3: started again, it takes each batch once."""
+"""SIGKILL of a stream at each request for its checkpoint on S3: after a restart it takes each batch once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Case:
         frame.write.format("delta").mode("append").save(f"{self.lake.table}-source")
 
     def is_hit(self, victims: Victims, run_key: str, nth: int, phase: Phase, match: Match | None = None) -> bool:
-        """Kill the stream at one of its requests; tell whether there was such a one."""
+        """Kill the stream at one of its requests; return whether there was such a request."""
         of_checkpoint = Match(key=f"{self.lake.name}-checkpoint/", is_mutating=True)
         with victims.take() as victim:
             rule = self.s3.wire.add(Rule(match or of_checkpoint, Kill(phase, victim.kill), nth=nth))
@@ -49,7 +49,7 @@ class Case:
         return rule.hits == 1
 
     def go_on(self) -> None:
-        """Start the stream again when it has more rows before it, and look at the table."""
+        """Restart the stream with more rows before it, and check the table."""
         self._feed(SECOND)
         STREAMS[self.name](self.spark, self.lake.table)
         found = self.spark.read.format("delta").load(self.lake.table).collect()
@@ -73,7 +73,7 @@ def test_a_stream_that_is_killed_at_any_request_takes_each_batch_once(
     *,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """One request after the other, until a stream ends unhurt."""
+    """One request after the other is hit, until a stream has no more."""
     hits = 0
     while True:
         case = Case(spark, s3, lake(), name)
@@ -92,7 +92,7 @@ def test_a_stream_that_is_killed_at_any_request_takes_each_batch_once(
 def test_a_stream_with_state_that_is_killed_before_it_notes_its_batch_counts_it_once(
     spark: SparkSession, s3: EmbeddedS3, lake: Callable[[], Lake], victims: Victims, run_key: str
 ) -> None:
-    """The batch is in the table: started again the stream delivers it a second time, and the guard skips it."""
+    """The batch is in the table: the restarted stream delivers it again, and the guard skips it."""
     case = Case(spark, s3, lake(), "counts")
     noting = Match(key=f"{case.lake.name}-checkpoint/commits/.", is_mutating=True)
     assert case.is_hit(victims, run_key, 1, "before", noting)

@@ -1,5 +1,5 @@
-"""Two processes on one table: every acknowledged commit is there, which Delta's default store cannot say, also when one
-of the two is killed again and again.
+"""Two processes on one table: every acknowledged commit is there, which Delta's default store does not guarantee, also
+when one of the two is killed again and again.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ ROUNDS = 10
 KILLS = 200
 SEED = 20261121
 ADDED = range(2, 9)
-"""What one append of the victim's adds."""
+"""The rows that one append of the victim adds."""
 DEFAULT = {f"spark.delta.logStore.{scheme}.impl": "io.delta.storage.S3SingleDriverLogStore" for scheme in ("s3", "s3a")}
-"""The log store that Delta itself has for S3."""
+"""Delta's own log store for S3."""
 
 
 def append_by_two(
@@ -60,7 +60,7 @@ def append_by_two(
     """Let two processes append `rounds` times each, side by side, every PUT delayed."""
     variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with Writers(2, settings, folder, lake_format, variables=variables) as writers:
-        for number in range(2):  # the first creates the table, so that all that follows is appends
+        for number in range(2):  # the first append creates the table, so that all later ones are plain appends
             writers.append_alone(way, table, number)
         s3.wire.add(Rule(Match(operations={"PutObject"}), Delay(100), times=None))
         for _ in range(1, rounds):
@@ -72,7 +72,7 @@ def append_by_two(
 def test_no_commit_of_two_guarded_writers_is_lost(
     s3: EmbeddedS3, lake: Callable[[], Lake], rounds: int, tmp_path: Path
 ) -> None:
-    """As many rows, versions and true verdicts as appends."""
+    """The table has as many rows, versions and true verdicts as appends."""
     table = lake()
     append_by_two(s3, tmp_path, table.table, rounds, "guarded", "delta")
     assert table.rows() == 2 * rounds
@@ -97,8 +97,8 @@ def test_deltas_default_store_loses_commits_in_the_same_test(
 def test_no_commit_of_two_guarded_writers_to_an_iceberg_table_is_lost(
     spark: SparkSession, s3: EmbeddedS3, kind: str, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
-    """An append that meets a main which has moved is applied again; each is in main's history once. That Glue refuses
-    a version which is gone is the emulator's doing, not moto's.
+    """An append whose main has moved is applied again, and each is in main's history once. The emulator, not moto,
+    makes Glue refuse an outdated version.
     """
     catalog: Catalog = request.getfixturevalue(kind)
     table = catalog.table(s3.observer())
@@ -121,7 +121,7 @@ def test_the_survivor_keeps_every_commit_while_the_other_is_killed(
     run_key: str,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """Two hundred kills at random moments, each beside an append of the survivor's; after each the sweeper comes."""
+    """Two hundred kills at random moments, each beside an append of the survivor's; after each the sweeper runs."""
     chance = random.Random(SEED)  # noqa: S311 - the same kills for everybody
     table, batch = lake(), STATEMENTS["append"]
     spark.range(-1, 0, 1, 1).write.format("delta").save(table.table)
@@ -136,7 +136,7 @@ def test_the_survivor_keeps_every_commit_while_the_other_is_killed(
             killed += victim.end() != 0
             survivor.result()
             s3.wire.clear_rules()
-            # What was on its way has arrived before the clock says that the grace is over.
+            # Pending requests have arrived before the clock passes the grace.
             assert not kill.hits or kill.fired(timeout_s=BUSY_S)
         s3.wire.clock_ahead_s = 2 * DEADLINE_MS / 1000
         looks = Sweeper(table.checkpoints, recovery, epoch_ms, may_go_on=lambda: True).sweep()

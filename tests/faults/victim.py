@@ -1,7 +1,7 @@
 """One guarded write in a process of its own, to be killed: `python victim.py`.
 
-It makes its session and looks at the table first, says `ready` and waits for a line on stdin, so that the next victim
-can warm up while one is being killed. At the end it says what it believes to have done.
+It makes its session and reads the table first, prints `ready` and waits for a line on stdin, so that the next victim
+can warm up while one is being killed. At the end it reports what it believes to have done.
 """
 
 from __future__ import annotations

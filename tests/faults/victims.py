@@ -18,11 +18,11 @@ DEADLINE_MS = 900_000
 
 
 class Victims:
-    """A pool of one: while a victim is being judged, the next one warms up."""
+    """A pool of one: while a test judges one victim, the next one warms up."""
 
     def __init__(self, s3: EmbeddedS3, module: str, *arguments: str) -> None:
         self._command = (module, *arguments)
-        # A build's tasks import packages, which stand beside this Python.
+        # A build's tasks import packages of this Python's environment.
         own = {"SW_CHECKPOINT_BUCKET": CHECKPOINTS, "PYSPARK_PYTHON": sys.executable}
         self._environment = {**s3.environment(), **own}
         self._next: Child | None = None
@@ -39,6 +39,6 @@ class Victims:
             self._next.kill()
 
     def _start(self) -> Child:
-        # Each has its own: the whole matrix takes longer than a deadline is away.
+        # A deadline of its own: the whole matrix takes longer than a deadline is away.
         deadline = {"SOAL_DEADLINE_EPOCH_MS": str(epoch_ms() + DEADLINE_MS)}
         return Child(*self._command, environment={**self._environment, **deadline})

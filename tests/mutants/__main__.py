@@ -1,4 +1,4 @@
-"""Tries the guard's mutants: `scripts/mutants --help`."""
+"""Try the guard's mutants: `scripts/mutants --help`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROGRESS_S: Final = 10
 
 
 def main() -> int:
-    """Return 0 if each mutant is killed or excused, and each excuse is for a mutant."""
+    """Return 0 if each mutant is killed or excused, and each excuse matches a mutant."""
     parser = argparse.ArgumentParser(prog="scripts/mutants", description=__doc__)
     parser.add_argument("paths", nargs="*", help="modules or folders (of Java: classes); default: all but Spark's side")
     parser.add_argument("--java", action="store_true", help="the log store, as tests/logstore/mutants.toml changes it")
@@ -36,12 +36,12 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=ROOT / ".soal" / "mutants", help="where results are kept")
     options = parser.parse_args()
     with TemporaryDirectory(prefix="mutants-") as folder:
-        tempfile.tempdir = folder  # of the children, too: what a mutant has left goes with it
+        tempfile.tempdir = folder  # also of the children: what a mutant leaves behind is deleted with it
         return _run_java(options) if options.java else _run(options)
 
 
 def _run_java(options: argparse.Namespace) -> int:
-    from tests.logstore.mutants import campaign, mutants  # what tests them is nothing that the guard's mutants need
+    from tests.logstore.mutants import campaign, mutants  # the guard's mutants do not need this import
 
     if options.list:
         for one in mutants(Path(), options.paths):
@@ -51,7 +51,7 @@ def _run_java(options: argparse.Namespace) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the children are ended, too
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # end the children, too
     tests = options.tests or (TESTS + SPARK_TESTS if options.spark else TESTS)
     files = modules(options.paths, spark=options.spark)
     campaign = Campaign(files, options.folder, beside_each_other=options.jobs, seconds=options.seconds, tests=tests)

@@ -1,4 +1,4 @@
-"""Which mutants are tried with which tests, what is known already, and which may survive for which reason."""
+"""Select the mutants and their tests, reuse earlier results, and apply the excuses."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _SPARK: Final = tuple(
     f"safewriter/{name}.py"
     for name in ("shortcut", "opening", "tables/delta/session", "tables/iceberg/session", "tables/spark", "writer")
 )
-"""What runs only around a Spark session: hardly a line of it is run by the tests without one."""
+"""The code that runs only around a Spark session: the tests without one run hardly a line of it."""
 _PATIENCE: Final = 5
-"""A mutant's tests took so many seconds; one whose process has not ended after five times as long is killed."""
+"""A mutant's process is killed after this many times the duration of its tests."""
 _EXCUSES: Final = Path(__file__).parent / "excuses.toml"
 
 
@@ -38,7 +38,7 @@ class Result:
 
     file: str
     number: int
-    """Of the mutant among those of its module."""
+    """The mutant's number within its module."""
     line: int
     function: str
     text: str
@@ -46,16 +46,16 @@ class Result:
     outcome: str
     """killed, survived, excused"""
     by: str | None
-    """The test that fails, or the reason of the excuse."""
+    """The failed test, or the reason of the excuse."""
     module: str
     """The digest of the module's source."""
     tests: str
-    """The digest of the test that kills it, or of those that were tried."""
+    """The digest of the killing test, or of those that were tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Excuse:
-    """Why a mutant may survive. `text` is the line as it stands in the source."""
+    """Why a mutant may survive. `text` is the line of the source."""
 
     file: str
     function: str
@@ -77,7 +77,7 @@ class _Candidate:
 
 
 def modules(wanted: Sequence[str] = (), *, spark: bool = False) -> list[str]:
-    """The guard's modules below these paths; without any, those that tests without Spark can judge (with `spark` the
+    """The guard's modules below these paths; by default those that tests without Spark can judge (with `spark` the
     others).
     """
     every = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "safewriter").rglob("*.py"))
@@ -87,7 +87,7 @@ def modules(wanted: Sequence[str] = (), *, spark: bool = False) -> list[str]:
 
 
 def excuses(path: Path = _EXCUSES) -> list[Excuse]:
-    """The excuses as they are written: by file and reason, each with what it is for."""
+    """The listed excuses: by file and reason, each with its line."""
     found = tomllib.loads(path.read_text())
     return [
         Excuse(file, one["function"], one["line"], change, one["reason"])
@@ -98,7 +98,7 @@ def excuses(path: Path = _EXCUSES) -> list[Excuse]:
 
 
 class Campaign:
-    """The mutants of some modules. `folder` holds what was found out before: results, and what the tests run."""
+    """The mutants of some modules. `folder` holds earlier results, and the lines that each test runs."""
 
     def __init__(
         self,
@@ -132,7 +132,7 @@ class Campaign:
         return found
 
     def known(self) -> Iterator[str]:
-        """Yield a line for each mutant: where it is, what it changes, and what the last run has found out."""
+        """Yield a line for each mutant: its place, its change, and the last run's result."""
         before = self._before()
         for one in self.candidates:
             old = before.get((one.file, one.number))
@@ -140,11 +140,11 @@ class Campaign:
             yield f"{one.file}:{one.mutant.line}: {one.mutant.function}: {one.mutant.change}: {found}"
 
     def stale_excuses(self) -> list[Excuse]:
-        """Those that are for no mutant: what they were written for has changed or has gone."""
+        """Excuses without a mutant: their code has changed or was deleted."""
         return [one for one in self._excuses if not any(candidate.matches(one) for candidate in self.candidates)]
 
     def watch(self) -> Iterator[str]:
-        """Find out what each test runs, where that is not known; yield each file, and what is wrong with it."""
+        """Find the lines that each test runs, where unknown; yield each file, and its error if any."""
         self._reach: dict[str, Reach] = {}
         unknown = []
         for file in self._test_files:
@@ -164,7 +164,7 @@ class Campaign:
             yield file
 
     def run(self) -> Iterator[Result]:
-        """Yield a result for each mutant, what is known already first; each is written down at once."""
+        """Yield a result for each mutant, known ones first; each is stored immediately."""
         before = self._before()
         self._folder.mkdir(parents=True, exist_ok=True)
         found = {key: old for key, old in before.items() if old.file not in self._files}
@@ -175,7 +175,7 @@ class Campaign:
                 file.flush()
                 yield result
         lines = [f"{json.dumps(asdict(found[key]))}\n" for key in sorted(found)]
-        self.results_file.write_text("".join(lines))  # without what is not true any more
+        self.results_file.write_text("".join(lines))  # without outdated results
 
     def _results(self, before: dict[tuple[str, int], Result]) -> Iterator[Result]:
         trials: list[Trial] = []
@@ -206,7 +206,7 @@ class Campaign:
         )
 
     def _holds(self, old: Result, trial: Trial) -> bool:
-        """Whether an earlier result is still true: the test that killed is as it was, or no new one has come."""
+        """Whether an earlier result still holds: the code and the killing test, or all tried tests, are unchanged."""
         if old.module != _digest(ROOT / trial.module) or not self._candidate(trial).matches(old):
             return False
         if old.outcome == "killed":
@@ -227,9 +227,7 @@ class Campaign:
         return {(one.file, one.number): one for one in results}
 
     def _tests(self, candidate: _Candidate) -> list[str]:
-        """The tests that run the changed line, as many as time allows: those that mirror the module first, quick ones
-        before long ones.
-        """
+        """The tests that run the changed line, as time allows: the module's own tests first, quick before slow ones."""
         found: list[tuple[bool, float, str]] = []
         mutant = candidate.mutant
         for file, reach in self._reach.items():
@@ -255,7 +253,7 @@ class Campaign:
 
     @cached_property
     def _behind(self) -> list[Path]:
-        """What a test's reach depends on beside the test: the guard, and the helpers of the tests."""
+        """The files that affect any test's reach: the guard, and the tests' helpers."""
         helpers = (path for folder in TESTS for path in (ROOT / folder).rglob("*.py"))
         return sorted((ROOT / "safewriter").rglob("*.py")) + sorted(
             path for path in helpers if not path.name.startswith("test_")

@@ -1,7 +1,7 @@
-"""The mutants of a module: one small change each, of a kind that leaves out or blurs a decision.
+"""The mutants of a module: one small change each, of a kind that removes or blurs a decision.
 
-Left alone: texts, logging, annotations, decorators, and the numbers that have a name of their own (how long to wait
-is policy; that a wait has an end is what a test must see).
+Not mutated: texts, logging, annotations, decorators, and numbers with a name of their own (a waiting time is policy; a
+test only has to notice a wait without end).
 """
 
 from __future__ import annotations
@@ -45,7 +45,9 @@ _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change. `line` is where the statement begins that a test must run to notice; `at_import`: an import does."""
+    """One change. `line`: the first line of the statement that a test must run to notice; `at_import`: an import runs
+    it.
+    """
 
     function: str
     change: str
@@ -68,12 +70,12 @@ class _Place:
     def mutant(self, change: str) -> Mutant:
         named = [one.name for one in self.scope if isinstance(one, (*_FUNCTIONS, ast.ClassDef))]
         statement = self.node.body[0] if isinstance(self.node, ast.ExceptHandler) else self.statement
-        at_import = self.function is None or isinstance(statement, _FUNCTIONS)  # what a function's defaults are, too
+        at_import = self.function is None or isinstance(statement, _FUNCTIONS)  # includes a function's defaults
         return Mutant(".".join(named), change, statement.lineno, at_import)
 
 
 def mutants(tree: ast.Module) -> Iterator[Mutant]:
-    """Yield every mutant; while it is yielded, the tree is the mutant's. Always the same ones in the same order."""
+    """Yield every mutant, in a fixed order; meanwhile the tree is the mutant's."""
     for place in [*_places(tree, tree.body, "body", ())]:
         if isinstance(place.node, ast.expr | ast.stmt | ast.ExceptHandler):
             for text, new in _replacements(place):
@@ -99,7 +101,7 @@ def _short(node: ast.AST) -> str:
 
 
 def _places(holder: ast.AST, held: object, field: str, scope: tuple[ast.AST, ...]) -> Iterator[_Place]:
-    """Walk in the order of the source, past what decides nothing."""
+    """Walk in source order, skipping nodes that decide nothing."""
     for node in held if isinstance(held, list) else [held]:
         if not isinstance(node, ast.AST) or field in _NO_DECISION or _is_text(node):
             continue
@@ -146,7 +148,7 @@ def _replacements(place: _Place) -> Iterator[tuple[str, ast.AST]]:  # noqa: C901
                 yield "", rest[0] if len(rest) == 1 else ast.BoolOp(op, rest)
         case ast.Compare(left=left, ops=ops, comparators=comparators):
             for index, compares in enumerate(ops):
-                if condition and not isinstance(compares, _ORDERS):  # it would be the same as never or always
+                if condition and not isinstance(compares, _ORDERS):  # it would equal never or always
                     continue
                 changed = [*ops[:index], _COMPARISONS[type(compares)](), *ops[index + 1 :]]
                 yield "", ast.Compare(left, changed, comparators)
@@ -200,18 +202,18 @@ def _returns(place: _Place, value: ast.expr) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _is_choice(place: _Place) -> bool:
-    """Whether it is a set of values, one of which something must be: written down as data, asked with `in`, caught."""
+    """Whether the node is a set of values to choose from: data, an operand of `in`, or caught types."""
     asked = isinstance(place.holder, ast.Compare) and place.field == "comparators"
     return place.function is None or asked or isinstance(place.holder, ast.ExceptHandler)
 
 
 def _can_go(place: _Place) -> bool:
-    """Whether the statement does something whose lack a test has to see."""
+    """Whether a test must notice the statement's absence."""
     match place.node:
         case ast.Expr(value=ast.Call()) | ast.AugAssign() | ast.Delete():
             return place.function is not None
         case ast.Assign(targets=[ast.Attribute() | ast.Subscript(), *_]):
             return place.function is not None and place.function.name != "__init__"
-        case ast.Raise():  # behind an `if`, the condition's mutants say it
+        case ast.Raise():  # after an `if`, the condition's mutants cover it
             return not isinstance(place.holder, ast.If)
     return False

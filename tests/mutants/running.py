@@ -1,7 +1,7 @@
-"""Runs tests in forked processes: with a module in another form, or watched for the lines of the guard they run.
+"""Run tests in forked processes: with a mutated module, or recording the lines of the guard that they run.
 
-A child forks from a process that has every library in memory and nothing of ours, so that it begins in a tenth of
-the time of a new interpreter and imports our code, mutant and all, as any test run does.
+A child forks from a process that has all libraries but none of the project's modules in memory, so it starts in a tenth
+of a new interpreter's time and imports the project's code, including the mutant, as any test run does.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _OURS: Final = ("handler", "image", "infra", "safewriter", "scripts", "tests")
 _TEST_S: Final = 30
 WATCH_S: Final = 1800.0
 _MEMORY_BYTES: Final = 16 << 30
-"""Of address space, of which a JVM asks for more than it uses; a list that a mutant lets grow stops there."""
+"""The limit of address space, of which a JVM reserves more than it uses; it stops a mutant's growing list."""
 _ARGUMENTS: Final = (
     *("-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", "--tb=no"),
     *("-m", "not (matrix or image or emulator or cluster or aws)"),
@@ -55,7 +55,7 @@ _ARGUMENTS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One mutant (the `number`-th of its module) against these tests, or against what a file holds."""
+    """One mutant (the `number`-th of its module), with these tests or files of tests."""
 
     module: str
     number: int
@@ -64,33 +64,33 @@ class Trial:
 
 @dataclass(slots=True)
 class Reach:
-    """For each test of a file: how long it takes, and which lines of which modules of the guard it runs."""
+    """For each test of a file: its duration, and the lines of the guard's modules that it runs."""
 
     seconds: dict[str, float] = field(default_factory=dict)
     lines: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     setup: dict[str, list[int]] = field(default_factory=dict)
-    """Run by a fixture: it may be the fixture of any test in the file."""
+    """Lines run by a fixture: it may belong to any test in the file."""
 
 
 def load_libraries(tests: Sequence[str]) -> None:
-    """Import what the tests import, and forget what is ours of it."""
-    # Before hypothesis is imported: an example that fails for a mutant is none that the next test run should try.
+    """Import the tests' imports, then forget the project's own modules."""
+    # Before hypothesis is imported: a mutant's failing example must not be replayed in the next test run.
     os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="mutants-hypothesis-")
-    sys.dont_write_bytecode = False  # so that a child need not compile, whatever the shell's environment says
+    sys.dont_write_bytecode = False  # so that a child need not compile, whatever the environment says
     code, said = _pytest([*tests, "--collect-only", "--tb=short"])
     if code != 0:
         raise SystemExit(f"{said}\nmutants: the tests cannot be collected")
-    for name in [*sys.modules]:  # by name, since a namespace package (`tests`) has no file but holds its modules
+    for name in [*sys.modules]:  # by name, since a namespace package (`tests`) has no file but contains modules
         if name.partition(".")[0] in _OURS and not name.startswith("tests.mutants"):
             del sys.modules[name]
     gc.collect()
-    gc.freeze()  # the children share the pages of what was imported
+    gc.freeze()  # the children share the pages of the imported libraries
 
 
 def in_children(
     tasks: Iterable[_Task], work: Callable[[_Task], object], *, beside_each_other: int, at_most_s: float
 ) -> Iterator[tuple[_Task, Any]]:
-    """Yield each task with what `work` returned in a child of its own, or with a sentence on how the child ended."""
+    """Yield each task with the result of `work` in a child of its own, or with a sentence on how the child ended."""
     context = multiprocessing.get_context("fork")
     open_tasks: dict[Any, tuple[_Task, Any, float]] = {}
     rest = iter(tasks)
@@ -126,11 +126,11 @@ def in_children(
 
 
 def _child(work: Callable[[Any], object], task: object, sender: Any) -> None:
-    os.setsid()  # so that what a test has started ends with it
+    os.setsid()  # end the processes that a test has started
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
     sender.send(work(task))
     sender.close()
-    os._exit(0)  # threads that a mutant has left behind keep nobody waiting
+    os._exit(0)  # do not wait for threads that a mutant has left behind
 
 
 def _end(child: Any) -> None:
@@ -140,7 +140,7 @@ def _end(child: Any) -> None:
 
 
 def _pytest(arguments: Sequence[str], *plugins: object) -> tuple[int, str]:
-    """Return pytest's exit code and what it said."""
+    """Return pytest's exit code and output."""
     folder, said = tempfile.mkdtemp(prefix="mutants-"), io.StringIO()
     try:
         with redirect_stdout(said), redirect_stderr(said):
@@ -165,7 +165,7 @@ def try_out(trial: Trial) -> str | None:
 
 
 class _Instead(MetaPathFinder):
-    """Finds one module of ours in another form."""
+    """Imports a mutated form of one module."""
 
     def __init__(self, path: Path, code: CodeType) -> None:
         self._path = path
@@ -199,11 +199,11 @@ class _FirstFailure:
             self.failed = f"{report.nodeid} (import)"
 
 
-# -- watched -----------------------------------------------------------------------------------------------------------
+# -- recording ---------------------------------------------------------------------------------------------------------
 
 
 def reach_of(file: str) -> Reach | str:
-    """Run a file of tests and return what each of them runs of the guard; pytest's words if one fails as it is."""
+    """Run a file of tests and return the guard's lines that each test runs; pytest's output if a test fails."""
     watch = _Watch()
     builtins.__dict__[_RAN] = watch.ran
     for path in (ROOT / "safewriter").rglob("*.py"):
@@ -214,7 +214,7 @@ def reach_of(file: str) -> Reach | str:
 
 
 class _Telling(ast.NodeTransformer):
-    """Puts a call before each statement of a function, which tells that it is run: cheaper than a trace of all code."""
+    """Inserts a call before each statement of a function that records it: cheaper than tracing all code."""
 
     def __init__(self, module: str) -> None:
         self._module = module
@@ -234,7 +234,7 @@ class _Telling(ast.NodeTransformer):
         return node
 
     def _calls(self, statement: ast.stmt) -> list[ast.stmt]:
-        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):  # a docstring comes first
+        if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):  # the docstring stays first
             return []
         what: list[ast.expr] = [ast.Constant(self._module), ast.Constant(statement.lineno)]
         return [ast.copy_location(ast.Expr(ast.Call(ast.Name(_RAN, ast.Load()), what, [])), statement)]
@@ -258,6 +258,6 @@ class _Watch:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Iterator[None]:
         begun = time.monotonic()
-        self._here = self.reach.lines.setdefault(item.nodeid, {})  # up to the next test's set-up
+        self._here = self.reach.lines.setdefault(item.nodeid, {})  # until the next test's set-up
         yield
         self.reach.seconds[item.nodeid] = round(time.monotonic() - begun, 3)

@@ -25,7 +25,7 @@ def run(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_each_mutant_is_written_down_with_the_test_that_kills_it_and_is_tried_once(tmp_path: Path) -> None:
-    """A second run of the same source and tests says the same, without a trial."""
+    """A second run of the same source and tests returns the same result, without a trial."""
     first = run(tmp_path)
 
     assert first.returncode == 0, first.stderr
@@ -36,7 +36,7 @@ def test_each_mutant_is_written_down_with_the_test_that_kills_it_and_is_tried_on
     assert len(listed) == len(found)
     assert all(f"killed ({one['by']})" in line for one, line in zip(found, listed, strict=True))
     found[0]["change"] = "a change of the source that is not there any more"
-    found[1]["line"] = -1  # as it stays if no new trial is held
+    found[1]["line"] = -1  # it stays if no new trial runs
     found[2]["line"], found[2]["tests"] = -1, "of a test that has changed since"
     (tmp_path / "results.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in found))
     assert run(tmp_path).returncode == 0
@@ -45,7 +45,7 @@ def test_each_mutant_is_written_down_with_the_test_that_kills_it_and_is_tried_on
 
 
 def test_each_excuse_is_for_a_mutant_of_the_guard(tmp_path: Path) -> None:
-    """One that was written for code that has changed or gone says nothing any more; each has a reason."""
+    """An excuse whose code has changed or was deleted is outdated, and each excuse has a reason."""
     campaign = Campaign(modules(["safewriter"]), tmp_path, beside_each_other=1, seconds=1)
 
     assert campaign.stale_excuses() == []
@@ -53,7 +53,7 @@ def test_each_excuse_is_for_a_mutant_of_the_guard(tmp_path: Path) -> None:
 
 
 def test_every_module_is_selected_with_spark_or_without() -> None:
-    """Each once: nobody need think of `--spark` for a module that tests without Spark can judge."""
+    """Each module is selected once, so `--spark` is never needed for a module that tests without Spark can judge."""
     without, with_spark, every = modules(), modules(spark=True), modules(["safewriter"])
 
     assert sorted(without + with_spark) == every
@@ -63,12 +63,12 @@ def test_every_module_is_selected_with_spark_or_without() -> None:
 
 @pytest.mark.parametrize("mirrored", ["safewriter/tables/delta/readback.py", "safewriter/settle/recovery.py"])
 def test_a_module_has_mutants(mirrored: str, tmp_path: Path) -> None:
-    """A generator that finds none would let everything pass."""
+    """A generator that finds no mutant would let everything pass."""
     assert len(Campaign([mirrored], tmp_path, beside_each_other=1, seconds=1).candidates) > 20
 
 
 def test_the_log_store_s_mutants_are_those_of_its_list() -> None:
-    """`--java` takes them, of all classes or of some."""
+    """`--java` takes the mutants of all classes or of some."""
     of_two = command("--java", "--list", "Statement", "Block")
 
     assert of_two.returncode == 0, of_two.stderr

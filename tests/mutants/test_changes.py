@@ -39,7 +39,7 @@ def test_each_decision_is_left_out_and_blurred(statement: str, expected: list[st
 
 
 def test_what_returns_a_truth_returns_both() -> None:
-    """None would be the same as False."""
+    """A mutant that returns None would be the same as False."""
     assert changes("def f() -> bool:\n    return a") == ["return a -> return True", "return a -> return False"]
 
 
@@ -53,17 +53,17 @@ def test_what_returns_a_truth_returns_both() -> None:
     ],
 )
 def test_texts_logging_and_types_are_left_alone(source: str) -> None:
-    """They decide nothing, so that a change of them would survive every test."""
+    """They decide nothing, so their mutants would survive every test."""
     assert changes(f"def f():\n    {source}") == []
 
 
 def test_a_number_with_a_name_of_its_own_is_left_alone() -> None:
-    """How long to wait is policy."""
+    """A waiting time is policy."""
     assert changes("_PATIENCE_S = 30") == []
 
 
 def test_the_tree_is_the_mutant_s_while_it_is_yielded_and_as_before_afterwards() -> None:
-    """So that mutants are compiled one after the other from one tree."""
+    """The caller compiles one mutant after the other from one tree."""
     tree = ast.parse("def f(a):\n    if a:\n        g(a)\n")
     before = ast.unparse(tree)
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def of_one_run(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables of a job: all of a history's writes are of one run, each attempt says which it is."""
+    """The variables of a job: all of a history's writes are of one run, and each attempt sets its own."""
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", CHECKPOINTS)

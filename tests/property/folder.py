@@ -1,4 +1,4 @@
-"""What must be true of a table's folder after any history: what is needed is there, and nothing of the dead stays."""
+"""The invariants of a table's folder after any history: every needed file exists, and no file of the dead stays."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ __all__ = ["check_folder"]
 
 
 def check_folder(spark: SparkSession, log: Log, since: int, living: set[str], excused: set[str]) -> None:
-    """The files before and after `soal orphans`. Versions before `since` may have lost theirs; `living` are the files
-    and the upload of a live attempt.
+    """Check the files before and after `soal orphans`. Versions before `since` may have lost theirs; `living` are the
+    files and the upload of a live attempt.
 
-    What recovery leaves is what the log names, what bears no mark, and what is `excused`.
+    Recovery leaves only files that the log names, that bear no mark, or that are `excused`.
     """
     lake = log.lake
     needed, named = _retained_files(spark, log, since)
@@ -39,7 +39,7 @@ def check_folder(spark: SparkSession, log: Log, since: int, living: set[str], ex
     assert (problem, report.has_failed) == (None, False)
     held = {one.key for one in report.orphans if one.held}
     assert needed | living | held <= _files(lake) <= named | living | held
-    assert held <= living | left  # the younger ones of the dead cannot be told from those of the live attempt
+    assert held <= living | left  # younger files of the dead look like those of the live attempt
     assert living or not held
 
 
@@ -74,7 +74,7 @@ def _retained_files(spark: SparkSession, log: Log, since: int) -> tuple[set[str]
 
 
 def _vector(spark: SparkSession, lake: Lake, action: dict[str, Any]) -> str | None:
-    """Ask Delta itself where a deletion vector lies."""
+    """Return where a deletion vector is, as Delta itself reports."""
     if (action["add"].get("deletionVector") or {}).get("storageType") != "u":
         return None
     jvm: Any = spark._jvm

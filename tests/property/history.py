@@ -1,6 +1,6 @@
-"""A random history of one Delta table: guarded writers that succeed, fail or die, a late network, and neighbours.
+"""A random history of one Delta table: guarded writers that succeed, fail or die, late requests, and neighbours.
 
-Statements follow one another, blocks overlap.
+Statements run one after the other; blocks overlap.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _BASE: Final = range(12)
 
 
 class History(Play):
-    """The table's folder and rows are judged by `finish`."""
+    """`finish` judges the table's folder and rows."""
 
     def __init__(self, seed: int, spark: SparkSession, s3: EmbeddedS3, lake: Lake, deltalake: Deltalake) -> None:
         self.writers = [Writer(name, new_session(spark)) for name in ("one", "two")]
@@ -78,16 +78,16 @@ class History(Play):
             self.statement(one)
         elif self.random.random() < 0.6:
             self.end(one)
-        else:  # between its commit and its end a block may take its time
+        else:  # between its commit and its end a block may take any time
             self.neighbour()
 
     # -- guarded writers ---------------------------------------------------------------------------------------------
 
     def begin(self, one: Writer, *, is_new: bool = False) -> None:
-        """Open a block: of a new write, or of one that died before, which may find that it has landed."""
+        """Open a block: of a new write, or of a dead one, which may have landed."""
         retries = self.dead and not is_new and self.random.random() < 0.5
         if retries:
-            self.s3.wire.clock_ahead_s = 60  # the lease of the dead has run out
+            self.s3.wire.clock_ahead_s = 60  # the dead attempt's lease has expired
             write = self.dead.pop(self.random.randrange(len(self.dead)))
         else:
             self.number += 1
@@ -101,7 +101,7 @@ class History(Play):
         block = SafeWriter(one.spark, self.lake.table, step=write.step, commit_point=write.commit_point)
         try:
             one.do(block.__enter__)
-        except UnsupportedError:  # what its first attempt did not know of
+        except UnsupportedError:  # unknown to its first attempt
             assert retries
             assert write.commit_point == "success"
             assert self.log.without_undo()
@@ -113,7 +113,7 @@ class History(Play):
         one.block, one.write, one.has_written = block, write, False
 
     def statement(self, one: Writer) -> None:
-        """Let the block write; sometimes its commit never arrives, or late, and then it dies."""
+        """Let the block write; sometimes its commit is lost or late, and then the block dies."""
         assert one.block is not None
         assert one.write is not None
         fault = self.random.choice([None] * 5 + ["lost", "late"])
@@ -125,7 +125,7 @@ class History(Play):
         if fault is None:
             self._write(one)
             return
-        action = Late(then=403) if fault == "late" else Refuse(403)  # not tried again for minutes
+        action = Late(then=403) if fault == "late" else Refuse(403)  # without retries for minutes
         self.s3.wire.add(Rule(COMMIT, action, times=None))
         try:
             one.do(lambda: operation.run(one.spark, self.lake.table))
@@ -168,7 +168,7 @@ class History(Play):
         assert len(self.lake.live_versions(block._block.write.key)) == 1
 
     def die(self, one: Writer) -> None:
-        """End without a word, and leave what a killed process leaves: a closed file, an upload, a deletion vector."""
+        """Die without cleaning up; like a killed process, leave a closed file, an upload and a deletion vector."""
         block, write = one.block, one.write
         assert block is not None
         assert write is not None
@@ -193,10 +193,10 @@ class History(Play):
                     recovery.settle(document.write_key, Cause.OPERATOR, Evidence(document.epoch))
         self.s3.wire.clock_ahead_s = 0
         if self.random.random() < 0.5:
-            self.dead.clear()  # nobody retries them
+            self.dead.clear()  # they get no retry
 
     def neighbour(self) -> None:
-        """Let somebody without SafeWriter do something to the table."""
+        """Let a writer without SafeWriter change the table."""
         self.number += 1
         rows = self.rows_at()
         is_idle = all(writer.block is None for writer in self.writers) and not self.dead
@@ -225,7 +225,7 @@ class History(Play):
         if not alive.has_written:
             self._write(alive)
         self._end_alive(alive)
-        # No task of it has failed, so its guard had no reason to look for what we have put in its name.
+        # None of its tasks has failed, so its guard had no reason to look for the files put in its name.
         self.judge(set(), excused=living)
 
     def _end_alive(self, alive: Writer) -> None:
@@ -240,7 +240,9 @@ class History(Play):
         return rows_at(self.log, Counter(_BASE), self.log.operations(self.writes, self.neighbours.done))
 
     def judge(self, living: set[str], excused: set[str]) -> None:
-        """Rows, verdicts and files; `living` are files and upload of a live attempt, `excused` those that may lie."""
+        """Judge rows, verdicts and files; `living` are a live attempt's files and upload, `excused` those that may
+        stay.
+        """
         self.s3.wire.clock_ahead_s = HOURS_2_S
         self.say("judge")
         recovery = Recovery(self.lake.checkpoints, table_store, clock=epoch_ms)

@@ -1,5 +1,5 @@
 """A random history of one Iceberg table: guarded writers that succeed, fail or die, with their publication sent or not,
-a late network, settlers that come early or late, and neighbours who maintain, rename and replace the table.
+late requests, settlers that come early or late, and neighbours who maintain, rename and replace the table.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ENDS: Final = (
     *["success"] * 5, *["exception"] * 2, *["lost", "late", "refused"],
     *["death", "death, published", "death, published late"],
 )  # fmt: skip
-"""How a block ends: those that are lost, late or refused say success, and something happens to their publication."""
+"""How a block ends: `lost`, `late` and `refused` ones call success(), and a fault hits their publication."""
 
 
 class IcebergHistory(Play):
@@ -77,7 +77,7 @@ class IcebergHistory(Play):
     # -- guarded writers ---------------------------------------------------------------------------------------------
 
     def draw(self) -> Work:
-        """Draw a new write, or one that died before, which may find that it has landed."""
+        """Draw a new write, or a dead one, which may have landed."""
         if self.dead and self.random.random() < 0.5:
             return self.dead.pop(self.random.randrange(len(self.dead)))
         numbers = range(self.number + 1, self.number + 1 + self.random.choice([1, 1, 2, 3]))
@@ -86,7 +86,7 @@ class IcebergHistory(Play):
 
     def begin(self, one: Stager, work: Work) -> None:
         """Open a block."""
-        self.s3.wire.clock_ahead_s = 60  # the lease of the dead has run out
+        self.s3.wire.clock_ahead_s = 60  # the dead attempt's lease has expired
         self.say(f"{one.name} begins {work.step}: {', '.join(map(str, work.operations))}")
         os.environ["SOAL_RUN_ID"] = uuid.uuid4().hex  # a retry is another attempt of the run
         block = SafeWriter(one.spark, self.ice.name, format="iceberg", step=work.step)
@@ -112,13 +112,13 @@ class IcebergHistory(Play):
         one.rows, one.found, one.changes = self.watched.rows, self.watched.table().metadata_location, False
 
     def is_undecidable(self, step: str) -> bool:
-        """Tell whether the table of a write is not there under its name, or was another one."""
+        """Return whether a write's table is not there under its name, or was another one."""
         own = [document for document in self.ice.documents() if document.step == step]
         found = str(self.watched.table().metadata.table_uuid)
         return self.foreigners.is_away or any(document.attempt.table_id != found for document in own)
 
     def statement(self, one: Stager) -> None:
-        """Let the block write; it sees its rows, and nobody else does. A skipped one sees the table as it is."""
+        """Let the block write; only it sees its rows. A skipped block sees the table as it is."""
         block, operation = one.block, one.todo.pop(0)
         assert block is not None
         self.say(f"{one.name} writes {operation}")
@@ -138,7 +138,7 @@ class IcebergHistory(Play):
         assert seen == sorted(shown.elements())
 
     def usurp(self, one: Stager) -> None:
-        """Settle a live block, as one does who takes it for dead; it stands still meanwhile, and goes on."""
+        """Settle a live block as if it were dead; the block is stopped meanwhile, and then continues."""
         block, work = one.block, one.work
         assert block is not None
         assert work is not None
@@ -183,7 +183,7 @@ class IcebergHistory(Play):
         self.judge_end(one, error, may_be_open=is_hit or undecidable)
 
     def judge_end(self, one: Stager, error: Exception | None, *, may_be_open: bool) -> None:
-        """The document says of a block that has ended what the block says. It may be open if the fence was hit."""
+        """Check that an ended block's document agrees with its result. It may be open if the fence was hit."""
         block, work = one.block, one.work
         assert block is not None
         assert work is not None
@@ -205,7 +205,7 @@ class IcebergHistory(Play):
             assert not self.watched.has_landed(key)
 
     def die(self, one: Stager, how: str) -> None:
-        """End without a word: before the publication, behind it, or with the publication on its way."""
+        """Die without cleaning up: before the publication, after it, or while it is pending."""
         block, work = one.block, one.work
         assert block is not None
         assert work is not None
@@ -228,7 +228,7 @@ class IcebergHistory(Play):
         self.say("recovery")
         self.settle({work.step for work in self.dead})
         if self.random.random() < 0.5:
-            self.dead.clear()  # nobody retries them
+            self.dead.clear()  # they get no retry
 
     def settle(self, steps: set[str]) -> None:
         recovery = Recovery(self.ice.checkpoints, table_store, clock=epoch_ms)
@@ -244,10 +244,10 @@ class IcebergHistory(Play):
         return [one for one in self.ice.documents() if one.step in steps and one.status in OPEN]
 
     def neighbour(self) -> None:
-        """Let somebody without SafeWriter do something to the table."""
+        """Let a writer without SafeWriter change the table."""
         self.number += 1
         chance = self.random.random()
-        # The fence of one that may still publish is not to be dropped: docs/guides/operating.md.
+        # The fence of an attempt that may still publish must not be dropped: docs/guides/operating.md.
         is_calm = not self.late and all(one.block is None for one in self.writers)
         if self.foreigners.is_away or chance < 0.08:
             what = self.foreigners.rename()
@@ -262,7 +262,7 @@ class IcebergHistory(Play):
     # -- the end -----------------------------------------------------------------------------------------------------
 
     def finish(self) -> None:
-        """End all blocks, let land what is late, recover and judge; then write again what died, and judge again."""
+        """End all blocks, let late requests land, recover and judge; then retry the dead writes, and judge again."""
         if self.foreigners.is_away:
             self.say(f"a neighbour: {self.foreigners.rename()}")
         for one in self.writers:
@@ -284,7 +284,7 @@ class IcebergHistory(Play):
         self.watched.check_files()
 
     def retry(self, one: Stager, work: Work) -> None:
-        """A retry that nothing disturbs brings the batch in."""
+        """An undisturbed retry writes the batch."""
         self.begin(one, work)
         while one.todo:
             self.statement(one)

@@ -1,4 +1,4 @@
-"""What must be true of an Iceberg table at every moment of a random history, seen by those who have not written it."""
+"""The invariants of an Iceberg table at every moment of a random history, checked by independent readers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["Watched"]
 
 _MARK: Final = "safewriter."
 _KEY: Final = 15
-"""How much of a write's key the names of its attempts begin with."""
+"""The length of the part of a write's key with which its attempts' names begin."""
 
 
 class Watched:
-    """The table. `rows` are those that it must hold: what foreign actions make of them is told by whoever takes them, a
-    guarded write is added when the mark of its attempt appears. `rows_at` tells them by the snapshot that main showed.
+    """The table. `rows` are the expected ones: callers report the effect of foreign actions, and a guarded write is
+    added when its attempt's mark appears. `rows_at` holds them by main's snapshot.
     """
 
     def __init__(self, ice: Ice, spark: SparkSession) -> None:
@@ -38,7 +38,7 @@ class Watched:
         """Foreign branches and tags."""
         self.marks: set[str] = set()
         self.landed: dict[str, str] = {}
-        """The attempt that has landed, by what the names of a write's attempts begin with."""
+        """The landed attempt, by the prefix of a write's attempts' names."""
         self._attempts: dict[str, tuple[Operation, ...]] = {}
         self._properties: dict[str, str] = {}
         self._columns: list[str] = []
@@ -49,7 +49,7 @@ class Watched:
         return catalog.load_table(self.name.partition(".")[2])
 
     def expect(self, attempt: str, operations: tuple[Operation, ...]) -> None:
-        """Note an attempt, which may land from now on."""
+        """Register an attempt, which may land from now on."""
         self._attempts[attempt] = operations
 
     def has_landed(self, write_key: str) -> bool:
@@ -58,8 +58,8 @@ class Watched:
     # -- after each step ---------------------------------------------------------------------------------------------
 
     def look(self) -> None:
-        """Judge the table after a step of a guarded writer, of the network or of a recovery: one attempt at most has
-        landed, whole, and has changed the rows and nothing else.
+        """Judge the table after a step of a guarded writer, of the network or of a recovery: at most one attempt has
+        landed, completely, and has changed only the rows.
         """
         table = self.table()
         if table.metadata_location == self._location:
@@ -94,8 +94,8 @@ class Watched:
             self.rows_at[head] = self.rows
 
     def accept(self, rows: Counter[int], *, anew: bool = False) -> None:
-        """Judge the table after a foreign action: it holds the rows that it should, and what else it has changed is
-        theirs to change. `anew`: it is another table.
+        """Judge the table after a foreign action: it holds the expected rows, and other changes are allowed. `anew`: it
+        is another table.
         """
         if anew:
             self.marks, self.rows_at, self.references = set(), {}, set()
@@ -111,7 +111,7 @@ class Watched:
     # -- at the end --------------------------------------------------------------------------------------------------
 
     def check_verdicts(self) -> None:
-        """Each is true; that nobody knows is said only of a table that is gone."""
+        """Check that each verdict is true, and that only writes to a deleted table are unknown."""
         uuid = str(self.table().metadata.table_uuid)
         for document in self.ice.documents():
             has_landed = self.has_landed(document.write_key)
@@ -124,7 +124,7 @@ class Watched:
                 assert document.attempt.table_id != uuid, document
 
     def check_files(self) -> None:
-        """All that the metadata lead to is there."""
+        """Check that all files that the metadata reference exist."""
         assert self.ice.referred() <= self.ice.keys()
 
 

@@ -1,5 +1,5 @@
-"""The neighbours in a random history of an Iceberg table: another application, which writes and maintains the table
-without SafeWriter. Spark is here one JVM, so the neighbour has a session of its own, on another thread.
+"""The neighbours in a random history of an Iceberg table: another application that writes and maintains the table
+without SafeWriter. Spark is one JVM here, so the neighbour has a session of its own, on another thread.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RETRIES: Final = "commit.retry.num-retries"
 
 
 def reader(spark: SparkSession, watched: dict[str, str]) -> SparkSession:
-    """Return a session that knows a catalog by its settings and keeps no table of it."""
+    """Return a session that has a catalog by its settings and caches no table of it."""
     session = new_session(spark)
     (name,) = (key for key in watched if key.count(".") == 3)
     more = {f"{name}.cache-enabled": "false"}
@@ -40,7 +40,7 @@ def reader(spark: SparkSession, watched: dict[str, str]) -> SparkSession:
 
 
 class Foreigners:
-    """One action at a time; each tells the table's rows after it."""
+    """Foreign actions, one at a time; each returns the table's rows after it."""
 
     def __init__(self, random: random.Random, spark: SparkSession, watched: Watched) -> None:
         self._random, self._watched = random, watched
@@ -66,9 +66,7 @@ class Foreigners:
         return f"{properties}, {'filled' if filled else 'empty'}"
 
     def act(self, number: int, *, may_drop_fences: bool) -> str:
-        """Draw an action and take it; return what it was. A fence may be dropped once nothing can come of its attempt
-        any more.
-        """
+        """Draw and carry out an action; return its name. A fence may be dropped once its attempt cannot land."""
         self._number = number
         actions: list[Callable[[Table], tuple[str, Counter[int]]]] = [
             *[self._write] * 5, *[self._expire] * 2, *[self._compact] * 2, *[self._set_main] * 3,
@@ -82,7 +80,7 @@ class Foreigners:
         return what
 
     def rename(self) -> str:
-        """Give the table another name, or back its own."""
+        """Rename the table, or restore its own name."""
         watched = self._watched
         new = watched.ice.name if self.is_away else f"{watched.ice.name}_away"
         self._sql(f"ALTER TABLE {watched.name} RENAME TO {new.partition('.')[2]}")
@@ -91,7 +89,7 @@ class Foreigners:
         return f"rename to {new}"
 
     def replace(self) -> str:
-        """Drop the table, and make another of its name."""
+        """Drop the table, and create another with its name."""
         self._sql(f"DROP TABLE {self._watched.name}")
         self._watched.name = self._watched.ice.name
         return f"drop and create {self.create()}"
@@ -104,7 +102,7 @@ class Foreigners:
         return str(operation), operation.effect(self._watched.rows)
 
     def _write_branch(self, table: Table) -> tuple[str, Counter[int]]:
-        """Append to a branch of theirs, from which main may be cherry-picked."""
+        """Append to a foreign branch, from which main may be cherry-picked."""
         watched, name = self._watched, f"b{self._number}"
         head = table.metadata.current_snapshot_id
         if head is None:
@@ -117,7 +115,7 @@ class Foreigners:
         return f"append {ids} to branch {name}", watched.rows
 
     def _set_main(self, table: Table) -> tuple[str, Counter[int]]:
-        """Back or forward, to what main or a branch has shown."""
+        """Set main back or forward, to a snapshot that main or a branch has shown."""
         watched = self._watched
         places = sorted(watched.rows_at.keys() - {table.metadata.current_snapshot_id})
         if not places:
@@ -127,7 +125,7 @@ class Foreigners:
         return f"set main to {to}", watched.rows_at[to]
 
     def _cherry_pick(self, table: Table) -> tuple[str, Counter[int]]:
-        """Take over an append that is not in main's history."""
+        """Cherry-pick an append that is not in main's history."""
         watched, metadata = self._watched, table.metadata
         current = metadata.current_snapshot()
         history = [] if current is None else list(ancestors_of(current, metadata))
@@ -152,7 +150,8 @@ class Foreigners:
         added = watched.rows_at[one.snapshot_id] - watched.rows_at[one.parent_snapshot_id]
         return f"cherry-pick {one.snapshot_id}", watched.rows + added
 
-    # -- the rest, which leaves the rows as they are -----------------------------------------------------------------
+    # -- actions that leave the rows as they are
+    # ------------------------------------------------------------------------
 
     def _expire(self, _: Table) -> tuple[str, Counter[int]]:
         self._call("expire_snapshots", "older_than => now(), retain_last => 1")
@@ -202,7 +201,7 @@ class Foreigners:
         return self._alter("SET TBLPROPERTIES ('format-version' = '3')")
 
     def _tune(self, table: Table) -> tuple[str, Counter[int]]:
-        """Other modes, and the property that a publication has in memory otherwise."""
+        """Change modes, and a property that a publication has in memory with another value."""
         if self._random.random() < 0.5:
             mode = self._random.choice(["copy-on-write", "merge-on-read"])
             return self._alter(f"SET TBLPROPERTIES ('{self._random.choice(_MODES)}' = '{mode}')")
@@ -221,4 +220,4 @@ class Foreigners:
         self._sql(f"CALL {catalog}.system.{procedure}(table => '{table}'{more})")
 
     def _sql(self, statement: str) -> None:
-        elsewhere(lambda: self._spark.sql(statement).collect())  # on the block's thread it would be the block's own
+        elsewhere(lambda: self._spark.sql(statement).collect())  # on the block's thread it would belong to the block

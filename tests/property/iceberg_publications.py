@@ -1,4 +1,4 @@
-"""The request that publishes a block to an Iceberg table, and what may happen to it on its way."""
+"""The request that publishes a block to an Iceberg table, and its faults."""
 
 from __future__ import annotations
 
@@ -16,20 +16,18 @@ __all__ = ["Publications"]
 
 
 class Publications:
-    """Publications over one wire, to a REST server or as a metadata file on S3; `late` gets those that are to land
-    later.
-    """
+    """Publications over one wire, to a REST server or as a metadata file on S3; `late` holds those that land later."""
 
     def __init__(self, wire: Wire, late: list[Late], *, rest: bool) -> None:
         self._wire, self._late = wire, late
         self._one = Match(
             operations={"CatalogChange" if rest else "PutObject"}, key_class=None if rest else "iceberg/metadata"
         )
-        # An answer by which neither Iceberg nor its client for S3 knows that it may try again for minutes.
+        # An answer that neither Iceberg nor its S3 client retries for minutes.
         self._status = 500 if rest else 403
 
     def hit(self, how: str, draw: random.Random) -> None:
-        """Let something happen to the next publication."""
+        """Inject a fault into the next publication."""
         if how == "lost":
             self._wire.add(Rule(self._one, LoseReply(draw.choice([self._status, self._status, 503]))))
         elif how == "refused":

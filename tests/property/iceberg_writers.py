@@ -1,4 +1,4 @@
-"""The writers of a random history of an Iceberg table: what their blocks do, in SQL, and what becomes of a block."""
+"""The writers of a random history of an Iceberg table: their blocks' statements, in SQL, and the ends of the blocks."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ _ROWS: Final = ("append", "append", "append", "merge", "delete", "update", "over
 
 @dataclass(frozen=True)
 class Work:
-    """One run's write: what a retry does again under the same step."""
+    """One run's write: a retry repeats it under the same step."""
 
     step: str
     operations: tuple[Operation, ...]
 
     @property
     def is_one_append(self) -> bool:
-        """Whether it fits on whatever others have committed."""
+        """Whether it fits on top of any other commits."""
         return [operation.kind for operation in self.operations] == ["append"]
 
 
 @dataclass
 class Stager(Writer):
-    """A process with a block whose statements wait for `success()`: `todo` are those that it has not made yet, `rows`
-    what it sees itself, `found` the metadata file that it began with. One that is `usurped` has been settled by others,
-    and if snapshots were `expired` since it began, that which it reads may be gone.
+    """A process with a block whose statements wait for `success()`: `todo` are its next statements, `rows` the rows
+    that it sees, `found` the metadata file that it began with. A `usurped` one was settled by others; if snapshots were
+    `expired` since it began, the one that it reads may be deleted.
     """
 
     work: Work | None = None
@@ -54,7 +54,7 @@ def draw_rows(random: random.Random, number: int) -> Operation:
 
 
 def sql(operation: Operation, table: str) -> str:
-    """Return the statement; it names its columns, as there may be more by now."""
+    """Return the statement, which names its columns, since there may be more of them by now."""
     ids = operation.ids
     rows = f"SELECT id FROM range({ids.start}, {ids.stop}, {ids.step}, 2)"
     return {
@@ -68,7 +68,7 @@ def sql(operation: Operation, table: str) -> str:
 
 
 def leave(block: SafeWriter) -> SafeWriterError | None:
-    """Declare a block done and leave it, as a `with` does; return what it raises."""
+    """Call success() and leave the block, as a `with` does; return its error."""
     error: SafeWriterError | None = None
     try:
         block.success()

@@ -1,5 +1,5 @@
-"""Statements by the `deltalake` library. They run in a process of their own: it holds the interpreter's lock while it
-asks S3, and here S3 answers from the tests' own interpreter.
+"""Statements by the `deltalake` library, in a process of its own: it holds the interpreter's lock during S3 requests,
+and here S3 runs in the tests' own interpreter.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def ids(uri: str, options: dict[str, str]) -> list[int]:
 
 
 def run(operation: Operation, uri: str, options: dict[str, str]) -> None:
-    """Do what Spark's statement of the same name does."""
+    """Carry out the equivalent of Spark's statement of the same name."""
     try:
         _run(operation, uri, options)
     except DeltaError as error:  # cannot leave its process

@@ -1,4 +1,4 @@
-"""What must be true of a table's rows after any history, read from its log and the checkpoint bucket alone."""
+"""The invariants of a table's rows after any history, read from its log and the checkpoint bucket alone."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Commit = list[dict[str, Any]]
 
 
 class Log:
-    """The table's log; a version that was read once is not read again."""
+    """The table's log; each version is read only once."""
 
     def __init__(self, lake: Lake) -> None:
         self.lake = lake
@@ -33,7 +33,7 @@ class Log:
         return self._known
 
     def reverted(self) -> dict[int, int]:
-        """Return each version that takes another one back, with that one."""
+        """Return each version that undoes another, with the undone one."""
         infos = ((version, _one(commit, "commitInfo")) for version, commit in enumerate(self.commits()))
         return {
             version: json.loads(info["userMetadata"])["safewriter"]["reverts"]
@@ -42,9 +42,9 @@ class Log:
         }
 
     def without_undo(self, version: int = -1) -> bool:
-        """Tell whether the table has, as of a version, a feature under which no undo is promised.
+        """Return whether the table has, as of a version, a feature under which no undo is promised.
 
-        The library `deltalake` brings one that nobody asked for, `variantType`, when it raises a table's protocol.
+        The library `deltalake` adds one unasked, `variantType`, when it raises a table's protocol.
         """
         commits = self.commits()
         protocols = (_one(commit, "protocol") for commit in commits[: version % len(commits) + 1])
@@ -53,7 +53,7 @@ class Log:
         return not features <= UNDOABLE_FEATURES
 
     def operations(self, writes: Mapping[str, Operation], foreign: Mapping[int, Operation]) -> dict[int, Operation]:
-        """Return what each version has done to rows: one of `writes`, by application id, or one of `foreign`."""
+        """Return each version's effect on rows: one of `writes`, by application id, or one of `foreign`."""
         found = dict(foreign)
         for version, commit in enumerate(self.commits()):
             if _one(commit, "commitInfo")["operation"] != "SAFEWRITER FENCE":
@@ -63,7 +63,7 @@ class Log:
 
 
 def rows_at(log: Log, base: Counter[int], operations: Mapping[int, Operation]) -> list[Counter[int]]:
-    """Return the ids of each version: what came before it one after the other, without what was taken back by then."""
+    """Return the ids of each version: the versions up to it in order, without those that were undone by then."""
     reverted, count = log.reverted(), len(log.commits())
     gone: set[int] = set()
     found: list[Counter[int]] = []
@@ -81,10 +81,10 @@ def rows_at(log: Log, base: Counter[int], operations: Mapping[int, Operation]) -
 
 
 def check_verdicts(log: Log, operations: Mapping[int, Operation]) -> None:
-    """A document that says committed has one live commit, one that says rolled back none.
+    """Check that a committed document has one live commit, and a rolled-back one none.
 
-    One whose undo was refused has done more than append, or has behind its commit one that an undo would contradict, or
-    the table has a feature that allows none. Appends contradict nothing.
+    If an undo was refused, the write did more than append, or an undo would contradict a later commit (other than an
+    append), or a feature of the table forbids it.
     """
     gone = log.reverted().values()
     for document in log.lake.documents():
@@ -100,11 +100,11 @@ def check_verdicts(log: Log, operations: Mapping[int, Operation]) -> None:
 
 
 def check_metadata(log: Log) -> None:
-    """Whatever takes a commit back leaves schema and properties as they were before it."""
+    """Check that each undo restores schema and properties as they were before the commit."""
     metadata: list[dict[str, Any]] = []
     for commit in log.commits():
         found = {key: value for key, value in _one(commit, "metaData").items() if value is not None}
-        metadata.append(found or metadata[-1])  # deltalake writes out what is not set
+        metadata.append(found or metadata[-1])  # deltalake writes defaults explicitly
     for version, undone in log.reverted().items():
         assert metadata[version] == metadata[undone - 1], (version, undone)
 

@@ -1,8 +1,7 @@
 """The neighbours in a random history: other processes that write the table without SafeWriter, by Spark and deltalake.
 
-Spark is here one JVM, whose gate would take a neighbour's statement for one of a block. So neighbours write
-by `s3n://`, for which Delta has a log store of its own. That it writes without a condition loses nothing: statements
-follow one another.
+Spark is one JVM here, whose gate would take a neighbour's statement for one of a block. So neighbours write by
+`s3n://`, which uses Delta's own log store. Its unconditional writes lose nothing, since statements never overlap.
 """
 
 from __future__ import annotations
@@ -61,8 +60,8 @@ class Deltalake:
 
 
 class Neighbours:
-    """Statements without SafeWriter. `done` tells by version what each of them was; `vacuumed` is the version that the
-    last VACUUM saw, before which files may be gone.
+    """Statements without SafeWriter. `done` holds each by its version; `vacuumed` is the version at the last VACUUM,
+    before which files may be deleted.
     """
 
     def __init__(self, random: random.Random, spark: SparkSession, deltalake: Deltalake, log: Log) -> None:
@@ -75,9 +74,9 @@ class Neighbours:
         self.vacuumed = 0
 
     def draw(self, number: int, rows_at: list[Counter[int]], *, is_idle: bool) -> tuple[str, Operation]:
-        """Draw a statement and who makes it; `rows_at` are the rows of each version.
+        """Draw an engine and a statement; `rows_at` are the rows of each version.
 
-        VACUUM without retention and RESTORE only while no write is open: docs/guides/operating.md says why.
+        VACUUM without retention and RESTORE only while no write is open; for the reason see docs/guides/operating.md.
         """
         engine = self._random.choice(["spark", "deltalake"])
         earlier = range(self.vacuumed, len(rows_at) - 1)
@@ -93,11 +92,11 @@ class Neighbours:
         return engine, operation
 
     def rows(self) -> Counter[int]:
-        """Read the table, as deltalake sees it."""
+        """Read the table with deltalake."""
         return Counter(self._deltalake.ids(self._uri))
 
     def run(self, engine: str, operation: Operation, before: Counter[int]) -> None:
-        """Carry the statement out, and remember which version it has made."""
+        """Carry out the statement, and record the version that it has made."""
         version = len(self._log.commits())
         if engine == "spark":
             operation.run(self._spark, self._log.lake.table.replace("s3a://", "s3n://"))
@@ -105,7 +104,7 @@ class Neighbours:
             self._deltalake.run(operation, self._uri)
         made = len(self._log.commits()) - version
         if operation.kind == "vacuum":
-            self.vacuumed = version - 1  # it leaves at most notes on itself in the log
+            self.vacuumed = version - 1  # at most it records itself in the log
         elif made:
             self.done[version] = operation
         assert operation.kind in MAINTENANCE or made == 1 or operation.effect(before) == before

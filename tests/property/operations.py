@@ -1,4 +1,4 @@
-"""What the writers and neighbours of a random history do to a table of ids, and what it makes of a multiset of ids."""
+"""The operations of writers and neighbours in a random history of a table of ids, and their effect on its ids."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ __all__ = ["MAINTENANCE", "MOVED", "ROWS", "Operation", "draw"]
 
 MOVED: Final = 1_000_000
 ROWS: Final = ("append", "append", "merge", "delete", "update", "overwrite", "replace")
-"""What writes rows."""
+"""Operations that write rows."""
 MAINTENANCE: Final = frozenset({"optimize", "property", "vacuum"})
-"""What leaves the rows as they are."""
+"""Operations that leave the rows unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Operation:
         return f"{self.kind} {dict(self.properties) or ''}".rstrip()
 
     def effect(self, before: Counter[int]) -> Counter[int]:
-        """Give the ids after it for those before it."""
+        """Return the ids after it, given those before it."""
         after = before
         match self.kind:
             case "append":
@@ -65,11 +65,11 @@ class Operation:
 
     @property
     def condition(self) -> str:
-        """Which rows a DELETE or an UPDATE is about."""
+        """The condition of a DELETE or an UPDATE."""
         return f"id % 4 = {self.rest} AND id % 3 = 0" if self.kind == "delete" else f"id % 5 = {self.rest}"
 
     def run(self, spark: SparkSession, table: str) -> None:
-        """Let Spark do it."""
+        """Carry it out in Spark."""
         if self.kind in ("append", "overwrite"):
             frame = spark.range(self.ids.start, self.ids.stop, 1, 2)
             frame.write.format("delta").mode(self.kind).save(table)
@@ -95,7 +95,7 @@ class Operation:
 
 
 def draw(random: random.Random, number: int, kinds: Sequence[str], *, vectors: bool) -> Operation:
-    """Draw an operation; the ids that it brings are its own by `number`. It switches deletion vectors on if it may."""
+    """Draw an operation; `number` determines its new ids. A REPLACE may enable deletion vectors if `vectors`."""
     kind = random.choice(kinds)
     ids, rest = range(number * 100, number * 100 + random.randrange(4, 12)), random.randrange(4)
     if kind == "merge":

@@ -1,7 +1,6 @@
 """A random history of one table of any format: steps that a seed draws, played one after the other.
 
-Whoever dies does it as a killed process does: nothing more of it is sent, its sign of life stops, and whatever it has
-written stays.
+A writer dies like a killed process: it sends nothing more, its lease is not renewed, and its files stay.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ class PlannedError(Exception):
 
 
 class Play(ABC):
-    """Plays `steps` random steps. The format makes them, and judges the table in `finish`."""
+    """Play `steps` random steps. The format implements them, and judges the table in `finish`."""
 
     def __init__(self, seed: int, spark: SparkSession, s3: EmbeddedS3, processes: Sequence[Writer]) -> None:
         self.random = random.Random(seed)  # noqa: S311 - a history is to be played again, not to be kept secret
@@ -45,17 +44,17 @@ class Play(ABC):
 
     @abstractmethod
     def step(self) -> None:
-        """Let one thing happen."""
+        """Carry out one step."""
 
     @abstractmethod
     def finish(self) -> None:
-        """End what is open, let all that is late arrive, and judge."""
+        """End all open blocks, deliver all late requests, and judge."""
 
     def say(self, what: str) -> None:
         self.said.append(what)
 
     def play(self, steps: int) -> None:
-        """Play; whatever fails says which steps led there."""
+        """Play; any failure names the steps that led to it."""
         try:
             self.create()
             for _ in range(steps):
@@ -73,6 +72,6 @@ class Play(ABC):
             self.s3.wire.clock_ahead_s = 0
 
     def deliver(self) -> None:
-        """Let the network deliver what it has held."""
+        """Deliver the network's held requests."""
         late = self.late.pop(self.random.randrange(len(self.late)))
         self.say(f"the network delivers: {[reply.status for reply in late.release()]}")

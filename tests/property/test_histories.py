@@ -1,7 +1,7 @@
 """Random histories on real Spark: whatever happens, the files are those that are needed, and the rows those of a serial
 history of the neighbours' statements and of the writes that are committed.
 
-Each history takes seconds, so nobody searches for a smaller one; it is told by its seed, and a failure names its steps.
+Each history takes seconds, so failures are not shrunk; the seed reproduces a history, and a failure names its steps.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtur
 STEPS = 30
 SEEDS = range(1, 201)
 SHORT = {7: 10}
-"""Seeds that are played with each change, and for how many steps; `scripts/histories` plays the others, too."""
+"""Seeds that run with each change, and their numbers of steps; `scripts/histories` runs the others, too."""
 
 
 @pytest.fixture(scope="module")

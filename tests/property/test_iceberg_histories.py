@@ -23,13 +23,13 @@ pytestmark = [pytest.mark.spark, pytest.mark.timeout(600), pytest.mark.usefixtur
 STEPS = 30
 SEEDS = range(1, 201)
 SHORT = {7: 10}
-"""Seeds that are played with each change, and for how many steps; `scripts/histories` plays the others, too."""
+"""Seeds that run with each change, and their numbers of steps; `scripts/histories` runs the others, too."""
 
 
 @pytest.fixture
 def history(spark: SparkSession, s3: EmbeddedS3, request: pytest.FixtureRequest) -> Callable[[int], IcebergHistory]:
     def new(seed: int) -> IcebergHistory:
-        # Only behind a server can a publication be late: the other one lies between two requests.
+        # Only a server's publication can be late: the other one happens between two requests.
         catalog: Catalog = request.getfixturevalue("lite" if seed % 3 == 0 else "rest")
         return IcebergHistory(seed, spark, s3, catalog.table(s3.observer()))
 

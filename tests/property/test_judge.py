@@ -1,4 +1,4 @@
-"""The judge of random histories: it can find against a table."""
+"""The judge of random histories: it can reject a table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def commit(operation: str, key: str | None = None, metadata: str = "", reverts: 
 
 
 def test_what_was_taken_back_counts_for_nothing_that_came_after_it() -> None:
-    """A MERGE behind an append that was undone inserts what it would not have found; an inverse of rows would not."""
+    """A MERGE after an undone append inserts rows that it would not have found; an inverse of the rows would not."""
     table = log(
         commit("WRITE", metadata="one"),
         commit("WRITE", "sw-1"),
@@ -48,7 +48,7 @@ def test_what_was_taken_back_counts_for_nothing_that_came_after_it() -> None:
 
 
 def test_a_restore_brings_back_a_version_with_what_was_taken_back_later() -> None:
-    """It shows the rows of that version, whatever the log says of them behind it; a fence has no effect."""
+    """It shows the rows of that version, whatever the log holds after it; a fence has no effect."""
     table = log(
         commit("WRITE", metadata="one"),
         commit("WRITE", "sw-1"),
@@ -62,7 +62,7 @@ def test_a_restore_brings_back_a_version_with_what_was_taken_back_later() -> Non
 
 
 def test_an_undo_that_leaves_the_schema_of_its_commit_is_found() -> None:
-    """The metadata after it must be that before the commit."""
+    """The metadata after the undo must equal that before the commit."""
     created, replaced = commit("WRITE", metadata="one"), commit("CREATE OR REPLACE TABLE AS SELECT", "sw-1", "two")
     check_metadata(log(created, replaced, commit("SAFEWRITER REVERT", metadata="one", reverts=1)))
     with pytest.raises(AssertionError):

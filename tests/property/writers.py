@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Write", "Writer", "leave_behind", "new_session"]
 
 _QUICK: Final = {
-    # A table here has some tens of rows: to compile a plan, or to spread it, costs more than to run it.
+    # A table here has some tens of rows: compiling or distributing a plan costs more than running it.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.adaptive.enabled": "false",
@@ -41,7 +41,7 @@ def new_session(spark: SparkSession) -> SparkSession:
 
 @dataclass
 class Writer:
-    """One process with a session: here, a thread of its own. `write` is what its open block does, `changes` whether it
+    """One process with a session: here, a thread of its own. `write`: its open block's write; `changes`: whether it
     found rows to change.
     """
 
@@ -57,13 +57,13 @@ class Writer:
         return self.thread.submit(act).result(120)
 
     def vanish(self) -> None:
-        """End as a killed process does: nothing more of the block is sent, and it gives no more sign of life."""
+        """End like a killed process: the block sends nothing more, and renews no lease."""
         self.do(self._vanish)
 
     def _vanish(self) -> None:
         block = self.block
         assert block is not None
-        if block._heartbeat is not None:  # a write that is there already needs no sign of life
+        if block._heartbeat is not None:  # a write that has landed already needs no lease
             block._heartbeat.stop()
         block._block.session.restore()
         writer._registry.close(self.spark, block._block.write)  # a retry is another process
@@ -71,7 +71,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Write:
-    """One run's write: what a retry does again under the same step."""
+    """One run's write: a retry repeats it under the same step."""
 
     step: str
     operation: Operation
@@ -79,7 +79,7 @@ class Write:
 
 
 def leave_behind(lake: Lake, block: SafeWriter) -> set[str]:
-    """Put what tasks have put so far, a file and a deletion vector, and begin an upload; return the keys of all."""
+    """Put files as tasks do, a data file and a deletion vector, and begin an upload; return all keys."""
     assert block.checkpoint is not None
     prefix = block.checkpoint.attempt.prefix
     file, vector, upload = (

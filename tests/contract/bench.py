@@ -22,7 +22,7 @@ GET = Match(operations={"GetObject"})
 
 
 class Bench:
-    """One S3 for all tests of this folder, with one client for those who are watched and one for who looks on."""
+    """One S3 for all tests of this folder, with one client for the code under test and one for the test itself."""
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server = server
@@ -41,11 +41,11 @@ class Bench:
         return S3ObjectStore(self.client, self.lake, prefix, sleep=([] if naps is None else naps).append)
 
     def put(self, key: str, body: bytes = b"") -> None:
-        """Put an object past the store, at its full key."""
+        """Put an object at its full key, bypassing the store."""
         self.observer.put_object(Bucket=self.lake, Key=key, Body=body)
 
     def add(self, match: Match, action: Effect, times: int | None = 1) -> None:
-        """Let something go wrong."""
+        """Inject a fault."""
         self.server.wire.add(Rule(match, action, times=times))
 
     def operations(self) -> list[str]:

@@ -1,4 +1,4 @@
-"""Stores of each kind, and the one S3 behind those that are on S3."""
+"""Stores of each kind, and the shared S3 behind those on S3."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ def s3(bench: Bench) -> Bench:
 
 @pytest.fixture
 def naps() -> list[float]:
-    """How long the store has slept between two tries."""
+    """The store's pauses between two attempts."""
     return []
 
 
 @pytest.fixture
 def remote(s3: Bench, naps: list[float]) -> S3ObjectStore:
-    """A store below a prefix, whose naps take no time."""
+    """A store below a prefix, whose pauses take no time."""
     return s3.store("some/table", naps)
 
 
 @pytest.fixture(params=["memory", "overlay", "bucket", "prefix"])
 def store(request: pytest.FixtureRequest, s3: Bench) -> ObjectStore:
-    """Every implementation; on S3 as a whole bucket and as a prefix with neighbours that begin alike."""
+    """Every implementation; on S3 as a whole bucket, and as a prefix whose neighbours begin alike."""
     if request.param == "memory":
         return MemoryObjectStore()
     if request.param == "overlay":
@@ -65,7 +65,7 @@ def store(request: pytest.FixtureRequest, s3: Bench) -> ObjectStore:
 
 @pytest.fixture
 def begin_upload(store: ObjectStore, s3: Bench) -> Callable[[str], Upload]:
-    """Begin a multipart upload, past the store on S3."""
+    """Begin a multipart upload, on S3 bypassing the store."""
 
     def begin(key: str) -> Upload:
         if isinstance(store, MemoryObjectStore):

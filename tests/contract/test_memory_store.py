@@ -9,11 +9,11 @@ from safewriter.objects import PreconditionFailed
 from safewriter.objects.store import Upload
 from tests.support.memory_store import MemoryObjectStore
 
-# What it has in common with S3 stands in tests/contract/test_object_store.py.
+# Common tests with S3 are in tests/contract/test_object_store.py.
 
 
 def test_its_clock_is_the_one_that_it_was_given() -> None:
-    """The time of a write stays with the object; the date of an answer is the time of asking."""
+    """An object keeps the time of its write; an answer's date is the time of the request."""
     clock = [datetime(2026, 11, 20, tzinfo=UTC)]
     store = MemoryObjectStore(lambda: clock[0])
     store.put("a", b"1")
@@ -26,7 +26,7 @@ def test_its_clock_is_the_one_that_it_was_given() -> None:
 
 
 def test_of_many_creators_one_wins() -> None:
-    """Conditional writes are one step, from many threads too."""
+    """Conditional writes are atomic, from many threads too."""
     store = MemoryObjectStore()
 
     def create(number: int) -> int | None:
@@ -45,7 +45,7 @@ def test_of_many_creators_one_wins() -> None:
 
 
 def test_a_listing_is_what_was_there_when_it_began() -> None:
-    """Deleting while listing, as clean-up does, disturbs nothing."""
+    """Deleting while listing, as clean-up does, does not affect the listing."""
     store = MemoryObjectStore()
     for name in "abc":
         store.put(name, b"")
@@ -60,7 +60,7 @@ def test_a_listing_is_what_was_there_when_it_began() -> None:
 
 
 def test_a_refusal_names_the_key() -> None:
-    """Whoever lost learns what about."""
+    """The loser learns the key."""
     store = MemoryObjectStore()
     store.put("a", b"1")
 

@@ -1,4 +1,4 @@
-"""What every object store promises, in memory and on S3."""
+"""The promises of every object store, in memory and on S3."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_what_was_put_is_got(store: ObjectStore) -> None:
-    """Body and ETag come back, under the key that was asked for."""
+    """Body and ETag are returned for the requested key."""
     etag = store.put("a/b c=ü%20.json", b"\x00body\xff")
 
     found = store.get("a/b c=ü%20.json")
@@ -32,7 +32,7 @@ def test_a_missing_object_is_none(store: ObjectStore) -> None:
 
 
 def test_an_object_that_is_too_large_is_not_read(store: ObjectStore) -> None:
-    """The error says so, and how large it is; one that is as large as it may be is read."""
+    """The error names the size; an object of exactly the maximum size is read."""
     store.put("a", b"12345")
 
     with pytest.raises(TooLarge, match="has 5 bytes, more than the 4"):
@@ -44,7 +44,7 @@ def test_an_object_that_is_too_large_is_not_read(store: ObjectStore) -> None:
 
 
 def test_an_empty_object_is_an_object(store: ObjectStore) -> None:
-    """No bytes are not nothing."""
+    """An empty body is not a missing object."""
     store.put("empty", b"")
 
     found = store.get("empty")
@@ -66,7 +66,7 @@ def test_a_put_replaces_whatever_is_there(store: ObjectStore) -> None:
 
 
 def test_a_creation_wins_once(store: ObjectStore) -> None:
-    """The second one learns that it has lost, and the first one's object stays."""
+    """The second creation fails, and the first object stays."""
     etag = store.create("a", b"1")
 
     with pytest.raises(PreconditionFailed):
@@ -78,7 +78,7 @@ def test_a_creation_wins_once(store: ObjectStore) -> None:
 
 
 def test_after_a_deletion_there_may_be_a_creation(store: ObjectStore) -> None:
-    """What counts is what is there."""
+    """Only the current state counts."""
     store.create("a", b"1")
     store.delete("a")
 
@@ -86,7 +86,7 @@ def test_after_a_deletion_there_may_be_a_creation(store: ObjectStore) -> None:
 
 
 def test_of_many_creators_one_wins(store: ObjectStore) -> None:
-    """Whatever the order in which they arrive."""
+    """Whatever the order of their arrival."""
 
     def create(number: int) -> int | None:
         try:
@@ -104,7 +104,7 @@ def test_of_many_creators_one_wins(store: ObjectStore) -> None:
 
 
 def test_a_replacement_needs_the_etag_of_what_is_there(store: ObjectStore) -> None:
-    """The second replacement of one reading loses, and changes nothing."""
+    """The second replacement after the same read loses, and changes nothing."""
     first = store.create("a", b"1")
     second = store.replace("a", b"2", etag=first)
 
@@ -117,7 +117,7 @@ def test_a_replacement_needs_the_etag_of_what_is_there(store: ObjectStore) -> No
 
 
 def test_a_replacement_of_nothing_has_lost(store: ObjectStore) -> None:
-    """An object that was deleted meanwhile is no longer the one that was read."""
+    """A deleted object no longer matches the one that was read."""
     etag = store.create("a", b"1")
     store.delete("a")
 
@@ -128,7 +128,7 @@ def test_a_replacement_of_nothing_has_lost(store: ObjectStore) -> None:
 
 
 def test_of_many_replacements_one_wins(store: ObjectStore) -> None:
-    """This is the compare-and-swap that every document rests on."""
+    """This is the compare-and-swap on which every document relies."""
     etag = store.create("a", b"start")
 
     def replace(number: int) -> int | None:
@@ -157,7 +157,7 @@ def test_a_deletion_of_nothing_is_no_error(store: ObjectStore) -> None:
 
 @pytest.mark.parametrize("wanted", [[], ["a"], ["a", "b/ü &<>%20", "none"]])
 def test_a_batch_is_deleted_and_nothing_else(store: ObjectStore, wanted: list[str]) -> None:
-    """Of none, one or several objects, whatever their names; one that is not there is no error."""
+    """Batches of no, one or several objects, whatever their names; a missing object is no error."""
     there = ["a", "a2", "b/ü &<>%20", "c"]
     for key in there:
         store.put(key, b"1")
@@ -168,7 +168,7 @@ def test_a_batch_is_deleted_and_nothing_else(store: ObjectStore, wanted: list[st
 
 
 def test_batches_are_no_larger_than_s3_takes() -> None:
-    """A thousand keys go by one request, each key once."""
+    """One request deletes a thousand keys, each key once."""
     cut = list(batches([str(number) for number in range(2001)]))
 
     assert [len(one) for one in cut] == [1000, 1000, 1]
@@ -177,7 +177,7 @@ def test_batches_are_no_larger_than_s3_takes() -> None:
 
 
 def test_a_listing_is_in_order_and_below_its_prefix(store: ObjectStore) -> None:
-    """Keys are relative to the store, neighbours that begin alike do not show, sizes are in bytes."""
+    """Keys are relative to the store, neighbours that begin alike are left out, sizes are in bytes."""
     for key in ("b/2", "a", "b/10", "b", "c"):
         store.put(key, key.encode())
 
@@ -199,7 +199,7 @@ def test_a_listing_may_begin_after_a_key(store: ObjectStore) -> None:
 
 
 def test_the_stores_own_clock_dates_everything(store: ObjectStore) -> None:
-    """Object, listing and answer, all with a time zone."""
+    """It dates object, listing and answer, all with a time zone."""
     store.put("a", b"1")
 
     found = store.get("a")
@@ -209,11 +209,11 @@ def test_the_stores_own_clock_dates_everything(store: ObjectStore) -> None:
     now = datetime.now(UTC)
     for moment in (found.last_modified, found.server_date, listed.last_modified):
         assert abs(now - moment) < timedelta(minutes=5)
-    assert found.server_date - found.last_modified > timedelta(seconds=-2)  # S3 gives whole seconds
+    assert found.server_date - found.last_modified > timedelta(seconds=-2)  # S3 returns whole seconds
 
 
 def test_unfinished_uploads_are_found_and_aborted(store: ObjectStore, begin_upload: Callable[[str], Upload]) -> None:
-    """Below the prefix, with the time of their beginning; an upload that is gone already is no error."""
+    """They are listed below the prefix with their start times; aborting a missing upload is no error."""
     first, second, other = begin_upload("data/a"), begin_upload("data/b"), begin_upload("other")
 
     listed = sorted(store.uploads("data/"), key=lambda upload: upload.key)
@@ -230,6 +230,6 @@ def test_unfinished_uploads_are_found_and_aborted(store: ObjectStore, begin_uplo
 
 
 def test_a_uri_names_bucket_and_key(store: ObjectStore) -> None:
-    """Messages and documents tell people by it where an object lies, below whatever prefix the store has."""
+    """Messages and documents use it to name an object, whatever prefix the store has."""
     assert store.uri("a/b").startswith("s3://")
     assert store.uri("a/b").endswith("a/b")

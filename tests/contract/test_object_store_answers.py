@@ -1,4 +1,4 @@
-"""What the store on S3 does when an answer is not as hoped."""
+"""The store on S3 with lost, wrong or late answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def test_a_creation_whose_answer_was_lost_is_known_again(
     s3: Bench, remote: S3ObjectStore, naps: list[float], status: int | None
 ) -> None:
-    """Its own bytes are read back: it has won, although somebody (a proxy, an SDK's retry) says otherwise."""
+    """The store reads its own bytes back: it has won, although a proxy's or an SDK's retry reports a conflict."""
     s3.add(PUT, LoseReply(status))
 
     etag = remote.create("a", b"mine")
@@ -41,7 +41,7 @@ def test_a_creation_whose_answer_was_lost_is_known_again(
 def test_a_replacement_whose_answer_was_lost_is_known_again(
     s3: Bench, remote: S3ObjectStore, status: int | None
 ) -> None:
-    """Else the owner of a document would believe that somebody has taken it over."""
+    """Otherwise the owner of a document would assume that another attempt has taken it over."""
     before = remote.create("a", b"1")
     s3.add(PUT, LoseReply(status))
 
@@ -53,7 +53,7 @@ def test_a_replacement_whose_answer_was_lost_is_known_again(
 
 
 def test_a_creation_that_was_lost_twice_in_two_ways_is_not_lost(s3: Bench, remote: S3ObjectStore) -> None:
-    """Neither the answer nor the first reading back comes through; the second reading does."""
+    """Neither the answer nor the first read-back arrives; the second does."""
     s3.add(PUT, LoseReply(503))
     s3.add(GET, Refuse(503))
 
@@ -63,7 +63,7 @@ def test_a_creation_that_was_lost_twice_in_two_ways_is_not_lost(s3: Bench, remot
 
 
 def test_a_creation_that_nobody_can_tell_of_is_neither_won_nor_lost(s3: Bench, remote: S3ObjectStore) -> None:
-    """Without a way to read back the end is unknown, and says so."""
+    """Without a read-back the outcome is unknown, and the error says so."""
     s3.add(PUT, LoseReply(503))
     s3.add(GET, Refuse(503), times=None)
 
@@ -78,7 +78,7 @@ def test_a_creation_that_nobody_can_tell_of_is_neither_won_nor_lost(s3: Bench, r
 def test_a_race_that_s3_did_not_decide_is_run_again(
     s3: Bench, remote: S3ObjectStore, naps: list[float], status: int
 ) -> None:
-    """409 is not a defeat, nor is a server's error: the same request is sent once more."""
+    """Neither 409 nor a server's error is a defeat: the store repeats the same request."""
     s3.add(PUT, Refuse(status))
     etag = remote.create("a", b"1")
     s3.add(PUT, Refuse(status), times=TRIES - 1)
@@ -92,7 +92,7 @@ def test_a_race_that_s3_did_not_decide_is_run_again(
 
 
 def test_a_race_that_was_run_again_can_be_lost(s3: Bench, remote: S3ObjectStore) -> None:
-    """Somebody else was faster in between, and that is the answer."""
+    """Another writer was faster in between, so the answer is a defeat."""
 
     def taken(request: Request) -> Reply:
         s3.put("some/table/a", b"theirs")
@@ -111,10 +111,10 @@ def test_a_race_that_was_run_again_can_be_lost(s3: Bench, remote: S3ObjectStore)
 @pytest.mark.parametrize("status", [409, 500, 503])
 @pytest.mark.parametrize("call", ["get", "put", "create", "replace", "delete", "list", "uploads"])
 def test_tries_are_bounded(s3: Bench, remote: S3ObjectStore, naps: list[float], call: str, status: int) -> None:
-    """A server that always fails ends in an error that names request and key, and is worth another try later."""
+    """A server that always fails leads to an error that names request and key, and may be retried later."""
     etag = remote.create("a", b"1")
     s3.server.wire.clear_trace()
-    conditional = call in ("create", "replace")  # what they read back is answered
+    conditional = call in ("create", "replace")  # their read-backs are answered
     s3.add(PUT if conditional else Match(), Refuse(status), times=None)
     calls: dict[str, Callable[[], object]] = {
         "get": lambda: remote.get("a"),
@@ -137,7 +137,7 @@ def test_tries_are_bounded(s3: Bench, remote: S3ObjectStore, naps: list[float], 
 
 @pytest.mark.parametrize("call", ["get", "put", "delete", "list"])
 def test_one_error_of_the_server_is_no_error(s3: Bench, remote: S3ObjectStore, call: str) -> None:
-    """Reads and unconditional writes may be repeated without a second thought."""
+    """Reads and unconditional writes may always be repeated."""
     remote.put("a", b"1")
     s3.add(Match(), Refuse(503))
     calls: dict[str, Callable[[], object]] = {
@@ -151,7 +151,7 @@ def test_one_error_of_the_server_is_no_error(s3: Bench, remote: S3ObjectStore, c
 
 
 def test_a_server_that_does_not_answer_is_an_error_like_any_other(naps: list[float]) -> None:
-    """Nobody listens there: unknown, not denied, and worth another try later."""
+    """A server that is not listening: the outcome is unknown, not denied, and may be retried later."""
     client: S3Client = boto3.client(
         "s3", endpoint_url="http://127.0.0.1:9", config=Config(retries={"total_max_attempts": 1})
     )
@@ -169,7 +169,7 @@ def test_a_server_that_does_not_answer_is_an_error_like_any_other(naps: list[flo
 
 
 def test_the_servers_date_is_the_servers(s3: Bench, remote: S3ObjectStore) -> None:
-    """A lease is judged by S3's clock, not by this machine's."""
+    """S3's clock judges a lease, not this machine's."""
     remote.put("a", b"1")
     s3.server.wire.clock_ahead_s = 3600.0
     try:

@@ -1,4 +1,4 @@
-"""Listings that S3 gives in more than one page."""
+"""Listings that S3 returns in more than one page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.contract.bench import Bench, keys
 
 
 def test_a_listing_of_many_pages_is_whole(s3: Bench, remote: S3ObjectStore) -> None:
-    """More keys than S3 returns at once, from the beginning and from the middle."""
+    """A listing of more keys than S3 returns at once, from the beginning and from the middle."""
     expected = [f"k/{number:05}" for number in range(1005)]
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(s3.put, (f"some/table/{key}" for key in expected)))
@@ -25,7 +25,7 @@ def test_a_listing_of_many_pages_is_whole(s3: Bench, remote: S3ObjectStore) -> N
 
 
 def test_objects_go_by_the_thousand(s3: Bench, remote: S3ObjectStore) -> None:
-    """One request deletes what a thousand would, below the store's own prefix."""
+    """One request deletes a thousand objects, below the store's own prefix."""
     wanted = [f"k/{number:05}" for number in range(1001)]
     s3.server.fill(s3.lake, {f"some/table/{key}": b"" for key in [*wanted, "other"]})
 
@@ -37,7 +37,7 @@ def test_objects_go_by_the_thousand(s3: Bench, remote: S3ObjectStore) -> None:
 
 
 def test_uploads_of_many_pages_are_whole() -> None:
-    """The emulated S3 gives all uploads at once, so here the answers are written by hand."""
+    """The emulated S3 returns all uploads at once, so here the test writes the answers."""
     client = boto3.client("s3", endpoint_url="http://127.0.0.1:9", config=Config(retries={"total_max_attempts": 1}))
     asked = {"Bucket": "lake", "Prefix": "t/data/", "EncodingType": "url"}
     with Stubber(client) as stubber:

@@ -1,4 +1,4 @@
-"""What a caller that lacks a right is told by S3."""
+"""S3's answers to a caller that lacks a right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_without_the_right_to_list_nobody_knows_of_a_missing_object(s3: Bench) -> None:
-    """S3 says 403 then, as it does of an object that may not be read; the error says so, and names both rights."""
+    """S3 answers 403 then, as for an object that may not be read; the error says so, and names both rights."""
     store = S3ObjectStore(s3.client, PRIVATE)
 
     for read in (store.get, store.stream):
@@ -31,7 +31,7 @@ def test_without_the_right_to_list_nobody_knows_of_a_missing_object(s3: Bench) -
 
 
 def test_without_the_right_to_list_a_creation_tells_that_there_was_none(s3: Bench) -> None:
-    """So the first claim of a write needs no reading."""
+    """So the first claim of a write needs no read."""
     store = S3ObjectStore(s3.client, PRIVATE)
     key = f"new-{s3.lake}"
 
@@ -43,8 +43,8 @@ def test_without_the_right_to_list_a_creation_tells_that_there_was_none(s3: Benc
 
 @pytest.mark.parametrize("status", [503, None])
 def test_without_the_right_to_list_a_creation_is_sent_again(s3: Bench, naps: list[float], status: int | None) -> None:
-    """A server's error is no refusal, also where the reading back is denied: the condition keeps the second PUT from
-    harm, whether or not the first one has arrived.
+    """A server's error is no refusal, even where the read-back is denied: the condition makes the second PUT harmless,
+    whether or not the first one has arrived.
     """
     store = S3ObjectStore(s3.client, PRIVATE, sleep=naps.append)
     refused, lost = f"refused-{s3.lake}", f"lost-{s3.lake}"
@@ -59,7 +59,7 @@ def test_without_the_right_to_list_a_creation_is_sent_again(s3: Bench, naps: lis
 
 
 def test_a_creation_that_may_not_be_read_back_is_neither_won_nor_lost(s3: Bench, remote: S3ObjectStore) -> None:
-    """After a lost answer, 412 may be about one's own object: who may not look does not know."""
+    """After a lost answer, 412 may be about the caller's own object, which it cannot read."""
     s3.add(PUT, LoseReply(None))
     s3.add(GET, Refuse(403), times=None)
 
@@ -72,7 +72,7 @@ def test_a_creation_that_may_not_be_read_back_is_neither_won_nor_lost(s3: Bench,
 
 @pytest.mark.parametrize("kind", ["create", "replace"])
 def test_a_lost_race_that_may_not_be_read_back_is_unknown(s3: Bench, remote: S3ObjectStore, kind: str) -> None:
-    """412 says that something is there, and not whose it is."""
+    """412 reports that an object exists, but not whose it is."""
     s3.put("some/table/a", b"theirs")
     s3.add(GET, Refuse(403), times=None)
 
@@ -81,7 +81,7 @@ def test_a_lost_race_that_may_not_be_read_back_is_unknown(s3: Bench, remote: S3O
 
 
 def test_one_object_of_a_batch_that_may_not_be_deleted_is_an_error(s3: Bench, remote: S3ObjectStore) -> None:
-    """S3 answers 200, and tells of each object that stays."""
+    """S3 answers 200, and lists each object that stays."""
     for key in ("a", "b"):
         remote.put(key, b"1")
 
@@ -107,7 +107,7 @@ def test_without_the_right_to_list_a_listing_is_denied(s3: Bench) -> None:
 
 
 def test_a_bucket_that_is_not_there_is_denied(s3: Bench) -> None:
-    """Trying again will not help, and the error tells."""
+    """A retry will not help, and the error says so."""
     store = S3ObjectStore(s3.client, "no-such-bucket")
 
     requests: tuple[Callable[[], object], ...] = (

@@ -1,4 +1,4 @@
-"""The tag of an object on S3, which says that it may expire."""
+"""The tag of an object on S3, which allows its expiry."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def test_a_tag_belongs_to_one_writing_of_an_object(s3: Bench) -> None:
-    """Who writes the object anew without it takes it away."""
+    """A later write without the tag removes it."""
 
     def tags() -> list[tuple[str, str]]:
         found = s3.observer.get_object_tagging(Bucket=s3.lake, Key="a")["TagSet"]
@@ -37,7 +37,7 @@ def test_a_tag_belongs_to_one_writing_of_an_object(s3: Bench) -> None:
 
 
 def test_a_tag_that_may_not_be_set_is_refused_at_once(s3: Bench, naps: list[float]) -> None:
-    """Like any permission that is missing; so is one that a store does not know (501): nothing was written."""
+    """It is refused like any missing right, as is a tag that a store does not support (501): nothing is written."""
     for status in (403, 501):
         s3.add(Match(operations={"PutObject"}), Refuse(status))
         with pytest.raises(StoreError) as refused:

@@ -28,7 +28,7 @@ def streaming(request: pytest.FixtureRequest, remote: S3ObjectStore) -> ObjectSt
 
 
 def test_an_object_comes_in_blocks(streaming: ObjectStore) -> None:
-    """All of it, in order, none larger than a MiB; an empty one as well."""
+    """The blocks hold the whole object in order, none larger than a MiB; an empty object works, too."""
     body = b"".join(hashlib.sha256(b"%d" % number).digest() for number in range(3 * MIB // 32 + 7))
     streaming.put("a/shard.db", body)
     blocks = streaming.stream("a/shard.db")
@@ -42,12 +42,12 @@ def test_an_object_comes_in_blocks(streaming: ObjectStore) -> None:
 
 
 def test_no_object_is_no_error(streaming: ObjectStore) -> None:
-    """None says that it is not there."""
+    """None means that the object is missing."""
     assert streaming.stream("none") is None
 
 
 def test_a_server_that_does_not_answer_is_asked_again(remote: S3ObjectStore, s3: Bench, naps: list[float]) -> None:
-    """As for any other reading, and no more often."""
+    """As for any other read, with the same number of attempts."""
     remote.put("a", b"x")
     s3.add(GET, Refuse(503))
     assert b"".join(remote.stream("a") or ()) == b"x"
@@ -58,7 +58,7 @@ def test_a_server_that_does_not_answer_is_asked_again(remote: S3ObjectStore, s3:
 
 
 def test_a_body_that_ends_early_is_told(remote: S3ObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not as the end of the object."""
+    """It is not taken for the end of the object."""
     half = StreamingBody(io.BytesIO(b"x" * 10), 20)
     monkeypatch.setattr(remote._client, "get_object", lambda **_: {"Body": half})
     with pytest.raises(StoreError, match="GET s3://"):

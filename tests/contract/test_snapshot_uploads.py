@@ -1,4 +1,4 @@
-"""Uploads of shards against a server: small ones, and those in parts."""
+"""Uploads of shards to a server: small ones, and those in parts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class Coded:
-    """Do not apply a request; answer with an error of this name."""
+    """Answer a request with an error of this name, without applying it."""
 
     status: int
     code: str
@@ -59,7 +59,7 @@ def uploads(s3: EmbeddedS3) -> int:
 
 @pytest.mark.parametrize(("size", "requests"), [(MIB, 1), (11 * MIB, 5)])
 def test_a_file_arrives_as_it_is_and_only_once(s3: EmbeddedS3, shard: Path, requests: int) -> None:
-    """In one request, or in parts of five MiB; a key that is there keeps its content."""
+    """In one request, or in parts of five MiB; an existing key keeps its content."""
     uploader = Uploader(s3.client(), part_bytes=5 * MIB)
     uploader.upload(shard, "s3://snapshots/a/shard.db")
     assert len(s3.trace()) == requests
@@ -92,7 +92,7 @@ def upload(s3: EmbeddedS3, shard: Path, pauses: list[float]) -> bytes:
 def test_a_request_that_fails_for_a_moment_is_tried_again(
     s3: EmbeddedS3, shard: Path, operation: str, status: int
 ) -> None:
-    """After a pause: in a local Spark nobody repeats the task."""
+    """After a pause: a local Spark does not repeat the task."""
     code = "ConditionalRequestConflict" if status == 409 else "refused"
     s3.wire.add(Rule(Match(operations={operation}), Coded(status, code), times=len(PAUSES_S)))
     pauses: list[float] = []
@@ -104,7 +104,7 @@ def test_a_request_that_fails_for_a_moment_is_tried_again(
 def test_an_object_that_is_there_though_the_answer_was_lost_is_ours(
     s3: EmbeddedS3, shard: Path, operation: str
 ) -> None:
-    """The second try finds the key taken, and the object bears the mark of this upload."""
+    """The second attempt finds the key taken, and the object has the mark of this upload."""
     s3.wire.add(Rule(Match(operations={operation}), Kill("after", lambda: None)))
     pauses: list[float] = []
     assert upload(s3, shard, pauses) == shard.read_bytes()
@@ -115,7 +115,7 @@ def test_an_object_that_is_there_though_the_answer_was_lost_is_ours(
 def test_an_object_of_somebody_else_is_an_error_also_at_a_second_try(
     s3: EmbeddedS3, shard: Path, operation: str
 ) -> None:
-    """Even if it is the same: it stays, and nothing of ours does."""
+    """Even if the content is the same: the other object stays, and no part of this upload."""
     Uploader(s3.client(), part_bytes=5 * MIB).upload(shard, "s3://snapshots/a/shard.db")
     s3.wire.add(Rule(Match(operations={operation}), Refuse(503)))
     pauses: list[float] = []
@@ -129,7 +129,7 @@ def test_an_object_of_somebody_else_is_an_error_also_at_a_second_try(
 def test_a_refusal_for_good_is_not_tried_again(
     s3: EmbeddedS3, shard: Path, operation: str, status: int, code: str
 ) -> None:
-    """It fails at once, and leaves no object, and no parts that cost money."""
+    """It fails immediately, and leaves no object, and no parts that cost money."""
     s3.wire.add(Rule(Match(operations={operation}), Coded(status, code)))
     pauses: list[float] = []
     with pytest.raises(StoreError, match=code):
@@ -139,7 +139,7 @@ def test_a_refusal_for_good_is_not_tried_again(
 
 @REQUESTS
 def test_an_upload_that_fails_leaves_nothing(s3: EmbeddedS3, shard: Path, operation: str) -> None:
-    """No object, and no parts, after the last try."""
+    """After the last attempt there is no object, and there are no parts."""
     s3.wire.add(Rule(Match(operations={operation}), Refuse(503), times=None))
     pauses: list[float] = []
     with pytest.raises(StoreError):

@@ -1,8 +1,8 @@
 """One suite for all lock services: a test that takes `arena` runs on each of them.
 
 A test that takes `thorough` or `served` starts processes, which takes seconds: `scripts/test` runs it on memory and S3,
-and the mark `matrix` has it for the other services. All tests on all of them:
-`scripts/test tests/contract/coordination -m ''`.
+and on the other services only with the mark `matrix`. All tests on all of them: `scripts/test
+tests/contract/coordination -m ''`.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def served(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Arena]:
 
 @pytest.fixture(params=[S3, DynamoDB])
 def on_wire(request: pytest.FixtureRequest, server: EmbeddedS3, tmp_path: Path) -> Arena:
-    """Each service whose requests can be counted and changed on their way."""
+    """Each service whose requests can be counted and modified on the wire."""
     return Arena(request.param(server), tmp_path)
 
 

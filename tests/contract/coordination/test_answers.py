@@ -1,4 +1,4 @@
-"""Answers of a service that are neither yes nor silence: a race, a refusal, a record that is gone."""
+"""Answers of a service that are neither success nor silence: a race, a refusal, a missing record."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ GET = Match(operations=frozenset({"GetObject"}), key="^locks/")
 
 
 def before(change: Callable[[], object]) -> Effect:
-    """Let something happen before a request is applied."""
+    """Call `change` before a request is applied."""
 
     def act(request: Request) -> Reply:
         change()
@@ -40,7 +40,7 @@ def before(change: Callable[[], object]) -> Effect:
 
 @pytest.mark.parametrize("status", [409, 500, 503])
 def test_a_race_that_s3_did_not_decide_is_no_defeat(on_s3: Arena, status: int) -> None:
-    """The same request is sent once more, of a grant, a note and a release."""
+    """The backend repeats the same request, of a grant, a note and a release."""
     service = on_s3.service
     assert isinstance(service, S3)
     on_s3.settle_server()
@@ -56,7 +56,7 @@ def test_a_race_that_s3_did_not_decide_is_no_defeat(on_s3: Arena, status: int) -
 
 
 def test_who_loses_the_race_for_a_free_lock_waits(on_s3: Arena) -> None:
-    """412: another job has taken it between the reading and the writing; nothing of the loser's is written over it."""
+    """412: another job has taken the lock between the read and the write, and the loser overwrites nothing."""
     service = on_s3.service
     assert isinstance(service, S3)
     on_s3.settle_server()
@@ -71,7 +71,7 @@ def test_who_loses_the_race_for_a_free_lock_waits(on_s3: Arena) -> None:
 
 
 def test_a_record_that_vanishes_from_under_a_waiter_is_written_anew(on_s3: Arena) -> None:
-    """404 is an answer, too: the waiter begins again with what is there."""
+    """404 is an answer, too: the waiter starts again with the current state."""
     service = on_s3.service
     assert isinstance(service, S3)
     on_s3.settle_server()
@@ -81,7 +81,7 @@ def test_a_record_that_vanishes_from_under_a_waiter_is_written_anew(on_s3: Arena
 
 
 def test_a_job_that_may_not_write_is_told_at_once(on_s3: Arena) -> None:
-    """403 does not go away by waiting."""
+    """Waiting does not help against a 403."""
     service = on_s3.service
     assert isinstance(service, S3)
     on_s3.settle_server()
@@ -94,7 +94,7 @@ def test_a_job_that_may_not_write_is_told_at_once(on_s3: Arena) -> None:
 
 
 def test_a_job_that_may_not_read_is_told_at_once(on_s3: Arena) -> None:
-    """A record that is denied is no record of a lock that is free; the error names the rights."""
+    """A denied record does not mean a free lock; the error names the missing rights."""
     service = on_s3.service
     assert isinstance(service, S3)
     on_s3.settle_server()
@@ -107,7 +107,7 @@ def test_a_job_that_may_not_read_is_told_at_once(on_s3: Arena) -> None:
 
 
 def test_a_service_that_is_away_for_a_while_ends_no_turn(arena: Arena) -> None:
-    """The holder asks again until its lease has ended; the waiter until it may wait no longer."""
+    """The holder retries until its lease ends, the waiter until its maximum wait."""
     arena.settle_server()
     holder = arena.coordinator("holder", lease_s=3)
     turn = holder.lock()
@@ -124,7 +124,7 @@ def test_a_service_that_is_away_for_a_while_ends_no_turn(arena: Arena) -> None:
 
 
 def test_a_service_that_has_lost_its_memory_ends_the_turn(arena: Arena) -> None:
-    """Turns are counted anew then. The holder of the older one finds its record gone, and can open no write."""
+    """The new record counts turns anew; the earlier holder finds its record gone, and can open no write."""
     arena.settle_server()
     arena.bystander("first").nothing_to_do()
     old = arena.coordinator("old", lease_s=LONG_S)
@@ -145,7 +145,7 @@ def test_a_service_that_has_lost_its_memory_ends_the_turn(arena: Arena) -> None:
 
 
 def test_an_older_token_is_not_taken_for_the_same_grant(arena: Arena) -> None:
-    """A new record may have the same token: grants are told apart by their nonces."""
+    """A new record may have the same token: nonces distinguish the grants."""
     arena.settle_server()
     old = arena.coordinator("old", lease_s=LONG_S)
     turn = old.lock()
@@ -161,7 +161,7 @@ def test_an_older_token_is_not_taken_for_the_same_grant(arena: Arena) -> None:
 
 
 def test_a_table_that_is_not_there_is_named(on_dynamodb: Arena) -> None:
-    """With the commands that make one; nothing is waited for."""
+    """The error holds the commands that create the table; the job does not wait."""
     assert isinstance(on_dynamodb.service, DynamoDB)
     on_dynamodb.service.drop()
 
@@ -170,7 +170,7 @@ def test_a_table_that_is_not_there_is_named(on_dynamodb: Arena) -> None:
 
 
 def test_a_turn_outlives_a_restart_of_the_server(on_wire: Arena) -> None:
-    """While the server is away the holder goes on, and cannot open a write; on the same data all goes on."""
+    """While the server is away the holder continues, but cannot open a write; on the same data everything continues."""
     on_wire.settle_server()
     service = on_wire.service
     assert isinstance(service, S3 | DynamoDB)

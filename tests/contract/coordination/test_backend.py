@@ -1,4 +1,4 @@
-"""What each backend promises by itself (`safewriter.coordination.backend.Backend`)."""
+"""The promises of each backend by itself (`safewriter.coordination.backend.Backend`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FULL = Record(
 
 
 def test_a_record_comes_back_as_it_was_written(arena: Arena) -> None:
-    """Whole, also with a full history and a long queue; a lock that nobody has used has none."""
+    """The record is complete, also with a full history and a long queue; an unused lock has none."""
     backend = arena.service.backend()
     assert backend.read(LOCK) is None
 
@@ -48,7 +48,7 @@ def test_a_record_comes_back_as_it_was_written(arena: Arena) -> None:
 
 
 def test_of_many_writers_one_wins(arena: Arena) -> None:
-    """Of those that create a record, and of those that change one version of it."""
+    """One wins of the writers that create a record, and of those that change the same version."""
     backend = arena.service.backend()
 
     def wins(after: Stored | None) -> bool:
@@ -64,7 +64,7 @@ def test_of_many_writers_one_wins(arena: Arena) -> None:
 
 
 def test_a_version_that_was_written_over_is_never_current_again(arena: Arena) -> None:
-    """Also if the record says again what it said then."""
+    """Even if the new record has the same content again."""
     backend = arena.service.backend()
     first = backend.write(Record(LOCK), None)
     second = backend.write(Record(LOCK, token=1), first)
@@ -75,7 +75,7 @@ def test_a_version_that_was_written_over_is_never_current_again(arena: Arena) ->
 
 
 def test_a_write_whose_reply_was_lost_has_won(arena: Arena) -> None:
-    """It reads back, finds its own change there, and does not say that somebody else has changed the record."""
+    """It reads the record back, finds its own change, and reports no conflict."""
     backend = arena.service.backend()
     stored = backend.write(Record(LOCK), None)
     for token in (1, 2):
@@ -85,7 +85,7 @@ def test_a_write_whose_reply_was_lost_has_won(arena: Arena) -> None:
 
 
 def test_a_creation_whose_reply_was_lost_has_won(arena: Arena) -> None:
-    """As any other write."""
+    """A creation is like any other write."""
     backend = arena.service.backend()
     arena.service.lose(LostReply())
 
@@ -95,7 +95,7 @@ def test_a_creation_whose_reply_was_lost_has_won(arena: Arena) -> None:
 
 
 def test_a_service_names_its_locks(arena: Arena) -> None:
-    """Each one once."""
+    """Each lock is listed once."""
     backend = arena.service.backend()
     for lock in ("b", "a", "c"):
         backend.write(Record(lock), None)
@@ -105,6 +105,6 @@ def test_a_service_names_its_locks(arena: Arena) -> None:
 
 @pytest.mark.parametrize("uri", ["dynamodb://", "dynamodb://ab", "dynamodb://table/lock", "s3://", "redis://host"])
 def test_a_uri_that_names_no_service_is_refused(uri: str) -> None:
-    """By the key that it stands in, before anything is opened."""
+    """The error names its key, before anything is opened."""
     with pytest.raises(SettingError, match=r"job\.coordinator\.backend: .* is none of"):
         open_backend(uri)

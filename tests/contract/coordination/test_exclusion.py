@@ -18,7 +18,7 @@ LONG = 100
 
 
 def check_windows(events: list[Event]) -> None:
-    """No turn begins before the one before it has ended, and each has a higher token."""
+    """Check that no turn begins before the previous one has ended, and that tokens grow."""
     windows = [
         (one, next(end for end in events if end.what == "end" and end.token == one.token))
         for one in events
@@ -31,7 +31,7 @@ def check_windows(events: list[Event]) -> None:
 
 
 def turns_while_all_wanted_one(events: list[Event], turns: int) -> Counter[str]:
-    """Count the turns of each job since all of them have had one, until one job has had all of its turns."""
+    """Count each job's turns from when all have had one until one job has had all of its turns."""
     ends = sorted((event for event in events if event.what == "end"), key=lambda event: event.token)
     jobs = {event.job for event in ends}
     had: Counter[str] = Counter()
@@ -46,8 +46,8 @@ def turns_while_all_wanted_one(events: list[Event], turns: int) -> Counter[str]:
 
 
 def play(contenders: list[Contender], turns: int) -> None:
-    """Let all of them begin at once, and take so many turns each."""
-    for contender in contenders:  # connected, so that none is late for that
+    """Start all of them at once, with `turns` turns each."""
+    for contender in contenders:  # connect first, so that none starts late
         assert contender.ask("ready") == "ready"
     answers = [contender.tell(f"turns {turns}") for contender in contenders]
     assert [answer() for answer in answers] == [f"completed {turns}"] * len(contenders)
@@ -57,7 +57,7 @@ def play(contenders: list[Contender], turns: int) -> None:
     ("jobs", "turns"), [(4, 20), pytest.param(8, 125, marks=[pytest.mark.matrix, pytest.mark.timeout(1200)])]
 )
 def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jobs: int, turns: int) -> None:
-    """No windows overlap, no turn is lost, each has a token of its own; in a long run all get their share."""
+    """No windows overlap, no turn is lost, each has its own token; in a long run every job gets its share."""
     arena.settle_server()
     play([arena.contender(f"job-{number}", lease_s=30, poll_s=0.02) for number in range(jobs)], turns)
 
@@ -68,13 +68,13 @@ def test_jobs_that_contend_have_their_turns_one_after_the_other(arena: Arena, jo
     record = arena.record()
     assert (record.token, record.completions, record.holder, record.queue) == (ends[-1].token, jobs * turns, None, ())
     assert {past.end for past in record.history} == {End.COMPLETED}
-    if turns >= LONG:  # a short run is over before a job that a busy machine holds up has joined
+    if turns >= LONG:  # a short run may end before a job that is delayed on a busy machine has joined
         got = turns_while_all_wanted_one(events, turns)
         assert max(got.values()) <= 2 * min(got.values()), got
 
 
 def test_clocks_that_differ_by_hours_change_nothing(served: Arena) -> None:
-    """Wall clocks an hour ahead and an hour behind: nobody takes the lock from a holder that lives."""
+    """With wall clocks an hour ahead and an hour behind, no job takes the lock from a live holder."""
     jobs = [served.contender(f"job-{number}", skew_s=number * HOUR_S) for number in (-1, 0, 1)]
 
     play(jobs, 4)
@@ -84,7 +84,7 @@ def test_clocks_that_differ_by_hours_change_nothing(served: Arena) -> None:
 
 
 def test_a_lease_is_judged_by_no_wall_clock(served: Arena) -> None:
-    """A waiter two hours ahead sees leases pass by renewals; one two hours behind gets a dead holder's lock."""
+    """A waiter two hours ahead sees that renewals keep a lease; one two hours behind gets a dead holder's lock."""
     behind, ahead = served.contender("behind", skew_s=-HOUR_S), served.contender("ahead", skew_s=HOUR_S)
     behind.ask("lock")
     answer = ahead.tell("lock")

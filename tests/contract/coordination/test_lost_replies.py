@@ -1,4 +1,4 @@
-"""A request that was applied and not answered: nobody is locked out of a lock that is its own, nobody has it twice."""
+"""A request that was applied but not answered: no job is locked out of its own lock, and no two have it."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from tests.support.lock_arena import Arena
 
 LONG_S = 60.0
-"""A lease that no test waits for."""
+"""A lease longer than any test waits."""
 OUTAGES = [0, 1, 2]
 WRITE = OpenWrite("s3://writes", "key", 1)
 
 
 def another_waits(arena: Arena) -> Callable[[], object]:
-    """Let another job join the queue, so that the record is no longer the one that was written."""
+    """Let another job join the queue, so that the record differs from the written one."""
 
     def comes() -> None:
         other = arena.bystander("other")
@@ -42,7 +42,7 @@ def another_waits(arena: Arena) -> Callable[[], object]:
 @pytest.mark.parametrize("outage", OUTAGES)
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_grant_whose_reply_was_lost_is_found(arena: Arena, outage: int, *, joined: bool) -> None:
-    """The job has one turn, at once: it neither waits for its own lease nor takes a second token."""
+    """The job has one turn immediately: it neither waits for its own lease nor takes a second token."""
     arena.settle_server()
     fault = LostReply(another_waits(arena) if joined else lambda: None, outage=outage)
     coordinator = arena.coordinator("job", lease_s=LONG_S)
@@ -60,7 +60,7 @@ def test_a_grant_whose_reply_was_lost_is_found(arena: Arena, outage: int, *, joi
 
 
 def test_a_grant_that_is_found_later_is_renewed_first(arena: Arena) -> None:
-    """A waiter may have watched it since it was written; the holder counts from what it has sent itself."""
+    """A waiter may have watched the grant since it was written; the holder counts from its own request."""
     arena.settle_server()
     coordinator = arena.coordinator("job", lease_s=LONG_S)
     arena.service.lose(LostReply(outage=2))
@@ -86,14 +86,14 @@ def test_a_grant_whose_job_asks_no_more_is_given_back(arena: Arena) -> None:
 
 @pytest.mark.parametrize("outage", OUTAGES)
 def test_a_release_whose_reply_was_lost_is_a_release(arena: Arena, outage: int) -> None:
-    """Also if another job has taken the lock meanwhile; it waits for no lease."""
+    """Also if another job has taken the lock meanwhile, which waits for no lease."""
     arena.settle_server()
     coordinator, other = arena.coordinator("job", lease_s=LONG_S), arena.bystander("other", lease_s=LONG_S)
     coordinator.lock()
     arena.service.lose(LostReply(other.lock, outage=outage))
 
     if outage:
-        with suppress(StoreError):  # nobody can know yet
+        with suppress(StoreError):  # unknown so far
             coordinator.unlock()
     else:
         assert coordinator.unlock()
@@ -107,7 +107,7 @@ def test_a_release_whose_reply_was_lost_is_a_release(arena: Arena, outage: int) 
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_renewal_whose_reply_was_lost_is_a_renewal(arena: Arena, *, joined: bool) -> None:
-    """The holder goes on to renew, by the same grant."""
+    """The holder continues to renew the same grant."""
     arena.settle_server()
     coordinator = arena.coordinator("job", lease_s=2)
     turn = coordinator.lock()
@@ -126,7 +126,7 @@ def test_a_renewal_whose_reply_was_lost_is_a_renewal(arena: Arena, *, joined: bo
 
 @pytest.mark.parametrize("joined", [False, True])
 def test_a_note_of_a_write_whose_reply_was_lost_is_there_once(arena: Arena, *, joined: bool) -> None:
-    """The write may open its gate: whoever takes the lock over finds it."""
+    """The write may open its gate: the next holder finds it."""
     arena.settle_server()
     coordinator = arena.coordinator("job", lease_s=LONG_S)
     turn = coordinator.lock()
@@ -141,7 +141,7 @@ def test_a_note_of_a_write_whose_reply_was_lost_is_there_once(arena: Arena, *, j
 
 
 def test_each_change_of_the_holder_is_a_renewal(arena: Arena) -> None:
-    """It counts its lease from there, so the waiters must, too."""
+    """The holder counts its lease from the change, so the waiters must, too."""
     coordinator = arena.coordinator("job", lease_s=LONG_S)
     turn = coordinator.lock()
     turn.open_write(WRITE)

@@ -26,7 +26,7 @@ IF_MATCH, IF_NONE_MATCH = "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"
 
 
 class TwoWin(Wrapped):
-    """Lets two writers replace one version, or create one record: the first, and the one of number `other`."""
+    """Lets two writers replace one version, or create one record: the first, and the `other`-th."""
 
     def __init__(self, *, creating: bool, other: int) -> None:
         super().__init__(MemoryBackend(), lambda _, request: request(), server="two-win")
@@ -63,7 +63,7 @@ def ignoring(header: str) -> Effect:
 
 @pytest.mark.parametrize("header", [IF_MATCH, IF_NONE_MATCH])
 def test_a_server_that_ignores_a_condition_is_refused(on_wire: Arena, header: str) -> None:
-    """Before anything is locked: there is no record afterwards."""
+    """The server is refused before anything is locked, so there is no record afterwards."""
     assert isinstance(on_wire.service, S3 | DynamoDB)
     on_wire.service.server.wire.add(Rule(Match(), ignoring(header), times=None))
 
@@ -83,13 +83,13 @@ def test_a_server_that_ignores_a_condition_is_refused(on_wire: Arena, header: st
     ],
 )
 def test_a_server_that_lets_two_win_is_refused(*, creating: bool, other: int, problem: str) -> None:
-    """Of eight writers of the same moment, or the ninth, which comes later."""
+    """Of eight simultaneous writers, or the ninth, which comes later."""
     with pytest.raises(UnsupportedError, match=problem):
         probe.check(TwoWin(creating=creating, other=other))
 
 
 def test_jobs_that_probe_at_the_same_time_do_not_refuse_the_server(on_wire: Arena) -> None:
-    """The winner of a round may be another job's."""
+    """Another job may win a round."""
     backend = on_wire.service.backend()
 
     with ThreadPoolExecutor(4) as pool:

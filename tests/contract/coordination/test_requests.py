@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def requests(arena: Arena) -> list[str]:
-    """Take a turn, and return what it has asked of the server."""
+    """Take a turn, and return its requests to the server."""
     assert isinstance(arena.service, S3 | DynamoDB)
     arena.service.server.wire.clear_trace()
     with arena.coordinator("job", lease_s=60).turn():
@@ -18,7 +18,7 @@ def requests(arena: Arena) -> list[str]:
 
 
 def test_a_turn_that_nobody_contends_costs_three_requests(on_wire: Arena) -> None:
-    """One reading, one grant, one release; renewals come on top."""
+    """One read, one grant, one release; renewals are additional."""
     on_wire.settle_server()
 
     read, write = ("GetObject", "PutObject") if isinstance(on_wire.service, S3) else ("GetItem", "PutItem")
@@ -28,7 +28,7 @@ def test_a_turn_that_nobody_contends_costs_three_requests(on_wire: Arena) -> Non
 
 
 def test_a_server_is_probed_once_for_a_lock(on_wire: Arena) -> None:
-    """The lock's record says so; jobs of other processes do not probe it again."""
+    """The lock's record lists the server, so jobs of other processes do not probe it again."""
     first, second = requests(on_wire), requests(on_wire)
 
     assert len(first) > 30

@@ -10,11 +10,11 @@ if TYPE_CHECKING:
 
 LEASE_S = 1.0
 SOON_S = 20.0
-"""After a lease has ended a waiter has the lock within this time, on a busy machine too."""
+"""A waiter gets the lock within this time after a lease has ended, even on a busy machine."""
 
 
 def test_tokens_grow_across_release_kill_and_expiry(thorough: Arena) -> None:
-    """Whichever way a turn ends, the next one has a higher token, and the record tells how each ended."""
+    """However a turn ends, the next one has a higher token, and the record holds how each ended."""
     first, second, third = (thorough.contender(job) for job in ("first", "second", "third"))
 
     assert first.ask("lock") == "locked 1"
@@ -38,7 +38,7 @@ def test_tokens_grow_across_release_kill_and_expiry(thorough: Arena) -> None:
 
 
 def test_a_holder_that_renews_keeps_the_lock(thorough: Arena) -> None:
-    """A waiter sees several leases pass, and has its turn when the holder gives it."""
+    """A waiter sees several leases pass, and gets its turn only when the holder releases the lock."""
     holder, waiter = thorough.contender("holder"), thorough.contender("waiter")
     holder.ask("lock")
     answer = waiter.tell("lock")
@@ -51,7 +51,7 @@ def test_a_holder_that_renews_keeps_the_lock(thorough: Arena) -> None:
 
 
 def test_a_dead_holder_s_lock_is_taken_after_its_lease_and_soon(arena: Arena) -> None:
-    """Not before a whole lease since the last renewal; and not much later."""
+    """The lock is taken a whole lease after the last renewal, and not much later."""
     holder, waiter = arena.contender("holder", lease_s=LEASE_S), arena.contender("waiter", lease_s=30)
     holder.ask("lock")
     answer = waiter.tell("lock")
@@ -66,7 +66,7 @@ def test_a_dead_holder_s_lock_is_taken_after_its_lease_and_soon(arena: Arena) ->
 
 
 def test_a_write_of_a_dead_holder_is_settled_before_the_next_turn_begins(thorough: Arena) -> None:
-    """The holder's note tells of it; from then on the table refuses it, and the record any further one."""
+    """The holder's note names it; after the settling the table refuses it, and the record any other one."""
     zombie, heir = thorough.contender("zombie"), thorough.contender("heir")
     zombie.ask("lock")
     assert zombie.ask("write opened") == "opened"
@@ -91,7 +91,7 @@ def test_a_write_of_a_dead_holder_is_settled_before_the_next_turn_begins(thoroug
 
 
 def test_a_holder_that_was_frozen_beyond_its_lease_stops_itself(thorough: Arena) -> None:
-    """Nobody has the lock yet when it wakes, but somebody could: it does not go on."""
+    """No other job has the lock yet when the holder wakes, but one could have: it stops."""
     holder = thorough.contender("holder")
     holder.ask("lock")
     holder.freeze()
@@ -105,7 +105,7 @@ def test_a_holder_that_was_frozen_beyond_its_lease_stops_itself(thorough: Arena)
 
 
 def test_waiters_that_die_or_freeze_lose_their_place(thorough: Arena) -> None:
-    """The others go on after them; whoever wakes waits anew, and gets its turn."""
+    """The others continue after them; a job that wakes queues again, and gets its turn."""
     holder, dead, frozen, last = (thorough.contender(job, lease_s=30) for job in ("holder", "dead", "frozen", "last"))
     holder.ask("lock")
     answers = {}

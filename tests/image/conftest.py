@@ -1,4 +1,4 @@
-"""The image under test, and an S3 for its jobs: `soal image test` says by IMAGE_UNDER_TEST which image it is."""
+"""The image under test (the variable IMAGE_UNDER_TEST, which `soal image test` sets), and an S3 for its jobs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def daemon(image: str) -> Iterator[Docker]:
 
 @pytest.fixture(scope="session")
 def variant(daemon: Docker, image: str) -> str:
-    """The image's own word for what it has."""
+    """The variant that the image declares."""
     return variant_of(daemon, image)
 
 
@@ -83,7 +83,7 @@ class Cage:
         )
 
     def run(self, function: LambdaEmulator, script: str, **fields: object) -> Result:
-        """Run the text of a script; the answer must be one of ours."""
+        """Run the text of a script; the answer must be SoAL's."""
         body = textwrap.dedent(script).encode()
         self._lake.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=body)
         answer = function.invoke({"entryPoint": f"s3://{SCRIPTS}/job.py", **fields})

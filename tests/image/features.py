@@ -1,6 +1,6 @@
-"""What runs on the trimmed image: a table of features, tried one after the other in one Spark session.
+"""The features of the trimmed image: a table, tried one after the other in one Spark session.
 
-As a script it is the job that tries them all and writes down how each ended; as a module it is the list of their names.
+As a script it is the job that tries them all and records how each ended; as a module it is the list of their names.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FEATURES: dict[str, Feature] = {}
 FULL: set[str] = set()
-"""The names of those that only the variant full has."""
+"""The names of features that only the variant full has."""
 
 
 def feature(name: str) -> Callable[[Feature], Feature]:
@@ -30,7 +30,7 @@ def feature(name: str) -> Callable[[Feature], Feature]:
 
 
 def full(name: str) -> Callable[[Feature], Feature]:
-    """A feature of the variant full."""
+    """Declare a feature of the variant full."""
     FULL.add(name)
     return feature(name)
 
@@ -410,7 +410,7 @@ def dstreams(spark: SparkSession, place: str) -> None:
 
 
 def main(place: str, variant: str) -> None:
-    """Try everything that the variant has; an error is written down and does not end the job."""
+    """Try all features of the variant; an error is recorded and does not end the job."""
     import boto3
     from pyspark.sql import SparkSession
 

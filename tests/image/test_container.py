@@ -1,4 +1,4 @@
-"""The image as Lambda would run it: read-only, no capability, a user without a name, bounds on memory and processes."""
+"""The image as Lambda runs it: read-only, no capability, a user without a name, limits of memory and processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.image, pytest.mark.slow]
 
 MAIN_JOB = (JOBS / "accommodations_delta.py").read_text(encoding="utf-8")
 ROWS = 500
-# What differs from run to run by its nature.
+# Fields that differ between runs by their nature.
 PASSING = ("runId", "timings", "memory", "resultUri", "resumeToken")
 LOOKS_ROUND = """
     import os
@@ -78,7 +78,7 @@ FORKS = """
 
 
 def below_first(function: ContainerEmulator) -> list[str]:
-    """What runs in the container beside the emulator and the handler."""
+    """Return the processes in the container besides the emulator and the handler."""
     lines = [" ".join(process.cmdline()) for process in function.processes()[1:]]
     return [line for line in lines if "awslambdaric" not in line]
 
@@ -86,7 +86,7 @@ def below_first(function: ContainerEmulator) -> list[str]:
 def test_the_main_job_gives_the_same_document_on_the_host_and_in_the_image(
     cage: Cage, lake: EmbeddedS3, tmp_path: Path
 ) -> None:
-    """State, writes, versions and warnings are equal to the last byte; only what passes differs."""
+    """State, writes, versions and warnings are equal to the last byte; only run-specific fields differ."""
     with (tmp_path / "data.csv").open("w", encoding="utf-8", newline="") as file:
         write_csv(file, ROWS)
     lake.observer().put_object(Bucket=LAKE, Key="data.csv", Body=(tmp_path / "data.csv").read_bytes())
@@ -108,7 +108,7 @@ def test_the_main_job_gives_the_same_document_on_the_host_and_in_the_image(
 
 
 def test_of_ours_a_job_imports_the_guard_alone(cage: Cage) -> None:
-    """In driver and workers: every other name is free for modules of the job's own."""
+    """In driver and workers every other module name is free for the job's own modules."""
     with cage.function() as function:
         result = cage.run(function, FINDS_OURS)
     assert result.log_tail == ("driver: safewriter", "worker: safewriter")
@@ -149,7 +149,7 @@ def test_five_jobs_of_a_container_run_in_one_jvm(cage: Cage) -> None:
 
 
 def test_without_reuse_five_invocations_leave_nothing_behind(cage: Cage) -> None:
-    """After each of them as few processes run as after the first, and /tmp is empty but for the handler's record."""
+    """After each as few processes run as after the first, and /tmp is empty but for the handler's record."""
     left = []
     with cage.function({"SOAL_REUSE": "off"}) as function:
         for number in range(5):
@@ -160,7 +160,7 @@ def test_without_reuse_five_invocations_leave_nothing_behind(cage: Cage) -> None
 
 
 def test_a_deadline_is_met_in_the_container(cage: Cage, lake: EmbeddedS3) -> None:
-    """The write is rolled back before the emulator's own kill, and nothing of the job runs on."""
+    """The write is rolled back before the emulator's own kill, and no process of the job survives."""
     with cage.function(timeout_s=45) as function:
         result = cage.run(function, SLEEPS)
         assert below_first(function) == []
@@ -170,7 +170,7 @@ def test_a_deadline_is_met_in_the_container(cage: Cage, lake: EmbeddedS3) -> Non
 
 
 def test_a_job_that_eats_all_memory_is_told_apart_and_the_next_one_runs(cage: Cage) -> None:
-    """The container's limit is the function's memory size; the kernel takes the job and not the handler."""
+    """The container's limit is the function's memory size; the kernel kills the job and not the handler."""
     with cage.function(memory_mb=1280) as function:
         result = cage.run(function, EATS)
         assert result.error is not None
@@ -180,7 +180,7 @@ def test_a_job_that_eats_all_memory_is_told_apart_and_the_next_one_runs(cage: Ca
 
 
 def test_a_job_that_starts_processes_without_end_is_stopped_and_cleaned_up(cage: Cage) -> None:
-    """The bound on processes stops it, all that it started is ended, and the next one runs."""
+    """The limit of processes stops the job, its processes are killed, and the next job runs."""
     with cage.function(confinement=Confinement(processes_max=300)) as function:
         result = cage.run(function, FORKS)
         assert (result.state, result.exit_code) == ("FAILED", 7), result.log_tail
@@ -190,7 +190,7 @@ def test_a_job_that_starts_processes_without_end_is_stopped_and_cleaned_up(cage:
 
 
 def test_a_tmp_that_forbids_execution_is_named(cage: Cage) -> None:
-    """Native libraries are unpacked there: the job runs without them, or the result says why it did not."""
+    """Native libraries are unpacked there: the job runs without them, or the result gives the reason."""
     with cage.function(confinement=Confinement(tmp_is_executable=False)) as function:
         result = cage.run(function, APPENDS)
     assert any("/tmp is mounted noexec" in warning for warning in result.warnings), result.warnings

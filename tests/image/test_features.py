@@ -1,4 +1,4 @@
-"""Each row of the table of features on the trimmed image; and what does not run says so, with what to do."""
+"""Each row of the table of features on the trimmed image; a missing feature's error names the remedy."""
 
 from __future__ import annotations
 
@@ -72,12 +72,12 @@ def found(cage: Cage, lake: EmbeddedS3, variant: str) -> dict[str, str]:
 
 
 ELSEWHERE = frozenset(row.what for row in read_missing(MISSING) if "full" in row.variants)
-"""Those that the variant full has."""
+"""The features that only the variant full has."""
 
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_a_feature_runs(found: dict[str, str], variant: str, name: str) -> None:
-    """It does what it says, on tables and files in S3."""
+    """The feature works, on tables and files in S3."""
     if name in FULL and variant != "full":
         assert name not in found
         return
@@ -86,7 +86,7 @@ def test_a_feature_runs(found: dict[str, str], variant: str, name: str) -> None:
 
 @pytest.mark.parametrize("what", ABSENT)
 def test_what_the_image_does_not_have_is_said_with_what_to_do(cage: Cage, variant: str, what: str) -> None:
-    """The answer of a job that needs it begins with that sentence, unless the variant has it."""
+    """The answer of a job that needs a missing feature begins with that sentence, unless the variant has it."""
     with cage.function() as function:
         result = cage.run(function, ABSENT[what])
     if variant == "full" and what in ELSEWHERE:

@@ -1,4 +1,4 @@
-"""The class-data archive in the image: valid there, used by jobs, and missed aloud."""
+"""The class-data archive in the image: valid, used by jobs, and reported when it is unusable."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ sys.exit(subprocess.call([str(home / "java/bin/java"), "-Xshare:on", f"-XX:Share
 
 
 def test_java_starts_with_the_archive_or_not_at_all(daemon: Docker, image: str) -> None:
-    """With -Xshare:on a single jar of another time stamp would be an error: layers have kept them all."""
+    """With -Xshare:on a jar with another time stamp would be an error: the layers have kept all time stamps."""
     way = ("run", "--rm", "--network", "none", "--read-only", "--user", "4711:4711", "--entrypoint", "python3")
     address = ("--env", "SPARK_LOCAL_IP=127.0.0.1", "--env", "SPARK_LOCAL_HOSTNAME=localhost")
     daemon.read(*way, *address, image, "-c", CHECK, timeout_s=120)
 
 
 def test_a_job_takes_its_classes_from_the_archive(cage: Cage, tmp_path: Path) -> None:
-    """Nearly all that a guarded append loads from jars; and nothing is remarked."""
+    """Nearly all classes that a guarded append loads from jars are in the archive, and there is no warning."""
     tmp_path.chmod(0o777)  # the function runs as another user, and empties its own /tmp after the job
     with cage.function(
         {"JAVA_TOOL_OPTIONS": "-Xlog:class+load=info:file=/log/classes.log"}, mounts=[f"{tmp_path}:/log"]
@@ -57,7 +57,7 @@ def test_a_job_takes_its_classes_from_the_archive(cage: Cage, tmp_path: Path) ->
 
 
 def test_a_job_that_lost_the_archive_says_so(cage: Cage, daemon: Docker, image: str, tmp_path: Path) -> None:
-    """One jar with another time stamp switches it off, which nobody would notice; the result warns."""
+    """One jar with another time stamp silently disables the archive, so the result warns."""
     jar = "/opt/soal/jars/hadoop-aws-3.4.2.jar"
     made = daemon.read("create", image).strip()
     try:

@@ -1,4 +1,4 @@
-"""An Iceberg catalog in PostgreSQL, on the variant full: the image has all that settles it."""
+"""An Iceberg catalog in PostgreSQL, on the variant full: the image can settle its writes."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ def catalog() -> Iterator[Catalog]:
 def test_a_write_whose_java_is_gone_is_settled_in_its_database(
     cage: Cage, lake: EmbeddedS3, variant: str, catalog: Catalog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By Python alone; the retry writes each row once."""
+    """Python alone settles it, and the retry writes each row once."""
     if variant != "full":
         pytest.skip("the variant slim has no driver of PostgreSQL, and says so: tests/image/test_features.py")
     for name, value in lake.environment().items():
-        monkeypatch.setenv(name, value)  # the reader's
+        monkeypatch.setenv(name, value)  # for the reader
     table = catalog.table(lake.observer())
     event = {"entryPointArguments": [table.name], "clientToken": uuid.uuid4().hex}
     with cage.function({"SOAL_CONF": json.dumps(catalog.settings())}) as function:

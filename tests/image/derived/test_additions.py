@@ -1,7 +1,4 @@
-"""The example of a derived image: what it adds is there, and its archive is the image's.
-
-`soal image derive image/derived --tag soal-derived`, then `soal image test --tag soal-derived tests/image/derived`.
-"""
+"""The example of a derived image: it holds the additions, and its archive is the base image's."""
 
 from __future__ import annotations
 
@@ -26,7 +23,7 @@ ADDED = """
 
 
 def test_what_is_added_is_there(cage: Cage) -> None:
-    """The connector, the package; and Java takes the archive, of which the added jars are no part."""
+    """The connector and the package exist; Java uses the archive, which does not cover the added jars."""
     with cage.function() as function:
         result = cage.run(function, ADDED)
     assert result.state == "SUCCESS", result.log_tail
@@ -37,7 +34,7 @@ def test_what_is_added_is_there(cage: Cage) -> None:
 
 
 def test_the_image_s_own_job_still_runs(cage: Cage) -> None:
-    """A guarded append, with nothing to remark."""
+    """A guarded append ends without a warning."""
     with cage.function() as function:
         result = cage.run(function, APPENDS)
     assert (result.state, result.warnings) == ("SUCCESS", ()), result.log_tail

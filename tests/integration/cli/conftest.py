@@ -1,4 +1,4 @@
-"""The command line as a user meets it: a process of its own, with a `.soal` of its own."""
+"""The command line as users run it: a process of its own, with a `.soal` of its own."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Soal:
 
 @contextlib.contextmanager
 def set_up(home: Path) -> Iterator[Soal]:
-    """Yield the command with all that scripts/setup has made; afterwards its local S3 is ended."""
+    """Yield the command with everything that scripts/setup has made; its local S3 ends afterwards."""
     home.mkdir()
     for name in ("jars", "local-jars", "rest-jars", "rie", "java", "python", "full"):
         if (ROOT / ".soal" / name).exists():
@@ -72,6 +72,6 @@ def soal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Soal]:
 
 @pytest.fixture
 def own_soal(tmp_path: Path) -> Iterator[Soal]:
-    """The command with a local S3 of the test's own."""
+    """The command with a local S3 for this test."""
     with set_up(tmp_path / "soal") as command:
         yield command

@@ -14,7 +14,7 @@ from scripts.emulator.spark import ROOT
 @pytest.mark.slow
 @pytest.mark.parametrize("table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
 def test_every_claim_of_the_demonstration_is_true(table_format: str) -> None:
-    """It ends by itself with exit code 0; its claims, as JSON on stdout, are about all three acts, and hold."""
+    """It exits with code 0; its claims, as JSON on stdout, cover all three acts, and are true."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "scripts.demonstration.demo", "--json", "--format", table_format],
         cwd=ROOT,
@@ -37,7 +37,7 @@ def test_every_claim_of_the_demonstration_is_true(table_format: str) -> None:
 @pytest.mark.timeout(500)
 @pytest.mark.parametrize("table_format", ["delta", "iceberg"])
 def test_a_job_of_several_timeouts_is_shown_as_one_execution(table_format: str) -> None:
-    """With one answer, each part once."""
+    """The document has one answer, and each part once."""
     done = subprocess.run(
         [sys.executable, "-P", "-m", "scripts.demonstration.demo", "--json", "--durable", "--format", table_format],
         cwd=ROOT,

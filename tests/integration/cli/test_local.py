@@ -36,7 +36,7 @@ assert drivers.hasMoreElements()
 
 @pytest.fixture(scope="module")
 def endpoint(soal: Soal) -> str:
-    """The endpoint of a local S3 that runs."""
+    """The endpoint of a running local S3."""
     return str(soal("local", "up", "--json").json["endpoint"])
 
 
@@ -51,7 +51,7 @@ def script(client: S3Client, name: str, text: str) -> str:
 
 
 def test_up_status_down(soal: Soal) -> None:
-    """Up is idempotent, status tells what is there, down ends it; without one, commands say what to do."""
+    """`up` is idempotent, `status` reports what runs, `down` ends it; without a local S3, commands say what to do."""
     first, second = soal("local", "up", "--json"), soal("local", "up", "--json", "--bucket", "soal-lake")
     assert (first.code, second.code) == (0, 0)
     assert first.json["endpoint"] == second.json["endpoint"]
@@ -89,8 +89,8 @@ def test_a_guarded_job_succeeds_and_a_person_can_read_it(soal: Soal, endpoint: s
 @pytest.mark.spark
 @pytest.mark.emulator
 def test_a_job_finds_the_packages_of_its_variant_and_no_others(soal: Soal, client: S3Client) -> None:
-    """What works here works in the image, and what is missing there is missing here, in the same sentence: the packages
-    of this test run are more than either has.
+    """What works here works in the image, and what is missing there is missing here, with the same sentence: this
+    test's environment has more packages than either.
     """
     uri = script(client, "frames", "import pandas\n" + SUMS)
     slim = soal("local", "invoke", uri, "--json").json
@@ -154,7 +154,7 @@ def test_try_again_exits_75_and_variables_and_logs_arrive(soal: Soal, client: S3
 def test_a_wrong_call_exits_2_and_names_what_is_wrong(
     soal: Soal, endpoint: str, event: str, arguments: list[str], said: str
 ) -> None:
-    """Whoever finds the mistake, the command line or the handler, the exit code is 2 and the message names it."""
+    """Whether the command line or the handler finds the mistake, the exit code is 2 and the message names it."""
     answer = soal("local", "invoke", event, *arguments)
     assert answer.code == 2
     assert said in answer.out + answer.err
@@ -183,7 +183,7 @@ def test_a_given_endpoint_is_used_with_the_callers_credentials(soal: Soal, given
 
 
 def test_doctor_looks_at_the_running_s3(soal: Soal, endpoint: str) -> None:
-    """In a tree that was set up nothing fails, and the exit code says so."""
+    """In a tree that was set up no check fails, and the exit code says so."""
     answer = soal("doctor", "--json")
     findings = {finding["name"]: finding for finding in answer.json}
     assert answer.code == 0, findings
@@ -199,7 +199,7 @@ def test_doctor_fails_where_set_up_has_not_run(soal: Soal, tmp_path_factory: pyt
 
 
 def test_data_goes_to_a_pipe_or_a_file(soal: Soal, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Both hold the same records, as many as were asked for."""
+    """Both hold the same records, as many as requested."""
     piped = soal("local", "data", "-", "--rows", "30")
     path = tmp_path_factory.mktemp("data") / "a.csv"
     assert soal("local", "data", str(path), "--rows", "30").code == 0

@@ -26,7 +26,7 @@ EVENT = {
 
 
 def reopen(client: S3Client, checkpoint: str) -> None:
-    """Take the verdict out of a checkpoint document, as a kill right after the commit would have left it."""
+    """Remove the verdict from a checkpoint document, as after a kill right after the commit."""
     bucket, _, key = checkpoint.removeprefix("s3://").partition("/")
     document = json.loads(client.get_object(Bucket=bucket, Key=key)["Body"].read())
     document["status"] = "in_progress"
@@ -35,8 +35,8 @@ def reopen(client: S3Client, checkpoint: str) -> None:
 
 
 def test_an_iceberg_table_from_its_creation_to_the_end_of_all_processes(own_soal: Soal) -> None:
-    """The sample job creates the table and appends to it, guarded. `recover` tells the verdict from the catalog,
-    `orphans` finds nothing. `down` ends the server and the catalog's Java.
+    """The sample job creates the table and appends to it, guarded; `recover` reads the verdict from the catalog,
+    `orphans` finds nothing, and `down` ends the server and the catalog's Java.
     """
     soal = own_soal
     up = soal("local", "up", "--iceberg", "--json")

@@ -1,4 +1,4 @@
-"""`soal locks …` on the S3 of the tests and on locks of this process."""
+"""`soal locks …` on the tests' S3 and on locks of this process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ WRITE = OpenWrite("s3://soal-checkpoints", "write-1", 1)
 
 
 class Bench:
-    """Locks in a folder of their own on the S3 of the tests, and `soal locks …` on them."""
+    """Locks in a folder of their own on the tests' S3, and `soal locks …` on them."""
 
     def __init__(self, s3: EmbeddedS3, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for variable, value in s3.environment().items():
@@ -59,7 +59,7 @@ def bench(s3: EmbeddedS3, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def test_list_show_and_history(bench: Bench) -> None:
-    """The holder, its run and its token, for a person and for a program; the probed record is no lock."""
+    """The commands show holder, run and token, for a person and for a program; the probed record is no lock."""
     with bench.coordinator("Ingestion").turn():
         code, out, _ = bench.soal("list", "--json")
         ((lock, holder),) = [(one["lock"], one["holder"]["job"]) for one in json.loads(out)]
@@ -75,7 +75,7 @@ def test_list_show_and_history(bench: Bench) -> None:
 
 
 def test_a_lock_that_is_not_there(bench: Bench) -> None:
-    """The answer names those that are."""
+    """The answer names the existing locks."""
     with bench.coordinator("Ingestion").turn():
         pass
     code, out, said = bench.soal("show", "TABEL")
@@ -126,7 +126,7 @@ def test_release_asks_and_fences(bench: Bench) -> None:
 
 
 def test_probe_tells_whether_a_server_can_keep_a_lock(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In words and as the exit code; the record that it leaves is in no list."""
+    """In words and by the exit code; the record that it leaves is not listed."""
     code, out, _ = bench.soal("probe")
     assert (code, out.strip()) == (0, f"s3://{bench.where} can keep a lock")
     assert json.loads(bench.soal("list", "--json")[1]) == []
@@ -142,7 +142,7 @@ def test_probe_tells_whether_a_server_can_keep_a_lock(bench: Bench, monkeypatch:
 
 
 def test_which_service_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """--backend before all else, then --bucket, then SW_LOCKS."""
+    """--backend takes precedence over --bucket, and that over SW_LOCKS."""
     monkeypatch.setenv("SW_LOCKS", "memory://of-the-variable")
     for name in ("of-the-variable", "of-the-option"):
         coordinator = JobCoordinator(Configuration(lock=name, job="Ingestion"), named(name))
@@ -170,7 +170,7 @@ def test_which_service_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
     ],
 )
 def test_show_can_look_whether_the_holder_renews(happens: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two looks tell more than one."""
+    """Two reads show whether the holder renews its lease."""
     backend = named(f"renewing-{happens}")
     held = JobCoordinator(Configuration(lock="L", job="Mutation"), backend)
     held.lock()

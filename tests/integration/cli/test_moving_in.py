@@ -1,4 +1,4 @@
-"""A script as people have written it for aws-samples/spark-on-aws-lambda, unchanged."""
+"""An unchanged script as written for aws-samples/spark-on-aws-lambda."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ if __name__ == "__main__":
 
 
 def test_a_script_from_aws_samples_runs_as_it_is(soal: Soal, tmp_path: Path) -> None:
-    """Its settings are told; the same that doctor has said before."""
+    """The result names the settings that it ignored, the same as doctor before."""
     endpoint = str(soal("local", "up", "--json").json["endpoint"])
     client = local_target(endpoint).client()
     client.put_object(Bucket="soal-scripts", Key="moved/delta.py", Body=SCRIPT.encode())

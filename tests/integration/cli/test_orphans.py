@@ -1,4 +1,4 @@
-"""`soal orphans` on a table that Spark has written, with everything by which a log can refer to a file."""
+"""`soal orphans` on a table written by Spark, with every way in which a log can reference a file."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Bench:
         frame.write.format("delta").partitionBy("day").options(**properties).mode("append").save(self.lake.table)
 
     def lose_log(self) -> set[str]:
-        """Let the log lose what is older than its checkpoint; return the change data that it referred to."""
+        """Delete the log before its checkpoint; return the change data that it referenced."""
         lost = {
             action["cdc"]["path"] for commit in self.lake.commits()[:CHECKPOINT] for action in commit if "cdc" in action
         }
@@ -100,7 +100,7 @@ def after(version: int) -> list[int]:
 
 @pytest.mark.matrix
 def test_what_no_version_needs_is_found_and_deleted_and_nothing_else(bench: Bench) -> None:
-    """Every file of a real table is known, by its commits or by its checkpoint; what was put beside them goes."""
+    """Every file of a real table is known, by its commits or by its checkpoint; files put beside them are deleted."""
     bench.write()
     needed = bench.files()
     report = bench.soal()

@@ -19,7 +19,7 @@ BUCKET = "soal-recover"
 
 
 class Bench:
-    """A killed write on the S3 of the tests, in a checkpoint bucket of its own, and `soal recover` on it."""
+    """A killed write on the tests' S3, in a checkpoint bucket of its own, and `soal recover` on it."""
 
     def __init__(self, s3: EmbeddedS3, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for variable, value in s3.environment().items():
@@ -35,14 +35,14 @@ class Bench:
             self.client.put_object(Bucket=BUCKET, Key=f"{name}/table/{key}", Body=body)
 
     def put(self, *, dead: bool) -> None:
-        """Put the document, whose owner's deadline lies far behind or far ahead, and its marker."""
+        """Put the document, with a deadline far in the past or the future, and its marker."""
         for key, body in self.world.bucket.contents().items():
             text = body.replace(TABLE.encode(), f"s3://{BUCKET}/{self.name}/table".encode())
             if key.startswith("checkpoints/"):
                 document = json.loads(text)
                 attempt = document["attempts"][0]
                 attempt["deadline_ms"] = 1_000 if dead else 2**42
-                commit = f"{self.name}/table/{key_of(attempt['version_before'])}"  # this S3 has received it just now
+                commit = f"{self.name}/table/{key_of(attempt['version_before'])}"  # the S3 dates it now
                 modified = self.client.head_object(Bucket=BUCKET, Key=commit)["LastModified"]
                 attempt["modified_ms"] = int(modified.timestamp() * 1000)
                 text = json.dumps(document).encode()
@@ -66,7 +66,7 @@ def bench(s3: EmbeddedS3, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def test_a_killed_write_is_found_by_its_marker_settled_and_cleaned(bench: Bench) -> None:
-    """First as a dry run, which changes nothing; afterwards there is nothing left to do."""
+    """A dry run first changes nothing; after the real run there is nothing left to do."""
     bench.put(dead=True)
     before = bench.keys()
     code, out, said = bench.soal("--dry-run", "--json")
@@ -85,7 +85,7 @@ def test_a_killed_write_is_found_by_its_marker_settled_and_cleaned(bench: Bench)
 
 
 def test_what_lives_is_left_and_a_verdict_by_hand_needs_an_unknown_write(bench: Bench) -> None:
-    """Exit code 75 says to come again; a refusal changes nothing."""
+    """Exit code 75 means try again later; a refusal changes nothing."""
     bench.put(dead=False)
     before = bench.keys()
     code, out, _ = bench.soal("--json")

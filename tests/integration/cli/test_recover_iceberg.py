@@ -26,7 +26,7 @@ COMMIT_POINTS = [CommitPoint.WRITE, pytest.param(CommitPoint.SUCCESS, marks=pyte
 
 
 class Killed:
-    """A table and what attempts have published, in memory until `put`; no owner has ended well."""
+    """A table and its attempts' publications, in memory until `put`; no owner has ended well."""
 
     def __init__(self, s3: EmbeddedS3, folder: Path, patched: pytest.MonkeyPatch) -> None:
         for variable, value in s3.environment().items():
@@ -36,7 +36,7 @@ class Killed:
         self.bench = Bench(folder, self._in_memory)
 
     def put(self, *, dead: bool = True) -> None:
-        """Put all of it on S3, the owner's deadline far behind or far ahead."""
+        """Put everything on S3, with the owner's deadline far in the past or the future."""
         self.close()
         client = self._s3.observer()
         for key, body in contents(self.bench.lake):
@@ -67,7 +67,7 @@ class Killed:
         return int(snapshot.summary.get("total-records") or 0)
 
     def keys(self) -> set[str]:
-        """All that lies on S3."""
+        """All keys on S3."""
         return {f"{bucket}/{key}" for bucket in ("lake", "checkpoints") for key in self._s3.keys(bucket)}
 
 
@@ -82,8 +82,8 @@ def killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Killed]:
 
 @pytest.mark.parametrize("commit_point", COMMIT_POINTS)
 def test_what_is_not_published_is_fenced_off_from_the_command_line(killed: Killed, commit_point: CommitPoint) -> None:
-    """First as a dry run, which changes nothing and tells what it would; afterwards the table shows what it showed, a
-    tag says that the attempt is over, and `soal runs` that its write is rolled back.
+    """A dry run first reports its plan without changes; then the table is unchanged, a tag fences the attempt off, and
+    `soal runs` reports the write as rolled back.
     """
     name = name_of(killed.bench.claim(commit_point).document.attempt)
     head = killed.bench.refs()["main"]
@@ -109,7 +109,7 @@ def test_what_is_not_published_is_fenced_off_from_the_command_line(killed: Kille
 
 @pytest.mark.parametrize("commit_point", COMMIT_POINTS)
 def test_what_is_published_is_told_from_the_command_line(killed: Killed, commit_point: CommitPoint) -> None:
-    """Whatever has come after it, and whatever its commit point: only `success()` publishes. Nothing is changed."""
+    """Whatever has followed it, and whatever its commit point: only `success()` publishes, and nothing is changed."""
     killed.bench.publish(killed.bench.claim(commit_point))
     killed.bench.add("main", "foreign-1")
     killed.put()
@@ -124,7 +124,7 @@ def test_what_is_published_is_told_from_the_command_line(killed: Killed, commit_
 
 @pytest.mark.matrix
 def test_what_lives_is_left(killed: Killed) -> None:
-    """Exit code 75 says to come again; its publication is not fenced off."""
+    """Exit code 75 means try again later; its publication is not fenced off."""
     killed.bench.claim()
     killed.put(dead=False)
     before, keys = killed.metadata(), killed.keys()

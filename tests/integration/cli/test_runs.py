@@ -38,7 +38,7 @@ SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": BUCKET})
 
 
 class Bench:
-    """A checkpoint bucket of its own on the S3 of the tests, and `soal runs …` on it."""
+    """A checkpoint bucket of its own on the tests' S3, and `soal runs …` on it."""
 
     def __init__(self, s3: EmbeddedS3, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for variable, value in s3.environment().items():
@@ -72,7 +72,7 @@ def bench(s3: EmbeddedS3, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
 
 
 def test_list_and_show(bench: Bench) -> None:
-    """Data is on stdout, for a person and for a program; a state asks for some of it."""
+    """Data is on stdout, for a person and for a program; a state filters the list."""
     bench.runs.end(bench.begin("nightly-1"), state="SUCCESS")
     bench.begin("nightly-2")
     code, out, _ = bench.soal("list", "--json")
@@ -89,7 +89,7 @@ def test_list_and_show(bench: Bench) -> None:
 
 
 def test_a_damaged_document_is_named(bench: Bench) -> None:
-    """The others are listed; of many the first ones are named, and how many more there are."""
+    """The others are listed; of many damaged ones it names the first, and counts the rest."""
     bench.begin("nightly")
     for number in range(22):
         bench.client.put_object(Bucket=BUCKET, Key=f"{bench.where.partition('/')[2]}/runs/{number:02}.json", Body=b"{")
@@ -100,7 +100,7 @@ def test_a_damaged_document_is_named(bench: Bench) -> None:
 
 
 def test_show_says_why_a_run_failed(bench: Bench) -> None:
-    """Its state, the reason, and the error's first lines; a program gets the whole, a watcher the first line."""
+    """It shows state, reason, and the error's first lines; a program gets all of them, a watcher the first line."""
     error = "AnalysisException: no such column\n" + "\n".join(f"  at line {number}" for number in range(40))
     bench.runs.end(bench.begin("nightly-1"), state="FAILED", reason=f"{error}; no write of it is in a table")
     code, out, _ = bench.soal("show", "nightly-1")
@@ -112,7 +112,7 @@ def test_show_says_why_a_run_failed(bench: Bench) -> None:
 
 
 def test_the_callers_aws_configuration_is_the_default(bench: Bench) -> None:
-    """Without an option the S3 that the environment names is asked; --local asks another one, and not a second."""
+    """Without an option it uses the S3 that the environment names; --local excludes --endpoint-url."""
     bench.begin("nightly-1")
     call = ["runs", "list", "--bucket", bench.where, "--json"]
     assert [run["runKey"] for run in json.loads(CliRunner().invoke(app, call).stdout)] == ["nightly-1"]
@@ -121,7 +121,7 @@ def test_the_callers_aws_configuration_is_the_default(bench: Bench) -> None:
 
 
 def test_watch(bench: Bench) -> None:
-    """One JSON value a line; without --past only what happens from now on."""
+    """One JSON value per line; without --past only new events."""
     bench.runs.end(bench.begin("nightly-1"), state="FAILED")
     assert bench.soal("watch", "--for-s", "0")[1] == ""
     code, out, _ = bench.soal("watch", "--past", "--for-s", "0", "--state", "failed", "--json")
@@ -133,7 +133,7 @@ def test_watch(bench: Bench) -> None:
 
 
 def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The request reaches the handler with its next beat, the job is ended, and the command sees it end."""
+    """The request reaches the handler with its next heartbeat, the job is killed, and the command sees it end."""
     monkeypatch.setattr("handler.process.child._BEAT_S", 0.05)
     run = bench.begin("nightly-1")
     journal = Journal(tmp_path / "journal")
@@ -156,7 +156,7 @@ def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch
 
 
 def test_what_does_not_run_cannot_be_cancelled(bench: Bench) -> None:
-    """The answer says what to do instead; a run that goes on is something else again."""
+    """The answer gives the reason; the exit code is 75 if a live run has not ended in time."""
     bench.runs.end(bench.begin("ended"), state="SUCCESS")
     code, _, said = bench.soal("cancel", "ended")
     assert (code, "has ended as SUCCESS" in said) == (1, True)
@@ -169,7 +169,7 @@ def test_what_does_not_run_cannot_be_cancelled(bench: Bench) -> None:
 
 
 def test_a_durable_execution_that_waits_is_cancelled_for_its_next_attempt(bench: Bench) -> None:
-    """Nobody runs whom a handler could end; another execution under the token is not meant, nor one that has ended."""
+    """No handler runs that could end it; other executions under the token, and ended ones, are not affected."""
     arn = "arn:aws:lambda:eu-west-1:123456789012:function:soal:7/durable-execution/nightly/3f2c"
     bench.runs.end(bench.begin("nightly", execution=arn), state="INCOMPLETE")
     assert arn in bench.soal("show", "nightly")[1].replace("\n", "")
@@ -184,14 +184,14 @@ def test_a_durable_execution_that_waits_is_cancelled_for_its_next_attempt(bench:
 
 
 def test_a_bucket_that_may_not_be_listed(bench: Bench) -> None:
-    """Another role's key is told from an empty bucket."""
+    """The error differs from that of an empty bucket."""
     bench.where = CHECKPOINTS
     code, _, said = bench.soal("list")
     assert (code, "AccessDenied" in said) == (1, True)
 
 
 def test_a_run_whose_record_may_not_be_read_is_not_unknown(bench: Bench, s3: EmbeddedS3) -> None:
-    """It lives, perhaps; a 403 says nothing of that, and the caller is told which right is missing."""
+    """The run may be alive: a 403 does not decide that, and the error names the missing right."""
     bench.begin("nightly")
     s3.wire.add(Rule(Match(operations={"GetObject"}, key="/runs/"), Refuse(403), times=None))
     try:

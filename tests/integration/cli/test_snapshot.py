@@ -1,4 +1,4 @@
-"""`soal snapshot …` on the S3 of the tests."""
+"""`soal snapshot …` on the tests' S3."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ ROWS = {number: f"value {number}".encode() for number in range(50)}
 
 
 class Bench:
-    """A prefix of its own on the S3 of the tests, and `soal snapshot …` on it."""
+    """A prefix of its own on the tests' S3, and `soal snapshot …` on it."""
 
     def __init__(self, s3: EmbeddedS3, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
         for variable, value in s3.environment().items():
@@ -62,7 +62,7 @@ class Bench:
         return called(command, self.prefix, *arguments, "--endpoint-url", self.endpoint)
 
     def told(self, name: str, command: str, *arguments: str, code: int = 0) -> Any:
-        """Run a command with `--json`; return its document, which the schema allows."""
+        """Run a command with `--json`; return its document, which fits the schema."""
         exit_code, out, err = self.soal(command, *arguments, "--json")
         assert exit_code == code, err
         document = json.loads(out)
@@ -70,7 +70,7 @@ class Bench:
         return document
 
     def age(self) -> None:
-        """Wait until all objects are older than no time, by the server's clock, which counts seconds."""
+        """Wait until all objects are older than zero, by the server's clock in whole seconds."""
         newest = max(listed.last_modified for listed in self.store.list(""))
         assert until(lambda: (found := self.store.get(CURRENT)) is not None and found.server_date > newest)
 
@@ -99,7 +99,7 @@ def bench(s3: EmbeddedS3, request: pytest.FixtureRequest, monkeypatch: pytest.Mo
     ids=lambda arguments: arguments[0],
 )
 def test_before_the_first_publication_there_is_nothing(bench: Bench, arguments: tuple[str, ...]) -> None:
-    """Exit code 1, and the sentence that says so."""
+    """Exit code 1, and a sentence that says so."""
     code, out, err = bench.soal(*arguments)
     assert (code, out) == (1, "")
     assert "published" in err
@@ -122,7 +122,7 @@ def test_a_snapshot_is_described(bench: Bench) -> None:
 
 
 def test_a_value_is_printed_and_nothing_else(bench: Bench) -> None:
-    """As text, hexadecimal digits or base64; exit code 1 for a key that is not there."""
+    """It is text, hexadecimal digits or base64; exit code 1 for a missing key."""
     bench.publish("r", rows={1: b"one [bold]", 2: b"\xff"})
     assert bench.soal("get", "1")[:2] == (0, "one [bold]\n")
     assert bench.soal("get", "2", "--as", "hex")[:2] == (0, "ff\n")
@@ -146,7 +146,7 @@ def test_a_key_may_be_bytes(bench: Bench) -> None:
 
 
 def test_the_history_says_which_is_current(bench: Bench) -> None:
-    """The newest build first; as many as were asked for."""
+    """The newest build is first; the list is as long as requested."""
     first, second = bench.publish("first"), bench.publish("second", T1)
     told = bench.told("HistoryReport", "history")
     assert [(one["manifestRef"], one["isCurrent"]) for one in told["snapshots"]] == [(second, True), (first, False)]
@@ -158,7 +158,7 @@ def test_the_history_says_which_is_current(bench: Bench) -> None:
 
 
 def test_a_rollback_says_what_it_did(bench: Bench) -> None:
-    """With --dry-run what it would; again it has nothing to do."""
+    """--dry-run reports the plan; a repetition has nothing to do."""
     first, second = bench.publish("first", rows={1: b"old"}), bench.publish("second", T1)
     told = bench.told("RollbackReport", "rollback", "--back", "1", "--dry-run")
     assert (told["before"], told["after"], told["changed"], told["dryRun"]) == (second, first, False, True)
@@ -172,7 +172,7 @@ def test_a_rollback_says_what_it_did(bench: Bench) -> None:
 
 
 def test_a_rollback_that_cannot_be_is_told(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """2 for a wrong call, 1 for a snapshot that is not there, 75 if another one was published meanwhile."""
+    """2 for a wrong call, 1 for a missing snapshot, 75 if another one was published meanwhile."""
     first = bench.publish("first")
     bench.publish("second", T1)
     assert bench.soal("rollback")[0] == 2
@@ -192,7 +192,7 @@ def test_a_rollback_that_cannot_be_is_told(bench: Bench, monkeypatch: pytest.Mon
 
 
 def test_a_sound_snapshot_is_told_from_another_one(bench: Bench) -> None:
-    """Exit code 1, and the shard that differs."""
+    """Exit code 1, and the differing shard."""
     bench.publish("r")
     told = bench.told("VerifyReport", "verify")
     assert (told["isSound"], told["shards"], told["rows"], told["keys"]) == (True, 8, 50, 50)
@@ -208,7 +208,7 @@ def test_a_sound_snapshot_is_told_from_another_one(bench: Bench) -> None:
 
 
 def test_shards_that_were_not_read_are_told(bench: Bench) -> None:
-    """Those in another database than SQLite."""
+    """These are shards in another database than SQLite."""
     publisher = Publisher(bench.store)
     manifest = as_slatedb(bench.store, build(bench.store, ROWS, "r", created=T0))
     publisher.publish(manifest, publisher.base())
@@ -220,7 +220,7 @@ def test_shards_that_were_not_read_are_told(bench: Bench) -> None:
 
 
 def test_a_clean_up_says_what_it_removed(bench: Bench) -> None:
-    """With --dry-run what it would; what is young stays."""
+    """--dry-run reports the plan; young objects stay."""
     bench.publish("first")
     bench.publish("second", T1)
     build(bench.store, ROWS, "dead", created=T0)
@@ -253,7 +253,7 @@ def test_a_clean_up_says_what_it_removed(bench: Bench) -> None:
 
 
 def test_a_build_that_lives_is_named(bench: Bench) -> None:
-    """Nothing of it is touched."""
+    """Its objects stay."""
     bench.publish("first")
     build(bench.store, ROWS, "alive", created=T0)
     record = {
@@ -274,8 +274,8 @@ def test_a_build_that_lives_is_named(bench: Bench) -> None:
     ("denied", "command"), [("_CURRENT", "info"), ("manifests/", "info"), ("manifests/", "get"), ("runs/", "cleanup")]
 )
 def test_what_may_not_be_read_is_no_absence(bench: Bench, s3: EmbeddedS3, denied: str, command: str) -> None:
-    """Something is published, a manifest is whole, a build may live: a 403 says nothing of that, and no other snapshot,
-    let alone a rollback, is the cure.
+    """A 403 does not show whether something is published, a manifest is complete, or a build is alive, and no other
+    snapshot, let alone a rollback, would help.
     """
     bench.publish("first")
     build(bench.store, ROWS, "alive", created=T0)
@@ -297,7 +297,7 @@ def test_what_may_not_be_read_is_no_absence(bench: Bench, s3: EmbeddedS3, denied
 
 
 def test_a_clean_up_that_was_refused_exits_with_1(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What could not be removed is told."""
+    """It names what could not be removed."""
     bench.publish("first")
     build(bench.store, ROWS, "dead", created=T0)
     delete = S3ObjectStore.delete
@@ -314,7 +314,7 @@ def test_a_clean_up_that_was_refused_exits_with_1(bench: Bench, monkeypatch: pyt
 
 
 def test_a_prefix_must_be_one(bench: Bench) -> None:
-    """Not a path of this machine."""
+    """A local path is refused."""
     code, _, err = called("info", "/tmp/x", "--endpoint-url", bench.endpoint)
     assert code == 2
     assert "s3://bucket/prefix" in err
@@ -322,7 +322,7 @@ def test_a_prefix_must_be_one(bench: Bench) -> None:
 
 @pytest.mark.parametrize("arguments", [("get", "1"), ("verify",), ("rollback", "--back", "1")], ids=lambda one: one[0])
 def test_a_package_that_is_missing_is_named(bench: Bench, arguments: tuple[str, ...]) -> None:
-    """Exit code 2; the other commands need none of them."""
+    """Exit code 2; the other commands need no such package."""
     bench.publish("r")
     program = "import sys; sys.modules['xxhash'] = None; from soal.app import main; main()"
     command, *rest = arguments
@@ -339,7 +339,7 @@ def test_a_package_that_is_missing_is_named(bench: Bench, arguments: tuple[str, 
     "form", ["parquet", *(pytest.param(one, marks=pytest.mark.matrix) for one in ("csv", "json", "delta"))]
 )
 def test_files_of_each_format_are_read(bench: Bench, spark: SparkSession, form: Format) -> None:
-    """With the types of their values."""
+    """The values have their types."""
     source = f"s3a://{BUCKET}/source-{form}"
     frame = spark.range(10).selectExpr("id * 7 AS id", "concat('value ', id) AS v")
     frame.write.format(form).options(header=True).mode("overwrite").save(source)
@@ -348,7 +348,7 @@ def test_files_of_each_format_are_read(bench: Bench, spark: SparkSession, form: 
 
 
 def test_a_delta_table_is_one_path() -> None:
-    """The problem is told before Spark is asked."""
+    """The error comes before Spark starts."""
     with pytest.raises(Problem, match="one path"):
         frame_of(MagicMock(), ["s3a://a/b", "s3a://a/c"], "delta")
 
@@ -356,13 +356,13 @@ def test_a_delta_table_is_one_path() -> None:
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS3, soal: Soal) -> None:
-    """It is current then. A build that fails says what is wrong, and the snapshot before stays. What Java
-    prints passes the one console.
+    """The new snapshot is current; a failed build reports its error and leaves the previous snapshot, and Java's output
+    reaches the console.
     """
     lines = ["id,v", *(f"{number * 7},value {number}" for number in range(100))]
     bench.store.put("source/a.csv", "\n".join(lines).encode())
     given = ("--format", "csv", "--key", "id", "--value", "v", "--num-dbs", "3", "--endpoint-url", bench.endpoint)
-    variables = {**s3.environment(), "PYSPARK_PYTHON": "another-python"}  # without the packages of this one
+    variables = {**s3.environment(), "PYSPARK_PYTHON": "another-python"}  # without this environment's packages
     source = bench.store.uri("source").replace("s3://", "s3a://")
     done = soal(
         "snapshot", "build", bench.prefix, "--from", source, "--run-id", "nightly", *given, "--json", **variables
@@ -402,6 +402,6 @@ def test_a_snapshot_is_built_by_a_process_of_its_own(bench: Bench, s3: EmbeddedS
     ],
 )
 def test_a_build_that_cannot_be_is_told_before_spark_starts(bench: Bench, options: tuple[str, ...]) -> None:
-    """Exit code 2."""
+    """The exit code is 2."""
     code, _, err = bench.soal("build", "--from", "s3a://a/b", "--key", "id", "--value", "v", *options)
     assert (code, err.rpartition(" / ")[2]) == (2, "correct the options")

@@ -56,7 +56,7 @@ for step in range(steps):
 
 @dataclass(frozen=True)
 class Target:
-    """The table of a job: how the job names and finds it, and who looks at it afterwards."""
+    """The table of a job: how the job names and finds it, and its reader."""
 
     lake_format: str
     name: str
@@ -64,7 +64,7 @@ class Target:
     conf: dict[str, str]
 
     def check(self, steps: int) -> None:
-        """Each step's batch is there once."""
+        """Check that each step's batch is in the table once."""
         assert self.table.rows() == steps * ROWS
         if isinstance(self.table, Lake):
             assert self.table.operations().count("WRITE") == steps
@@ -91,11 +91,11 @@ def target(s3: EmbeddedS3, folder: Path, lake_format: str) -> Iterator[Target]:
 
 
 def kill_one_function(after_s: float) -> threading.Timer:
-    """Kill the function, whatever it is doing, as a crash of its sandbox would."""
+    """Kill the function in any state, like a crash of its sandbox."""
 
     def kill() -> None:
         for process in psutil.Process().children(recursive=True):
-            if process.cmdline()[1:3] == ["-m", "awslambdaric"]:  # not the emulator, which has it in its arguments
+            if process.cmdline()[1:3] == ["-m", "awslambdaric"]:  # not the emulator, whose arguments hold it
                 tree = [process, *process.children(recursive=True)]
                 for one in tree:
                     one.kill()
@@ -108,9 +108,9 @@ def kill_one_function(after_s: float) -> threading.Timer:
 
 @dataclass(frozen=True)
 class Course:
-    """How a job goes: its steps, a pause after each, and the first attempts that are killed.
+    """A job's steps, a pause after each, and the first attempts that are killed.
 
-    `attempts_max` is twice what it needs on a quiet machine: on a busy one fewer steps fit into an attempt.
+    `attempts_max` is twice its need on a quiet machine: on a busy one fewer steps fit into an attempt.
     """
 
     timeout_s: int
@@ -121,7 +121,7 @@ class Course:
 
 
 def run(s3: EmbeddedS3, wanted: Target, course: Course) -> list[Report]:
-    """Run the job until it is done; return what each attempt came to."""
+    """Run the job until it is done; return the attempts' reports."""
     chance = random.Random(7)  # noqa: S311 - the same kills every time
     s3.observer().put_object(Bucket=SCRIPTS, Key="job.py", Body=JOB.encode())
     variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS, "SW_WARN_BEFORE_MS": "5000"}
@@ -160,10 +160,10 @@ def run(s3: EmbeddedS3, wanted: Target, course: Course) -> list[Report]:
 def test_a_job_that_is_longer_than_the_timeout_ends_with_every_step_exactly_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, lake_format: str, course: Course
 ) -> None:
-    """Each attempt skips what is committed and goes on at the first step that is not."""
+    """Each attempt skips the committed steps and continues at the first other one."""
     with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE], unlistable=[CHECKPOINTS]) as s3:
         for name, value in s3.environment().items():
-            monkeypatch.setenv(name, value)  # for who looks at the table
+            monkeypatch.setenv(name, value)  # for the reader
         with target(s3, tmp_path, lake_format) as found:
             reports = run(s3, found, course)
             last = reports[-1]

@@ -1,4 +1,4 @@
-"""A child of plain Python, its log, and a look at the processes that it has left."""
+"""A child of plain Python, its log, and a check for processes that it leaves."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Log:
 
 
 def run(directory: Path, code: str, log: Log, ladder: Ladder = NEVER, **environment: str) -> Ended:
-    """The ladder's times are milliseconds after the child's first line."""
+    """Run a child; the times of `ladder` are milliseconds after its first line."""
     command = Command((sys.executable, "-u", "-c", code), environment, directory)
     clock = Since(log)
     with start(command, log.output, clock=clock) as child:
@@ -66,7 +66,7 @@ def run(directory: Path, code: str, log: Log, ladder: Ladder = NEVER, **environm
 
 @contextmanager
 def nothing_left() -> Iterator[None]:
-    """At the end no process is below this one that was not there before, dead or alive."""
+    """Check that no process, dead or alive, is left below this one that was not there before."""
     before = _all_below()
     yield
     assert _all_below() - before == set()

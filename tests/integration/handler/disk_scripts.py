@@ -1,4 +1,4 @@
-"""Scripts for test_own_disk: writes to the function's own disk, each tried, and what became of it told."""
+"""Scripts for test_own_disk: each tries writes to the function's own disk, and reports the results."""
 
 from __future__ import annotations
 

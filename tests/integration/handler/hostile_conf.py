@@ -1,6 +1,6 @@
-"""Settings of somebody who wants the role's credentials, other code, or another place to write to.
+"""Settings of an attacker who wants the role's credentials, other code, or another place to write to.
 
-`EVIL` stands in every value that names a place of the attacker's.
+`EVIL` is in every value that names a place of the attacker's.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ STEAL = "${env.AWS_SECRET_ACCESS_KEY} ${env.AWS_SESSION_TOKEN} ${env.PGPASSWORD}
 _LAKE = "spark.sql.catalog.lake"
 _S3A = "spark.hadoop.fs.s3a"
 
-# Ways of S3A to another place, to other credentials, or to code.
+# S3A settings that lead to another place, to other credentials, or to code
 _S3A_KEYS = {
     "endpoint": _URL,
     "endpoint.fips": "true",

@@ -1,6 +1,6 @@
-"""Events of somebody who may invoke the function and wants more than that: the role's credentials, other code, a hang.
+"""Events of an attacker who may invoke the function and wants more: the role's credentials, other code, a hang.
 
-`SECRETS` stand in the function's environment.
+`SECRETS` are in the function's environment.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _deep(depth: int) -> Any:
 
 
 def hostile_events() -> Iterator[tuple[str, Any]]:
-    """Events by what they try."""
+    """Yield events with their purpose."""
     yield from _settings()
     yield from _places()
     yield from _texts()

@@ -1,4 +1,4 @@
-"""The handler, with a clock that a job can put forward. It has a module of its own: the emulator imports it by name."""
+"""The handler, with a clock that a job can advance; in a module of its own, since the emulator imports it by name."""
 
 import os
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The handler as in a sandbox of provisioned concurrency; the emulator knows no other type than that on demand."""
+"""The handler in a sandbox of provisioned concurrency, which the emulator lacks."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ import os
 
 os.environ["AWS_LAMBDA_INITIALIZATION_TYPE"] = "provisioned-concurrency"
 
-from handler.app import lambda_handler  # after the variable, which it reads when it is imported
+from handler.app import lambda_handler  # after setting the variable, which its import reads
 
 __all__ = ["lambda_handler"]

@@ -1,4 +1,4 @@
-"""Two jobs for one JVM: the first leaves what it can, the second says what it finds."""
+"""Two jobs for one JVM: the first leaves everything that it can, the second reports what it finds."""
 
 from __future__ import annotations
 
@@ -196,4 +196,4 @@ jvm = spark._jvm
 jvm.java.sql.DriverManager.setLogWriter(jvm.java.io.PrintWriter(jvm.java.io.CharArrayWriter(300 << 20)))
 """,
 }
-"""Jobs after which the machine must not run another one."""
+"""Jobs after which the JVM must not run another one."""

@@ -1,4 +1,4 @@
-"""Texts in which a library may replace a name by a value, and a script that puts them wherever an argument can go."""
+"""Texts in which a library may replace a name by a value, and a script that uses them in every argument."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OF_THE_OWNERS_VARIABLE: Final = (
 )  # fmt: skip
 _OF_EACH_SETTING: Final = ("${NAME}", "${system:NAME}", "${spark:NAME}", "${sparkconf:NAME}", "${hiveconf:NAME}")
 _TOGETHER: Final = 14
-"""Hadoop ends at twenty replacements in one text, and at the first name that it does not know."""
+"""Hadoop stops after twenty replacements in one text, and at the first unknown name."""
 
 
 def forms() -> list[str]:
@@ -43,8 +43,8 @@ def forms() -> list[str]:
 
 
 def texts(together: int = _TOGETHER) -> list[str]:
-    """Return all forms, some in each text, so that one path or statement holds them. Hadoop lists no name with a colon,
-    so these are apart.
+    """Return all forms, several per text, so that one path or statement holds them; those with a colon separately,
+    since Hadoop lists no such name.
     """
     found = []
     for has_colon in (False, True):

@@ -1,4 +1,4 @@
-"""The handler where Lambda would run it: a read-only root, a user without a name, no HOME, no /dev/shm."""
+"""The handler in Lambda's environment: a read-only root, a user without a name, no HOME, no /dev/shm."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ print("RESULT", json.dumps(lambda_handler("s3://scripts/job.py", Context())))
 
 
 def closed_ancestor(path: Path) -> Path | None:
-    """The first directory on the way to `path` that others may not pass."""
+    """Return the first directory on the path that other users may not enter."""
     return next((place for place in reversed(path.parents) if not place.stat().st_mode & stat.S_IXOTH), None)
 
 
 def opened(path: Path, by_way_of: Path) -> list[str]:
-    """Commands after which `path` can be reached by everybody, in this mount namespace."""
+    """Return commands that make `path` reachable for every user in this mount namespace."""
     closed = closed_ancestor(path)
     if closed is None:
         return []
@@ -68,11 +68,11 @@ def opened(path: Path, by_way_of: Path) -> list[str]:
     reason="needs root for a mount namespace; run the tests as root to include it",
 )
 def test_a_job_runs_on_a_read_only_root_as_a_user_without_a_name(tmp_path: Path) -> None:
-    """Only /tmp is written; when memory runs out the kernel takes the job first; Hadoop has a user; the answer is a
+    """Only /tmp is written; when memory runs out the kernel kills the job first; Hadoop has a user; the answer is a
     success.
     """
     python, root = Path(sys.base_prefix), shlex.quote(str(ROOT))
-    # A working tree below /tmp must outlast the empty /tmp that the job gets.
+    # A working tree below /tmp must outlast the job's empty /tmp.
     saved = ("mount -t tmpfs -o mode=755 tmpfs /srv && mkdir /srv/root", f"mount --bind {root} /srv/root")
     restored = (f"mkdir -p {root} && mount --bind /srv/root {root}",)
     steps = [

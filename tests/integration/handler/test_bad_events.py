@@ -25,7 +25,7 @@ SQS = {"eventSource": "aws:sqs", "messageId": "m-1", "body": "hello"}
 
 
 class World:
-    """The handler's surroundings; everything that it does to them is on record."""
+    """The handler's surroundings, which record everything that it does."""
 
     def __init__(self) -> None:
         self.done: list[str] = []
@@ -181,25 +181,25 @@ BAD_SETTINGS: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize(("event", "field"), BAD_EVENTS.values(), ids=BAD_EVENTS.keys())
 def test_a_bad_event_is_a_usage_error(event: object, field: str) -> None:
-    """It names the field and says what to do; nothing was started and nothing was written."""
+    """It names the field and the remedy; nothing was started and nothing was written."""
     check(*answer(event, GOOD_ENVIRONMENT), field)
 
 
 @pytest.mark.parametrize(("setting", "name"), BAD_SETTINGS.values(), ids=BAD_SETTINGS.keys())
 def test_a_bad_setting_is_a_usage_error(setting: dict[str, str], name: str) -> None:
-    """It names the variable and says what to do; nothing was started and nothing was written."""
+    """It names the variable and the remedy; nothing was started and nothing was written."""
     check(*answer(job(), {**GOOD_ENVIRONMENT, **setting}), name)
 
 
 def test_too_little_memory_is_a_usage_error() -> None:
-    """A function in which Spark could not start says so before anything begins."""
+    """A function in which Spark could not start reports that before anything begins."""
     world = World()
     progress = new_walk(memory_mb=512)
     check(handle(job(), progress, GOOD_ENVIRONMENT, world.services()), world, progress, "memory size")
 
 
 def test_a_secret_in_a_bad_event_is_not_repeated() -> None:
-    """The message shows what was found, but not a secret in it."""
+    """The message shows the value, but not a secret in it."""
     result, _, _ = answer(job(entryPointArguments="--password hunter22"), GOOD_ENVIRONMENT)
     assert "hunter22" not in result.model_dump_json()
 

@@ -1,4 +1,4 @@
-"""Real children, plain Python: whatever they do, the answer is true and nothing of them is left."""
+"""Real children, plain Python: whatever they do, the answer is true and no process of them survives."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ sys.stdout.buffer.write(b"the end\\n")
 
 
 def test_one_endless_line_is_cut(tmp_path: Path) -> None:
-    """50 MB without a line end are one cut line, and what follows the line end is read again."""
+    """50 MB without a line end become one truncated line, and reading resumes after the line end."""
     log = Log()
     run(tmp_path, "import sys\nfor _ in range(50): sys.stdout.write('y' * 2**20)\nprint()\nprint('after')", log)
     assert len(log.lines) == 2
@@ -97,7 +97,7 @@ def test_metric_lines_pass_as_they_are(tmp_path: Path) -> None:
 
 
 def test_the_environment_and_directory_are_the_command_s_own(tmp_path: Path) -> None:
-    """Nothing is inherited but what the command names."""
+    """The child inherits only what the command names."""
     log = Log()
     code = "import os; print(sorted(n for n in os.environ if n != 'LC_CTYPE')); print(os.getcwd())"
     run(tmp_path, code, log, GIVEN="1")
@@ -105,7 +105,7 @@ def test_the_environment_and_directory_are_the_command_s_own(tmp_path: Path) -> 
 
 
 def test_stdin_stays_open_until_the_supervisor_is_gone(tmp_path: Path) -> None:
-    """A child that waits on its stdin waits; it is the ladder that ends it."""
+    """A child that waits on its stdin keeps waiting, until the shutdown sequence kills it."""
     log = Log()
     ended = run(tmp_path, "import sys; print('up'); sys.stdin.read(); print('end')", log, Ladder(300, 60_000))
     assert log.lines == ["up"]
@@ -113,7 +113,7 @@ def test_stdin_stays_open_until_the_supervisor_is_gone(tmp_path: Path) -> None:
 
 
 def test_the_beat_goes_on_while_the_child_lives(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`beat` is called again and again, on a thread of its own, and no more afterwards."""
+    """`beat` is called repeatedly, on a thread of its own, and not after the child's end."""
     monkeypatch.setattr("handler.process.child._BEAT_S", 0.02)
     beats: list[int] = []
     command = Command(
@@ -132,14 +132,14 @@ def test_the_beat_goes_on_while_the_child_lives(tmp_path: Path, monkeypatch: pyt
 
 
 def test_a_command_that_does_not_exist_is_an_error_and_leaves_nothing(tmp_path: Path) -> None:
-    """The error of the operating system is passed on."""
+    """The error is the operating system's."""
     command = Command(("/no/such/java",), {}, tmp_path)
     with nothing_left(), pytest.raises(FileNotFoundError), start(command, Log().output, clock=epoch_ms):
         raise AssertionError
 
 
 def test_memory_of_the_whole_tree_is_seen(tmp_path: Path) -> None:
-    """The peak counts the child's memory beside the supervisor's own."""
+    """The peak includes the child's memory and the supervisor's own."""
     code = "import time; block = b'x' * 200 * 2**20; print('up'); time.sleep(600)"
     ended = run(tmp_path, code, Log(), Ladder(1, 1))
     assert ended.peak_mb >= 200

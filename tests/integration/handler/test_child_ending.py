@@ -1,4 +1,4 @@
-"""How a child and all that it has started are ended."""
+"""The end of a child and of all processes that it has started."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.integration.handler.children import FORK_AWAY, NEVER, Log, nothing_le
 
 
 def test_a_double_forked_process_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
-    """What has left the process group and lost its parent is found all the same, after a normal end of the child."""
+    """The handler finds a process that has left the group and lost its parent, also after a normal end of the child."""
     log = Log()
     with nothing_left():
         ended = run(tmp_path, FORK_AWAY, log)
@@ -26,7 +26,7 @@ def test_a_double_forked_process_in_a_session_of_its_own_is_ended(tmp_path: Path
 
 
 def test_a_process_that_forks_again_and_again_is_ended(tmp_path: Path) -> None:
-    """A process that starts another in a new session and ends, for ever, is caught by the loop."""
+    """A process that forks itself into new sessions for ever is caught by the loop."""
     code = """
 import os
 if os.fork() == 0:
@@ -46,7 +46,7 @@ while not os.path.exists("away"):
 
 
 def test_sigterm_comes_first_and_lets_the_child_finish(tmp_path: Path) -> None:
-    """A child that answers SIGTERM ends by itself, and is reported as terminated."""
+    """A child that answers SIGTERM exits by itself, and is reported as terminated."""
     code = "import signal, sys, time\nsignal.signal(15, lambda *_: sys.exit(7))\nprint('up')\ntime.sleep(600)"
     with nothing_left():
         ended = run(tmp_path, code, Log(), Ladder(1, 60_000))
@@ -65,7 +65,7 @@ def test_a_child_that_ignores_sigterm_is_killed_with_all_its_children(tmp_path: 
 
 
 def test_a_stopped_child_is_killed(tmp_path: Path) -> None:
-    """A child that has stopped itself cannot hold the ladder up."""
+    """A stopped child cannot delay the shutdown sequence."""
     with nothing_left():
         ended = run(tmp_path, "import os; print('up'); os.kill(os.getpid(), 19)", Log(), Ladder(1, 300))
     assert ended.stop is Stop.KILLED
@@ -79,7 +79,7 @@ def test_a_ladder_that_is_over_before_it_began_kills_at_once(tmp_path: Path) -> 
 
 
 def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
-    """SIGKILL of the handler, which it cannot see coming, ends a child in a session of its own, too."""
+    """SIGKILL of the handler, which it cannot see coming, kills a child in a session of its own, too."""
     inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     outer = f"""
 import sys, pathlib
@@ -101,7 +101,7 @@ with start(command, out, clock=lambda: 0) as child:
 
 
 def test_processes_that_were_there_before_are_left_alone(tmp_path: Path) -> None:
-    """Only what came into being under the command is ended."""
+    """Only processes that started under the command are killed."""
     with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]) as bystander:
         run(tmp_path, "pass", Log())
         assert bystander.poll() is None
@@ -114,7 +114,7 @@ def test_processes_that_were_there_before_are_left_alone(tmp_path: Path) -> None
 def test_a_cancelled_child_is_ended_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, handler: str, signal_number: int
 ) -> None:
-    """As soon as a beat says so, long before the deadline; one that does not heed SIGTERM is killed."""
+    """The handler kills it when a heartbeat says so, long before the deadline, by SIGKILL if it ignores SIGTERM."""
     monkeypatch.setattr("handler.process.child._BEAT_S", 0.02)
     monkeypatch.setattr("handler.process.child._CANCEL_GRACE_MS", 50)
     text = f"import signal, time; signal.signal(signal.SIGTERM, {handler}); print('up', flush=True); time.sleep(600)"
@@ -126,7 +126,7 @@ def test_a_cancelled_child_is_ended_at_once(
 
 
 def test_a_child_that_may_run_no_more_is_ended_at_once(tmp_path: Path) -> None:
-    """Its turn may be another job's by now; the deadline is far away."""
+    """Its turn may belong to another job by now; the deadline is far away."""
     log = Log()
     command = Command((sys.executable, "-c", "import time; print('up', flush=True); time.sleep(600)"), {}, tmp_path)
     with nothing_left(), start(command, log.output, clock=epoch_ms) as child:

@@ -1,8 +1,8 @@
-"""Where the deadline finds a guarded job: each answers before it, with the protocol's verdict.
+"""Guarded jobs that meet their deadline at different points: each answers before it, with the protocol's verdict.
 
-How long a job takes to get there is the machine's affair. So each has a file by which it puts its own clock and the
-handler's forward, to where the lead time begins, once it is where the deadline shall find it. The jobs wait for the
-rest of the time; they run side by side, each in a function of its own.
+The time to reach that point depends on the machine. So each job has a file by which it advances its own clock and the
+handler's to the start of the lead time, once it is there. The jobs wait for the rest of the time; they run side by
+side, each in a function of its own.
 """
 
 from __future__ import annotations
@@ -113,11 +113,11 @@ EXPECTED = {
     "sleeps_before_success_that_decides": ("TIMED_OUT", "rolled_back", 3),
 }
 SHORT = ("sleeps_in_a_python_worker_and_sleeps_on", "stops_its_own_jvm", "sleeps_before_success")
-"""One of each end: rolled back, committed though nobody could be asked, committed. The others are of the matrix; on the
-guard alone, tests/integration/safewriter/test_deadline.py has their like.
+"""One of each end: rolled back, committed without an answer, committed. The others run in the matrix;
+tests/integration/safewriter/test_deadline.py has similar ones for the guard alone.
 """
 KILLED = {"stops_its_own_jvm", "sleeps_in_a_python_worker_and_sleeps_on"}
-"""Who could ask these for requests on their way has been killed, so a marker may stay for the sweeper."""
+"""The process that could report pending requests has been killed, so a marker may stay for the sweeper."""
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def run(s3: EmbeddedS3, job: str, file: Path) -> Result:
 def results(
     request: pytest.FixtureRequest, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[str, Result]:
-    """Of the jobs whose tests were selected."""
+    """The results of the jobs whose tests were selected."""
     folder = tmp_path_factory.mktemp("clocks")
     jobs = [job for job in JOBS if any(item.name.endswith(f"[{job}]") for item in request.session.items)]
     with ThreadPoolExecutor(len(jobs)) as pool:
@@ -163,8 +163,8 @@ def results(
 def test_a_job_that_meets_its_deadline_is_settled_and_says_so(
     s3: EmbeddedS3, results: dict[str, Result], job: str
 ) -> None:
-    """Exit 124, the verdict that the table shows, no file left, and no marker of who could be asked; what is committed
-    can be continued.
+    """Exit code 124, the verdict that the table shows, no file, and no marker if the job's process could answer; a
+    committed run can be continued.
     """
     result = results[job]
     state, verdict, rows = EXPECTED[job]

@@ -1,4 +1,4 @@
-"""The allow-list of settings, held against Spark, Delta, Hadoop and Iceberg: names are theirs, values are taken."""
+"""The allow-list of settings, checked against Spark, Delta, Hadoop and Iceberg: their names, and their values."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ CANDIDATES = [
     "org.apache.spark.serializer.KryoSerializer",
     "org.apache.spark.serializer.JavaSerializer",
 ]
-"""Values of every form; a form's own are those that it takes."""
+"""Values of every form; those that a form accepts are its own."""
 GARBAGE = "no such value"
 NOT_REGISTERED = ("spark.app.name",)
-"""Spark reads it by its name."""
+"""Spark reads it by name."""
 CONSTANTS = (
     "org/apache/hadoop/fs/s3a/Constants",
     "org/apache/hadoop/mapreduce/lib/output/FileOutputCommitter",
@@ -46,7 +46,7 @@ def values_of(form: Form) -> list[str]:
 
 @pytest.fixture(scope="module")
 def entries(spark: SparkSession) -> Any:
-    """Spark's registry of settings, with Delta's in it once one of its classes is loaded."""
+    """Spark's registry of settings, including Delta's once one of its classes is loaded."""
     jvm: Any = spark._jvm
     jvm.org.apache.spark.sql.delta.sources.DeltaSQLConf.DELTA_SNAPSHOT_PARTITIONS()
     return jvm.org.apache.spark.internal.config.ConfigEntry
@@ -70,7 +70,7 @@ def plain_names() -> list[str]:
 
 
 def test_each_setting_is_one_of_spark_s_and_takes_every_value_of_its_form(entries: Any) -> None:
-    """A name that Spark does not know, or a value that it refuses, would be a promise to callers that does not hold."""
+    """A name that Spark does not know, or a value that it refuses, would be a false promise to callers."""
     wrong = []
     for name in plain_names():
         entry = entries.findEntry(name)
@@ -92,7 +92,7 @@ def test_no_form_takes_what_spark_refuses(entries: Any) -> None:
 
 
 def test_defaults_of_delta_s_table_properties_are_taken_by_delta(spark: SparkSession) -> None:
-    """Delta makes properties of a new table from them, and refuses what it does not know."""
+    """Delta turns them into properties of a new table, and refuses unknown ones."""
     jvm: Any = spark._jvm
     nothing = getattr(jvm, "scala.collection.immutable.Map$EmptyMap$").__getattr__("MODULE$")
     no_limit = getattr(jvm, "scala.None$").__getattr__("MODULE$")
@@ -108,7 +108,7 @@ def test_defaults_of_delta_s_table_properties_are_taken_by_delta(spark: SparkSes
 
 
 def test_names_of_s3a_and_iceberg_are_constants_of_theirs(spark: SparkSession) -> None:
-    """Hadoop and Iceberg ignore a setting that they do not know, so its name must be in one of their own classes."""
+    """Hadoop and Iceberg ignore unknown settings, so the name must be in one of their own classes."""
     loader: Any = spark._jvm.java.lang.Thread.currentThread().getContextClassLoader()  # type: ignore[union-attr]
     classes = b"".join(bytes(loader.getResourceAsStream(f"{name}.class").readAllBytes()) for name in CONSTANTS)
     used = {
@@ -124,7 +124,7 @@ def test_names_of_s3a_and_iceberg_are_constants_of_theirs(spark: SparkSession) -
 
 
 def test_a_key_is_read_as_a_whole() -> None:
-    """Something before, behind or between the parts of an allowed name is another setting."""
+    """Text before, after or between the parts of an allowed name makes another setting."""
     assert form_of("spark.sql.shuffle.partitions") is not None
     assert form_of("spark.sql.catalog.lake.warehouse") is not None
     for key in (

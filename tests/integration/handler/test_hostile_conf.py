@@ -1,4 +1,4 @@
-"""Real Spark under the emulator, and a server that listens where a hostile event points: it must hear nothing."""
+"""Real Spark under the emulator, and a server at the address in a hostile event, which must receive nothing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]
 
 CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
-# An honest job: it looks at a catalog, and reads and writes a table.
+# An honest job: it lists a catalog, and reads and writes a table.
 HONEST = """
 import sys
 from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ def run(emulator: LambdaEmulator, conf: dict[str, str], *arguments: str) -> Resu
 
 
 def catalog(name: str, url: str) -> dict[str, str]:
-    """The event of the audit: a catalog whose S3 is the listener, with a variable of the function in the User-Agent."""
+    """The audit's event: a catalog whose S3 is the listener, with a variable of the function in the User-Agent."""
     prefix = f"spark.sql.catalog.{name}"
     return {
         prefix: "org.apache.iceberg.spark.SparkCatalog",
@@ -84,7 +84,7 @@ def catalog(name: str, url: str) -> dict[str, str]:
 
 
 def test_a_listener_hears_nothing_of_an_event_s_settings(s3: EmbeddedS3, listener: Listener) -> None:
-    """Refused as a whole, refused one by one; and a job that brings every setting that is allowed reaches nobody."""
+    """They are refused, together and one by one, and a job with every allowed setting contacts no server."""
     hostile = catalog("evil", listener.url)
     with function(s3) as emulator:
         for conf in (hostile, *({key: value} for key, value in hostile.items() if "hadoop" in key + value)):
@@ -98,8 +98,8 @@ def test_a_listener_hears_nothing_of_an_event_s_settings(s3: EmbeddedS3, listene
 
 
 def test_the_listener_hears_the_same_catalog_of_the_function_s_owner(s3: EmbeddedS3, listener: Listener) -> None:
-    """The owner may send Spark there, so the listener and the job of the test before do work; a variable of the
-    function's environment does not go along.
+    """The owner may send Spark there, so listener and job of the previous test work; no variable of the function's
+    environment is sent.
     """
     owned = {key: value for key, value in catalog("owned", listener.url).items() if "user.agent" not in key}
     with function(s3, SOAL_CONF=json.dumps(owned)) as emulator:
@@ -110,12 +110,12 @@ def test_the_listener_hears_the_same_catalog_of_the_function_s_owner(s3: Embedde
 
 
 def _everything(url: str) -> dict[str, str]:
-    """Every setting that is allowed, with the listener's address wherever a value may be any text."""
+    """Return every allowed setting, with the listener's address wherever a value may be any text."""
     left_out = ("spark.driver.", "spark.executor.", "spark.memory.", "spark.kryoserializer.", "spark.shuffle.")
     conf = {}
     for name, form in ALLOWED.items():
         if name.startswith(left_out):
-            continue  # sizes for another machine, and a time that must be longer than another
+            continue  # sizes for another machine, and a time that must be longer than another one
         values: list[Any] = [url] if form.fits(url) else values_of(form)
         if values:
             conf[name.replace("NAME", "one").replace("BUCKET", "lake")] = values[-1]

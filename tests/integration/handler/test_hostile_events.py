@@ -1,4 +1,4 @@
-"""Whoever may invoke the function gets a job run and nothing else: every hostile event, through the whole handler."""
+"""The right to invoke the function runs a job and does nothing else: every hostile event, through the handler."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
 
 EVENTS = dict(hostile_events())
 FREE_TEXTS = ("spark.app.name", "spark.databricks.delta.commitInfo.userMetadata")
-"""Settings that are shown to people and lead nowhere."""
+"""Settings that are only shown to people."""
 
 
 class StartedError(Exception):
-    """The child would have been started."""
+    """Raised in place of the child's start."""
 
 
 class World:
-    """An S3 that has every object that is asked for, and a child that only tells how it would be started."""
+    """An S3 that has every requested object, and a child that only reports how it would be started."""
 
     def __init__(self) -> None:
         self.fetched: list[str] = []
@@ -51,7 +51,7 @@ class World:
 
     @contextmanager
     def start(self, command: Command, *_: object, **__: object) -> Iterator[Any]:
-        # The kernel, too, must take what the job would be started with: it limits each text, and all of them together.
+        # The kernel must accept the job's command, too: it limits each text, and all of them together.
         words, variables = (*command.argv, *command.submission), {**command.environment, **command.variables}
         subprocess.run(words, executable="/bin/true", env=variables, check=True)
         self.commands.append(command)
@@ -69,7 +69,7 @@ def answered(event: object, tmp_path: Path) -> tuple[Result, World]:
 
 
 def test_there_are_enough_of_them() -> None:
-    """The list grows with what people think of, and does not shrink unseen."""
+    """The list only grows."""
     assert len(EVENTS) >= 400
     assert len(hostile_conf()) >= 200
 
@@ -78,8 +78,8 @@ def test_there_are_enough_of_them() -> None:
 def test_a_hostile_event_gets_no_more_than_a_job(
     event: object, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """No foreign script starts, no foreign endpoint reaches Spark, no secret shows, and the answer is never a fault of
-    the handler's own.
+    """No foreign script starts, no foreign endpoint reaches Spark, no secret shows, and the answer is never the
+    handler's own fault.
     """
     result, world = answered(event, tmp_path)
     answer, log = result.model_dump_json(), "".join(capfd.readouterr())
@@ -94,7 +94,7 @@ def test_a_hostile_event_gets_no_more_than_a_job(
         assert not any(secret in word for command in world.commands for word in (*command.argv, *command.submission))
     assert result.error is not None
     if world.commands:
-        assert "StartedError" in result.error.message  # the test's own end of a child that began
+        assert "StartedError" in result.error.message  # the test's own error for a child that would start
     else:
         assert (result.error.type, result.error.usage) == ("UsageError", True), result.state_details
         assert list(tmp_path.iterdir()) == []
@@ -102,7 +102,7 @@ def test_a_hostile_event_gets_no_more_than_a_job(
 
 @pytest.mark.parametrize("key", hostile_conf(), ids=repr)
 def test_no_hostile_setting_reaches_the_driver(key: str, tmp_path: Path) -> None:
-    """Each is refused alone, with the field's name and without its value's secrets."""
+    """Each is refused alone, by its field's name and without its value's secrets."""
     result, world = answered({"entryPoint": "s3://scripts/job.py", "conf": {key: hostile_conf()[key]}}, tmp_path)
     assert result.error is not None
     assert result.error.type == "UsageError"
@@ -110,7 +110,7 @@ def test_no_hostile_setting_reaches_the_driver(key: str, tmp_path: Path) -> None
 
 
 def test_a_job_that_is_not_hostile_starts(tmp_path: Path) -> None:
-    """The other tests would pass as well if nothing ever started."""
+    """The other tests would also pass if nothing ever started."""
     result, world = answered({"entryPoint": "s3://scripts/job.py", "conf": {"spark.app.name": "mine"}}, tmp_path)
     assert result.error is not None
     assert "StartedError" in result.error.message

@@ -1,4 +1,4 @@
-"""A table's log belongs to whoever may write it: its SQL runs in the jobs of others, and calls nothing but SQL."""
+"""Any writer of a table controls its log: its SQL runs in others' jobs, and must call nothing but SQL."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def run(function: LambdaEmulator, script: str, *arguments: str) -> Result:
 
 
 def create(s3: EmbeddedS3, table: str, column: dict[str, str], options: dict[str, str] | None = None) -> str:
-    """Make an empty table, as anybody can who may write one object."""
+    """Make an empty table, as any writer of one object can."""
     schema = {
         "type": "struct",
         "fields": [
@@ -132,7 +132,7 @@ def create(s3: EmbeddedS3, table: str, column: dict[str, str], options: dict[str
 
 
 def test_the_sql_of_a_table_starts_no_program(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
-    """An append evaluates generated columns and defaults, and would run a shell with the role, by Java or by SQL."""
+    """An append evaluates generated columns and defaults, which could run a shell with the role's rights."""
     started = tmp_path / "started"
     java = f"reflect('org.apache.spark.TestUtils', 'testCommandAvailable', 'x; touch {started}')"
     program = f"(SELECT max(a) FROM (SELECT TRANSFORM(1) USING 'touch {started}; echo 1' AS (a string)))"
@@ -145,12 +145,12 @@ def test_the_sql_of_a_table_starts_no_program(function: LambdaEmulator, s3: Embe
 
 
 def test_a_column_that_calls_nothing_is_generated(function: LambdaEmulator, s3: EmbeddedS3) -> None:
-    """So the errors above are no broken table."""
+    """So the errors above do not come from a broken table."""
     assert run(function, "append", create(s3, "honest", {GENERATED: "cast(id AS string)"})).state == "SUCCESS"
 
 
 def test_no_sql_calls_java(function: LambdaEmulator) -> None:
-    """Each function that could, in each session, also where a script names extensions of its own; the error says so."""
+    """Every function that could is refused in each session, also where a script sets its own extensions."""
     queries = [f"SELECT {name}{OF_JAVA}" for name in ("reflect", "java_method", "try_reflect")]
     result = run(function, "queries", *queries, "SELECT TRANSFORM(1) USING 'cat' AS (a string)")
     assert result.state == "SUCCESS"
@@ -158,7 +158,7 @@ def test_no_sql_calls_java(function: LambdaEmulator) -> None:
 
 
 def test_a_table_s_log_sets_nothing_of_hadoop_s(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
-    """By options of the format, or of a relation in its SQL: another server, a program; not even in a read."""
+    """Options of the format, or of a relation in its SQL, could name another server or a program; also in a read."""
     elsewhere = socket.create_server(("127.0.0.1", 0))
     elsewhere.settimeout(0)
     endpoint = {"fs.s3a.endpoint": f"http://127.0.0.1:{elsewhere.getsockname()[1]}"}
@@ -187,7 +187,7 @@ def test_a_table_s_log_sets_nothing_of_hadoop_s(function: LambdaEmulator, s3: Em
 
 
 def test_xml_names_no_file_and_no_server(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
-    """Neither a row nor the schema that a table's SQL names makes Java fetch another: a DTD, an entity, an import."""
+    """Neither a row nor a schema in a table's SQL makes Java fetch another document: a DTD, an entity, an import."""
     server = Listener()
     xs = '<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema">'
     (tmp_path / "included.xsd").write_text(f"{xs}</xs:schema>", encoding="utf-8")
@@ -241,7 +241,7 @@ def test_xml_names_no_file_and_no_server(function: LambdaEmulator, s3: EmbeddedS
 
 @pytest.mark.parametrize("named", ["venv.__main__.X", "sys.exit"])
 def test_a_file_s_schema_runs_no_python(function: LambdaEmulator, s3: EmbeddedS3, named: str) -> None:
-    """A column of a Python class that the script has not imported: the job fails and says so, and does not end well."""
+    """With a column of a Python class that the script has not imported, the job fails and says so."""
     kind = {"type": "udt", "pyClass": named, "serializedClass": "AAAA", "sqlType": "string"}
     field = {"name": "a", "type": kind, "nullable": True, "metadata": {}}
     footer = json.dumps({"type": "struct", "fields": [field]})
@@ -257,7 +257,7 @@ def test_a_file_s_schema_runs_no_python(function: LambdaEmulator, s3: EmbeddedS3
 
 
 def test_options_of_formats_are_options_still(function: LambdaEmulator, s3: EmbeddedS3) -> None:
-    """Those of a table's log, too: a harmless one reads the table."""
+    """A harmless option reads the table, also from a table's log."""
     table = create(
         s3, "harmless", {}, {"mapreduce.input.fileinputformat.split.maxsize": "1048576", "plain": "x", "delta.of": "x"}
     )
@@ -269,7 +269,7 @@ def test_options_of_formats_are_options_still(function: LambdaEmulator, s3: Embe
 def test_the_properties_of_an_iceberg_table_set_nothing_of_hadoop_s(
     function: LambdaEmulator, s3: EmbeddedS3, format_name: str
 ) -> None:
-    """Iceberg's writer of Parquet would send the rows, signed with the role, to another server, or load a class."""
+    """Iceberg's Parquet writer would send the rows, signed with the role, to another server, or load a class."""
     elsewhere = socket.create_server(("127.0.0.1", 0))
     elsewhere.settimeout(0)
     foreign = {

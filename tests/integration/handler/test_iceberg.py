@@ -26,7 +26,7 @@ TABLE = "lake.db.accommodations"
 
 
 def test_half_a_million_rows_land_guarded_in_two_gigabytes(tmp_path: Path) -> None:
-    """The paper's baseline ended with errors there (its Table VIII). The heap is what is left of 2,048 MB."""
+    """The paper's baseline failed with errors there (its Table VIII); the heap is the rest of 2,048 MB."""
     with (
         EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,
         RestCatalog(s3, tmp_path, f"s3a://{LAKE}/warehouse") as catalog,

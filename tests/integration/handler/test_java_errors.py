@@ -1,4 +1,4 @@
-"""Exceptions of Java's in the answer, under the real emulator with real Spark: one line there, all of it in the log."""
+"""Java exceptions in the answer, under the real emulator with real Spark: one line there, the whole in the log."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SparkSession.builder.config("spark.sql.shuffle.partitions", "two").getOrCreate()
 
 @pytest.fixture(scope="module")
 def run() -> Iterator[Run]:
-    """Run a script that fails; return its result and what was logged meanwhile."""
+    """Run a script that fails; return its result and the log."""
     lines: list[str] = []
     with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
         environment = {
@@ -51,7 +51,7 @@ def run() -> Iterator[Run]:
                 lines.clear()
                 answer = function.invoke("s3://scripts/job.py")
                 assert answer.error is not None
-                # The emulator shows the answer, too; the job's output is in lines of the handler's log.
+                # The emulator logs the answer, too; the job's output is in lines of the handler's log.
                 logged = [line for line in lines if '"location":"log_job_line' in line]
                 return Result.model_validate(json.loads(answer.error.message)), "\n".join(logged)
 
@@ -59,7 +59,7 @@ def run() -> Iterator[Run]:
 
 
 def test_an_iceberg_catalog_without_its_database_driver(run: Run) -> None:
-    """One line says what is missing, what to do, and which cause showed it; the trace is in the log."""
+    """One line names what is missing, the remedy, and the cause; the trace is in the log."""
     result, log = run(SESSION + "spark.range(3).writeTo('lake.db.numbers').create()")
     assert result.error is not None
     assert (result.state, result.error.type, result.error.usage) == ("FAILED", "NotInImage", True)
@@ -77,7 +77,7 @@ def test_an_iceberg_catalog_without_its_database_driver(run: Run) -> None:
 
 
 def test_a_database_that_is_read_without_a_driver(run: Run) -> None:
-    """Another entry than the catalog's: its rows can come by way of S3."""
+    """The remedy differs from the catalog's: its rows can come by way of S3."""
     result, _ = run(SESSION + "spark.read.jdbc('jdbc:postgresql://127.0.0.1:9/lake', 'numbers').count()")
     assert result.state_details == (
         "the image does not have the driver of this SQL database: export to S3 first; the image's variant full has the"
@@ -99,7 +99,7 @@ def test_an_exception_with_the_trace_that_pyspark_adds(run: Run) -> None:
 
 
 def test_an_exception_of_a_python_worker_by_way_of_java(run: Run) -> None:
-    """The worker's own words end the line, without frames of either language."""
+    """The worker's own message ends the line, without frames of either language."""
     result, log = run(SESSION + "spark.sparkContext.parallelize([0], 1).map(lambda day: 1 / day).collect()")
     (line,) = result.state_details.splitlines()
     assert line.startswith("Py4JJavaError: org.apache.spark.SparkException: Job aborted due to stage failure: ")
@@ -108,7 +108,7 @@ def test_an_exception_of_a_python_worker_by_way_of_java(run: Run) -> None:
 
 
 def test_a_module_that_a_worker_cannot_import(run: Run) -> None:
-    """One sentence, though the import failed in another process."""
+    """One sentence, although the import failed in another process."""
     need = "from pyspark.sql.functions import udf\n@udf('int')\ndef need(x):\n    import not_anywhere\n    return x\n"
     result, log = run(SESSION + need + "spark.range(1).select(need('id')).collect()")
     assert result.error is not None
@@ -120,13 +120,13 @@ def test_a_module_that_a_worker_cannot_import(run: Run) -> None:
 
 
 def test_a_class_that_the_session_cannot_find(run: Run) -> None:
-    """By its name, which is the script's own."""
+    """The error gives the class's name, which is the script's own."""
     result, _ = run(SESSION + "spark.udf.registerJavaFunction('f', 'com.example.Mine')")
     assert result.state_details.startswith("the image does not have the Java class com.example.Mine: correct its name")
 
 
 def test_a_module_that_the_script_does_without(run: Run) -> None:
-    """What the script logs is not why it failed."""
+    """What the script logs is not the reason of its failure."""
     logged = "import logging\ntry:\n    import not_anywhere\nexcept ImportError:\n    logging.exception('no matter')\n"
     result, _ = run(logged + "raise ValueError('the price of row 7 is negative')")
     assert result.state_details == "ValueError: the price of row 7 is negative"

@@ -1,4 +1,4 @@
-"""A job that has modules of the same names as this project's, under the real emulator with real Spark."""
+"""A job with modules of the same names as SoAL's, under the real emulator with real Spark."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ HANDLER: Final = "WORD = 'mine'\nclass Mine(Exception): pass"
 
 
 def test_the_job_s_own_modules_win_in_driver_and_workers() -> None:
-    """Files of it, and packages without `__init__` in zips that the event brings or the script adds; the guard works,
-    and the job's end is told as ever.
+    """Its files, and packages without `__init__` in zips of the event or the script, win; the guard works, and the
+    job's end is reported as usual.
     """
     content = io.BytesIO()
     with ZipFile(content, "w") as archive:

@@ -1,4 +1,4 @@
-"""Handler and job under a real memory limit: the kernel chooses a victim, and the verdict is true all the same."""
+"""Handler and job under a real memory limit: the kernel chooses a victim, and the verdict is still true."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ print("RESULT", json.dumps(lambda_handler("s3://scripts/job.py", Context())))
 
 
 def new_group() -> Path | None:
-    """Make a memory control group with the limit; None if this machine does not allow it."""
+    """Make a memory control group with the limit; None if this machine forbids it."""
     version_1 = (CGROUPS / "memory", "memory.limit_in_bytes")
     version_2 = (CGROUPS, "memory.max")
     parent, limit = version_1 if version_1[0].is_dir() else version_2
@@ -85,7 +85,7 @@ def group() -> Iterator[Path]:
 
 @pytest.mark.parametrize("stranger", [False, True], ids=["alone", "beside another"])
 def test_a_kill_in_a_group_of_ones_own_is_counted(group: Path, *, stranger: bool) -> None:
-    """The kernel kills a child; where somebody else is in the group, it may as well have been theirs."""
+    """The kernel kills a child; in a group with other processes, the kill may have hit those."""
     other = subprocess.Popen(["sleep", "600"]) if stranger else None
     try:
         if other is not None:
@@ -106,7 +106,7 @@ def test_a_kill_in_a_group_of_ones_own_is_counted(group: Path, *, stranger: bool
 
 
 def test_a_job_that_eats_all_memory_is_killed_by_the_kernel_and_settled(group: Path) -> None:
-    """The kernel takes the job and not the handler, which says so, undoes the write and names the remedy."""
+    """The kernel kills the job and not the handler, which reports it, undoes the write and names the remedy."""
     with EmbeddedS3(buckets=[LAKE, "scripts", CHECKPOINTS], unlistable=[CHECKPOINTS]) as s3:
         s3.observer().put_object(Bucket="scripts", Key="job.py", Body=JOB.encode())
         done = subprocess.run(

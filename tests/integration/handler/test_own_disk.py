@@ -1,4 +1,4 @@
-"""Writes to the function's own disk, by real jobs: Spark refuses each that would be gone, and nothing else."""
+"""Writes to the function's own disk, by real jobs: Spark refuses each that would be lost, and no other."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 
 SparkSession.builder.getOrCreate().range(3).write.parquet("output/report")
 """
-# Paths that may be arguments: of Java's own environment, of another process's, by a link; and of the handler's files.
+# Paths that an argument may name: Java's own environment, another process's, by a link; and the handler's files.
 READS = """
 import json, os, tempfile
 from pyspark.sql import SparkSession
@@ -65,7 +65,7 @@ for place, path in places.items():
 for end in ends.items():
     print("TOLD", json.dumps(end))
 """
-# The environment of each process of a job, as anybody sees it who may name a path.
+# The environment of each process of a job, readable by path.
 ENVIRONMENTS = """
 import json, os
 from pyspark.sql import SparkSession, functions as F
@@ -116,7 +116,7 @@ def told(result: Result, word: str) -> list[Any]:
 
 
 def test_each_form_of_a_write_to_the_disk_fails_at_its_statement(run: Run) -> None:
-    """With path, reason and cure; no file is there afterwards, and a script's own file system is left out."""
+    """The error has path, reason and remedy; no file is left, and a script's own file system is ignored."""
     result = run("sinks")
     ends = dict(told(result, "TOLD"))
     assert len(ends) == 30
@@ -132,7 +132,7 @@ def test_each_form_of_a_write_to_the_disk_fails_at_its_statement(run: Run) -> No
 
 
 def test_reads_scratch_files_and_sparks_own_files_stay(run: Run) -> None:
-    """In the same JVM as the job before: Spark's own temporary files, and what a script puts beside them."""
+    """In the previous job's JVM: Spark's own temporary files, and files that a script puts beside them."""
     result = run("uses")
     ends = dict(told(result, "TOLD"))
     assert len(ends) == 14
@@ -141,7 +141,7 @@ def test_reads_scratch_files_and_sparks_own_files_stay(run: Run) -> None:
 
 
 def test_no_way_of_spark_reads_what_is_not_the_job_s(run: Run) -> None:
-    """A path may be an argument, or of a table's SQL: no environment of a process, and no file of the handler's."""
+    """A path from an argument or a table's SQL reads no process's environment and no file of the handler's."""
     ends = dict(told(run("reads"), "TOLD"))
     assert len(ends) == 35
     assert [name for name, end in ends.items() if end == "read"] == []
@@ -150,14 +150,14 @@ def test_no_way_of_spark_reads_what_is_not_the_job_s(run: Run) -> None:
 
 
 def test_no_process_of_a_job_was_started_with_the_function_s_variables(run: Run) -> None:
-    """Script and functions have them; what Linux shows of their processes to a path such as that of addFile has not."""
+    """Script and functions have them; what Linux shows of their processes by path, as for addFile, does not."""
     ends = dict(told(run("environments"), "TOLD"))
     assert (ends.pop("a function"), ends.pop("the script")) == ("of-the-owner", "of-the-owner")
     assert ends == dict.fromkeys(("worker", "daemon", "driver", "server", "java"), True)
 
 
 def test_a_job_that_writes_there_fails_with_the_reason(run: Run) -> None:
-    """Its state's details are the message."""
+    """The state's details are the message."""
     result = run("fails")
     assert result.state == "FAILED"
     assert "Spark does not write /" in result.state_details

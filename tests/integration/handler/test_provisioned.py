@@ -43,7 +43,7 @@ def run(emulator: LambdaEmulator) -> Result:
 
 
 def test_the_first_run_is_a_warm_one(s3: EmbeddedS3) -> None:
-    """Its machine was ready when the event came, and the next run has the same one."""
+    """Its JVM was ready when the event came, and the next run uses the same one."""
     variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with LambdaEmulator(variables, timeout_s=BUSY_S, handler=HANDLER) as emulator:
         first, second = run(emulator), run(emulator)
@@ -52,7 +52,7 @@ def test_the_first_run_is_a_warm_one(s3: EmbeddedS3) -> None:
 
 
 def test_a_machine_for_another_timeout_is_not_taken(s3: EmbeddedS3) -> None:
-    """Jobs of a minute compile otherwise than longer ones: a function that is told a wrong timeout begins anew."""
+    """Jobs of a minute compile differently from longer ones, so a function with a wrong timeout starts anew."""
     variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS, "SOAL_TIMEOUT_S": "60"}
     with LambdaEmulator(variables, timeout_s=BUSY_S, handler=HANDLER) as emulator:
         first, second = run(emulator), run(emulator)
@@ -60,7 +60,7 @@ def test_a_machine_for_another_timeout_is_not_taken(s3: EmbeddedS3) -> None:
 
 
 def test_without_it_the_first_run_is_a_cold_one(s3: EmbeddedS3) -> None:
-    """Java starts beside its first steps."""
+    """Java starts in parallel with its first steps."""
     variables = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with LambdaEmulator(variables, timeout_s=BUSY_S) as emulator:
         assert not run(emulator).warm_start

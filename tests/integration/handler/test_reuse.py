@@ -1,4 +1,4 @@
-"""One function, job after job in one JVM: none finds anything of the one before."""
+"""One function, job after job in one JVM: none finds anything of the previous one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.emulator, pytest.mark.slow]
 
 CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
 SHORT = ("a thread of its own", "a process that goes on", "a secret of its own", "a secret in Hadoop's configuration")
-"""Some that Java sees, and some that only the handler can see. The others are of the matrix."""
+"""Some that Java sees, and some that only the handler can see. The others run in the matrix."""
 ARGUMENTS = "import json, sys; print('ARGUMENTS ' + json.dumps(sys.argv[1:]))"
 TEXTS = {"probe": PROBE, "arguments": ARGUMENTS, "leaves": LEAVES, "stops": STOPS, **ENDINGS}
 
@@ -37,7 +37,7 @@ class Function:
         return Result.model_validate(document)
 
     def probe(self, **event: object) -> tuple[dict[str, Any], int]:
-        """Return what a job finds, and the process of its machine."""
+        """Return a job's findings, and the process of its JVM."""
         result = self("probe", **event)
         assert result.state == "SUCCESS", result.state_details
         self.accumulators = _told(result, "COUNTED")
@@ -72,7 +72,7 @@ def test_a_job_finds_nothing_of_the_one_before_in_its_machine(function: Function
 
 @pytest.mark.matrix
 def test_a_script_may_stop_its_spark(function: Function) -> None:
-    """And begin another one; the machine stays."""
+    """It may also start another one; the JVM stays."""
     before, machine = function.probe()
     stopped = function("stops")
     assert stopped.state == "SUCCESS", stopped.state_details
@@ -84,7 +84,7 @@ def test_a_script_may_stop_its_spark(function: Function) -> None:
     [pytest.param(one, marks=() if one in SHORT else pytest.mark.matrix) for one in ENDINGS],
 )
 def test_a_machine_ends_with_a_job_that_does_not_end_well(function: Function, ending: str) -> None:
-    """Or with one that leaves something, or had a secret; the next job gets a new one, and finds the same."""
+    """Or with one that leaves something, or had a secret; the next job gets a new JVM, and finds the same."""
     before, machine = function.probe()
     function(ending)
     after, other = function.probe()
@@ -93,7 +93,7 @@ def test_a_machine_ends_with_a_job_that_does_not_end_well(function: Function, en
 
 
 def test_other_settings_of_the_machine_end_it(function: Function) -> None:
-    """A heap is that of a JVM; SQL settings are those of a session."""
+    """The heap belongs to the JVM, SQL settings to a session."""
     _, machine = function.probe()
     assert function.probe(conf={"spark.sql.shuffle.partitions": "7"})[1] == machine
     _, larger = function.probe(conf={"spark.driver.memory": "900m"})
@@ -102,6 +102,6 @@ def test_other_settings_of_the_machine_end_it(function: Function) -> None:
 
 
 def test_empty_arguments_reach_a_script(function: Function) -> None:
-    """Wherever they stand, as a shell passes them."""
+    """At any position, as a shell passes them."""
     given = ["", "a", "", ""]
     assert _told(function("arguments", entryPointArguments=given), "ARGUMENTS") == given

@@ -1,4 +1,4 @@
-"""A real job gets texts in which libraries replace names by values; a server between Spark and S3 hears all of it."""
+"""A real job gets texts in which libraries replace names by values; a server between Spark and S3 records it."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ path = hadoop.fs.Path("s3a://lake/by-itself")
 assert not path.getFileSystem(own).exists(path)
 spark.range(3).write.parquet("s3a://lake/by-itself")
 """
-# In each request that is signed with it.
+# In each signed request.
 _TOKEN_OF_A_SIGNATURE = re.compile(rb"(?im)^x-amz-security-token:.*$")
 
 
 class Between:
-    """A server that passes bytes on to another one, and back, and remembers those that were sent to it."""
+    """A server that forwards bytes to another one, and back, and records those sent to it."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -68,11 +68,11 @@ class Between:
 
     @property
     def heard(self) -> bytes:
-        """All that was sent, without the token by which S3 knows a signature."""
+        """All bytes sent, without the token by which S3 knows a signature."""
         return _TOKEN_OF_A_SIGNATURE.sub(b"", b"\n".join(self._heard))
 
     def forget(self) -> None:
-        """Forget it, on connections that are open, too."""
+        """Forget the record, also of open connections."""
         for one in self._heard:
             one.clear()
 
@@ -141,7 +141,7 @@ def run(function: LambdaEmulator, script: str, *arguments: str) -> Result:
 
 
 def test_the_listener_hears_a_variable_that_a_script_sends(function: LambdaEmulator, between: Between) -> None:
-    """So its silence below is no deafness; and the job's Python has the function's variables."""
+    """So the listener would record one; and the job's Python has the function's variables."""
     assert run(function, "says_it").state == "SUCCESS"
     assert b"PUT /lake/baitOfTheVariable" in between.heard
 
@@ -154,7 +154,7 @@ def test_the_listener_hears_a_variable_that_a_script_sends(function: LambdaEmula
     ],
 )
 def test_no_form_carries_a_variable_or_a_setting(function: LambdaEmulator, between: Between, together: int) -> None:
-    """Of more than sixty forms, as arguments and names of objects: in paths, SQL, identifiers, options, headers."""
+    """More than sixty forms, as arguments and names of objects: in paths, SQL, identifiers, options, headers."""
     assert len(forms()) > 60
     between.forget()
 
@@ -171,6 +171,6 @@ def test_no_form_carries_a_variable_or_a_setting(function: LambdaEmulator, betwe
 
 
 def test_a_configuration_that_a_script_makes_has_values_for_its_defaults(function: LambdaEmulator) -> None:
-    """It asks by one whether a folder is there; Hadoop keeps that connection, and Spark's write goes through it."""
+    """With it the script checks whether a folder exists; Hadoop keeps that connection, and Spark's write uses it."""
     result = run(function, "by_itself")
     assert result.state == "SUCCESS", result.state_details.replace("\n", "|")

@@ -1,4 +1,4 @@
-"""The sweeper's function as Lambda calls it, on an S3 where a key that is missing is 403 without ListBucket."""
+"""The sweeper's function as Lambda calls it, on an S3 that returns 403 for a missing key without ListBucket."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def checkpoints(server: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, request: py
 
 
 def announce(checkpoints: Checkpoints, run: str, deadline_ms: int) -> Marker:
-    """Put a marker, as an attempt does that dies right after it."""
+    """Put a marker, like an attempt that dies right after it."""
     write = Write(Run(run, "run-id"), canonical_table("s3://lake/t"), "delta", None)
     marker = Marker.of(write, Attempt.draw(), CommitPoint.WRITE, started_ms=0, deadline_ms=deadline_ms)
     checkpoints.mark(marker)
@@ -76,7 +76,7 @@ def invoke(remaining_ms: int = 60_000) -> dict[str, Any]:
 
 
 def test_a_sweep_answers_with_what_it_has_done(checkpoints: Checkpoints, capsys: pytest.CaptureFixture[str]) -> None:
-    """Dead, alive and unreadable are told apart, as JSON and as metrics; the second sweep finds the dead one gone."""
+    """It reports dead, alive and unreadable ones, as JSON and as metrics; the second sweep finds the dead one gone."""
     dead = announce(checkpoints, "dead", deadline_ms=epoch_ms() - 3_600_000)
     announce(checkpoints, "alive", deadline_ms=epoch_ms() + 3_600_000)
     later = announce(checkpoints, "later", deadline_ms=0)
@@ -91,7 +91,7 @@ def test_a_sweep_answers_with_what_it_has_done(checkpoints: Checkpoints, capsys:
     assert answer["oldestOpenMs"] >= 0
     lines = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
     counted = {name: [line[name] for line in lines if name in line] for name in ("SweptRolledBack", "SweepUnreadable")}
-    assert counted == {"SweptRolledBack": [[1.0]], "SweepUnreadable": [[1.0], [0.0]]}  # what is in trouble at once
+    assert counted == {"SweptRolledBack": [[1.0]], "SweepUnreadable": [[1.0], [0.0]]}  # problems are emitted at once
     stored = checkpoints.read(dead.write_key)
     assert stored is not None
     assert stored.document.status is Status.ROLLED_BACK
@@ -99,7 +99,7 @@ def test_a_sweep_answers_with_what_it_has_done(checkpoints: Checkpoints, capsys:
 
 
 def test_without_time_nothing_is_begun(checkpoints: Checkpoints) -> None:
-    """What is left is counted, and its age told."""
+    """The answer counts the rest, and gives its age."""
     announce(checkpoints, "dead", deadline_ms=0)
     answer = invoke(remaining_ms=0)
     assert (answer["seen"], answer["left"]) == (1, 1)
@@ -109,7 +109,7 @@ def test_without_time_nothing_is_begun(checkpoints: Checkpoints) -> None:
 def test_a_bucket_that_may_not_be_listed_fails_the_function(
     checkpoints: Checkpoints, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An alarm on the function's errors sees it, where a result that says nothing would be silence."""
+    """An alarm on the function's errors notices it; an empty result would hide it."""
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "no-such-bucket")
     with pytest.raises(StoreError, match="no-such-bucket"):
         invoke()

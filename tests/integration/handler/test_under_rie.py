@@ -1,4 +1,4 @@
-"""The real handler under the real emulator, with real Spark: how jobs end, and what the answer says of it."""
+"""The real handler under the real emulator, with real Spark: the ends of jobs, and the answers."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Function:
         self.lines = lines
 
     def __call__(self, event: object) -> Result:
-        """Invoke; the answer must be one of ours, and nothing of the job may be left but a JVM that waits."""
+        """Invoke; the answer must be SoAL's, and no process of the job may be left except a waiting JVM."""
         before = self._jobs()
         answer = self.emulator.invoke(event)
         assert not answer.timed_out
@@ -105,7 +105,7 @@ class Function:
 
 
 def ignored(result: Result) -> list[str]:
-    """The settings of the script's own that were left out, by reason."""
+    """The script's own settings that were ignored, by reason."""
     told = [re.match(r"the script sets (.+), which was ignored: .", warning) for warning in result.warnings]
     return [match[1] for match in told if match is not None]
 
@@ -125,8 +125,8 @@ def function(s3: EmbeddedS3) -> Iterator[Function]:
 
 
 def test_a_guarded_job_with_a_function_of_its_own(function: Function) -> None:
-    """Classes and functions of the script reach the Python workers; arguments, files and settings the script. What its
-    builder cannot have here is left out and told, and nothing of it reaches Spark.
+    """Classes and functions of the script reach the Python workers; arguments, files and settings the script. Settings
+    of its builder that have no effect here are ignored and reported, and none of them reaches Spark.
     """
     result = function(
         {
@@ -165,8 +165,8 @@ def test_a_guarded_job_with_a_function_of_its_own(function: Function) -> None:
 
 
 def test_a_wheel_and_a_module_that_nobody_has(function: Function) -> None:
-    """Driver and workers import from the wheel, also a package without `__init__` and one of a name that only the
-    image's variant full has; the other module is told in one sentence.
+    """Driver and workers import from the wheel, also a package without `__init__` and one with a name that only the
+    variant full has; one sentence reports the other module.
     """
     result = function({"script": f"s3://{SCRIPTS}/wheel.py", "pyFiles": [f"s3://{SCRIPTS}/{WHEEL}"]})
     assert result.log_tail[0] == "rolls far along ['rolls far along']"
@@ -180,7 +180,7 @@ def test_a_wheel_and_a_module_that_nobody_has(function: Function) -> None:
 
 
 def test_an_exit_code_and_a_secret(function: Function) -> None:
-    """Exit 3 is the script's, and what it printed is masked in result and log."""
+    """Exit code 3 is the script's, and its printed secret is masked in result and log."""
     result = function(f"s3://{SCRIPTS}/exit_3.py")
     assert (result.state, result.exit_code, result.signal, exit_status(result)) == ("FAILED", 3, None, 1)
     assert result.error is not None
@@ -200,7 +200,7 @@ def test_an_exception(function: Function) -> None:
 
 
 def test_a_script_that_deletes_its_own_directory_after_its_write(function: Function) -> None:
-    """The write is in the table and on record; that the local journal is gone hides nothing."""
+    """The write is in the table and on record; the lost local journal hides nothing."""
     result = function(f"s3://{SCRIPTS}/deletes_its_place.py")
     assert (result.state, result.exit_code) == ("SUCCESS", 0), result.state_details
     (write,) = result.writes
@@ -208,7 +208,7 @@ def test_a_script_that_deletes_its_own_directory_after_its_write(function: Funct
 
 
 def test_a_setting_that_spark_cannot_read(function: Function) -> None:
-    """The job ends with Spark's own words; PySpark's conversion of such an exception would not end by itself."""
+    """The job ends with Spark's own message; PySpark's conversion of such an exception would never end."""
     result = function(f"s3://{SCRIPTS}/no_number.py")
     assert result.error is not None
     assert (result.state, result.error.type) == ("FAILED", "IllegalArgumentException"), result.state_details
@@ -216,7 +216,7 @@ def test_a_setting_that_spark_cannot_read(function: Function) -> None:
 
 
 def test_a_full_java_heap(function: Function) -> None:
-    """The JVM ends itself, and the result says why; a context of the script's own has the handler's master."""
+    """The JVM exits, and the result gives the reason; a context of the script's own has the handler's master."""
     result = function(f"s3://{SCRIPTS}/full_heap.py")
     assert result.error is not None
     assert (result.state, result.error.type) == ("FAILED", "OutOfMemory"), result.log_tail
@@ -225,13 +225,13 @@ def test_a_full_java_heap(function: Function) -> None:
 
 
 def test_a_driver_that_leaves_a_process_behind_and_dies(function: Function) -> None:
-    """The signal is told from an exit code, through the JVM; the process in another session is ended."""
+    """The JVM reports the signal instead of an exit code; the process in another session is killed."""
     result = function(f"s3://{SCRIPTS}/escapes.py")
     assert (result.state, result.exit_code, result.signal) == ("FAILED", None, 9)
 
 
 def test_an_event_reaches_the_function_s_own_script(function: Function) -> None:
-    """As a file, and the run is named by the event."""
+    """The event arrives as a file, and names the run."""
     event = {"detail-type": "Scheduled Event", "source": "aws.events", "id": "e-1", "detail": {"day": 1}}
     result = function(event)
     assert result.state == "SUCCESS", result.log_tail
@@ -251,7 +251,7 @@ def test_a_script_that_is_not_there(function: Function) -> None:
 
 
 def test_a_token_that_belongs_to_another_job(function: Function) -> None:
-    """It is a usage error; a skip would hide that this job has never run."""
+    """A usage error, since a skip would hide that this job has never run."""
     result = function({"script": f"s3://{SCRIPTS}/exit_3.py", "clientToken": "nowhere"})
     assert exit_status(result) == 2
     assert result.error is not None
@@ -259,7 +259,7 @@ def test_a_token_that_belongs_to_another_job(function: Function) -> None:
 
 
 def test_one_token_delivered_twice_at_once(function: Function, s3: EmbeddedS3, tmp_path: Path) -> None:
-    """In two functions: one runs, the other says so and touches nothing; afterwards it may run."""
+    """Of two functions, one runs, and the other says so and changes nothing; afterwards it may run."""
     event = {"script": f"s3://{SCRIPTS}/waits.py", "clientToken": "twice", "entryPointArguments": [str(tmp_path)]}
     other_environment = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     with (

@@ -1,4 +1,4 @@
-"""One warm function, job after job: each leaves what it can, and the next one finds the place as the first did."""
+"""One warm function, job after job: each leaves everything that it can, and the next one finds a clean place."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_the_job_after_five_that_leave_what_they_can_is_as_the_first(own: Path, 
             for name in LEAVING:
                 left = run(name)
                 assert left.run_id is not None, left.state_details
-                # Java ends with the full disk, and the deleted directory, in ways of its own.
+                # Java ends in its own ways with the full disk and the deleted directory.
                 assert left.state == "SUCCESS" or name in ("full_disk", "deletes", "links"), left.state_details
             last = run("probe")
             still = of_jobs(emulator.processes())

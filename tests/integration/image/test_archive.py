@@ -1,4 +1,4 @@
-"""The class-data archive of this working tree, under the real handler: used, or told that it is not."""
+"""The class-data archive of this working tree, under the real handler: used, or reported as unusable."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ with SafeWriter(spark, "s3a://{LAKE}/archive") as sw:
     spark.range(3).write.format("delta").mode("append").save(sw.table)
     sw.success()
 """
-# Of the classes of jars that this job loads; the others are compiled while it runs, or the log store's.
+# The share of the classes in jars that this job loads; others are compiled while it runs, or the log store's.
 SHARE_MIN = 0.95
 CLASSES_MIN = 8000
-# Of the classes of its lambda expressions; the others are made when a task reads its serialised closure.
+# The share of its lambda classes; others are made when a task reads its serialised closure.
 LAMBDAS_MIN = 0.9
 
 
@@ -59,7 +59,7 @@ def run(s3: EmbeddedS3, script: str, variables: dict[str, str]) -> Result:
 
 
 def test_a_job_takes_its_classes_from_the_archive(s3: EmbeddedS3, tmp_path: Path) -> None:
-    """Nearly all that a guarded append loads from jars; and nothing is remarked."""
+    """Nearly all classes that a guarded append loads from jars are in it, and there is no warning."""
     assert archive_of(HOME).is_file(), "scripts/setup says why"
     loaded = tmp_path / "classes.log"
     result = run(s3, "appends.py", {"JAVA_TOOL_OPTIONS": f"-Xlog:class+load=info:file={loaded}"})
@@ -74,7 +74,7 @@ def test_a_job_takes_its_classes_from_the_archive(s3: EmbeddedS3, tmp_path: Path
 
 
 def test_a_job_that_lost_the_archive_says_so(s3: EmbeddedS3, tmp_path: Path) -> None:
-    """Java refuses an archive for other jars than it was made with; the job runs, and its result warns."""
+    """Java refuses an archive made for other jars; the job runs, and its result warns."""
     (tmp_path / "jars").mkdir()
     for jar in HOME.glob("jars/*.jar"):
         (tmp_path / "jars" / jar.name).symlink_to(jar)

@@ -1,10 +1,9 @@
 """The job's function and the sweeper on an S3 that enforces the policies of the synthesised stack's roles.
 
-One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler behind a
-commit that does not count yet. Its retry begins. Another job, in a turn, dies when it has staged rows for an Iceberg
-table. Two builds of snapshots die, one before and one after its publication. The sweeper settles and cleans up. What
-the requests need is kept for
-tests/unit/infra/test_permissions.py, which holds every permission against it in no time.
+One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler after a
+commit that does not count yet. Its retry begins. Another job, in a turn, dies after staging rows for an Iceberg table.
+Two builds of snapshots die, one before and one after its publication. The sweeper settles and cleans up. The needs of
+the requests are stored for tests/unit/infra/test_permissions.py, which quickly checks every permission against them.
 """
 
 from __future__ import annotations
@@ -126,7 +125,7 @@ with SafeWriter(spark, "{ICE}", format="iceberg") as sw:
 
 @dataclass(frozen=True)
 class Scenario:
-    """What came of it."""
+    """The results of the scenario."""
 
     s3: EmbeddedS3
     permissions: Permissions
@@ -140,7 +139,7 @@ def environment(s3: EmbeddedS3, role: str) -> dict[str, str]:
 
 
 def leave_behind(s3: EmbeddedS3) -> None:
-    """Put what a killed attempt can leave: a file, an unfinished upload, a marker without a document."""
+    """Put the remains of a killed attempt: a file, an unfinished upload, a marker without a document."""
     observer = s3.observer()
     keys = s3.keys(CHECKPOINTS, "checkpoints/")
     bodies = [observer.get_object(Bucket=CHECKPOINTS, Key=key)["Body"].read() for key in keys]
@@ -183,12 +182,12 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
         s3.observer().put_object(Bucket=SCRIPTS, Key="snapshot.py", Body=SNAPSHOT_SCRIPT.encode())
         turns = json.dumps({"ice": {"ice": {"script": f"s3://{SCRIPTS}/ice.py"}}})
         variables = {**environment(s3, JOB), **with_catalog(catalog.uri), "SOAL_TURNS": turns}
-        # Building a snapshot needs PyArrow, which the slim variant does not have.
+        # Building a snapshot needs PyArrow, which the slim variant lacks.
         with LambdaEmulator(variables, timeout_s=250, memory_mb=1536, python=Path(sys.executable)) as emulator:
             emulator.invoke(event)
             assert died.exists(), emulator.tail()
             leave_behind(s3)
-            s3.wire.clock_ahead_s = 30  # the leases of the dead have run out, their deadline has not
+            s3.wire.clock_ahead_s = 30  # the leases of the dead have expired, their deadline has not
             retried = emulator.invoke(event)
             coordination = {"lock.name": "ice", "name": "ice"}
             emulator.invoke(
@@ -211,9 +210,8 @@ def scenario(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scenario]:
 
 
 def test_nothing_that_is_needed_is_refused(scenario: Scenario) -> None:
-    """No request of handler, guard, Spark or sweeper was denied but one that may be.
-
-    S3A walks up from a directory that it makes, to see that no object is in the way, and stops where it may not look.
+    """No request of handler, guard, Spark or sweeper was denied, except one that may be: S3A checks a directory's
+    parents for objects, and stops where it has no right.
     """
     refused = {(need.action, need.resource) for need in scenario.permissions.denied}
 
@@ -249,7 +247,7 @@ def test_every_commit_would_pass_a_bucket_that_demands_conditions(scenario: Scen
 
 
 def test_the_requests_are_those_that_are_kept(scenario: Scenario, tmp_path: Path) -> None:
-    """tests/unit/infra holds every change of a policy against the kept ones, so they must not be out of date."""
+    """tests/unit/infra checks every policy change against the stored requests, so they must be current."""
     seen = kinds([*scenario.permissions.needs, *needs_of_settling(), *needs_of_fencing()])
     fresh = tmp_path / "requests.json"
     rows = [json.dumps([need.role, need.action, need.resource, need.prefix]) for need in seen]

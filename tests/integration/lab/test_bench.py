@@ -1,4 +1,4 @@
-"""The benchmarks, once each: the other side runs as well as ours."""
+"""The benchmarks, once each: the peer's side runs as well as SoAL's."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_both_ways_to_start_cold_are_timed() -> None:
-    """What the figures say is no test's business; that there are some is."""
+    """Tests do not judge the figures; they only check that there are some."""
     done = CliRunner().invoke(app, ["bench", "start", "--rounds", "1", "--json"])
     assert done.exit_code == 0, done.output
     cost = json.loads(done.stdout)
@@ -37,7 +37,7 @@ def test_both_ways_to_start_cold_are_timed() -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_cold_run_is_traced_phase_by_phase(tmp_path: Path) -> None:
-    """Every boundary is found in what the run leaves, the phases have no gap, and they end with the answer."""
+    """Every boundary occurs in the run's records, the phases have no gap, and they end with the answer."""
     done = CliRunner().invoke(app, ["bench", "start", "--trace", str(tmp_path / "made"), "--json"])
     assert done.exit_code == 0, done.output
     run = json.loads(done.stdout)
@@ -84,7 +84,7 @@ def test_warm_jobs_are_timed_beside_a_cold_one() -> None:
 @pytest.mark.matrix
 @pytest.mark.parametrize("catalog", ["sqlite", "rest"])
 def test_appends_of_several_processes_to_one_iceberg_table_are_timed(catalog: str) -> None:
-    """Guarded ones are all in the table. Plain ones that are not have said so."""
+    """Guarded appends are all in the table; missing plain ones have reported an error."""
     guarded, plain = _of_two_writers("iceberg", "--catalog", catalog)
     assert guarded["catalog"] == catalog
     assert plain["lost"] == 0
@@ -94,7 +94,7 @@ def test_appends_of_several_processes_to_one_iceberg_table_are_timed(catalog: st
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_appends_of_several_processes_to_one_delta_table_are_timed() -> None:
-    """Without SafeWriter the conditional log store keeps all of them, too; Delta's default one may not."""
+    """Without SafeWriter the conditional log store keeps all appends, too; Delta's default one may not."""
     guarded, plain, default = _of_two_writers("delta")
     assert plain["landed"] == guarded["landed"]
     assert (default["failed"], default["landed"] + default["lost"]) == (0, default["sent"])
@@ -116,7 +116,7 @@ def _of_two_writers(lake_format: str, *options: str) -> list[dict[str, Any]]:
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_appends_of_many_rows_are_timed_in_each_size_of_memory() -> None:
-    """Both ways end well on either format, with the heap that the handler gives to a function of that size."""
+    """Both ways succeed on either format, with the heap that the handler gives to a function of that size."""
     line = ["bench", "scale", "--only", "rows", "--rows", "10", "--rows", "100", "--memory-mb", "1769", "--rounds", "1"]
     done = CliRunner().invoke(app, [*line, "--json"])
     assert done.exit_code == 0, done.output
@@ -141,7 +141,7 @@ def test_a_verdict_on_a_dead_write_is_timed_on_either_format() -> None:
 
 
 def test_a_verdict_on_delta_costs_as_many_requests_on_a_large_table() -> None:
-    """Two pages more at most: one behind the log, one behind the files of others."""
+    """At most two more pages: one after the log, one after the files of others."""
     rows = measure_delta(1, versions=(10, 3_000), files=(100, 3_000))
     requests = {(row.outcome, row.files): row.requests for row in rows}
     for outcome in ("never landed", "undone"):
@@ -164,7 +164,7 @@ def test_a_verdict_on_iceberg_costs_as_much_on_a_table_of_many_snapshots() -> No
 @pytest.mark.slow
 @pytest.mark.matrix
 def test_the_guard_adds_at_most_three_requests_that_follow_one_another() -> None:
-    """On Iceberg none: what it saves is as much as it adds."""
+    """On Iceberg none: it saves as many as it adds."""
     line = ["bench", "guard", "--rounds", "1", "--rows", "100", "--latency-ms", "0", "--json"]
     done = CliRunner().invoke(app, line)
     assert done.exit_code == 0, done.output
@@ -175,7 +175,7 @@ def test_the_guard_adds_at_most_three_requests_that_follow_one_another() -> None
 
 
 def test_turns_at_a_lock_are_timed_on_each_service_that_is_here() -> None:
-    """A service that is not here is left out with a reason. An uncontended turn on S3 costs at most four requests."""
+    """An unavailable service is skipped with a reason; an uncontended turn on S3 costs at most four requests."""
     line = ["bench", "locks", "--rounds", "1", "--turns", "2", "--contenders", "1", "--contenders", "2"]
     done = CliRunner().invoke(app, [*line, "--poll-s", "0.01", "--json"])
     assert done.exit_code == 0, done.output
@@ -193,7 +193,7 @@ def test_turns_at_a_lock_are_timed_on_each_service_that_is_here() -> None:
 @pytest.mark.spark
 @pytest.mark.matrix
 def test_builds_of_snapshots_are_measured_beside_the_bare_loop() -> None:
-    """The S3 is no part of what a build spends; all its processes are."""
+    """A build's figures include all its processes, but not the S3."""
     line = ["bench", "snapshot", "--rows", "1000", "--shards", "1", "--shards", "3", "--rounds", "1", "--reads", "100"]
     done = CliRunner().invoke(app, [*line, "--json"])
     assert done.exit_code == 0, done.output

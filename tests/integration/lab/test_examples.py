@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @pytest.mark.spark
 @pytest.mark.emulator
 def test_one_of_sparks_examples_runs_and_is_not_run_again(tmp_path: Path) -> None:
-    """Its line says how it ended; the second call finds that line and starts nothing."""
+    """Its line holds its end; the second call finds that line and starts nothing."""
     command = [sys.executable, "-P", "-m", "tests.lab", "examples", str(tmp_path), "--select", "sort.py", "--json"]
     outputs = []
     for _ in range(2):

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 @pytest.mark.spark
 @pytest.mark.slow
-@pytest.mark.matrix  # coordination/ has each promise in the short selection
+@pytest.mark.matrix  # coordination/ covers each promise in the short selection
 @pytest.mark.timeout(900)
 def test_three_streams_conflict_without_turns_and_keep_the_order_with_them(tmp_path: Path) -> None:
-    """Without: conflicts. With: none, no overlap, Ingestion before Mutation before TTL, every row once, also those
-    whose Mutation came before them.
+    """Conflicts without turns; with turns no conflict, no overlap, Ingestion before Mutation before TTL, and every row
+    once, also those whose Mutation came before them.
     """
     outcome = demo(tmp_path, rounds=2)
     without, turns = outcome.verdicts["without"], outcome.verdicts["with"]

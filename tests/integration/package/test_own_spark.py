@@ -1,4 +1,4 @@
-"""The built wheel as a user has it: installed into an empty folder, in a Spark that SoAL has not configured."""
+"""The built wheel as users have it: installed into an empty folder, in a Spark that SoAL has not configured."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ PAGE = ROOT / "docs" / "guides" / "own-spark.md"
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Built by the build system that pyproject.toml names, at the version that is locked."""
+    """The wheel, built by the build system of pyproject.toml, at the locked version."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-P", "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
@@ -46,7 +46,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which it is installed. What it depends on, pip has put beside this Python."""
+    """The folder into which it is installed; pip has installed its dependencies into this Python's environment."""
     folder = tmp_path_factory.mktemp("installed")
     pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder)]
     subprocess.run([*pip, str(wheel)], check=True, timeout=120)
@@ -65,7 +65,7 @@ def environment(site: Path, **more: str) -> dict[str, str]:
 
 
 def test_the_wheel_has_two_packages_and_the_jar(wheel: Path) -> None:
-    """No test, no lab, no script, and no module that a job or another package may have, too."""
+    """It has no test, lab or script, and no module whose name a job or another package may use."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     assert {name.split("/")[0] for name in names} == {"safewriter", "soal", "soal-0.1.0.dist-info"}
@@ -83,7 +83,7 @@ def test_the_wheel_forces_no_engine_on_its_place(wheel: Path) -> None:
 
 
 def test_the_installed_command_asks_the_function_s_code_that_came_with_it(site: Path) -> None:
-    """Not a package that happens to be called `handler`; and it says which commands need a clone."""
+    """It ignores other packages called `handler`, and says which commands need a clone."""
     program = (
         "import sys; sys.argv = ['soal', 'graduate', '--help']\nfrom soal.__main__ import main\ntry:\n    main()\n"
     )
@@ -99,7 +99,7 @@ def test_the_installed_command_asks_the_function_s_code_that_came_with_it(site: 
 
 
 def test_without_the_extra_the_command_says_what_to_install(site: Path) -> None:
-    """In one sentence."""
+    """One sentence says it."""
     program = "import sys; sys.modules['typer'] = None\nfrom soal.__main__ import main\nmain()"
     run = [sys.executable, "-P", "-c", program]
     done = subprocess.run(run, env=environment(site), capture_output=True, text=True, check=False, timeout=60)
@@ -108,20 +108,20 @@ def test_without_the_extra_the_command_says_what_to_install(site: Path) -> None:
 
 
 def test_the_page_s_example_is_guarded_on_both_formats(site: Path, s3: EmbeddedS3, tmp_path: Path) -> None:
-    """Word for word, in a plain session; its retry under the same key writes nothing."""
+    """It runs verbatim, in a plain session; its retry under the same key writes nothing."""
     play(site, s3, tmp_path, "local[2]")
 
 
 @pytest.mark.cluster
 @pytest.mark.matrix
 def test_the_page_s_example_is_guarded_on_a_cluster(site: Path, s3: EmbeddedS3, tmp_path: Path) -> None:
-    """As on one machine: executors need nothing of SafeWriter's."""
+    """As on one machine: executors need no module of SafeWriter."""
     with standalone(tmp_path, s3.environment()) as master:
         play(site, s3, tmp_path, master, **CLUSTER)
 
 
 def play(site: Path, s3: EmbeddedS3, folder: Path, master: str, **variables: str) -> None:
-    """Run the page's example twice under one key, and judge the tables by another implementation's reader."""
+    """Run the page's example twice under one key, and check the tables with another implementation's reader."""
     (example,) = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     script = folder / "example.py"
     name = f"numbers_{uuid.uuid4().hex}"

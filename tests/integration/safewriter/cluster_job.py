@@ -12,7 +12,7 @@ from scripts.emulator.spark import build_session
 
 
 def main(master: str, table: str) -> None:
-    """Create, append, and fail in a task of the second wave; say each verdict."""
+    """Create, append, and fail in a task of the second wave; print each verdict."""
     settings = {"spark.executor.memory": "700m", "spark.cores.max": "2", "spark.task.maxFailures": "1"}
     spark = build_session(os.environ["AWS_ENDPOINT_URL_S3"], master, settings)
     frame = spark.range(0, 15, 1, 5).withColumn("part", F.col("id") % 2)

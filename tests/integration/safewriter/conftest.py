@@ -1,4 +1,4 @@
-"""A table, a run and an environment for each test; the Spark session is the one of the whole test run."""
+"""A table, a run and an environment for each test; all tests share one Spark session."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CATALOGS = [
 
 @pytest.fixture
 def lake(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Lake:
-    """A table of the test's own, and a run of its own."""
+    """A table for this test, and a run for it."""
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", CHECKPOINTS)
@@ -38,7 +38,7 @@ def lake(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> Lake:
 
 @pytest.fixture(params=CATALOGS)
 def ice(spark: SparkSession, s3: EmbeddedS3, lake: Lake, request: pytest.FixtureRequest) -> Ice:
-    """A table of the test's own with five rows, partitioned by a hidden column, in each kind of catalog."""
+    """A table for this test with five rows, partitioned by a hidden column, in each kind of catalog."""
     catalog: Catalog = request.getfixturevalue(request.param)
     table = catalog.table(s3.observer())
     spark.sql(f"CREATE TABLE {table.name} {COLUMNS}")

@@ -1,4 +1,4 @@
-"""Rows of an Iceberg table, the statements that change them, and somebody else who does."""
+"""Rows of an Iceberg table, the statements that change them, and a concurrent writer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class AbandonedError(Exception):
-    """What a script raises in its block."""
+    """A script's own error in its block."""
 
 
 MODES = ["copy-on-write", "merge-on-read"]
@@ -26,7 +26,7 @@ def append(spark: SparkSession, table: str, begin: int, end: int) -> None:
 
 
 def ids(spark: SparkSession, table: str) -> list[int]:
-    spark.catalog.refreshTable(table)  # another session may have written it, and Iceberg keeps tables for half a minute
+    spark.catalog.refreshTable(table)  # another session may have written it, and Iceberg caches tables for 30 s
     return sorted(row.id for row in spark.table(table).collect())
 
 
@@ -57,7 +57,7 @@ def elsewhere(act: Callable[[], object]) -> None:
 
 
 def session_of(spark: SparkSession, ice: Ice) -> SparkSession:
-    """Return another session that knows the catalog."""
+    """Return another session with the catalog."""
     other = spark.newSession()
     for key, value in ice.catalog.settings().items():
         other.conf.set(key, value)

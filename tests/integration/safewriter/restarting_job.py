@@ -23,7 +23,7 @@ def append(spark: SparkSession, table: str, rows: int) -> None:
 
 
 def main(table: str) -> None:
-    """Append five rows; then eight from a Spark that was started anew, in the block and once more as a retry."""
+    """Append five rows; then restart Spark in the block and append eight, and repeat that as a retry."""
     spark = session()
     append(spark, table, 5)
     try:

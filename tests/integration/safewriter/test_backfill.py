@@ -34,7 +34,7 @@ def write(spark: SparkSession, part: Part[date]) -> None:
 def test_each_part_is_a_block_with_the_name_of_its_value(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In their order; another attempt finds nothing to do."""
+    """The blocks run in order; another attempt finds nothing to do."""
     for part in parts(spark, lake.table, WEEK):
         write(spark, part)
     assert sorted(str(document.step) for document in lake.documents()) == [str(day) for day in WEEK]
@@ -46,7 +46,7 @@ def test_each_part_is_a_block_with_the_name_of_its_value(
 def test_an_attempt_goes_on_at_the_part_that_is_not_committed(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What has failed, and what comes behind it."""
+    """It writes the failed part, and those after it."""
     with pytest.raises(ZeroDivisionError):
         for part in parts(spark, lake.table, WEEK):
             if part.value.day == 1:
@@ -66,7 +66,7 @@ def test_an_attempt_goes_on_at_the_part_that_is_not_committed(
 def test_no_part_begins_that_would_meet_the_deadline(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the time that the last ones took; the first is tried in any case, and tells less than those behind it."""
+    """The estimate uses the last parts' durations; the first part always starts, and counts less than later ones."""
     clock = [0.0]
     monkeypatch.setattr("safewriter.backfill.monotonic", lambda: clock[0])
     monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 100_000))
@@ -84,14 +84,14 @@ def test_no_part_begins_that_would_meet_the_deadline(
 
 
 def test_two_parts_of_one_name_are_refused(spark: SparkSession, lake: Lake) -> None:
-    """Before anything is written: the second would be skipped."""
+    """The error comes before anything is written: the second would be skipped."""
     with pytest.raises(UsageError, match="two parts have the name '2025-03'"):
         next(parts(spark, lake.table, WEEK[3:], name=lambda day: f"{day:%Y-%m}"))
     assert lake.version() == -1
 
 
 class Source:
-    """A value whose text names its place in memory."""
+    """A value whose text contains its address in memory."""
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ class Source:
 def test_a_name_that_is_another_one_on_the_next_attempt_is_refused(
     spark: SparkSession, lake: Lake, of: Any, name: Any
 ) -> None:
-    """Each attempt would write everything once more; and a step that is no text would be on no record."""
+    """Each attempt would write everything again; and a step that is no text could not be recorded."""
     with pytest.raises(UsageError, match="names no part: give name="):
         next(parts(spark, lake.table, of, name=name))
     with pytest.raises(UsageError, match="step=5 is no text"):
@@ -120,7 +120,7 @@ def test_the_same_parts_a_second_time_in_one_attempt_are_refused(spark: SparkSes
 
 
 def test_a_part_of_another_job_is_not_skipped(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that is committed under the token with other arguments."""
+    """A part that is committed under the token with other arguments is an error."""
     write(spark, next(parts(spark, lake.table, WEEK)))
     next_attempt(monkeypatch)
     monkeypatch.setenv("SOAL_JOB_FINGERPRINT", "another")
@@ -131,7 +131,7 @@ def test_a_part_of_another_job_is_not_skipped(spark: SparkSession, lake: Lake, m
 def test_a_part_that_covers_other_rows_by_the_same_name_is_not_skipped(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Two parts of ten ids are committed; two of twenty, by the same names, raise before one of them is begun."""
+    """Two parts of ten ids are committed; two of twenty, with the same names, raise before either begins."""
 
     def cut(size: int) -> list[list[int]]:
         return [[*range(size * number, size * (number + 1))] for number in range(2)]
@@ -154,14 +154,14 @@ def test_a_part_that_covers_other_rows_by_the_same_name_is_not_skipped(
 
 
 def test_a_value_that_no_retry_could_compare_is_refused(spark: SparkSession, lake: Lake) -> None:
-    """The text of a frame has its columns, and not its rows."""
+    """The text of a frame has its columns, but not its rows."""
     with pytest.raises(UsageError, match=r"part 'one': a DataFrame has no text .* make frames of them inside the loop"):
         next(parts(spark, lake.table, [spark.range(3)], name=lambda _: "one"))
     assert lake.version() == -1
 
 
 def test_an_iceberg_table_is_written_in_parts(spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its name."""
+    """The table is given by name."""
     for part in parts(spark, ice.name, WEEK[:2], format="iceberg"):
         with part as sw:
             append(spark, sw.table, part.value.day, part.value.day + 1)

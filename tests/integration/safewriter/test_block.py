@@ -1,4 +1,4 @@
-"""SafeWriter blocks on real Delta tables: what ends how, and what a reader that is not Spark then sees."""
+"""SafeWriter blocks on real Delta tables: how blocks end, and what a reader other than Spark then sees."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ def test_a_create_and_an_append_land_once_and_are_on_record(spark: SparkSession,
 
 
 def test_three_requests_of_the_guard_are_waited_for(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
-    """Marker, document and verdict; beside the marker the block lists the log, behind the last version that it knows.
+    """Marker, document and verdict; in parallel with the marker the block lists the log, after the last known version.
 
-    The commit is read back once, and not by the client that writes the verdict.
+    The commit is read back once, by another client than the one that writes the verdict.
     """
     append(spark, lake, 10, "one")
     wait_for_hygiene()
@@ -68,7 +68,7 @@ def test_three_requests_of_the_guard_are_waited_for(spark: SparkSession, s3: Emb
 
 
 def test_a_slow_read_of_the_commit_is_waited_for(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
-    """The read that is on its way answers before a second one would."""
+    """The pending read answers before a second one would."""
     append(spark, lake, 10, "one")
     reads = Match(operations={"GetObject"}, key=rf"{1:020}\.json$")
     first, second = s3.wire.add(Rule(reads, Delay(1500))), s3.wire.add(Rule(reads, Delay(0), nth=2))
@@ -88,7 +88,7 @@ def test_an_exception_before_the_write_leaves_no_trace_in_the_table(spark: Spark
 
 
 def test_an_exception_after_success_undoes_nothing(spark: SparkSession, lake: Lake) -> None:
-    """What was declared a success stays one."""
+    """A declared success is final."""
     with pytest.raises(RuntimeError), SafeWriter(spark, lake.table) as block:
         batch(spark).write.format("delta").mode("append").save(block.table)
         block.success()
@@ -105,7 +105,7 @@ def test_the_one_line_form_does_the_whole_thing(spark: SparkSession, lake: Lake)
 
 
 def test_a_block_without_a_write_needs_the_program_s_word(spark: SparkSession, lake: Lake) -> None:
-    """No commit is no evidence that there was nothing to write."""
+    """A missing commit is no evidence that there was nothing to write."""
     append(spark, lake, 10, "one")
     with (
         pytest.raises(safewriter.NotCommittedError, match="no_change"),
@@ -124,7 +124,7 @@ def test_a_block_without_a_write_needs_the_program_s_word(spark: SparkSession, l
 
 
 def test_files_of_a_failed_job_are_removed_from_every_partition(spark: SparkSession, lake: Lake) -> None:
-    """A task fails after others have written: the table is unchanged, and nothing of ours lies about."""
+    """A task fails after others have written: the table is unchanged, and no file of the job is left."""
     append(spark, lake, 9, "base")
     fails = F.udf(lambda number: 1 // (number - 8), "long")
     frame = spark.range(0, 9, 1, 9).withColumn("part", F.col("id") % 3).withColumn("id", fails("id"))

@@ -1,4 +1,4 @@
-"""The Spark jobs of a block, as Spark remembers them."""
+"""The Spark jobs of a block, as far as Spark remembers them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def succeeded(spark: SparkSession, group: str) -> Any:
 
 @pytest.fixture
 def group(spark: SparkSession) -> Iterator[str]:
-    """A group of jobs of the test's own."""
+    """A group of jobs for this test."""
     name = uuid.uuid4().hex
     spark.sparkContext.setJobGroup(name, "test")
     yield name
@@ -33,7 +33,7 @@ def group(spark: SparkSession) -> Iterator[str]:
 
 
 def test_a_group_without_jobs_has_not_succeeded(spark: SparkSession, group: str) -> None:
-    """No task of it says so."""
+    """No task has succeeded in it."""
     assert succeeded(spark, group) is False
 
 
@@ -46,7 +46,7 @@ def test_a_group_has_succeeded_where_each_of_its_jobs_did(spark: SparkSession, g
 
 
 def test_a_group_with_a_failed_job_has_not_succeeded(spark: SparkSession, group: str) -> None:
-    """Whatever succeeded before it."""
+    """Earlier successes do not count."""
     spark.range(3).count()
     with pytest.raises(PySparkException, match="on order"):
         spark.range(1).selectExpr("raise_error('on order')").collect()

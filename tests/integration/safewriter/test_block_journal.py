@@ -36,7 +36,7 @@ def test_a_supervised_block_tells_its_journal_first(
 def test_without_its_journal_a_block_is_refused_before_it_does_anything(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The supervisor would not learn of the write; the error says so, and nothing is on S3."""
+    """The supervisor would miss the write; the error says so, and nothing is on S3."""
     monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     with pytest.raises(safewriter.UsageError, match=r"nothing was written: the journal .* is gone"):
         append(spark, lake)
@@ -47,7 +47,7 @@ def test_without_its_journal_a_block_is_refused_before_it_does_anything(
 def test_a_commit_is_refused_once_the_journal_is_gone(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The supervisor takes a missing line for a commit that was never sent, so none is sent without it."""
+    """The supervisor reads a missing line as a commit that was never sent, so none is sent without it."""
     path = tmp_path / "journal"
     monkeypatch.setenv("SOAL_JOURNAL", str(path))
     with Journal(path) as journal:

@@ -1,4 +1,4 @@
-"""What a block refuses, before anything is done or in its course."""
+"""What a block refuses, before it begins or while it runs."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_second_commit_in_one_block_is_refused_and_the_first_is_undone(spark: 
 
 
 def test_a_write_after_success_is_refused(spark: SparkSession, lake: Lake) -> None:
-    """What was declared a success, here that nothing is to write, does not change any more."""
+    """A declared success, here that there is nothing to write, does not change any more."""
     append(spark, lake, 5, "base")
     with pytest.raises(Exception, match="success\\(\\) was called"), SafeWriter(spark, lake.table, step="n") as block:
         block.success(no_change=True)
@@ -42,7 +42,7 @@ def test_a_write_after_success_is_refused(spark: SparkSession, lake: Lake) -> No
 
 
 def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark: SparkSession, lake: Lake) -> None:
-    """The exception that ends the block is the one that is seen."""
+    """The caller sees the exception that ended the block."""
     append(spark, lake, 5, "base")
     with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="n") as block:
         with contextlib.suppress(Exception):
@@ -80,13 +80,13 @@ def test_a_block_is_entered_once_and_succeeds_inside(spark: SparkSession, lake: 
 
 
 def test_a_path_that_spark_reads_otherwise_is_refused(spark: SparkSession, lake: Lake) -> None:
-    """Hadoop resolves dots and S3 does not."""
+    """Hadoop resolves dots, but S3 does not."""
     with pytest.raises(safewriter.UnsupportedError, match=r"'\.\.'"):
         SafeWriter(spark, f"{lake.table}/../other")
 
 
 def test_a_block_that_writes_another_table_is_not_a_success(spark: SparkSession, lake: Lake) -> None:
-    """The guard says which table was written instead of the guarded one."""
+    """The error names the written table."""
     with pytest.raises(safewriter.NotCommittedError, match="elsewhere"), SafeWriter(spark, lake.table) as block:
         batch(spark).write.format("delta").mode("append").save(f"{lake.table}-elsewhere")
         block.success()
@@ -94,7 +94,7 @@ def test_a_block_that_writes_another_table_is_not_a_success(spark: SparkSession,
 
 
 def test_two_blocks_on_one_table_need_a_step(spark: SparkSession, lake: Lake) -> None:
-    """An ordinal would match other data on a retry; a block that left nothing may be tried again."""
+    """An ordinal would match other data on a retry; a block that left nothing may be repeated."""
     with pytest.raises(RuntimeError), SafeWriter(spark, lake.table):
         raise RuntimeError
     append(spark, lake)
@@ -105,7 +105,7 @@ def test_two_blocks_on_one_table_need_a_step(spark: SparkSession, lake: Lake) ->
 
 
 def test_a_session_without_the_log_store_is_refused_with_the_remedy(spark: SparkSession, lake: Lake) -> None:
-    """The scheme s3n has no log store of ours here, and the guard does not believe that it has."""
+    """For the scheme s3n this session has no log store of SoAL's, and the guard checks that."""
     with pytest.raises(safewriter.UnguardedSessionError, match=r"s3n\.impl is not set.*configure_spark"):
         SafeWriter(spark, lake.table.replace("s3a://", "s3n://")).__enter__()
     assert lake.documents() == []

@@ -1,4 +1,4 @@
-"""Blocks that somebody has begun before: skipped, written again, or fenced off."""
+"""Blocks whose write an earlier attempt has begun: skipped, written again, or fenced off."""
 
 from __future__ import annotations
 
@@ -30,9 +30,7 @@ pytestmark = pytest.mark.spark
 def test_a_committed_write_is_skipped_on_a_retry_however_the_script_goes_about_it(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`already_committed` says so; a write that is made all the same lands nowhere; the one-line form skips by
-    itself.
-    """
+    """`already_committed` says so; a write in spite of it lands nowhere; the one-line form skips by itself."""
     append(spark, lake)
     next_attempt(monkeypatch)
     with SafeWriter(spark, lake.table) as block:
@@ -52,7 +50,7 @@ def test_a_committed_write_is_skipped_on_a_retry_however_the_script_goes_about_i
 def test_a_write_that_the_program_has_called_empty_is_skipped_on_a_retry(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is committed on the program's word, and for each attempt of the run the same."""
+    """It is committed on the program's word, which holds for each attempt of the run."""
     append(spark, lake, 5, "base")
     with SafeWriter(spark, lake.table, step="empty") as block:
         block.success(no_change=True)
@@ -68,7 +66,7 @@ def test_a_write_that_the_program_has_called_empty_is_skipped_on_a_retry(
 def test_what_a_try_has_left_that_lost_and_was_made_again_in_the_block_is_removed(
     spark: SparkSession, lake: Lake, s3: EmbeddedS3
 ) -> None:
-    """The script catches the conflict and writes again: the commit names the second try's files only."""
+    """The script catches the conflict and writes again: the commit names only the second try's files."""
     append(spark, lake, 5, "base")
 
     def lose(request: Request) -> Reply:
@@ -94,7 +92,7 @@ def test_what_a_try_has_left_that_lost_and_was_made_again_in_the_block_is_remove
 def test_a_creation_that_was_undone_is_not_taken_for_the_batch(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`ignore` finds the empty table and writes nothing, which is no success; `append` brings the batch in."""
+    """Mode `ignore` finds the empty table and writes nothing, which is no success; `append` writes the batch."""
     with pytest.raises(RuntimeError), SafeWriter(spark, lake.table) as block:
         batch(spark).write.format("delta").mode("ignore").save(block.table)
         raise RuntimeError
@@ -110,7 +108,7 @@ def test_a_creation_that_was_undone_is_not_taken_for_the_batch(
 
 
 def test_a_fence_that_the_writer_did_not_see_stops_it(spark: SparkSession, lake: Lake) -> None:
-    """Settled behind its back, before Delta takes its snapshot: the gate looks at every version since the claim."""
+    """Another settler fences it before Delta takes its snapshot: the gate checks every version since the claim."""
     append(spark, lake, 5, "base")
     with pytest.raises(safewriter.SupersededError), SafeWriter(spark, lake.table, step="late") as block:
         assert block.checkpoint is not None

@@ -1,4 +1,4 @@
-"""What a block takes from its session, and gives back."""
+"""What a block changes in its session, and restores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_the_users_own_transaction_options_are_kept_beside_ours(spark: SparkSession, lake: Lake) -> None:
-    """Delta knows the user's transaction; the guard finds its own in the same commit."""
+    """Delta records the user's transaction; the guard finds its own in the same commit."""
     own = batch(spark).write.format("delta").mode("append").option("txnAppId", "mine").option("txnVersion", "7")
     with SafeWriter(spark, lake.table) as block:
         own.save(block.table)
@@ -31,7 +31,7 @@ def test_the_users_own_transaction_options_are_kept_beside_ours(spark: SparkSess
 
 
 def test_one_block_may_be_open_on_a_session(spark: SparkSession, lake: Lake) -> None:
-    """The second is refused before it does anything; the first goes on."""
+    """The second is refused before it does anything; the first continues."""
     with SafeWriter(spark, lake.table) as block:
         with pytest.raises(safewriter.BlockOpenError):
             SafeWriter(spark, f"{lake.table}-other").__enter__()
@@ -41,7 +41,7 @@ def test_one_block_may_be_open_on_a_session(spark: SparkSession, lake: Lake) -> 
 
 
 def test_an_interrupt_at_the_very_end_of_a_block_leaves_the_session_free(spark: SparkSession, lake: Lake) -> None:
-    """In a notebook the next block comes on the same session."""
+    """In a notebook the next block uses the same session."""
 
     def interrupted() -> None:
         raise KeyboardInterrupt
@@ -53,7 +53,7 @@ def test_an_interrupt_at_the_very_end_of_a_block_leaves_the_session_free(spark: 
 
 
 def test_the_session_is_put_back_as_it_was(spark: SparkSession, lake: Lake) -> None:
-    """After success and after an error; the user's own metadata is kept inside ours."""
+    """After success and after an error; the user's own metadata is kept within the guard's."""
     key, txn = "spark.databricks.delta.commitInfo.userMetadata", "spark.databricks.delta.write.txnAppId"
     spark.conf.set(key, "nightly load")
     try:

@@ -1,4 +1,4 @@
-"""A commit that its block takes back, or cannot take back."""
+"""A commit that its block undoes, or cannot undo."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.spark
 
 
 def test_an_exception_undoes_exactly_our_commit(spark: SparkSession, lake: Lake) -> None:
-    """The user's exception goes on unchanged; a commit of somebody else that came behind ours stays."""
+    """The user's exception propagates unchanged, and another writer's later commit stays."""
     append(spark, lake, 10, "base")
     with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as block:
         batch(spark, 7).write.format("delta").mode("append").save(block.table)
@@ -36,7 +36,7 @@ def test_an_exception_undoes_exactly_our_commit(spark: SparkSession, lake: Lake)
     assert block.checkpoint is not None
     assert block.checkpoint.status == "rolled_back"
     assert spark.read.format("delta").load(lake.table).count() == 14
-    append(spark, lake, 1, "after")  # Spark goes on from there
+    append(spark, lake, 1, "after")  # Spark continues from there
     assert lake.rows() == 15
     lake.check()
 
@@ -53,7 +53,7 @@ def test_a_block_that_is_left_without_success_leaves_nothing(spark: SparkSession
 
 
 def test_an_append_only_table_cannot_promise_an_undo(spark: SparkSession, lake: Lake) -> None:
-    """`commit_point="success"` is refused before the write; an exception ends committed, loudly."""
+    """`commit_point="success"` is refused before the write; an exception ends committed, with a warning."""
     spark.sql(f"CREATE TABLE delta.`{lake.table}` (id LONG) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')")
     with pytest.raises(safewriter.UnsupportedError, match="append-only"):
         SafeWriter(spark, lake.table, commit_point="success").__enter__()
@@ -78,7 +78,7 @@ FEATURES = {
 
 
 SHORT = ("column mapping",)
-"""The others are of the matrix; test_operations.py takes back writes under all of them at once."""
+"""The others run in the matrix; test_operations.py undoes writes under all of them at once."""
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ SHORT = ("column mapping",)
 def test_an_undo_is_right_under_every_table_feature_that_allows_one(
     spark: SparkSession, lake: Lake, properties: str
 ) -> None:
-    """Spark reads the same rows as before, its history is whole, and it goes on appending and deleting."""
+    """Spark reads the same rows as before, its history is complete, and it continues to append and delete."""
     table = f"delta.`{lake.table}`"
     with_properties = f"TBLPROPERTIES ({properties})" if properties else ""
     spark.sql(f"CREATE TABLE {table} (id LONG, part LONG) USING delta PARTITIONED BY (part) {with_properties}")
@@ -113,7 +113,7 @@ def test_an_undo_is_right_under_every_table_feature_that_allows_one(
 def test_a_table_goes_on_rightly_after_an_undo_in_a_partition_without_a_value(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Other writers count on the form of what an undo writes: a DELETE, a dynamic overwrite, and a second engine."""
+    """Other writers rely on the form of the undo's commit: a DELETE, a dynamic overwrite, and a second engine."""
     table = f"delta.`{lake.table}`"
     spark.sql(f"CREATE TABLE {table} (id LONG, part LONG) USING delta PARTITIONED BY (part)")
     spark.sql(f"INSERT INTO {table} VALUES (1, 1), (2, NULL)")
@@ -137,7 +137,7 @@ def test_a_table_goes_on_rightly_after_an_undo_in_a_partition_without_a_value(
 def test_a_shallow_clone_keeps_what_removed_files_of_its_source(
     spark: SparkSession, lake: Lake, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It names them by absolute paths; a DELETE stays with that reason, and an append is taken back."""
+    """A clone uses absolute paths; a DELETE stays for that reason, and an append is undone."""
     source = Lake(s3.observer(), s3.endpoint, f"{lake.name}-source")
     append(spark, source, 4)
     monkeypatch.setenv("SOAL_RUN_KEY", "another run")

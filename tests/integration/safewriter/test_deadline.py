@@ -1,4 +1,4 @@
-"""The watchdog on real Spark: where the deadline finds the block, and what it makes of it."""
+"""The watchdog on real Spark: a deadline at different points of the block, and the verdict."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_deadline_between_write_and_success_undoes_what_only_success_makes_cou
 
 
 def test_a_write_after_the_watchdog_is_refused(spark: SparkSession, lake: Lake, far: FarDeadline) -> None:
-    """The driver slept before its write: the gate is shut, nothing lands, and the verdict was true before."""
+    """The driver slept before its write: the gate is shut, nothing lands, and the verdict stays true."""
     base(spark, lake)
     with pytest.raises(safewriter.DeadlineError), SafeWriter(spark, lake.table) as block:
         far.come()
@@ -115,7 +115,7 @@ def test_a_write_after_the_watchdog_is_refused(spark: SparkSession, lake: Lake, 
 def test_a_block_is_not_begun_after_the_lead_time(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Too late is exit 75, with nothing claimed; the supervisor is told, since the error may lose its type."""
+    """Exit code 75, with nothing claimed; the journal tells the supervisor, since the error may lose its type."""
     journal = Journal(tmp_path / "journal")
     monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     now_ms = epoch_ms()

@@ -1,4 +1,4 @@
-"""Each table feature under which a commit is taken back without Java: what Spark and deltalake read afterwards."""
+"""Each table feature under which a commit is undone without Java: the rows that Spark and deltalake read afterwards."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def properties(*assignments: str) -> tuple[str, str]:
     return "", f"TBLPROPERTIES ({', '.join(assignments)})"
 
 
-# A table of old features alone has a version for them and no list; this one is always on the list.
+# A table with only old features has a version for them and no list; this one is always on the list.
 LISTED: Final = "'delta.feature.domainMetadata' = 'supported'"
 CREATED_WITH: Final[dict[str, tuple[str, str]]] = {
     "appendOnly": properties("'delta.feature.appendOnly' = 'supported'", LISTED),
@@ -44,7 +44,7 @@ CREATED_WITH: Final[dict[str, tuple[str, str]]] = {
     "v2Checkpoint": properties("'delta.checkpointPolicy' = 'v2'"),
     "vacuumProtocolCheck": properties("'delta.feature.vacuumProtocolCheck' = 'supported'"),
 }
-"""More columns, and what comes after the columns."""
+"""Additional columns, and the clauses after the columns."""
 VALUES: Final = {"invariants": (", there", ", 1"), "timestampNtz": (", at", ", TIMESTAMP_NTZ '2026-11-21 00:00:00'")}
 STATEMENTS: Final = (
     "INSERT INTO {table} (id, part{columns}) SELECT id + 100, id % 3{values} FROM range(9)",
@@ -54,18 +54,18 @@ STATEMENTS: Final = (
     ),
 )
 UNREAD: Final = frozenset({"vacuumProtocolCheck"})
-"""What deltalake reads no table with."""
+"""Features with which deltalake cannot read a table."""
 
 
 def test_every_feature_is_looked_at() -> None:
-    """What is added to the list is added here."""
+    """A new feature of the list must be added here."""
     assert set(CREATED_WITH) == UNDOABLE_FEATURES
 
 
 @pytest.mark.matrix  # test_operations.py has six of them at once
 @pytest.mark.parametrize("feature", sorted(CREATED_WITH))
 def test_both_readers_find_the_rows_of_before(spark: SparkSession, lake: Lake, tmp_path: Path, feature: str) -> None:
-    """After an append that was taken back; and each finds what lands then."""
+    """After an undone append, and after the next commit."""
     table, (more, after) = f"delta.`{lake.table}`", CREATED_WITH[feature]
     columns, values = VALUES.get(feature, ("", ""))
     spark.sql(f"CREATE TABLE {table} (id LONG, part LONG{more}) USING delta {after}")
@@ -78,7 +78,7 @@ def test_both_readers_find_the_rows_of_before(spark: SparkSession, lake: Lake, t
         _ = 1 / 0
     assert failed.checkpoint is not None
     assert feature in failed.checkpoint.attempt.features
-    if feature == "identityColumns":  # the mark of the column is in the schema
+    if feature == "identityColumns":  # the column's mark is in the schema
         assert "schema" in str(failed.checkpoint.undo_refused)
         return
     assert (failed.checkpoint.status, failed.checkpoint.undo_refused) == ("rolled_back", None)
@@ -101,7 +101,7 @@ def rows(spark: SparkSession, lake: Lake) -> list[Row]:
 
 
 def independent(lake: Lake, directory: Path) -> list[tuple[int, int]] | None:
-    """Read a copy of the table with deltalake: ids and parts; None if it reads no such table."""
+    """Read a copy of the table with deltalake: ids and parts; None if it cannot read the table."""
     lake.download(directory)
     try:
         table = DeltaTable(str(directory))

@@ -1,6 +1,6 @@
 """A guarded block on an Iceberg table: real Spark, catalogs of each kind, the embedded S3.
 
-Glue is moto's, which checks no version of a table; the tests make it (tests/support/glue_versions.py).
+Glue is moto's, which checks no version of a table; the tests add that (tests/support/glue_versions.py).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ pytestmark = [pytest.mark.spark]
 
 FORMATS = [1, 2, 3]
 SHORT = {("append", "copy-on-write", 2), ("merge", "merge-on-read", 3), ("update", "copy-on-write", 1)}
-"""What scripts/test runs of them; the others are for the matrix."""
+"""The selection for scripts/test; the others run in the matrix."""
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ SHORT = {("append", "copy-on-write", 2), ("merge", "merge-on-read", 3), ("update
 def test_an_operation_is_dropped_by_a_failed_block_and_published_by_the_next(
     spark: SparkSession, ice: Ice, name: str, mode: str, version: int
 ) -> None:
-    """The block sees its own rows, main nothing of the failed attempt and one snapshot of the retry."""
+    """The block sees its own rows, and main only one snapshot of the retry."""
     statement, after = STATEMENTS[name]
     spark.sql(f"DROP TABLE {ice.name}")
     spark.sql(
@@ -80,7 +80,7 @@ def test_an_operation_is_dropped_by_a_failed_block_and_published_by_the_next(
 
 
 def test_frames_are_staged_by_every_way_to_write_them(spark: SparkSession, ice: Ice) -> None:
-    """The block's name is one that each of Spark's interfaces takes, and all of it is published as one."""
+    """Each of Spark's interfaces accepts the block's name, and everything is published as one."""
     frame = spark.range(5, 6, 1, 1).selectExpr("id", "'a' AS part")
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         frame.writeTo(block.table).append()
@@ -95,7 +95,7 @@ def test_frames_are_staged_by_every_way_to_write_them(spark: SparkSession, ice: 
 
 
 def test_nothing_of_a_table_changes_but_its_rows_and_the_mark(spark: SparkSession, ice: Ice) -> None:
-    """The number of tries that a block has stands in no property, also where the table has one of its own."""
+    """No property holds the block's number of attempts, also where the table has one of its own."""
     spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('commit.retry.num-retries' = '3')")
     before = ice.load()
     with SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -113,7 +113,7 @@ def test_nothing_of_a_table_changes_but_its_rows_and_the_mark(spark: SparkSessio
 def test_a_publication_removes_the_marks_that_are_older_than_a_week_and_no_others(
     spark: SparkSession, ice: Ice
 ) -> None:
-    """A settler relies on a mark for six days: without it the write would be rolled back, and come twice."""
+    """A settler relies on a mark for six days: without it the write would be rolled back, and written twice."""
     now_ms, day_ms = epoch_ms(), 24 * 60 * 60 * 1000
     marks = {f"safewriter.sw-{days}-1": f"1 1 1 {now_ms - days * day_ms}" for days in (0, 6, 8)}
     marks["safewriter.note"] = "not a mark"
@@ -132,7 +132,7 @@ def test_a_publication_removes_the_marks_that_are_older_than_a_week_and_no_other
 def test_a_guarded_append_reads_no_list_of_its_own_and_no_metadata_twice(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice
 ) -> None:
-    """Each block on a table that the session knows: of its metadata it reads the file that the last one has written."""
+    """On a table that the session knows, a block reads only the metadata file that the previous one has written."""
     for turn in range(2):
         with SafeWriter(spark, ice.name, format="iceberg", step=str(turn)) as block:
             s3.wire.clear_trace()
@@ -146,7 +146,7 @@ def test_a_guarded_append_reads_no_list_of_its_own_and_no_metadata_twice(
 
 
 def test_a_publication_is_seen_by_the_session_s_cached_frames(spark: SparkSession, ice: Ice) -> None:
-    """As after a plain append, by whichever object the session has read the table before."""
+    """As after a plain append, whichever object the session has used to read the table."""
     cached = spark.table(ice.name).cache()
     try:
         assert cached.count() == 5
@@ -163,7 +163,7 @@ def test_a_publication_is_seen_by_the_session_s_cached_frames(spark: SparkSessio
 
 
 def test_a_failed_block_commits_nothing_to_its_catalog(spark: SparkSession, ice: Ice) -> None:
-    """Nothing was sent that could arrive, so there is nothing to fence off."""
+    """Nothing was sent that could arrive, so no fence is needed."""
     before = ice.load().metadata_location
     with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 8)
@@ -172,7 +172,7 @@ def test_a_failed_block_commits_nothing_to_its_catalog(spark: SparkSession, ice:
 
 
 def test_an_empty_table_is_filled(spark: SparkSession, ice: Ice) -> None:
-    """One that has no snapshot yet."""
+    """A table without a snapshot."""
     spark.sql(f"DROP TABLE {ice.name}")
     spark.sql(f"CREATE TABLE {ice.name} {COLUMNS}")
     with SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -186,7 +186,7 @@ def test_an_empty_table_is_filled(spark: SparkSession, ice: Ice) -> None:
 def test_an_empty_table_that_others_fill_at_once_gets_no_snapshot_of_ours(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice
 ) -> None:
-    """Of eight blocks that begin on an empty table at once each would use up Iceberg's four tries."""
+    """Of eight blocks that begin on an empty table at once, each would use up Iceberg's four attempts."""
     spark.sql(f"DROP TABLE {ice.name}")
     spark.sql(f"CREATE TABLE {ice.name} {COLUMNS}")
     rule = s3.wire.add(Rule(Match(operations={"CatalogChange"}), Freeze(lambda: foreign(spark, ice, 20, 22))))
@@ -212,7 +212,7 @@ def test_names_that_need_backticks_are_guarded(spark: SparkSession, ice: Ice) ->
 
 
 def test_a_table_that_is_not_there_is_refused_with_the_way_to_create_it(spark: SparkSession, ice: Ice) -> None:
-    """The refusal comes before the claim, so that no document is open for a table that cannot be asked."""
+    """The refusal comes before the claim, so that no document stays open for a missing table."""
     with pytest.raises(UnsupportedError, match="CREATE TABLE IF NOT EXISTS"):
         SafeWriter(spark, f"{ice.name}_new", format="iceberg").__enter__()
     assert ice.documents() == []
@@ -243,7 +243,7 @@ def test_columns_of_a_frame_become_visible_with_its_rows(spark: SparkSession, ic
     ],
 )
 def test_what_is_no_write_of_rows_is_refused_inside_a_block(spark: SparkSession, ice: Ice, statement: str) -> None:
-    """It could not be published with the rows, so it is done before or after."""
+    """It could not be published with the rows, so it must be done before or after."""
     before = ice.load().metadata_location
     with pytest.raises(Exception, match=r"before or after|before the block|cannot be|not supported|not support|Cannot"):  # noqa: SIM117
         with SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -253,7 +253,7 @@ def test_what_is_no_write_of_rows_is_refused_inside_a_block(spark: SparkSession,
 
 
 def test_a_statement_finds_no_table_once_its_block_has_ended(spark: SparkSession, ice: Ice) -> None:
-    """The name is the block's, and gone with it."""
+    """The name belongs to the block, and ends with it."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 6)
         block.success()

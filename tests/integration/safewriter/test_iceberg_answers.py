@@ -1,4 +1,4 @@
-"""A publication whose answer is lost, that is sent twice, or that meets many others."""
+"""A publication whose answer is lost, that is sent twice, or that competes with many others."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_publication_whose_answer_is_lost_is_read_back(
 def test_a_publication_that_never_arrives_is_fenced_off(
     spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Then it is certain that it never will, and the retry writes the batch once."""
+    """Then it can never arrive, and the retry writes the batch once."""
     with monkeypatch.context() as patched:
         _lose_the_answer(patched, before=True)
         with (
@@ -55,8 +55,8 @@ def test_a_publication_that_never_arrives_is_fenced_off(
 
 @pytest.mark.parametrize("ice", ["rest"], indirect=True)
 def test_a_commit_that_its_client_sends_twice_lands_once(spark: SparkSession, s3: EmbeddedS3, ice: Ice) -> None:
-    """The second copy is refused. Iceberg would then set main to the block's snapshot again, back behind what others
-    have committed since.
+    """The second copy is refused: Iceberg would otherwise set main back to the block's snapshot, before commits that
+    others have made since.
     """
 
     def twice(request: Request) -> Reply:
@@ -78,8 +78,8 @@ def test_a_commit_that_its_client_sends_twice_lands_once(spark: SparkSession, s3
 def test_no_manifest_of_a_publication_is_deleted_after_a_lost_answer(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice, answer: int, next_answer: int | None
 ) -> None:
-    """After an error that Iceberg takes for a refusal its client deletes what it has written. The commit has landed all
-    the same, and a catalog that denies the next look tells nothing of it.
+    """After an error that Iceberg treats as a refusal its client deletes its files, although the commit has landed and
+    a catalog that denies the next read cannot show it.
     """
 
     def lost(request: Request) -> Reply:
@@ -101,7 +101,7 @@ def test_no_manifest_of_a_publication_is_deleted_after_a_lost_answer(
 def test_a_publication_is_tried_more_often_than_iceberg_does_by_itself(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice
 ) -> None:
-    """Its four retries are too few beside seven other writers."""
+    """Iceberg's four retries are too few beside seven other writers."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 8)
         rule = s3.wire.add(Rule(Match(operations={"CatalogChange"}), Refuse(409), times=5))
@@ -112,7 +112,7 @@ def test_a_publication_is_tried_more_often_than_iceberg_does_by_itself(
 
 @pytest.mark.parametrize("ice", ["rest"], indirect=True)
 def test_a_publication_sets_no_property_of_others_back(spark: SparkSession, s3: EmbeddedS3, ice: Ice) -> None:
-    """Also those in which the block keeps its own number of retries: a server takes changes, not whole tables."""
+    """Also those in which the block keeps its own number of retries: a server gets changes, not whole tables."""
     name = "commit.retry.num-retries"
 
     def change() -> None:
@@ -127,7 +127,7 @@ def test_a_publication_sets_no_property_of_others_back(spark: SparkSession, s3: 
 
 
 def _lose_the_answer(monkeypatch: pytest.MonkeyPatch, *, before: bool) -> None:
-    """Let the connection break before the publication is sent, or after its commit."""
+    """Break the connection before the publication is sent, or after its commit."""
     from safewriter.objects.store import StoreError
     from safewriter.tables.iceberg.session import IcebergSession
 

@@ -1,4 +1,4 @@
-"""A block on an Iceberg table and the other attempts of its write, those that died and those that are fenced off."""
+"""A block on an Iceberg table and its write's other attempts, dead or fenced off."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_retry_skips_what_the_table_holds_though_its_document_is_gone(
 def test_a_retry_skips_what_is_published_though_its_snapshot_is_expired(
     spark: SparkSession, s3: EmbeddedS3, ice: Ice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process died before it could say so; the mark outlives the snapshot."""
+    """The process died before it could report; the mark outlives the snapshot."""
     block = SafeWriter(spark, ice.name, format="iceberg").__enter__()
     append(spark, block.table, 5, 8)
     block._block.session.publish()
@@ -85,7 +85,7 @@ def test_a_retry_skips_what_is_published_though_its_snapshot_is_expired(
     spark.sql(f"CALL {catalog}.system.expire_snapshots(table => '{table}', older_than => now(), retain_last => 1)")
     assert len(ice.history()) == 1
 
-    monkeypatch.setattr(s3.wire, "clock_ahead_s", 30)  # the lease of the dead has run out
+    monkeypatch.setattr(s3.wire, "clock_ahead_s", 30)  # the dead attempt's lease has expired
     next_attempt(monkeypatch)
     with SafeWriter(spark, ice.name, format="iceberg") as again:
         assert again.already_committed
@@ -117,7 +117,7 @@ def test_a_block_that_was_fenced_off_while_it_stood_still_publishes_nothing(
 
 @pytest.mark.parametrize("ice", ["rest"], indirect=True)
 def test_a_publication_that_is_on_its_way_fails_on_a_fence(spark: SparkSession, s3: EmbeddedS3, ice: Ice) -> None:
-    """A REST server compares nothing but what a commit requires; and the fence is no change of main."""
+    """A REST server compares only a commit's requirements; and the fence does not change main."""
     with (
         pytest.raises(ConflictError, match="settled this attempt as rolled back"),
         SafeWriter(spark, ice.name, format="iceberg") as block,
@@ -137,7 +137,7 @@ def test_a_publication_that_is_on_its_way_fails_on_a_fence(spark: SparkSession, 
 
 
 def test_a_publication_that_begins_too_late_is_refused(spark: SparkSession, ice: Ice) -> None:
-    """By the clock of the JVM, whatever the process has slept through since it announced it."""
+    """The JVM's clock decides, however long the process has slept since it announced the publication."""
     with pytest.raises(ConflictError, match="too late"), SafeWriter(spark, ice.name, format="iceberg") as block:
         session: Any = block._block.session
         session._staging.shut()
@@ -148,7 +148,7 @@ def test_a_publication_that_begins_too_late_is_refused(spark: SparkSession, ice:
 
 
 def _leave(spark: SparkSession, block: SafeWriter) -> None:
-    """Leave a block as a process that is killed does."""
+    """Leave a block like a killed process."""
     block._block.session.restore()
     writer._registry.close(spark, block._block.write)
     if block._heartbeat is not None:
@@ -159,7 +159,7 @@ def _leave(spark: SparkSession, block: SafeWriter) -> None:
 def test_a_supervisor_tells_the_truth_about_a_dead_child(
     spark: SparkSession, ice: Ice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, published: bool
 ) -> None:
-    """What it has published counts, what it has only staged does not; the catalog tells, without Spark."""
+    """Published rows count, staged ones do not; the catalog shows it, without Spark."""
     path = tmp_path / "journal"
     journal = Journal(path)
     supervision = Supervision(journal, Settings.from_environment(os.environ))
@@ -200,7 +200,7 @@ def test_a_deadline_drops_what_is_staged(
 
 @pytest.mark.matrix
 def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, ice: Ice, lake: Lake) -> None:
-    """And a batch that is delivered again is skipped."""
+    """A batch that is delivered again is skipped."""
     source = f"{lake.table}-source"
     spark.range(5, 8, 1, 1).write.format("delta").save(source)
 
@@ -217,7 +217,7 @@ def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, ice: 
     run()
     store = S3ObjectStore(lake.client, "soal-lake", f"{lake.name}-checkpoint")
     for listed in list(store.list("commits/")):
-        store.delete(listed.key)  # as if it had been killed before it could note that the batch is done
+        store.delete(listed.key)  # as if killed before it could record the batch as done
     run()
     assert ids(spark, ice.name) == list(range(8))
     assert len(ice.history()) == 2

@@ -1,4 +1,4 @@
-"""Others commit to an Iceberg table while a block on it is open."""
+"""Other writers commit to an Iceberg table while a block on it is open."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark]
 
 
 def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ice: Ice) -> None:
-    """Whoever was first keeps their rows: Iceberg itself appends again on top of them."""
+    """Earlier commits keep their rows: Iceberg itself appends on top of them."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 8)
         foreign(spark, ice, 20, 22)
@@ -41,7 +41,7 @@ def test_an_append_is_published_on_a_main_that_has_moved(spark: SparkSession, ic
     "mode", [pytest.param(mode, marks=() if mode == "copy-on-write" else pytest.mark.matrix) for mode in MODES]
 )
 def test_one_new_key_that_two_jobs_upsert_is_there_once(spark: SparkSession, ice: Ice, mode: str) -> None:
-    """The MERGE matches nothing, so that it only adds files: it is no append all the same. Done again, it matches."""
+    """The MERGE matches nothing, so it only adds files, but it is no append: repeated, it matches."""
     spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.merge.mode' = '{mode}')")
     merge = (
         "MERGE INTO {table} t USING (SELECT 9L AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET part = 'c'"
@@ -64,7 +64,7 @@ def test_one_new_key_that_two_jobs_upsert_is_there_once(spark: SparkSession, ice
 
 
 def test_one_statement_is_published_beside_what_iceberg_finds_no_conflict_with(spark: SparkSession, ice: Ice) -> None:
-    """A compaction of other files changes no row that it has read."""
+    """A compaction of other files changes no row that the statement has read."""
     for part in ("b", "b"):
         spark.sql(f"INSERT INTO {ice.name} VALUES (30, '{part}')")
     with SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -83,8 +83,8 @@ def test_one_statement_is_published_beside_what_iceberg_finds_no_conflict_with(s
 def test_of_several_statements_none_is_published_on_a_main_that_has_moved(
     spark: SparkSession, ice: Ice, second: str
 ) -> None:
-    """Iceberg would look for conflicts with the second since the first, and not since the block began; and it would
-    publish the first with the sequence number of a commit that others have made.
+    """Iceberg would check the second for conflicts only since the first, not since the block began, and would publish
+    the first with the sequence number of another writer's commit.
     """
     with (
         pytest.raises(ConflictError, match="several statements"),
@@ -100,7 +100,7 @@ def test_of_several_statements_none_is_published_on_a_main_that_has_moved(
 
 
 def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice: Ice) -> None:
-    """Also one that was guarded before: nothing about a table or session says that it is."""
+    """Also a table that was guarded before: no state of table or session remains."""
     other = f"{ice.name}_other"
     spark.sql(f"CREATE TABLE {other} {COLUMNS}")
     with SafeWriter(spark, other, format="iceberg") as block:
@@ -129,7 +129,7 @@ def test_a_catalog_is_the_one_of_the_blocks_session(spark: SparkSession, ice: Ic
 
 
 def test_a_block_whose_table_is_renamed_publishes_nothing(spark: SparkSession, ice: Ice) -> None:
-    """It says so at once: to wait for the table would be in vain."""
+    """It fails immediately: waiting for the table would be in vain."""
     away = f"{ice.name}_away"
     with (
         pytest.raises(ConflictError, match="does not hold"),
@@ -148,7 +148,7 @@ def test_a_block_whose_table_is_renamed_publishes_nothing(spark: SparkSession, i
 def test_what_was_computed_from_rows_that_main_has_lost_is_not_published(
     spark: SparkSession, ice: Ice, mode: str
 ) -> None:
-    """Somebody has set main back; Iceberg has several ways to refuse, and each is a conflict."""
+    """Another writer has set main back; Iceberg refuses in several ways, and each is a conflict."""
     spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.delete.mode' = '{mode}')")
     back = ice.snapshots()[-1]
     foreign(spark, ice, 5, 8)

@@ -1,6 +1,6 @@
-"""Branches of a table, and tables that change their schema and their partitioning, around a guarded block.
+"""Branches of a table, and tables whose schema and partitioning change around a guarded block.
 
-Such a change is made by the table's own name, before the block, or by another session while it is open.
+Such a change uses the table's own name, before the block, or another session while it is open.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ pytestmark = [pytest.mark.spark]
 
 
 class AbandonedError(Exception):
-    """What a script raises in its block."""
+    """A script's own error in its block."""
 
 
 @pytest.fixture
 def ice(spark: SparkSession, s3: EmbeddedS3, lite: Catalog, lake: Lake) -> Ice:
     """A table with five rows, of 1 to 5 January 2026, partitioned by the day and by a bucket of the id."""
-    del lake  # whose fixture says where checkpoints lie
+    del lake  # whose fixture sets the place of checkpoints
     table = lite.table(s3.observer())
     spark.sql(f"CREATE TABLE {table.name} (id LONG, day DATE) USING iceberg PARTITIONED BY (days(day), bucket(2, id))")
     append(spark, table.name, 0, 5)
@@ -53,7 +53,7 @@ def ids(spark: SparkSession, table: str) -> list[object]:
 
 
 def other_session(spark: SparkSession, ice: Ice) -> SparkSession:
-    """Return a session that knows the catalog, and whose view of the table is its own."""
+    """Return a session with the catalog, and with its own view of the table."""
     other = spark.newSession()
     for key, value in ice.catalog.settings().items():
         other.conf.set(key, value)
@@ -61,7 +61,7 @@ def other_session(spark: SparkSession, ice: Ice) -> SparkSession:
 
 
 def test_a_write_for_a_branch_reaches_that_branch_and_nothing_else(spark: SparkSession, ice: Ice) -> None:
-    """A failed block leaves it as it was, the next one adds to it; main shows neither."""
+    """A failed block leaves the branch unchanged, the next one adds to it; main shows neither."""
     audit = f"{ice.name}.branch_audit"
     spark.sql(f"ALTER TABLE {ice.name} CREATE BRANCH audit")
     append(spark, audit, 5, 6)
@@ -81,7 +81,7 @@ def test_a_write_for_a_branch_reaches_that_branch_and_nothing_else(spark: SparkS
 
 @pytest.mark.matrix
 def test_a_branch_that_is_not_there_is_refused(spark: SparkSession, ice: Ice) -> None:
-    """With the statement that makes it; so is a tag of that name."""
+    """The error has the statement that creates it; a tag of that name is refused, too."""
     spark.sql(f"ALTER TABLE {ice.name} CREATE TAG release")
     for name in ("audit", "release"):
         with (
@@ -93,7 +93,7 @@ def test_a_branch_that_is_not_there_is_refused(spark: SparkSession, ice: Ice) ->
 
 @pytest.mark.matrix
 def test_what_moves_another_branch_is_a_conflict_for_several_statements(spark: SparkSession, ice: Ice) -> None:
-    """All branches of a table count their commits and rows as one; one statement alone is published all the same."""
+    """All branches share the table's counts of commits and rows; a single statement is still published."""
     audit = f"{ice.name}.branch_audit"
     spark.sql(f"ALTER TABLE {ice.name} CREATE BRANCH audit")
     with (
@@ -113,7 +113,7 @@ def test_what_moves_another_branch_is_a_conflict_for_several_statements(spark: S
 
 @pytest.mark.parametrize("way", ["name", "spark.wap.branch", "spark.wap.id"])
 def test_rows_for_another_branch_than_the_blocks_are_refused(spark: SparkSession, ice: Ice, way: str) -> None:
-    """The target would not show them, and nothing would look for conflicts on the branch that they are for."""
+    """The target would not show them, and their branch would not be checked for conflicts."""
     spark.sql(f"ALTER TABLE {ice.name} CREATE BRANCH audit")
     spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.wap.enabled' = '{str(way != 'name').lower()}')")
     before = ice.load().metadata_location
@@ -137,7 +137,7 @@ def test_rows_for_another_branch_than_the_blocks_are_refused(spark: SparkSession
 
 @pytest.mark.matrix
 def test_a_block_for_a_branch_that_is_gone_is_a_conflict(spark: SparkSession, ice: Ice) -> None:
-    """Nothing is made anew in its place."""
+    """The block does not create it again."""
     audit = f"{ice.name}.branch_audit"
     spark.sql(f"ALTER TABLE {ice.name} CREATE BRANCH audit")
     with pytest.raises(ConflictError), SafeWriter(spark, audit, format="iceberg") as block:
@@ -150,7 +150,7 @@ def test_a_block_for_a_branch_that_is_gone_is_a_conflict(spark: SparkSession, ic
 
 @pytest.mark.matrix
 def test_a_table_that_has_evolved_before_the_block_is_written(spark: SparkSession, ice: Ice) -> None:
-    """A column, its new name and another partitioning; rows of both partitionings are read as one."""
+    """A column, its new name and another partitioning; rows of both partitionings are read together."""
     spark.sql(f"ALTER TABLE {ice.name} ADD COLUMN kind STRING")
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 6, "'new' AS kind")
@@ -179,7 +179,7 @@ def test_a_table_that_has_evolved_before_the_block_is_written(spark: SparkSessio
 def test_a_table_that_evolves_while_the_block_is_open_is_written_all_the_same(
     spark: SparkSession, ice: Ice, change: str
 ) -> None:
-    """No row is changed by it, and Iceberg reads files of an older schema and partitioning; the change stays."""
+    """No row is changed, and Iceberg reads files of an older schema and partitioning; the change stays."""
     other = other_session(spark, ice)
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(spark, block.table, 5, 6)
@@ -199,7 +199,7 @@ def test_a_table_that_evolves_while_the_block_is_open_is_written_all_the_same(
 
 
 def test_rows_of_other_types_than_the_table_has_by_now_are_not_published(spark: SparkSession, ice: Ice) -> None:
-    """Somebody has replaced the table: a column of the old name keeps its id, and can be read as one type only."""
+    """The table was replaced: a column of the old name keeps its id, and can be read as one type only."""
     other = other_session(spark, ice)
     with (
         pytest.raises(ConflictError, match="cannot be promoted"),
@@ -216,7 +216,7 @@ def test_rows_of_other_types_than_the_table_has_by_now_are_not_published(spark: 
 
 @pytest.mark.matrix
 def test_columns_that_a_write_brings_along_are_added(spark: SparkSession, ice: Ice) -> None:
-    """`mergeSchema`: with the rows, and of a block that failed neither."""
+    """`mergeSchema` adds them with the rows; a failed block adds neither."""
     spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.spark.accept-any-schema' = 'true')")
     frame = spark.range(5, 7, 1, 1).selectExpr("id", "DATE'2026-02-01' AS day", "'new' AS kind")
     with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -232,7 +232,7 @@ def test_columns_that_a_write_brings_along_are_added(spark: SparkSession, ice: I
 
 @pytest.mark.matrix
 def test_a_dynamic_overwrite_replaces_the_days_that_it_brings(spark: SparkSession, ice: Ice) -> None:
-    """By hidden partitions, which no statement names."""
+    """It uses hidden partitions, which no statement names."""
     frame = spark.range(102, 104, 1, 1).selectExpr("id", "date_add(DATE'2026-01-01', cast(id - 100 AS int)) AS day")
     with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
         frame.writeTo(block.table).overwritePartitions()

@@ -1,4 +1,4 @@
-"""The data files of a failed block on an Iceberg table, wherever the table has its files."""
+"""The data files of a failed block on an Iceberg table, at any location of the table's files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_failed_block_leaves_no_data_file_and_the_next_one_publishes_its_own(
         f" TBLPROPERTIES ({properties})"
     )
     spark.sql(f"INSERT INTO {ice.name} SELECT id, 'Köln / =' FROM range(3)")
-    before = data_files(ice)  # of the table that was dropped
+    before = data_files(ice)  # of the dropped table
 
     def write(block: SafeWriter) -> None:
         spark.sql(f"INSERT INTO {block.table} SELECT id, 'Roma' FROM range(3, 6)")

@@ -34,7 +34,7 @@ STATEMENTS = {
 def test_statements_that_change_nothing_are_committed_by_a_snapshot_of_their_block(
     spark: SparkSession, ice: Ice, mode: str, branch: str
 ) -> None:
-    """Iceberg makes one for most of them; for the others the block makes it, since they have run to their end."""
+    """Iceberg makes one for most of them; for the others the block makes it, since they have completed."""
     modes = ", ".join(f"'write.{one}.mode' = '{mode}'" for one in ("delete", "update", "merge"))
     spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ({modes})")
     if branch:
@@ -56,7 +56,7 @@ def test_statements_that_change_nothing_are_committed_by_a_snapshot_of_their_blo
 
 @SHORT
 def test_a_statement_that_changes_nothing_adds_no_snapshot_beside_another(spark: SparkSession, ice: Ice) -> None:
-    """So the block has one statement for Iceberg, and is published on a main that has moved."""
+    """So Iceberg sees only one statement of the block, and publishes it on a main that has moved."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         spark.sql(f"DELETE FROM {block.table} WHERE false")
         append(spark, block.table, 5, 6)

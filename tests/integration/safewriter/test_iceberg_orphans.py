@@ -1,4 +1,4 @@
-"""What `soal orphans` says of an Iceberg table, held against Spark: files of a failed block, and its statements."""
+"""`soal orphans` on an Iceberg table: files of a failed block, and the printed statements, run on Spark."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ pytestmark = [pytest.mark.spark, pytest.mark.matrix]
 
 
 class AbandonedError(Exception):
-    """What a script raises in its block."""
+    """A script's own error in its block."""
 
 
 def test_the_statements_that_are_shown_are_spark_s(
     spark: SparkSession, s3: EmbeddedS3, lite: Catalog, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed block has left a file in a table that spreads its files by a hash, and the report names it; one
-    statement takes such files, the other an old fence.
+    """A failed block has left a file in a table that distributes its files by a hash, and the report names it; one
+    statement deletes such files, the other an old fence.
     """
     for key, value in lite.pyiceberg.items():
         monkeypatch.setenv(f"PYICEBERG_CATALOG__LITE__{key.upper()}", value)
@@ -55,9 +55,9 @@ def test_the_statements_that_are_shown_are_spark_s(
     assert pointer.commit(held, FenceTag(fence, held.metadata["current-snapshot-id"], 1))
 
     def looked() -> IcebergReport:
-        return look(lake.client, name, timedelta(minutes=-1), lambda _: None)  # also what is of this very second
+        return look(lake.client, name, timedelta(minutes=-1), lambda _: None)  # also files of this very second
 
-    assert until(lambda: len(looked().statements) == 2)  # S3 tells whole seconds, and the fence must be over
+    assert until(lambda: len(looked().statements) == 2)  # S3 dates in whole seconds, and the fence must have expired
     found = looked()
 
     assert {one.path for one in found.orphans} == table.orphans()

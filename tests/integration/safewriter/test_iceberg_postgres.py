@@ -1,4 +1,4 @@
-"""Fences in a database that many write to at once: PostgreSQL's server itself, pyiceberg's tables."""
+"""Fences in a database with many writers: PostgreSQL's own server, pyiceberg's tables."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
     from safewriter.tables.iceberg.metadata import Held
 
-# The server runs as another user, who cannot enter the folder of each run.
+# The server runs as another user, who cannot enter a run's folder.
 pytestmark = [pytest.mark.slow, pytest.mark.matrix]
 
 SETTLERS = 8
 
 
 class PostgresTable(FencedTable):
-    """In a server that asks for a password."""
+    """A table in a server with a password."""
 
     def __init__(self, address: str, password: str, monkeypatch: pytest.MonkeyPatch) -> None:
         login = {"jdbc.user": USER, "jdbc.password": password}
@@ -48,7 +48,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Iterator[PostgresTable]:
 
 
 def test_of_many_fences_at_once_one_wins(table: PostgresTable) -> None:
-    """All have read the same; the others are too late, and the table is as pyiceberg would have fenced it once."""
+    """All have read the same version; the others are too late, and the table is as if pyiceberg had fenced it once."""
     before, fence, together = table.load(), table.fence(), threading.Barrier(SETTLERS)
 
     def settle(held: Held) -> bool:
@@ -67,7 +67,7 @@ def test_of_many_fences_at_once_one_wins(table: PostgresTable) -> None:
 
 
 def test_a_table_that_is_gone(table: PostgresTable) -> None:
-    """It is read as None, and a fence for it is too late."""
+    """A read returns None, and a fence is too late."""
     held, fence = table.pointer().read(), table.fence()
     table.catalog.drop_table(table.name.identifier)
     assert held is not None

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.slow
 
 
 class RestTable(CatalogTable):
-    """A table of two snapshots behind the server; `sql` is how the server itself reaches it."""
+    """A table of two snapshots behind the server; `sql` is the server's own access to it."""
 
     def __init__(self, s3: EmbeddedS3, server: RestCatalog) -> None:
         self.s3 = s3
@@ -47,7 +47,7 @@ class RestTable(CatalogTable):
         return open_pointer(self.name, self.properties, lambda _: pytest.fail("the server knows the files"))
 
     def past_the_server(self) -> Pointer:
-        """Return the same table as the database tells it."""
+        """Return the same table as read from the database."""
         return open_pointer(TableName("backend", self.name.identifier), self.sql, self.table_store)
 
 
@@ -72,7 +72,7 @@ def table(started: tuple[EmbeddedS3, RestCatalog]) -> Iterator[RestTable]:
 
 @pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.matrix), 2, 3])
 def test_a_fence_is_a_tag_and_changes_nothing_else(table: RestTable, version: int) -> None:
-    """The server has done what pyiceberg would have done, in each format version."""
+    """The server makes the same change as pyiceberg would, in each format version."""
     table.create_again(min(version, 2))
     if version > 2:  # pyiceberg writes none
         upgrade = {"updates": [{"action": "upgrade-format-version", "format-version": 3}], "requirements": []}
@@ -104,7 +104,7 @@ def test_a_fence_is_a_tag_and_changes_nothing_else(table: RestTable, version: in
     ids=["the fence is there", "another table", "no table"],
 )
 def test_a_fence_comes_too_late(table: RestTable, other: Callable[[RestTable], None]) -> None:
-    """Somebody has committed since the table was read; what they have committed stays as it is."""
+    """Another writer has committed since the table was read, and its commit stays as it is."""
     held, fence = table.pointer().read(), table.fence()
     other(table)
     before = table.pointer().read()
@@ -115,7 +115,7 @@ def test_a_fence_comes_too_late(table: RestTable, other: Callable[[RestTable], N
 
 
 def test_a_commit_that_is_none_of_its_business_is_no_obstacle(table: RestTable) -> None:
-    """The server compares what is required, not the whole table."""
+    """The server checks the requirements, not the whole table."""
     held, fence = table.pointer().read(), table.fence()
     with table.load().transaction() as change:
         change.set_properties(theirs="1")
@@ -126,13 +126,13 @@ def test_a_commit_that_is_none_of_its_business_is_no_obstacle(table: RestTable) 
 
 
 def test_there_is_no_table_in_a_namespace_that_is_not_there(table: RestTable) -> None:
-    """It is as gone as the table."""
+    """The namespace is as missing as the table."""
     table.name = TableName.parse("rest.other.t")
     assert table.pointer().read() is None
 
 
 def test_a_snapshot_that_is_not_there_leaves_it_open(table: RestTable) -> None:
-    """The target is gone, and what main showed was expired since: the server says 400, and the next look tells."""
+    """The target is gone, and main's snapshot was expired since: the server answers 400, and the next read decides."""
     held = table.pointer().read()
     assert held is not None
     with pytest.raises(StoreError, match=r"answers 400: .*unknown snapshot"):
@@ -141,7 +141,7 @@ def test_a_snapshot_that_is_not_there_leaves_it_open(table: RestTable) -> None:
 
 @pytest.mark.parametrize("status", [None, pytest.param(502, marks=pytest.mark.matrix), 503])
 def test_a_lost_answer_is_an_error_and_the_fence_is_there(table: RestTable, status: int | None) -> None:
-    """Whoever reads again finds it; the same request is too late."""
+    """The next read finds it; the same request is too late."""
     held, fence = table.pointer().read(), table.fence()
     assert held is not None
     rule = table.s3.wire.add(Rule(Match(operations={"CatalogChange"}), LoseReply(status)))
@@ -156,8 +156,8 @@ def test_a_lost_answer_is_an_error_and_the_fence_is_there(table: RestTable, stat
 
 @pytest.mark.parametrize("version", [pytest.param(1, marks=pytest.mark.matrix), 2])
 def test_java_reads_what_is_written_without_it(table: RestTable, version: int) -> None:
-    """A fence that goes past the server, into its database and with a file of ours: the server shows it, checks the
-    whole file as it does, and goes on from there.
+    """A fence that bypasses the server, written to its database with its own metadata file: the server shows it, checks
+    the whole file as usual, and continues from there.
     """
     table.create_again(version)
     before, fence, held = table.load(), table.fence(), table.past_the_server().read()

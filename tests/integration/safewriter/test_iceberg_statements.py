@@ -1,4 +1,4 @@
-"""Statements of one block on an Iceberg table that run on several threads, in several sessions, or beyond its end."""
+"""Statements of one block on an Iceberg table on several threads, in several sessions, or beyond its end."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.parametrize("ice", ["lite"], indire
 
 @pytest.fixture
 def lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Journal]:
-    """The journal that a supervisor would read."""
+    """The supervisor's view of the journal."""
     monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     with Journal(tmp_path / "journal") as journal:
         yield journal
@@ -39,7 +39,7 @@ def _refused(lines: Journal) -> list[object]:
 
 
 def test_statements_of_several_threads_land_together(spark: SparkSession, ice: Ice) -> None:
-    """Iceberg's transaction takes one change at a time; beside another one it would fail."""
+    """Iceberg's transaction takes one change at a time; a parallel one would fail."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         at_once = threading.Barrier(4)
 
@@ -54,7 +54,7 @@ def test_statements_of_several_threads_land_together(spark: SparkSession, ice: I
 
 
 def test_a_frame_of_another_session_lands_in_the_block(spark: SparkSession, ice: Ice) -> None:
-    """As that of a stream's batch: each session of the function has the catalog of blocks."""
+    """Like that of a stream's batch: each session of the function has the catalog of blocks."""
     other = spark.newSession()
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         append(other, block.table, 30, 32)
@@ -63,7 +63,7 @@ def test_a_frame_of_another_session_lands_in_the_block(spark: SparkSession, ice:
 
 
 def _slow(spark: SparkSession, folder: Path) -> DataFrame:
-    """Return a row whose task waits until the test says that the block is over, or for a minute."""
+    """Return a row whose task waits until the test marks the block as over, or for a minute."""
 
     def when_over(id_: int) -> int:
         import time
@@ -83,7 +83,7 @@ def _slow(spark: SparkSession, folder: Path) -> DataFrame:
 def test_success_beside_a_statement_that_still_runs_is_refused(
     spark: SparkSession, ice: Ice, tmp_path: Path, statement: str
 ) -> None:
-    """Its rows would be missing. Nothing is published, so that a retry writes all of them."""
+    """Its rows would be missing; nothing is published, so that a retry writes all of them."""
     frame = _slow(spark, tmp_path)
     frame.createOrReplaceTempView("slow")
     with (
@@ -112,7 +112,7 @@ def test_success_beside_a_statement_that_still_runs_is_refused(
 def test_a_statement_behind_the_end_of_its_block_is_told_to_the_supervisor(
     spark: SparkSession, ice: Ice, lines: Journal
 ) -> None:
-    """Nobody may have asked its thread for the error, so the job would end as a success without its rows."""
+    """The script may ignore its thread's error, so the job would succeed without its rows."""
     with SafeWriter(spark, ice.name, format="iceberg") as block:
         table = block.table
         append(spark, table, 10, 12)
@@ -131,7 +131,7 @@ def test_a_statement_behind_the_end_of_its_block_is_told_to_the_supervisor(
 
 
 def test_a_statement_of_java_behind_the_end_is_told_too(spark: SparkSession, ice: Ice, lines: Journal) -> None:
-    """It has got its table inside the block, so no catalog is asked for it any more."""
+    """It has its table from within the block, so it looks nothing up in the catalog any more."""
     jvm = spark._jvm
     assert jvm is not None
     with SafeWriter(spark, ice.name, format="iceberg") as block:
@@ -146,7 +146,7 @@ def test_a_statement_of_java_behind_the_end_is_told_too(spark: SparkSession, ice
 def test_a_table_that_the_block_sets_back_on_a_retry_is_no_success(
     spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Iceberg's procedure moves main at once. Twice, it takes away what the retry's skipped write stands for."""
+    """Iceberg's procedure moves main at once; a second time it removes what the retry's skipped write stands for."""
     catalog, _, table = ice.name.partition(".")
     first = ice.snapshots()[0].snapshot_id
 

@@ -1,4 +1,4 @@
-"""Statements that write the table of an open block past the block, whatever they sign their snapshots with."""
+"""Statements that write the table of an open block past the block, whatever signature their snapshots have."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ STRAYS: list[Callable[[SparkSession, Ice], None]] = [
 
 @pytest.fixture
 def table(spark: SparkSession, ice: Ice) -> Ice:
-    """A flat table, with Parquet files beside it and a staged snapshot, which main has left behind."""
+    """A flat table, with Parquet files beside it and a staged snapshot that main has left behind."""
     catalog, _, table = ice.name.partition(".")
     spark.sql(f"DROP TABLE {ice.name}")
     spark.sql(f"CREATE TABLE {ice.name} (id LONG, part STRING) USING iceberg")
@@ -82,7 +82,7 @@ def table(spark: SparkSession, ice: Ice) -> Ice:
 def test_a_block_with_a_statement_past_it_is_not_committed(
     spark: SparkSession, table: Ice, stray: Callable[[SparkSession, Ice], None]
 ) -> None:
-    """Its rows stay, so that no retry mends it: each would write them again."""
+    """Its rows stay, so no retry helps: each would write them again."""
     with (
         pytest.raises(NotCommittedError, match=r"snapshot \d+ past the block.* rows stay"),
         SafeWriter(spark, table.name, format="iceberg") as block,
@@ -97,7 +97,7 @@ def test_a_block_with_a_statement_past_it_is_not_committed(
 def test_a_block_that_fails_behind_such_a_statement_says_what_stays(
     spark: SparkSession, table: Ice, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The script's own exception gets a note, and the journal a line at once, for a job that is killed before."""
+    """The script's own exception gets a note, and the journal a line at once, in case the job is killed."""
     journal = tmp_path / "journal"
     monkeypatch.setenv("SOAL_JOURNAL", str(journal))
     with Journal(journal) as lines:
@@ -113,7 +113,7 @@ def test_a_block_that_fails_behind_such_a_statement_says_what_stays(
 
 
 def test_a_commit_of_another_writer_in_the_same_process_is_no_stray(spark: SparkSession, table: Ice) -> None:
-    """Another session of the application, on another thread or on the block's own: a service beside the job."""
+    """Another session of the application, on another thread or the block's own: a service beside the job."""
     spark.sql(f"ALTER TABLE {table.name} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
     with SafeWriter(spark, table.name, format="iceberg") as block:
         append(spark, block.table, 30, 31)
@@ -127,7 +127,7 @@ def test_a_commit_of_another_writer_in_the_same_process_is_no_stray(spark: Spark
 def test_a_statement_of_another_session_was_the_block_s_own_where_that_has_none(
     spark: SparkSession, table: Ice
 ) -> None:
-    """As of a frame in foreachBatch, which belongs to a copy of the session."""
+    """For example a frame in foreachBatch, which belongs to a copy of the session."""
     with (
         pytest.raises(NotCommittedError, match=r"snapshot \d+ past the block.* rows stay"),
         SafeWriter(spark, table.name, format="iceberg") as block,
@@ -139,7 +139,7 @@ def test_a_statement_of_another_session_was_the_block_s_own_where_that_has_none(
 
 
 def test_commits_to_other_tables_and_compactions_are_no_strays(spark: SparkSession, table: Ice) -> None:
-    """Nor what one writes to another branch."""
+    """Neither is a commit to another branch."""
     catalog, _, name = table.name.partition(".")
     other = f"{table.name}_other"
     spark.sql(f"CREATE TABLE {other} (id LONG, part STRING) USING iceberg")
@@ -154,7 +154,7 @@ def test_commits_to_other_tables_and_compactions_are_no_strays(spark: SparkSessi
 
 
 def test_a_statement_after_the_block_is_none_of_its_own(spark: SparkSession, table: Ice) -> None:
-    """And one before."""
+    """Neither is one before it."""
     append(spark, table.name, 6, 7)
     with SafeWriter(spark, table.name, format="iceberg") as block:
         append(spark, block.table, 30, 31)

@@ -1,6 +1,6 @@
-"""Whatever Delta does through the log store, it does as with its own store: the same statements on two tables.
+"""SoAL's log store behaves like Delta's own: the same statements on two tables.
 
-Delta asks the log store for far more than commits: it walks through folders of data, reads old versions, and writes
+Delta uses the log store for far more than commits: it walks through folders of data, reads old versions, and writes
 checkpoints, manifests and VACUUM's records.
 """
 
@@ -34,7 +34,7 @@ _PARTITIONS: Final = "CASE id % 3 WHEN 0 THEN 'a b%20c/d' WHEN 1 THEN 'ä=1' END
 
 @dataclass
 class Run:
-    """One run of the statements, below a folder of its own; what they show, without times and names drawn by chance."""
+    """One run of the statements, in a folder of its own, and their output without times and random names."""
 
     spark: SparkSession
     root: str
@@ -47,7 +47,7 @@ class Run:
         self.shown.extend(_told(one, self.root) for one in found)
 
     def sql(self, statement: str) -> list[Any]:
-        """Run a statement, and show its rows, or the class of its error."""
+        """Run a statement, and return its rows, or the class of its error."""
         try:
             rows = [tuple(row) for row in self.spark.sql(statement).collect()]
         except Exception as error:  # noqa: BLE001 - an error is an answer to compare, too
@@ -74,7 +74,7 @@ def _told(found: object, root: str) -> str:
 
 
 def vacuum(run: Run) -> None:
-    """Partitioned, with names to escape and a partition without a value."""
+    """Partitioned, with escaped names and a partition without a value."""
     table = run.path("vacuum")
     run.append(table, 0, 6)
     run.sql(f"DELETE FROM delta.`{table}` WHERE id < 3")
@@ -83,7 +83,7 @@ def vacuum(run: Run) -> None:
 
 
 def vacuums(run: Run) -> None:
-    """By the log alone, as a rehearsal, and of a table that does not exist."""
+    """By the log alone, as a dry run, and of a missing table."""
     table = run.path("vacuums")
     run.append(table, 0, 6)
     run.sql(f"UPDATE delta.`{table}` SET id = id + 100")
@@ -94,7 +94,7 @@ def vacuums(run: Run) -> None:
 
 
 def convert(run: Run) -> None:
-    """Parquet, partitioned or not, with subfolders that hold nothing of it; a folder without any."""
+    """Parquet, partitioned or not, with unrelated subfolders; a folder without any."""
     for name, parts in (("flat", ()), ("parts", ("p", "q"))):
         frame = run.spark.range(0, 6, 1, 1).selectExpr("id", f"coalesce({_PARTITIONS}, 'x') AS p", "id % 2 AS q")
         frame.write.partitionBy(*parts).parquet(run.path(name))
@@ -105,7 +105,7 @@ def convert(run: Run) -> None:
 
 
 def manifests(run: Run) -> None:
-    """Made twice, so that one of them takes the place of another."""
+    """Made twice, so that one replaces another."""
     table = run.path("manifests")
     for begin in (0, 3):
         run.append(table, begin, begin + 3)
@@ -117,7 +117,7 @@ def manifests(run: Run) -> None:
 
 
 def clones(run: Run) -> None:
-    """Shallow, of the present and of an earlier state, and then changed and cleaned."""
+    """Shallow, of the present and of an earlier version, then changed and vacuumed."""
     table, clone = run.path("cloned"), run.path("clone")
     for begin in (0, 3):
         run.append(table, begin, begin + 3)
@@ -159,7 +159,7 @@ def logs(run: Run) -> None:
 
 
 def names(run: Run) -> None:
-    """Tables with names to escape, by either scheme; a folder that is no table, one that is empty."""
+    """Tables with escaped names, by either scheme; a folder without a table, and an empty one."""
     for name in ("a b", "p%20q", "ü"):
         table = run.path(name, "s3")
         run.append(table, 0, 3)

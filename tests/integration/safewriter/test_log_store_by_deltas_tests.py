@@ -1,4 +1,4 @@
-"""Delta's own published Python tests say the same of our log store as of Delta's: tests that we did not choose."""
+"""Delta's own published Python tests give the same results with SoAL's log store as with Delta's."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _SHORT: Final = frozenset(
         "DeltaTableTests.test_restore_to_version",
     }
 )
-# What fails with either store, and how its error begins.
+# Tests that fail with either store, and how their errors begin.
 _FAILING: Final = {
-    # Needs table features that Delta has only where its JVM was started with DELTA_TESTING.
+    # They need table features that Delta has only in a JVM started with DELTA_TESTING.
     "DeltaTableTests.test_dropFeatureSupport": (
         "Py4JJavaError: org.apache.spark.sql.delta.DeltaTableFeatureException: [DELTA_UNSUPPORTED_FEATURES_IN_CONFIG]"
     ),
-    # Two that Delta's own runner never calls, for their place inside another test; Delta does not do what they expect.
-    # The first has cloned twice when it fails.
+    # Two that Delta's own runner never calls, since they are inside another test; Delta fails their expectations. The
+    # first has cloned twice when it fails.
     "DeltaTableTests.test_clone": (
         "Py4JJavaError: org.apache.spark.sql.delta.DeltaIllegalStateException: [DELTA_UNSUPPORTED_NON_EMPTY_CLONE]"
     ),
@@ -50,7 +50,7 @@ _FAILING: Final = {
     [pytest.param(name, marks=() if name in _SHORT else pytest.mark.matrix) for name in sorted(deltas_tests())],
 )
 def test_a_test_of_deltas_ends_the_same_with_either_store(spark: SparkSession, s3: EmbeddedS3, test: str) -> None:
-    """It passes, but for those that pass with neither, and leaves objects of the same names."""
+    """It passes, except those that pass with neither, and leaves objects of the same names."""
     outcomes = []
     for store in (STOCK, OURS):
         with log_store(spark, store):
@@ -62,7 +62,7 @@ def test_a_test_of_deltas_ends_the_same_with_either_store(spark: SparkSession, s
 
 
 def test_each_store_is_in_use_in_its_turn(spark: SparkSession, s3: EmbeddedS3) -> None:
-    """Ours puts each commit on a condition, of which Delta's knows nothing."""
+    """SoAL's makes each commit conditional; Delta's does not."""
     conditions = []
     for store in (STOCK, OURS):
         world = World(spark.newSession(), s3, LAKE, f"deltas/{uuid.uuid4().hex}")

@@ -39,7 +39,7 @@ def lose_documents(lake: Lake) -> None:
 
 
 def test_parts_are_not_written_twice(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is found in the table, and skipped; the document tells where it was found."""
+    """Each is found in the table, and skipped; the document records where it was found."""
     for attempt in range(2):
         for part in parts(spark, lake.table, DAYS):
             with part as sw:
@@ -61,7 +61,7 @@ def test_parts_are_not_written_twice(spark: SparkSession, lake: Lake, monkeypatc
 def test_a_second_block_of_the_name_is_refused(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A skip would lose its rows, as where the document is there."""
+    """A skip would lose its rows, as if the document were there."""
     write(spark, lake)
     lose_documents(lake)
     next_attempt(monkeypatch)
@@ -72,7 +72,7 @@ def test_a_second_block_of_the_name_is_refused(
 
 
 def test_a_write_that_was_undone_is_written(spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Above the epoch that the table knows, so that its dead attempts stay fenced."""
+    """Its epoch is above the one in the table, so that its dead attempts stay fenced."""
     append(spark, lake.table, 1)
     with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table) as block:
         append(spark, block.table, 3)
@@ -88,7 +88,7 @@ def test_a_write_that_was_undone_is_written(spark: SparkSession, lake: Lake, mon
 def test_a_commit_that_counts_by_success_alone_is_left_to_a_person(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing tells whether success() was called; the error says how to go on."""
+    """Nothing shows whether success() was called; the error says how to go on."""
     write(spark, lake, "success")
     lose_documents(lake)
     next_attempt(monkeypatch)
@@ -102,7 +102,7 @@ def test_a_commit_that_counts_by_success_alone_is_left_to_a_person(
 def test_a_document_that_tells_less_than_the_table_is_not_believed(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As the one of an attempt that died between its claim and the look at the table."""
+    """For example that of an attempt that died between its claim and the read of the table."""
     write(spark, lake)
     stored = lake.checkpoints.read(lake.document().write_key)
     assert stored is not None
@@ -114,7 +114,7 @@ def test_a_document_that_tells_less_than_the_table_is_not_believed(
 
 
 def test_a_version_that_cannot_be_read_proves_nothing(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
-    """The write is not claimed, and a retry asks again."""
+    """The write is not claimed, and a retry reads again."""
     append(spark, lake.table, 1)
     append(spark, lake.table, 1)
     key = f"{lake.name}/_delta_log/{0:020}.json"

@@ -34,7 +34,7 @@ def append(spark: SparkSession, table: str, rows: int) -> None:
 
 
 def elsewhere(work: Callable[[], Any]) -> None:
-    """Do something as another job of this process would: on a thread and a session that know nothing of the block."""
+    """Run `work` as another job of this process: on a thread and a session without the block."""
     with ThreadPoolExecutor(1) as pool:
         pool.submit(work).result()
 
@@ -47,7 +47,7 @@ def outside(spark: SparkSession, statement: str) -> None:
 
 
 def test_optimize_beside_a_block_changes_nothing_for_it(spark: SparkSession, lake: Lake) -> None:
-    """It takes the slot that the block aimed at; Delta rebases the append, through the gate."""
+    """It takes the slot that the block intended; Delta rebases the append, through the gate."""
     for _ in range(3):
         append(spark, lake.table, 4)
     with SafeWriter(spark, lake.table) as block:
@@ -60,7 +60,7 @@ def test_optimize_beside_a_block_changes_nothing_for_it(spark: SparkSession, lak
 
 
 def test_what_optimize_has_rewritten_is_not_undone_and_said(spark: SparkSession, lake: Lake) -> None:
-    """Our files stand in files of somebody else's now: the write stays, committed, with the reason."""
+    """The block's rows are now in another writer's files: the write stays committed, with the reason."""
     append(spark, lake.table, 4)
     with pytest.raises(ZeroDivisionError) as raised, SafeWriter(spark, lake.table) as block:
         append(spark, block.table, 5)
@@ -74,7 +74,7 @@ def test_what_optimize_has_rewritten_is_not_undone_and_said(spark: SparkSession,
 
 
 def test_vacuum_beside_a_block_takes_nothing_of_it(spark: SparkSession, lake: Lake) -> None:
-    """Within its rule, a retention longer than any write stays open."""
+    """If the retention is longer than any open write, it deletes no file of the block."""
     append(spark, lake.table, 4)
     with SafeWriter(spark, lake.table, step="lands") as block:
         append(spark, block.table, 5)
@@ -85,7 +85,7 @@ def test_vacuum_beside_a_block_takes_nothing_of_it(spark: SparkSession, lake: La
 
 
 def test_auto_compaction_waits_for_the_end_of_the_block(spark: SparkSession, lake: Lake) -> None:
-    """It would be the block's second commit, and would take its files from an undo; outside it works as ever."""
+    """It would be the block's second commit, and would prevent an undo; outside of the block it works as usual."""
     spark.sql(
         f"CREATE TABLE delta.`{lake.table}` (id BIGINT) USING delta TBLPROPERTIES ('delta.autoOptimize.autoCompact' ="
         " 'true')"
@@ -108,7 +108,7 @@ def test_auto_compaction_waits_for_the_end_of_the_block(spark: SparkSession, lak
 def test_deltas_own_checkpoint_is_past_the_commit_also_when_the_deadline_comes_in_it(
     spark: SparkSession, s3: EmbeddedS3, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta writes it after the commit, before the statement returns: the write is committed, and says so in time."""
+    """Delta writes it after the commit, before the statement returns: the write is committed, and that in time."""
     spark.sql(
         f"CREATE TABLE delta.`{lake.table}` (id BIGINT) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '1')"
     )
@@ -146,7 +146,7 @@ def test_deltas_own_checkpoint_is_past_the_commit_also_when_the_deadline_comes_i
 def test_a_log_that_was_cleaned_behind_an_open_write_ends_unknown_and_never_committed(
     spark: SparkSession, lake: Lake
 ) -> None:
-    """Versions since the claim are gone, so nobody can know: a person must look, and is told so."""
+    """Versions since the claim are gone, so no settler can decide: the error asks a person to check."""
     append(spark, lake.table, 4)
     with pytest.raises(ZeroDivisionError) as raised, SafeWriter(spark, lake.table) as block:
         append(spark, block.table, 5)

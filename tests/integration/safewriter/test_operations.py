@@ -1,6 +1,6 @@
-"""Every operation that writes rows, guarded: it lands once; a block that fails takes it back whole, or not at all.
+"""Every operation that writes rows, guarded: it lands once; a failed block undoes it completely, or not at all.
 
-The tables live for the whole file, so each operation works on what the ones before it have left.
+The tables live for the whole file, so each operation works on the previous ones' results.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ SIMILAR: Final = (
     "overwrite of the schema",
     "schema evolution",
 )
-"""What takes the same way as others here."""
+"""Operations that are handled like others here."""
 
 
 @pytest.fixture(
@@ -108,7 +108,7 @@ def rows(spark: SparkSession, lake: Lake) -> tuple[list[str], list[Row]]:
 
 
 ONLY_ADDS: Final = ("append", "insert")
-"""The operations that an undo takes back."""
+"""The operations that can be undone."""
 
 
 @pytest.mark.usefixtures("lake")
@@ -118,7 +118,7 @@ ONLY_ADDS: Final = ("append", "insert")
 def test_an_operation_of_a_failed_block_is_taken_back_whole_or_stays_whole(
     spark: SparkSession, place: Lake, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What only adds files is taken back, and the retry lands it; anything else stays, and the retry skips it."""
+    """Operations that only add files are undone, and the retry lands them; any other stays, and the retry skips it."""
     operation, said = OPERATIONS[name]
     before, version = rows(spark, place), place.version()
 
@@ -150,7 +150,7 @@ def test_an_operation_of_a_failed_block_is_taken_back_whole_or_stays_whole(
 
 
 def test_maintenance_that_the_block_may_not_do_takes_nothing_from_its_write(spark: SparkSession, lake: Lake) -> None:
-    """The script has caught the refusal, before the write and behind it; no row is missing."""
+    """The script catches the refusal, before and after the write; no row is missing."""
     with SafeWriter(spark, lake.table) as block:
         spark.range(5).write.format("delta").mode("append").save(block.table)
         with pytest.raises(Exception, match="is not guarded"):
@@ -161,7 +161,7 @@ def test_maintenance_that_the_block_may_not_do_takes_nothing_from_its_write(spar
 
 @pytest.mark.parametrize("name", ["delete", pytest.param("overwrite", marks=pytest.mark.matrix), "schema evolution"])
 def test_what_could_not_be_taken_back_is_refused_before_it_is_sent(spark: SparkSession, lake: Lake, name: str) -> None:
-    """With `commit_point="success"` nothing may land that a kill could not undo; the error names the way out."""
+    """With `commit_point="success"` nothing may land that a settler could not undo; the error names the alternative."""
     spark.range(20).selectExpr("id", "id % 3 AS part").write.format("delta").save(lake.table)
     with (
         pytest.raises(safewriter.UnsupportedError, match="commit_point='write'"),
@@ -180,7 +180,7 @@ def test_what_could_not_be_taken_back_is_refused_before_it_is_sent(spark: SparkS
 def test_a_commit_with_the_script_s_own_transaction_stays(
     spark: SparkSession, lake: Lake, setting: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Were the rows taken back, the transaction would stay, and Delta would skip the retry's rows for it."""
+    """If the rows were undone, the transaction would stay, and Delta would skip the retry's rows for it."""
     own = {"txnAppId": "the pipeline", "txnVersion": "7"}
 
     def write() -> None:
@@ -217,7 +217,7 @@ def test_a_commit_with_the_script_s_own_transaction_stays(
 def test_a_block_may_write_other_tables_beside_a_statement_that_changes_nothing(
     spark: SparkSession, lake: Lake, s3: EmbeddedS3
 ) -> None:
-    """An audit table is an everyday thing; the block's own statement has made its commit all the same."""
+    """Audit tables are common; the block's own statement has still made its commit."""
     audit = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
     spark.range(5).write.format("delta").save(lake.table)
     with SafeWriter(spark, lake.table) as block:
@@ -238,7 +238,7 @@ def test_a_block_may_write_other_tables_beside_a_statement_that_changes_nothing(
 def test_an_operation_that_writes_no_rows_is_refused_in_a_block(
     spark: SparkSession, lake: Lake, statement: str
 ) -> None:
-    """Maintenance and properties are no batch: the error says to run them outside, and nothing of them is left."""
+    """Maintenance and properties are no batch: the error says to run them outside, and they have no effect."""
     for _ in range(2):
         spark.range(5).write.format("delta").mode("append").save(lake.table)
     with (
@@ -266,7 +266,7 @@ def test_an_operation_that_writes_no_rows_is_refused_in_a_block(
 def test_a_statement_that_changes_nothing_makes_a_commit_of_its_own(
     spark: SparkSession, lake: Lake, statement: str
 ) -> None:
-    """The empty commit is the witness that it ran here; an empty file that it may have written is removed."""
+    """The empty commit is the witness that it ran here; an empty file of it is removed."""
     spark.range(5).write.format("delta").save(lake.table)
     with SafeWriter(spark, lake.table) as block:
         spark.sql(statement.format(table=f"delta.`{lake.table}`"))
@@ -278,7 +278,7 @@ def test_a_statement_that_changes_nothing_makes_a_commit_of_its_own(
 
 
 def test_a_table_that_was_recreated_while_the_block_was_open_is_not_written(spark: SparkSession, lake: Lake) -> None:
-    """Its versions begin again, so nothing that was seen at the claim holds for it."""
+    """Its versions restart, so the claim's version means nothing for it."""
     for _ in range(3):
         spark.range(5).write.format("delta").mode("append").save(lake.table)
     frame = spark.range(3)
@@ -296,7 +296,7 @@ def test_a_table_that_was_recreated_while_the_block_was_open_is_not_written(spar
     "create", ["CREATE OR REPLACE TABLE", pytest.param("CREATE TABLE IF NOT EXISTS", marks=pytest.mark.matrix)]
 )
 def test_a_table_that_was_replaced_before_is_settled_as_any_other(spark: SparkSession, lake: Lake, create: str) -> None:
-    """CREATE OR REPLACE gives it another id than its version 0 has; a failed block is undone, and its retry lands."""
+    """CREATE OR REPLACE gives it another id than version 0 has; a failed block is undone, and its retry lands."""
     table = f"delta.`{lake.table}`"
     for _ in range(2):
         spark.sql(f"{create} {table} USING delta AS SELECT id FROM range(5)")
@@ -315,7 +315,7 @@ def test_a_table_that_was_replaced_before_is_settled_as_any_other(spark: SparkSe
 
 
 def test_rows_of_an_identity_column_stay(spark: SparkSession, lake: Lake) -> None:
-    """Each write moves the column's mark, which is in the schema: what it was before is not taken back."""
+    """Each write moves the column's mark, which is in the schema, and the mark is not restored."""
     table = f"delta.`{lake.table}`"
     spark.sql(
         f"CREATE TABLE {table} (id BIGINT GENERATED ALWAYS AS IDENTITY, n BIGINT, twice BIGINT GENERATED ALWAYS AS"
@@ -343,7 +343,7 @@ def test_rows_of_an_identity_column_stay(spark: SparkSession, lake: Lake) -> Non
 
 
 def test_a_creation_that_is_fenced_keeps_its_clustering(spark: SparkSession, lake: Lake, s3: EmbeddedS3) -> None:
-    """The empty table that a settler makes of the note is the one that the statement was to make."""
+    """The empty table that a settler creates from the note is the one that the statement would have created."""
     rule = Rule(Match(operations={"PutObject"}, key=f"{lake.name}/_delta_log/{0:020}.json"), Refuse(412))
     s3.wire.add(rule)
     with pytest.raises(Exception, match="412"), SafeWriter(spark, lake.table):
@@ -356,7 +356,7 @@ def test_a_creation_that_is_fenced_keeps_its_clustering(spark: SparkSession, lak
 
 @pytest.mark.parametrize("feature", ["catalogManaged", "coordinatedCommits-preview"])
 def test_a_table_that_a_catalog_commits_to_is_refused(spark: SparkSession, lake: Lake, feature: str) -> None:
-    """Its commits do not go through the log store, so the gate cannot hold them; nothing is claimed."""
+    """Its commits bypass the log store, so the gate cannot stop them; nothing is claimed."""
     name = f"_delta_log/{0:020}"
     spark.range(3).write.format("delta").save(lake.table)
     stored = lake.store.get(f"{name}.json")

@@ -1,4 +1,4 @@
-"""A retry whose write is committed: whatever its statement is, it lands nowhere, and the job goes on."""
+"""A retry whose write is committed: its statement lands nowhere, whatever it is, and the job goes on."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def append(spark: SparkSession, table: str, rows: int) -> None:
 
 
 def commit(spark: SparkSession, table: str) -> None:
-    """As the first attempt does."""
+    """Commit like the first attempt."""
     with SafeWriter(spark, table) as block:
         append(spark, block.table, 3)
         block.success()
@@ -76,7 +76,7 @@ def test_a_statement_that_delta_does_not_skip_ends_the_block_without_an_error(
     statement: Callable[[SparkSession, str, str], None],
     is_known: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    """It says that the table is there, or the gate refuses its commit; both mean that the write is done."""
+    """It reports that the table exists, or the gate refuses its commit; both mean that the write is done."""
     with SafeWriter(spark, lake.table) as block:
         statement(spark, block.table, name)
         block.success()
@@ -100,7 +100,7 @@ def test_a_statement_that_delta_does_not_skip_ends_the_block_without_an_error(
 def test_a_table_that_was_made_anew_is_not_written_by_the_retry(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta has no transaction there that it could know; the document stands."""
+    """Delta has no record of the transaction there, but the document still holds."""
     commit(spark, lake.table)
     wait_for_hygiene()
     keys = lake.keys()
@@ -121,7 +121,7 @@ def test_a_table_that_was_made_anew_is_not_written_by_the_retry(
 def test_any_other_error_in_a_skipped_block_goes_on(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """Another table that is there already, and the script's own."""
+    """The error that another table exists already, and the script's own."""
     commit(spark, lake.table)
     ctas(spark, f"{lake.table}-other", name)
     next_attempt(monkeypatch)
@@ -137,7 +137,7 @@ def test_any_other_error_in_a_skipped_block_goes_on(
 def test_a_copy_of_a_skipped_blocks_session_writes_its_own_blocks(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As a stream makes one for its batches: with the copied mark Delta would skip them."""
+    """For example a stream's copy for its batches: with the copied mark Delta would skip them."""
     commit(spark, lake.table)
     next_attempt(monkeypatch)
     with SafeWriter(spark, lake.table) as skipped:
@@ -159,7 +159,7 @@ def test_a_copy_of_a_skipped_blocks_session_writes_its_own_blocks(
 def test_a_table_inside_the_guarded_one_keeps_its_files(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, first: str
 ) -> None:
-    """Its files bear the block's prefix, since the session gives it to all that it writes."""
+    """Its files have the block's prefix, since the session gives it to all files."""
     append(spark, lake.table, 5)
     rejects = f"{lake.table}/_rejects"
     with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table) as block:
@@ -182,7 +182,7 @@ def test_a_table_inside_the_guarded_one_keeps_its_files(
 
 
 def test_a_scheme_by_which_the_table_can_be_reached_unguarded_is_refused(spark: SparkSession, lake: Lake) -> None:
-    """A catalog may know the table by it: the write would go past the gate, and the block end with "no change"."""
+    """A catalog may know the table by it: the write would bypass the gate, and the block end with "no change"."""
     files = spark._jsparkSession.sparkContext().hadoopConfiguration()
     files.set("fs.s3n.impl", "org.apache.hadoop.fs.s3a.S3AFileSystem")
     try:
@@ -195,7 +195,7 @@ def test_a_scheme_by_which_the_table_can_be_reached_unguarded_is_refused(spark: 
 def test_a_process_that_was_forked_off_in_a_block_does_not_end_it(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A child that leaves by sys.exit() would undo what its parent has committed."""
+    """A child that leaves by sys.exit() would undo its parent's commit."""
     block = SafeWriter(spark, lake.table).__enter__()
     append(spark, block.table, 3)
     with monkeypatch.context() as child:

@@ -1,4 +1,4 @@
-"""Statements that belong to no block and come near one: other threads, other sessions, and what outlives its block."""
+"""Statements outside of a block that interfere with it: other threads, other sessions, and those that outlive it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def delete_some(spark: SparkSession, table: str, _rows: int) -> None:
 
 
 def elsewhere(work: Callable[[], Any]) -> Any:
-    """Do something on another thread of this process."""
+    """Run `work` on another thread of this process."""
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(work).result()
 
@@ -58,7 +58,7 @@ def elsewhere(work: Callable[[], Any]) -> Any:
 def test_another_thread_writes_nothing_to_a_table_with_an_open_block(
     spark: SparkSession, lake: Lake, write: Callable[[SparkSession, str, int], None], session: str
 ) -> None:
-    """It might be the block's own code, and what it has written would be there twice after the block's retry."""
+    """It might be the block's own code, whose rows would be doubled by the block's retry."""
     append(spark, lake.table, 5)
     other = spark if session == "the block's" else spark.newSession()
     with (
@@ -125,7 +125,7 @@ def test_two_blocks_in_two_threads_are_in_nobodys_way(spark: SparkSession, lake:
 
 @pytest.mark.parametrize("job_group", [None, "the script's own"])
 def test_a_frame_of_another_session_is_refused(spark: SparkSession, lake: Lake, job_group: str | None) -> None:
-    """As in foreachBatch, where the batch has a session of its own: the guard says which session to give it."""
+    """For example in foreachBatch, where the batch has a session of its own: the error names the session to use."""
     with (
         pytest.raises(safewriter.UnguardedSessionError, match=r"session of the statement"),
         SafeWriter(spark, lake.table) as block,
@@ -153,7 +153,7 @@ def test_a_statement_that_outlives_its_block_commits_nothing(
     write: Callable[[SparkSession, str, int], None],
     skipped: bool,  # noqa: FBT001 - a parameter of the test
 ) -> None:
-    """It is known by its execution, so also a DELETE that brings in no file; the block's verdict stands without it."""
+    """The guard recognises its execution, so also a DELETE that adds no file; the block's verdict holds without it."""
     append(spark, lake.table, 5)
     spark.sql(f"ALTER TABLE delta.`{lake.table}` SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')")
     monkeypatch.setattr(ending, "_QUIET_S", 0.0)
@@ -188,14 +188,14 @@ def test_a_statement_that_outlives_its_block_commits_nothing(
     wait_for_hygiene()
     assert "SafeWriter [over]" in str(errors[0])
     assert lake.operations() == before
-    append(spark, lake.table, 2)  # who begins after the block is free
+    append(spark, lake.table, 2)  # statements that begin after the block are allowed
     lake.check()
 
 
 def test_a_statement_that_outlives_a_success_ends_at_the_gate(
     spark: SparkSession, lake: Lake, s3: EmbeddedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clean-up leaves it its file, without which it would fail before the gate could tell the supervisor of it."""
+    """The clean-up keeps its file, without which it would fail before the gate could inform the supervisor."""
     monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     written, is_over = threading.Event(), threading.Event()
 
@@ -241,7 +241,7 @@ def test_a_statement_that_outlives_a_success_ends_at_the_gate(
     ],
 )
 def test_a_table_may_be_changed_after_a_block(spark: SparkSession, lake: Lake, change: str) -> None:
-    """Row tracking brings all files in anew, those of the block too; that is nothing left over."""
+    """Row tracking adds all files again, also the block's, but they are no strays."""
     with SafeWriter(spark, lake.table) as block:
         append(spark, block.table, 5)
         block.success()
@@ -253,7 +253,7 @@ def test_a_table_may_be_changed_after_a_block(spark: SparkSession, lake: Lake, c
 def test_a_second_block_of_the_same_name_is_refused_whatever_process_has_the_first(
     spark: SparkSession, lake: Lake
 ) -> None:
-    """A run that has committed a write and comes back to it is no retry: it has two blocks of one name."""
+    """A run that returns to a committed write is no retry: it has two blocks of one name."""
     with SafeWriter(spark, lake.table) as block:
         append(spark, block.table, 5)
         block.success()
@@ -270,7 +270,7 @@ def test_a_second_block_of_the_same_name_is_refused_whatever_process_has_the_fir
 def test_a_skipped_block_skips_no_other_table(
     spark: SparkSession, lake: Lake, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta skips by a transaction that is set on the session; other tables must not come to hold it."""
+    """Delta skips by a transaction that is set on the session, which other tables must not record."""
     other = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
     for attempt in range(3):
         next_attempt(monkeypatch)
@@ -287,7 +287,7 @@ def test_a_skipped_block_skips_no_other_table(
 def test_a_write_to_another_table_that_began_in_a_block_may_end_after_it(
     spark: SparkSession, lake: Lake, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its files bear the block's name, since they are of its session; they are none of the block's table."""
+    """Its files have the block's prefix, since they are of its session, but they are not in the block's table."""
     other = Lake(s3.observer(), s3.endpoint, f"tables/{uuid.uuid4().hex}")
     append(spark, other.table, 1)
     monkeypatch.setattr(ending, "_QUIET_S", 0.0)
@@ -306,7 +306,7 @@ def test_a_write_to_another_table_that_began_in_a_block_may_end_after_it(
 
 
 def test_a_spark_that_is_restarted_in_a_block_writes_nothing_there(lake: Lake, s3: EmbeddedS3) -> None:
-    """The block fails, and says why; its retry brings the rows in once."""
+    """The block fails with the reason; its retry writes the rows once."""
     environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
     job = Child("tests.integration.safewriter.restarting_job", lake.table, environment=environment)
     try:

@@ -1,4 +1,4 @@
-"""The files of a stream's checkpoint and Delta's checksums: each whole on S3 by one request, or not there."""
+"""The files of a stream's checkpoint and Delta's checksums: each completely on S3 by one request, or missing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NOTED: Final = b'v1\n{"nextBatchWatermarkMs":0}'  # of any batch of any query wi
 
 
 def files_at(spark: SparkSession, uri: str) -> tuple[Any, Any]:
-    """Make Java's object for the folder of a file, as Spark does; return it and the file's path."""
+    """Create Java's object for the folder of a file, as Spark does; return it and the file's path."""
     jvm = spark._jvm
     assert jvm is not None
     path = jvm.org.apache.hadoop.fs.Path(uri)
@@ -31,7 +31,7 @@ def files_at(spark: SparkSession, uri: str) -> tuple[Any, Any]:
 
 
 def test_a_commit_is_followed_by_one_request_for_its_checksum(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
-    """No other name, no copy, no question before; what it says is true of the version."""
+    """No other name, no copy, no request before; its content is true of the version."""
     before = len(s3.trace())
     for _ in range(2):
         spark.range(5).coalesce(1).write.format("delta").mode("append").save(lake.table)
@@ -45,7 +45,7 @@ def test_a_commit_is_followed_by_one_request_for_its_checksum(spark: SparkSessio
 
 
 def test_a_write_that_is_broken_off_leaves_no_checksum(spark: SparkSession, lake: Lake) -> None:
-    """The stream is cancelled, not closed: a half of it is no object."""
+    """The stream is cancelled, not closed, and leaves no partial object."""
     files, path = files_at(spark, f"{lake.table}/_delta_log/{7:020}.crc")
     stream = files.createAtomic(path, OVERWRITE)
     stream.write(bytearray(b"half"))
@@ -57,7 +57,7 @@ def test_a_write_that_is_broken_off_leaves_no_checksum(spark: SparkSession, lake
 def test_of_two_runs_of_a_query_one_gets_the_batch(
     spark: SparkSession, s3: EmbeddedS3, lake: Lake, bodies: tuple[bytes, bytes]
 ) -> None:
-    """By one conditional request each; the other run is told that the file is there, which Spark understands."""
+    """Each makes one conditional request; the other run gets an error that the file exists, as Spark expects."""
     files, path = files_at(spark, f"{lake.table}-stream/commits/0")
     s3.wire.clear_trace()
     first, second = files.createAtomic(path, OVERWRITE), files.createAtomic(path, OVERWRITE)
@@ -71,7 +71,7 @@ def test_of_two_runs_of_a_query_one_gets_the_batch(
 
 
 def test_a_run_whose_answer_was_lost_has_the_batch(spark: SparkSession, s3: EmbeddedS3, lake: Lake) -> None:
-    """The request that repeats it finds the file there, and the run knows it for its own."""
+    """The repeated request finds the file there, and the run recognises it as its own."""
     files, path = files_at(spark, f"{lake.table}-stream/commits/0")
     s3.wire.clear_trace()
     s3.wire.add(Rule(Match(operations={"PutObject"}), LoseReply()))
@@ -84,7 +84,7 @@ def test_a_run_whose_answer_was_lost_has_the_batch(spark: SparkSession, s3: Embe
 def test_a_file_of_state_is_one_request_and_takes_the_place_of_another(
     spark: SparkSession, s3: EmbeddedS3, lake: Lake
 ) -> None:
-    """A batch that is repeated writes its state again; one that is broken off leaves none."""
+    """A repeated batch writes its state again; a cancelled write leaves none."""
     files, path = files_at(spark, f"{lake.table}-stream/state/0/0/1.delta")
     s3.wire.clear_trace()
     for body in (b"once", b"again"):

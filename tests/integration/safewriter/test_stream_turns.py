@@ -1,4 +1,4 @@
-"""A stream's turns on real Spark: when they end, and what replays a batch that had none."""
+"""A stream's turns on real Spark: when they end, and how a batch without one is replayed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class TurningStream:
 
 
 def test_a_turn_ends_when_the_stream_has_recorded_the_batch(spark: SparkSession, lake: Lake, s3: EmbeddedS3) -> None:
-    """The write of the stream's own log is held in the network: the table has the batch, and the lock is still held."""
+    """While the stream's own log write is held in the network, the table has the batch, and the lock is still held."""
     stream = TurningStream(spark, lake)
     stream.feed(4)
     log = Late(then="waits")
@@ -143,7 +143,7 @@ def test_a_stream_without_a_turn_starts_again_until_it_has_one(spark: SparkSessi
 
 
 def test_a_turn_lost_behind_the_commit_of_its_batch_starts_the_stream_again(spark: SparkSession, lake: Lake) -> None:
-    """The guard cancels what the batch still does, and Spark's own error for that is not the stream's end."""
+    """The guard cancels the batch's remaining work, and Spark's own error for that does not end the stream."""
     stream = TurningStream(spark, lake)
     stream.feed(4)
 

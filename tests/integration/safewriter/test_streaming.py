@@ -1,4 +1,4 @@
-"""SafeWriter in `foreachBatch`: a batch is a write of the stream's own, whatever run drives it."""
+"""SafeWriter in `foreachBatch`: a batch is a write of the stream's own, whichever run drives it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Stream:
             block.success()
 
     def fail_afterwards(self, frame: DataFrame, batch_id: int) -> None:
-        """Write, and end the stream before it has noted the batch."""
+        """Write, and end the stream before it has recorded the batch."""
         self.write(frame, batch_id)
         raise RuntimeError
 
@@ -69,7 +69,7 @@ class Stream:
 
 @pytest.mark.parametrize("scheme", ["s3a", "s3"])
 def test_each_batch_of_a_stream_is_a_write_of_its_own(spark: SparkSession, lake: Lake, scheme: str) -> None:
-    """Two batches, two documents named by the stream and the batch; another run goes on where the stream stands."""
+    """Two batches, two documents named by the stream and the batch; another run continues at the stream's position."""
     stream = Stream(spark, lake, scheme=scheme)
     stream.feed(4)
     stream.feed(3)
@@ -101,7 +101,7 @@ def test_a_batch_that_landed_before_the_stream_noted_it_is_not_written_again(
 
 
 def test_a_stream_with_state_goes_on_behind_a_batch_that_landed_before(spark: SparkSession, lake: Lake) -> None:
-    """A block that is skipped does not compute its batch, and so not its state: SafeWriter has Spark do it."""
+    """A skipped block does not compute its batch, nor its state, so SafeWriter makes Spark compute it."""
     stream = Stream(spark, lake, "overwrite")
     stream.feed(4)
     with pytest.raises(StreamingQueryException):
@@ -115,7 +115,7 @@ def test_a_stream_with_state_goes_on_behind_a_batch_that_landed_before(spark: Sp
 
 
 def test_a_batch_that_fails_in_its_block_is_taken_back_and_delivered_again(spark: SparkSession, lake: Lake) -> None:
-    """The block undoes it, the stream has not noted it, and the next start brings it in once."""
+    """The block undoes it, the stream has not recorded it, and the next start writes it once."""
     stream = Stream(spark, lake)
     stream.feed(4)
 
@@ -150,7 +150,7 @@ def test_a_thread_that_does_not_know_its_batch_writes_nothing(spark: SparkSessio
 def test_a_thread_that_was_given_its_batch_writes_it_once_also_when_the_stream_comes_back(
     spark: SparkSession, lake: Lake
 ) -> None:
-    """As PySpark tells to make threads: seven rows in two batches, whatever is delivered again."""
+    """The thread is made as PySpark recommends: seven rows in two batches, whatever is delivered again."""
     stream = Stream(spark, lake)
     stream.feed(4)
     stream.feed(3)
@@ -169,7 +169,7 @@ def test_a_thread_that_was_given_its_batch_writes_it_once_also_when_the_stream_c
 
 
 def test_two_blocks_on_one_table_in_one_batch_need_a_step_each(spark: SparkSession, lake: Lake) -> None:
-    """The second is no batch that comes back: the stream has not been started again since the first."""
+    """The second is no repeated batch: the stream has not been restarted since the first."""
     stream = Stream(spark, lake)
     stream.feed(4)
 
@@ -183,7 +183,7 @@ def test_two_blocks_on_one_table_in_one_batch_need_a_step_each(spark: SparkSessi
         stream.run(twice)
     assert lake.rows() == 4
     with pytest.raises(StreamingQueryException, match="step of its own"):
-        stream.run(twice)  # the first one is known and skipped now, the second still is none of the same
+        stream.run(twice)  # the first one is recognised and skipped now, the second still differs
     stream.run(lambda frame, batch_id: twice(frame, batch_id, ("one", "two")))
     assert lake.rows() == 12
 
@@ -204,7 +204,7 @@ def test_a_block_of_the_main_thread_beside_a_stream_is_one_of_the_run(spark: Spa
 
 
 def test_a_worker_that_outlives_its_batch_writes_nothing_of_the_next(spark: SparkSession, lake: Lake) -> None:
-    """It keeps the name of the batch that it was started in, under which the next batch would be skipped."""
+    """It keeps the name of the batch in which it was started, under which the next batch would be skipped."""
     stream = Stream(spark, lake)
     stream.feed(3)
     with ThreadPoolExecutor(1) as pool:
@@ -223,7 +223,7 @@ def test_a_worker_that_outlives_its_batch_writes_nothing_of_the_next(spark: Spar
 
 
 def test_a_block_that_was_made_before_its_batch_writes_nothing(spark: SparkSession, lake: Lake) -> None:
-    """It bears the name of the run, under which the next run would skip another batch."""
+    """It has the name of the run, under which the next run would skip another batch."""
     stream = Stream(spark, lake)
     stream.feed(3)
     made = SafeWriter(spark, lake.table)

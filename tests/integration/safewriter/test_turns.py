@@ -1,4 +1,4 @@
-"""A token fences: what a holder that lost its turn still sends never lands, in a Delta and in an Iceberg table."""
+"""A token fences: late requests of a holder that lost its turn never land, in a Delta and in an Iceberg table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.spark
 
 
 class Lock:
-    """A lock, a job that is frozen while it holds it, and a job that is next."""
+    """A lock, a job that is frozen while it holds it, and the next job."""
 
     def __init__(self) -> None:
         self.backend = MemoryBackend()
@@ -37,7 +37,7 @@ class Lock:
         return JobCoordinator(Configuration(lock="table", job=job, poll_s=0.01), self.backend)
 
     def frozen(self) -> Turn:
-        """Take a turn whose holder never renews it, and whose clock stands still: it believes that it holds it."""
+        """Take a turn whose holder never renews it, and whose clock is stopped: it believes that it still holds it."""
         turn = self.coordinator("frozen").lock()
         assert isinstance(turn, Turn)
         turn.stop()
@@ -46,7 +46,7 @@ class Lock:
         return turn
 
     def taken_over(self) -> JobCoordinator:
-        """Let an operator end the turn, and the next job take it; it settles what the first one left open."""
+        """Let an operator end the turn, and the next job take it; that job settles the open write."""
         stored = self.backend.read("table")
         assert stored is not None
         self.backend.write(end(stored.record, End.FORCED, 0), stored)
@@ -79,7 +79,7 @@ def table(request: pytest.FixtureRequest, spark: SparkSession, s3: EmbeddedS3, l
 
 
 class Table:
-    """A table, how a block writes it, and how many rows a reader that is not Spark finds."""
+    """A table, its block's write, and the number of rows seen by a reader other than Spark."""
 
     def __init__(self, name: str, kind: str, spark: SparkSession, rows: Callable[[], int]) -> None:
         self.name, self.format, self.spark, self.rows = name, kind, spark, rows
@@ -96,7 +96,7 @@ class Table:
 
 
 def test_a_frozen_holder_cannot_commit_in_the_next_job_s_turn(table: Table, lock: Lock) -> None:
-    """It thaws with its block open and its gate open; the next holder has settled the block, and the table refuses."""
+    """It thaws with its block and its gate open; the next holder has settled the block, and the table refuses."""
     turn = lock.frozen()
 
     with pytest.raises(SafeWriterError), table.block(turn) as block:
@@ -118,7 +118,7 @@ def test_a_frozen_holder_cannot_commit_in_the_next_job_s_turn(table: Table, lock
 
 
 def test_a_commit_before_the_turn_was_lost_stays(table: Table, lock: Lock) -> None:
-    """The next holder finds it in the table, says committed, and the script's later error undoes nothing."""
+    """The next holder finds it in the table, records committed, and the script's later error undoes nothing."""
     turn = lock.frozen()
 
     with pytest.raises((ZeroDivisionError, SupersededError)), table.block(turn) as block:
@@ -149,7 +149,7 @@ def test_a_write_that_cannot_be_noted_in_the_record_never_begins(table: Table, l
 
 
 def test_a_holder_stops_itself_before_its_lease_can_have_ended(table: Table, lock: Lock) -> None:
-    """Nobody has taken the turn over yet; the gate is shut all the same, and the block says why."""
+    """No job has taken the turn over yet, but the gate is shut, and the block gives the reason."""
     turn = lock.frozen()
 
     with pytest.raises(TurnLostError), table.block(turn) as block:
@@ -165,7 +165,7 @@ def test_a_holder_stops_itself_before_its_lease_can_have_ended(table: Table, loc
 
 
 def test_a_turn_s_blocks_are_settled_and_it_completes(table: Table, lock: Lock) -> None:
-    """The ordinary way: two blocks in a turn, on record in the lock while it is held, and nothing left behind."""
+    """The normal case: two blocks in a turn, recorded in the lock while it is held, and nothing left behind."""
     coordinator = lock.coordinator("first")
 
     with coordinator.turn() as turn:

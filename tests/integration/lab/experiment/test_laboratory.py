@@ -42,7 +42,7 @@ def laboratory() -> Iterator[Laboratory]:
 def test_a_run_ends_as_its_cell_says(
     laboratory: Laboratory, name: str, truth: str, verdict: str | None, orphans: int
 ) -> None:
-    """Killed at the request that its phase names, recovered if it was guarded."""
+    """It is killed at the request that its phase names, and recovered if it was guarded."""
     found = laboratory.carry_out(Run(CELLS[name], 1), keeps_requests=True)
     assert (found.truth, found.verdict, found.orphans) == (truth, verdict, orphans), found.error
     assert found.killed is bool(CELLS[name].kill_phase)

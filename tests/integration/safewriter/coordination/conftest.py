@@ -1,4 +1,4 @@
-"""A ZooKeeper server for a module of tests, and sessions with it that end with a test."""
+"""A ZooKeeper server for each module of tests, and sessions that end with a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A job that takes its turn, says `held`, and holds it until its input ends: `python -m … BACKEND LOCK LEASE_S`."""
+"""A job that takes its turn, prints `held`, and holds it until its input ends: `python -m … BACKEND LOCK LEASE_S`."""
 
 from __future__ import annotations
 

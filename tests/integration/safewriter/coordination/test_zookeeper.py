@@ -42,7 +42,7 @@ def test_the_token_is_the_czxid_of_the_holders_znode(backend: ZooKeeperBackend, 
 def test_a_reader_knows_the_token_that_its_holder_could_not_write(
     backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If the holder has landed its grant and cannot write the token, readers learn it from the holder's znode."""
+    """If the holder's grant has landed but its token could not be written, readers take it from the holder's znode."""
     commit, commits = backend._commit, iter([True, False])
 
     def only_once(*arguments: object) -> object:
@@ -126,7 +126,7 @@ def test_a_killed_holders_lock_is_taken_over(server: ZooKeeper, other: ZooKeeper
 
 @pytest.mark.parametrize("ends", ["session", "turn"])
 def test_a_watch_wakes_a_waiter(backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str, ends: str) -> None:
-    """A waiter that would ask again only after minutes has its turn when the holder gives it back, or is gone."""
+    """A waiter with a poll interval of minutes gets its turn as soon as the holder releases it, or is gone."""
     holder = JobCoordinator(job(lock, "Holder"), backend)
     first = holder.lock()
     with waiting(JobCoordinator(job(lock, "Waiter", poll_s=2 * BUSY_S), other), backend) as found:
@@ -141,7 +141,7 @@ def test_a_watch_wakes_a_waiter(backend: ZooKeeperBackend, other: ZooKeeperBacke
 def test_a_grant_that_its_process_has_forgotten_ends_with_its_lease(
     backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str
 ) -> None:
-    """A grant that nobody renews ends with its lease, though the session of its process lives."""
+    """A grant without renewals ends with its lease, though the session of its process is alive."""
     first = granted(backend, lock, "forgotten", lease_s=1.0)
     turn = JobCoordinator(job(lock), other).lock()
     assert turn.token > first.record.token

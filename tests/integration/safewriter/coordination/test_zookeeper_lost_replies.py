@@ -1,4 +1,4 @@
-"""Changes of locks whose reply, or request, gets lost between a job and a real ZooKeeper server."""
+"""Changes of locks whose reply, or request, is lost between a job and a real ZooKeeper server."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_a_grant_whose_reply_is_lost_is_had(server: ZooKeeper, other: ZooKeeperB
 
 
 def test_a_grant_that_was_lost_is_tried_again(server: ZooKeeper, other: ZooKeeperBackend, lock: str) -> None:
-    """A job whose grant never came to the server has its turn all the same, once."""
+    """A job whose grant never reached the server still gets its turn, once."""
     with LosingProxy(server) as proxy, connected(proxy.uri) as backend:
         backend.read(lock)
         proxy.lose_request()
@@ -61,7 +61,7 @@ def test_a_release_whose_reply_is_lost_counts(server: ZooKeeper, other: ZooKeepe
 
 
 def test_a_renewal_whose_reply_is_lost_keeps_the_turn(server: ZooKeeper, lock: str) -> None:
-    """A change of the holder's that has landed without a reply is no reason to stop."""
+    """A holder's change that has landed without a reply is no reason to stop."""
     with LosingProxy(server) as proxy, connected(proxy.uri) as backend:
         coordinator = JobCoordinator(job(lock), backend)
         turn = coordinator.lock()
@@ -73,7 +73,7 @@ def test_a_renewal_whose_reply_is_lost_keeps_the_turn(server: ZooKeeper, lock: s
 
 
 def test_a_write_whose_reply_is_lost_has_landed(server: ZooKeeper, other: ZooKeeperBackend, lock: str) -> None:
-    """A grant or a renewal that is in the record, though its reply was lost, is returned as any other."""
+    """A grant or a renewal in the record is returned like any other, although its reply was lost."""
     with LosingProxy(server) as proxy, connected(proxy.uri) as backend:
         backend.read(lock)
         proxy.lose_reply()
@@ -87,7 +87,7 @@ def test_a_write_whose_reply_is_lost_has_landed(server: ZooKeeper, other: ZooKee
 
 
 def test_a_write_that_never_came_is_undecided(server: ZooKeeper, lock: str) -> None:
-    """A change without a reply that is not there may still land: it counts neither as lost nor as landed."""
+    """A change without a reply that is not in the record may still land: it counts neither as lost nor as landed."""
     with LosingProxy(server) as proxy, connected(proxy.uri) as backend:
         stored = granted(backend, lock, "one")
         proxy.lose_request()
@@ -99,7 +99,7 @@ def test_a_write_that_never_came_is_undecided(server: ZooKeeper, lock: str) -> N
 def test_a_write_that_was_written_over_is_undecided(
     server: ZooKeeper, other: ZooKeeperBackend, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A change without a reply, followed by another one's, counts neither as lost nor as landed."""
+    """A change without a reply, followed by another job's, counts neither as lost nor as landed."""
     with LosingProxy(server) as proxy, connected(proxy.uri) as backend:
         stored = granted(backend, lock, "one")
         look = backend._landed

@@ -1,4 +1,4 @@
-"""Turns and the sessions that they stand on, with a real ZooKeeper server."""
+"""Turns and their sessions, with a real ZooKeeper server."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_a_coordinator_takes_turns_in_its_next_session(backend: ZooKeeperBackend
 def test_a_renewal_needs_the_session_of_the_grant(
     backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str
 ) -> None:
-    """After its session has ended, a holder cannot renew, even if nobody has taken the lock over yet."""
+    """After its session has ended, a holder cannot renew, even if no job has taken the lock over yet."""
     stored = granted(backend, lock, "one")
     end_session(backend)
     assert until(lambda: read(other, lock).is_alive is False)
@@ -65,7 +65,7 @@ def test_a_renewal_needs_the_session_of_the_grant(
 def test_a_turn_without_a_session_is_lost_at_its_renewal(
     backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A turn that was not told of its session's end learns of it from the record."""
+    """A turn that missed its session's end learns of it from the record."""
     monkeypatch.setattr(backend._session, "listen", lambda _: None)
     turn = JobCoordinator(job(lock), backend).lock()
     end_session(backend)
@@ -77,7 +77,7 @@ def test_a_turn_without_a_session_is_lost_at_its_renewal(
 def test_a_borrowed_turn_opens_no_write_after_the_session(
     backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str
 ) -> None:
-    """A job under the handler opens no write once the handler's session has ended, though nobody has the lock yet."""
+    """A job under the handler opens no write once the handler's session has ended, even while the lock is free."""
     turn = JobCoordinator(job(lock), backend).lock()
     told = {"lock": lock, "job": "Job", "token": turn.token, "nonce": turn.nonce, "previous": None, "backend": "x"}
     borrowed = BorrowedTurn(other, told)
@@ -93,7 +93,7 @@ def test_a_borrowed_turn_opens_no_write_after_the_session(
 def test_a_grant_that_was_lost_with_its_session_is_given_anew(
     backend: ZooKeeperBackend, other: ZooKeeperBackend, lock: str
 ) -> None:
-    """A waiter whose grant had no answer, and whose session has ended since, does not take itself for the holder."""
+    """A waiter whose grant had no answer, and whose session has ended since, does not consider itself the holder."""
     first = granted(backend, lock, "same")
     end_session(backend)
     assert until(lambda: read(other, lock).is_alive is False)
@@ -105,7 +105,7 @@ def test_a_grant_that_was_lost_with_its_session_is_given_anew(
 def test_closing_ends_the_turn_before_the_session(
     backend: ZooKeeperBackend, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A backend that is closed tells its turns that they have ended before another job can take the lock over."""
+    """A backend that is closed ends its turns before another job can take the lock over."""
     turn = JobCoordinator(job(lock), backend).lock()
     stop, is_lost = backend._session._client.stop, []
 
@@ -119,7 +119,7 @@ def test_closing_ends_the_turn_before_the_session(
 
 
 def test_without_a_server_nothing_is_locked(lock: str) -> None:
-    """A job whose ensemble does not answer has no turn, and is told why."""
+    """A job whose ensemble does not answer gets no turn, and an error with the reason."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         uri = f"zookeeper://127.0.0.1:{silent.getsockname()[1]}/locks"
         configuration = replace(job(lock, lease_s=1.0), backend=uri, max_wait_s=0.0)
@@ -130,7 +130,7 @@ def test_without_a_server_nothing_is_locked(lock: str) -> None:
 def test_a_session_shorter_than_the_lease_is_refused(
     tmp_path_factory: pytest.TempPathFactory, opened: Callable[[str], ZooKeeperBackend], lock: str
 ) -> None:
-    """If the ensemble ends sessions sooner than the lease, nothing is granted, and the key is named."""
+    """If the ensemble ends sessions sooner than the lease, nothing is granted, and the error names the key."""
     with start_zookeeper(tmp_path_factory.mktemp("short"), session_max_s=5) as server:
         backend = opened(server.uri)
         with pytest.raises(SettingError, match=r"lease\.seconds.*60 is more than the 5 s"):
@@ -141,7 +141,7 @@ def test_a_session_shorter_than_the_lease_is_refused(
 
 
 def test_a_turn_that_is_forgotten_is_told_nothing(backend: ZooKeeperBackend, lock: str) -> None:
-    """A backend keeps no turn that nobody else has."""
+    """A backend keeps no reference to an ended turn."""
     coordinator = JobCoordinator(job(lock), backend)
     for _ in range(5):
         with coordinator.turn():
@@ -150,7 +150,7 @@ def test_a_turn_that_is_forgotten_is_told_nothing(backend: ZooKeeperBackend, loc
 
 
 def _fails(act: Callable[[], None]) -> bool:
-    """Whether the service does not answer, as in the first moments after a session's end."""
+    """Return whether the service does not answer, as in the first moments after a session's end."""
     try:
         act()
     except StoreError:

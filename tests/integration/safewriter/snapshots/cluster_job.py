@@ -1,7 +1,7 @@
 """The builds of test_cluster, run by a driver of its own with two executors: `python cluster_job.py`.
 
-Reads lines `PREFIX`, and builds a snapshot of the same rows at each; with `PREFIX numbered` their keys are numbers in
-the order in which they come. It answers `built` or `failed`, and `ended`.
+It reads lines `PREFIX`, and builds a snapshot of the same rows at each; with `PREFIX numbered` the keys are numbers in
+the rows' order. It answers `built` or `failed`, and `ended`.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ SHARDS = 6
 
 
 def in_any_order(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Give the rows of a partition in another order each time, as a queue or an unsorted listing does."""
+    """Yield the rows of a partition in another order each time, like a queue or an unsorted listing."""
     for batch in batches:
         order = random.sample(range(batch.num_rows), batch.num_rows)
         yield batch.take(pa.array(order))
 
 
 def main() -> None:
-    """Warm up, say `ready`, and build."""
+    """Warm up, print `ready`, and build."""
     settings = {
         "spark.executor.memory": "700m",
         "spark.executorEnv.PYTHONPATH": str(ROOT),
@@ -68,7 +68,7 @@ def main() -> None:
 
 
 def repeated(spark: SparkSession) -> int:
-    """Count the stages that Spark has begun again, as far as it remembers them."""
+    """Count the stages that Spark has repeated, as far as it remembers them."""
     tracker = spark.sparkContext.statusTracker()
     found = [tracker.getStageInfo(number) for number in range(100)]
     return sum(stage is not None and stage.currentAttemptId > 0 for stage in found)

@@ -1,6 +1,6 @@
-"""Reads a snapshot with shardyfusion alone, in a process of its own: `python peer_reader.py`.
+"""Read a snapshot with shardyfusion alone, in a process of its own: `python peer_reader.py`.
 
-A line of JSON on stdin says which one, and which keys; one on stdout says what was found. Imports nothing of ours.
+A line of JSON on stdin names the snapshot and the keys; one on stdout holds the values. Imports none of SoAL's modules.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from shardyfusion.sqlite_adapter import SqliteReaderFactory
 
 
 def main() -> None:
-    """Read once by shardyfusion's reader, and the run's record by its parser."""
+    """Read once with shardyfusion's reader, and the run's record with its parser."""
     order: dict[str, Any] = json.loads(sys.stdin.read())
     bucket, _, key = order["run_record_ref"].removeprefix("s3://").partition("/")
     store = S3Store(

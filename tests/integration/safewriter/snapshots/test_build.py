@@ -1,4 +1,4 @@
-"""Snapshots built by a real Spark, and judged by SQLite and xxhash themselves."""
+"""Snapshots built by a real Spark, and checked with SQLite and xxhash."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def small(spark: SparkSession, value: str) -> DataFrame:
 
 @pytest.mark.parametrize("num_dbs", [pytest.param(1, marks=pytest.mark.matrix), 3, 64])
 def test_each_row_is_in_its_own_shard(spark: SparkSession, prefix: SnapshotPrefix, build: Build, num_dbs: int) -> None:
-    """By the digest of its key; nothing is lost, nothing is there twice, and nothing else is left."""
+    """By the digest of its key; no row is lost or doubled, and no other object is left."""
     frame = spark.range(ROWS).selectExpr("id * 7919 AS id", "concat('value ', id) AS v")
     result = build(frame, num_dbs=num_dbs)
     found = prefix.published()
@@ -52,7 +52,7 @@ def test_each_row_is_in_its_own_shard(spark: SparkSession, prefix: SnapshotPrefi
 
 
 def test_keys_may_be_texts(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
-    """Each shard holds them in the order of their bytes."""
+    """Each shard holds them in byte order."""
     frame = spark.range(ROWS).selectExpr("concat('schlüssel ', id) AS id", "cast(id AS string) AS v")
     build(frame, num_dbs=4, key_encoding=KeyEncoding.UTF8)
     found = prefix.published()
@@ -64,7 +64,7 @@ def test_keys_may_be_texts(spark: SparkSession, prefix: SnapshotPrefix, build: B
 
 
 def test_a_snapshot_without_rows_has_no_shards(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
-    """It is published all the same: its readers find nothing."""
+    """It is still published, and its readers find nothing."""
     build(small(spark, "v"))
     result = build(small(spark, "v").where("id < 0"))
     assert (result.shards, result.stats.rows_read) == ((), 0)
@@ -89,7 +89,7 @@ def test_rows_that_cannot_be_keys_fail_the_build(
     is_guarded: bool,  # noqa: FBT001 - a case's
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two rows of one key, a negative key, no key: `_CURRENT` stays as it was, and nothing of the build is left."""
+    """Two rows of one key, a negative key, no key: `_CURRENT` stays unchanged, and no object of the build is left."""
     if not is_guarded:
         monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
     before = build(small(spark, "v"))
@@ -107,7 +107,7 @@ def test_rows_that_cannot_be_keys_fail_the_build(
 def test_a_column_that_cannot_be_the_key_is_refused(
     spark: SparkSession, build: Build, expression: str, problem: str
 ) -> None:
-    """Before anything is read."""
+    """The error comes before anything is read."""
     with pytest.raises(ConfigValidationError, match=problem):
         build(spark.range(10).selectExpr(expression, "'v' AS v"))
 
@@ -121,7 +121,7 @@ def test_the_slower_of_two_builds_is_told_so(
     *,
     is_guarded: bool,
 ) -> None:
-    """The other one has published meanwhile; a reader that refreshes goes on with that. The slower one's files go."""
+    """The other one has published meanwhile, and a refreshing reader continues with it; the slower one's files go."""
     if not is_guarded:
         monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
     build(small(spark, "first"))
@@ -148,7 +148,7 @@ def test_the_slower_of_two_builds_is_told_so(
 def test_a_retry_of_a_run_builds_once(
     spark: SparkSession, prefix: SnapshotPrefix, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It gets the snapshot that the attempt before has published; in one attempt a step is used once."""
+    """It gets the snapshot that the previous attempt has published; in one attempt a step is used only once."""
     first = build(small(spark, "first"), step="users")
     with pytest.raises(StepError):
         build(small(spark, "again"), step="users")
@@ -160,7 +160,7 @@ def test_a_retry_of_a_run_builds_once(
 
 
 def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
-    """One whose turn was taken away publishes nothing; `_CURRENT` bears the token of the last one that did."""
+    """A build whose turn was taken away publishes nothing; `_CURRENT` holds the token of the last one that did."""
     backend = MemoryBackend()
     coordinator = JobCoordinator(Configuration(lock="snapshot", job="builder"), backend)
     with coordinator.turn() as turn:
@@ -171,7 +171,7 @@ def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession, prefix: S
         assert stored is not None
         backend.write(end(stored.record, End.FORCED, 0), stored)
         with pytest.raises(TurnLostError):
-            turn.open_write(OpenWrite("s3://checkpoints", "key", 1))  # it learns of it
+            turn.open_write(OpenWrite("s3://checkpoints", "key", 1))  # it notices
         build(small(spark, "late"))
     current = prefix.current()
     assert current is not None
@@ -181,7 +181,7 @@ def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession, prefix: S
 def test_all_shards_are_written_by_one_spark_job(
     spark: SparkSession, build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Side by side, however many there are, and the source is read once."""
+    """They are written in parallel, however many there are, and the source is read once."""
     groups: list[str] = []
     begin = SparkScope.begin_group
 
@@ -209,7 +209,7 @@ def test_an_interrupt_after_the_publication_removes_nothing(
     *,
     is_guarded: bool,
 ) -> None:
-    """Ctrl-C comes when the pointer has moved and nobody has noted it yet."""
+    """Ctrl-C arrives when the pointer has moved but the process has not recorded it yet."""
     if not is_guarded:
         monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
     point = Publisher.point
@@ -230,7 +230,7 @@ def test_an_interrupt_after_the_publication_removes_nothing(
 def test_a_prefix_may_be_written_as_spark_does(
     spark: SparkSession, prefix: SnapshotPrefix, monkeypatch: pytest.MonkeyPatch, *, is_guarded: bool
 ) -> None:
-    """With the scheme s3a and doubled slashes; the clean-up knows its shards by it."""
+    """The scheme s3a and doubled slashes are accepted; the clean-up recognises the shards by it."""
     if not is_guarded:
         monkeypatch.delenv("SW_CHECKPOINT_BUCKET")
     written = prefix.uri.replace("s3://", "s3a://").replace("/snapshots/", "//snapshots//")

@@ -1,4 +1,4 @@
-"""Snapshots that a real Spark shards by an expression, and judged by the CEL library itself."""
+"""Snapshots that a real Spark shards by an expression, and checked with the CEL library."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def manifest_of(s3: EmbeddedS3, prefix: str) -> tuple[dict[str, Any], int, dict[
 
 
 def by_the_library(sharding: dict[str, Any], rows: list[dict[str, Any]]) -> list[Any]:
-    """Return what the library gives for rows, with a `shard_hash` of xxhash alone."""
+    """Return the library's results for rows, with a `shard_hash` of xxhash alone."""
 
     def digest(value: int | str) -> int:
         text = value.encode() if isinstance(value, str) else value.to_bytes(8, "little", signed=True)
@@ -144,7 +144,7 @@ def test_each_row_is_in_the_shard_that_the_expression_gives(
 
 
 def test_a_reader_finds_nothing_by_a_value_that_no_row_had(spark: SparkSession) -> None:
-    """As for a key that is not there."""
+    """The same as for a missing key."""
     build(users(spark), "unknown", cel_sharding_by_columns("region"))
     with SnapshotReader(prefix_of("unknown")) as reader:
         assert reader.multi_get([0, 7919], routing_context={"region": "r99"}) == {0: None, 7919: None}
@@ -166,7 +166,7 @@ def test_a_reader_finds_nothing_by_a_value_that_no_row_had(spark: SparkSession) 
 def test_a_rule_that_cannot_be_is_refused_before_anything_is_read(
     spark: SparkSession, sharding: ShardingSpec, problem: str
 ) -> None:
-    """A reading of this source would say so."""
+    """A read of this source would raise an error."""
     unreadable = (
         users(spark).selectExpr("*", "string(raise_error('it was read')) AS w").drop("v").withColumnRenamed("w", "v")
     )
@@ -195,7 +195,7 @@ def test_a_rule_that_cannot_be_is_refused_before_anything_is_read(
 def test_data_that_gives_no_shards_fails_the_build(
     spark: SparkSession, rows: int, sharding: ShardingSpec, problem: str
 ) -> None:
-    """Which names the row; nothing is written."""
+    """The error names the row; nothing is written."""
     frame = spark.range(rows).selectExpr("id", "'v' AS v")
     with pytest.raises(ShardAssignmentError, match=f"(?s){problem}"):
         build(frame, "data", sharding)
@@ -203,7 +203,7 @@ def test_data_that_gives_no_shards_fails_the_build(
 
 
 def test_a_null_key_fails_the_search_for_values(spark: SparkSession) -> None:
-    """With the error that a null key always has."""
+    """The error is the usual one of a null key."""
     with pytest.raises(KeyRangeError, match="a key is null"):
         build(
             users(spark).selectExpr("nullif(id, 7919) AS id", "region", "v"), "null", cel_sharding_by_columns("region")
@@ -211,7 +211,7 @@ def test_a_null_key_fails_the_search_for_values(spark: SparkSession) -> None:
 
 
 def test_a_source_that_changes_between_two_readings_fails_the_build(spark: SparkSession) -> None:
-    """A row with another value than those that were found belongs to no shard."""
+    """A row with a value that was not found in the first read belongs to no shard."""
     from pyspark.sql import functions
 
     changing = functions.udf(lambda _: uuid.uuid4().hex).asNondeterministic()
@@ -223,7 +223,7 @@ def test_a_source_that_changes_between_two_readings_fails_the_build(spark: Spark
 
 @pytest.mark.parametrize("sharding", [cel_sharding_by_columns("region"), cel_sharding("tier", {"tier": "int"})])
 def test_a_source_without_rows_makes_an_empty_snapshot(spark: SparkSession, sharding: ShardingSpec) -> None:
-    """Of one shard, as shardyfusion counts."""
+    """It has one shard, as shardyfusion counts."""
     build(users(spark).where("false"), "empty", sharding)
     with SnapshotReader(prefix_of("empty")) as reader:
         assert (reader.manifest.num_dbs, reader.manifest.rows) == (1, 0)

@@ -1,4 +1,4 @@
-"""Builds on a Spark cluster of two executors, whose tasks fail, are killed with their executor, and are speculated."""
+"""Builds on a Spark cluster of two executors, whose tasks fail, die with their executor, and are speculated."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def driver(s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     environment = {
         "SPARK_HOME": pyspark.__path__[0],
         "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_SCALA_VERSION": "2.13",  # without it no executor starts, and nobody says why
+        "SPARK_SCALA_VERSION": "2.13",  # without it no executor starts, and no log says why
         "SPARK_WORKER_DIR": str(folder),
         "PYSPARK_PYTHON": sys.executable,
         **s3.environment(),
@@ -61,7 +61,7 @@ def prefix(s3: EmbeddedS3) -> SnapshotPrefix:
 
 @dataclass
 class Overtaken:
-    """Keeps the upload of a shard until another task has uploaded the same shard."""
+    """Holds the upload of a shard until another task has uploaded the same shard."""
 
     db_id: str = ""
     other: threading.Event = field(default_factory=threading.Event)
@@ -85,7 +85,7 @@ class Overtaken:
 
 @dataclass
 class KillExecutor:
-    """Kills the executor, with its Python workers, that has sent the request."""
+    """Kills the executor, with its Python workers, that sent the request."""
 
     driver: Child
     killed: list[int] = field(default_factory=list)
@@ -100,19 +100,19 @@ class KillExecutor:
 
 
 def uploads(s3: EmbeddedS3, prefix: SnapshotPrefix) -> Counter[str]:
-    """How often each shard was uploaded."""
+    """The number of uploads of each shard."""
     keys = [one.key for one in s3.wire.trace() if SHARD.operations == {one.operation} and prefix.name in one.key]
     return Counter(key.split("/")[-3] for key in keys if key.endswith("/shard.db"))
 
 
 def repeated_stages(driver: Child) -> int:
-    """How many stages Spark has begun again so far."""
+    """The number of stages that Spark has repeated so far."""
     said = [line.partition(": ")[2] for line in driver.lines if line.startswith("repeated stages: ")]
     return int(said[-1]) if said else 0
 
 
 def build(driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix, rule: Rule | None = None) -> None:
-    """Build a snapshot, which is whole and alone in its prefix however it came to be."""
+    """Build a snapshot, which is complete and alone in its prefix whatever happened."""
     if rule is not None:
         s3.wire.add(rule)
     driver.tell(prefix.uri)
@@ -127,7 +127,7 @@ def build(driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix, rule: Rule | No
 
 
 def test_a_task_that_fails_is_repeated(driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix) -> None:
-    """S3 refuses the upload of a shard for good; the next attempt has a path of its own."""
+    """S3 refuses the upload of a shard permanently; the next attempt has a path of its own."""
     build(driver, s3, prefix, Rule(SHARD, Refuse(403)))
     found = prefix.published()
     assert found is not None
@@ -135,7 +135,7 @@ def test_a_task_that_fails_is_repeated(driver: Child, s3: EmbeddedS3, prefix: Sn
 
 
 def test_the_copy_of_a_slow_task_may_be_faster(driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix) -> None:
-    """Both upload the shard; one of them is in the manifest, and the other one is removed."""
+    """Both upload the shard; one is in the manifest, and the other is removed."""
     overtaken = Overtaken()
     build(driver, s3, prefix, Rule(SHARD, overtaken, times=10_000))
     assert overtaken.other.is_set()
@@ -145,7 +145,7 @@ def test_the_copy_of_a_slow_task_may_be_faster(driver: Child, s3: EmbeddedS3, pr
 def test_an_executor_may_die_with_its_tasks_and_its_part_of_the_shuffle(
     driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix
 ) -> None:
-    """Spark repeats the stage before, too; no row is lost or there twice, nor is one counted twice."""
+    """Spark repeats the previous stage, too; no row is lost, doubled or counted twice."""
     kill = KillExecutor(driver)
     before = repeated_stages(driver)
     build(driver, s3, prefix, Rule(SHARD, kill))
@@ -157,8 +157,8 @@ def test_an_executor_may_die_with_its_tasks_and_its_part_of_the_shuffle(
 def test_rows_that_come_in_another_order_again_are_not_lost(
     driver: Child, s3: EmbeddedS3, prefix: SnapshotPrefix
 ) -> None:
-    """Their keys are numbers in that order. An executor dies with its part of the shuffle: the build fails, or has each
-    row once.
+    """Their keys are numbers in that order; when an executor dies with its part of the shuffle, the build fails or has
+    each row once.
     """
     kill = KillExecutor(driver)
     s3.wire.add(Rule(SHARD, kill))

@@ -36,7 +36,7 @@ def old(spark: SparkSession, build: Build, prefix: SnapshotPrefix, monkeypatch: 
 def test_a_build_is_cancelled_at_its_deadline(
     spark: SparkSession, build: Build, prefix: SnapshotPrefix, old: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The old snapshot stays current, and nothing of the build is left when its block ends."""
+    """The old snapshot stays current, and no object of the build is left when its block ends."""
     far = FarDeadline.of(monkeypatch)
 
     def sleep(number: int) -> int:
@@ -59,7 +59,7 @@ def test_a_build_is_cancelled_at_its_deadline(
 def test_a_deadline_behind_the_shards_leaves_the_old_snapshot(
     spark: SparkSession, build: Build, prefix: SnapshotPrefix, old: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes before the manifest is written: all shards of the build are removed."""
+    """It comes before the manifest is written, and all shards of the build are removed."""
     far = FarDeadline.of(monkeypatch)
     run = BuildJob.run
 

@@ -49,7 +49,7 @@ def test_the_last_row_of_each_key_stays(spark: SparkSession, last: str) -> None:
 
 
 def test_a_last_row_that_is_not_one_fails_the_build(spark: SparkSession) -> None:
-    """As does a column without an order, before anything is read."""
+    """So does a column without an order, before anything is read."""
     frame = spark.range(20).selectExpr("id % 10 AS id", "1 AS `changed``.at`", "'v' AS v")
     with pytest.raises(KeyRangeError, match="and the highest value in last_by, 1"):
         write_sharded(frame, CONFIG, key_col="id", value_spec=binary_col("v"))

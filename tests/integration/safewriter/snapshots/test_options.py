@@ -30,7 +30,7 @@ BATCH = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
 
 def counted(frame: DataFrame, folder: Path) -> DataFrame:
-    """A source that leaves a file for each reading of a partition."""
+    """A source that writes a file for each read of a partition."""
     where = str(folder)
 
     def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -42,7 +42,7 @@ def counted(frame: DataFrame, folder: Path) -> DataFrame:
 
 @pytest.mark.parametrize("cache_input", [False, True])
 def test_the_source_is_read_once(spark: SparkSession, tmp_path: Path, *, cache_input: bool) -> None:
-    """With a cache also if the rows have to be counted first: readings that differ cannot disagree."""
+    """With a cache also if the rows have to be counted first, so two reads cannot disagree."""
     frame = counted(spark.range(1000).selectExpr("id", "uuid() AS v").repartition(3), tmp_path)
     config = WriteConfig(s3_prefix=PREFIX, num_dbs=4)
     if cache_input:
@@ -57,7 +57,7 @@ def test_the_source_is_read_once(spark: SparkSession, tmp_path: Path, *, cache_i
 
 
 def test_settings_hold_while_the_build_runs(spark: SparkSession) -> None:
-    """In its tasks, too; a setting that a session cannot change is refused."""
+    """They hold in its tasks, too; a setting that a session cannot change is refused."""
     frame = spark.range(10).selectExpr("id", "'v' AS v")
     config = WriteConfig(num_dbs=1, s3_prefix=PREFIX)
     before = spark.conf.get(BATCH, None)
@@ -73,7 +73,7 @@ def test_settings_hold_while_the_build_runs(spark: SparkSession) -> None:
 
 
 def test_a_rate_below_a_batch_does_not_hang(spark: SparkSession) -> None:
-    """300 rows at 200 in a second, the first second's worth free."""
+    """300 rows at 200 per second, with the first second's worth free."""
     frame = spark.range(300).selectExpr("id", "'v' AS v")
     result = write_sharded(
         frame,

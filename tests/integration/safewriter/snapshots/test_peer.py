@@ -1,7 +1,7 @@
-"""The test of truth: shardyfusion's own reader, parser and command line open what we publish, unchanged.
+"""The compatibility test: shardyfusion's own reader, parser and command line open SoAL's snapshots, unchanged.
 
-It has no release, so a checkout is named by SHARDYFUSION: the folders of its source and of its packages, as in
-PYTHONPATH. docs/guides/snapshots.md says which commit was taken.
+It has no release, so SHARDYFUSION names a checkout: the folders of its source and of its packages, as in PYTHONPATH.
+docs/guides/snapshots.md names the commit.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def test_its_reader_finds_each_text(spark: SparkSession, s3: EmbeddedS3, prefix:
 
 
 def test_its_reader_routes_by_our_expression(spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix) -> None:
-    """A shard for each value of a column, which were found in the data."""
+    """A shard for each value of a column, found in the data."""
     frame = spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v", "concat('region ', id % 3) AS region")
     config = WriteConfig(s3_prefix=prefix.uri, sharding=cel_sharding_by_columns("region"))
     result = write_sharded(frame, config, key_col="id", value_spec=binary_col("v"))
@@ -125,7 +125,7 @@ def test_its_reader_routes_by_our_expression(spark: SparkSession, s3: EmbeddedS3
 def test_its_command_line_finds_nothing_to_clean_up(
     spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build, tmp_path: Path
 ) -> None:
-    """And it knows the history."""
+    """It also lists the history."""
     results = [build(spark.range(ROWS).selectExpr("id", f"'{name}' AS v")) for name in ("first", "second")]
     config = tmp_path / "reader.toml"
     config.write_text(f'[reader]\ncurrent_url = "{prefix.uri}/_CURRENT"\nreader_backend = "sqlite"\n')

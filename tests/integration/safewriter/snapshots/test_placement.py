@@ -1,4 +1,4 @@
-"""Spark gives each row the place that a build relies on."""
+"""Spark places each row where a build expects it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ EDGES = [0, 1, -1, 42, 2**31, 2**32 - 1, 2**32, -(2**31), 2**63 - 1, -(2**63)]
 
 @pytest.mark.parametrize("is_ansi", ["true", "false"])
 def test_spark_gives_a_key_the_shard_that_its_task_checks(spark: SparkSession, is_ansi: str) -> None:
-    """Whatever the sign of key and digest, and also where Spark refuses a sum that is too large."""
+    """For keys and digests of either sign, and also where Spark refuses a sum that is too large."""
     keys = [*EDGES, *SPREAD, *(-key for key in SPREAD)]
     rows = spark.createDataFrame([(key,) for key in keys], "key bigint")
     with overridden(spark, {"spark.sql.ansi.enabled": is_ansi}):
@@ -40,7 +40,7 @@ def test_spark_gives_a_key_the_shard_that_its_task_checks(spark: SparkSession, i
 @pytest.mark.parametrize("num_dbs", [2, 64, 1000])
 @pytest.mark.parametrize("keys", [range(3000), [*SPREAD, 0, 1, 2, 2**63 - 1, 2**63 - 2]])
 def test_a_partition_has_its_shards_one_after_the_other(spark: SparkSession, num_dbs: int, keys: Iterable[int]) -> None:
-    """Each shard is whole, and its keys rise: keys that are close, and keys from the whole range."""
+    """Each shard is complete, and its keys ascend: adjacent keys, and keys from the whole range."""
     rows = spark.createDataFrame([(key,) for key in keys], f"{KEY} bigint")
     partitions = placed(rows, HashRouting(num_dbs), has_integers=True, has_ranks=False).rdd.glom().collect()
     found = [[(row[SHARD], row[KEY]) for row in partition] for partition in partitions]

@@ -30,7 +30,7 @@ RETRY = RetryConfig(max_retries=2, initial_backoff_s=0)
 
 
 class Adapter:
-    """Keeps a shard as lines of a local file; the first of them fail."""
+    """Stores a shard as lines of a local file; its first attempts fail."""
 
     def __init__(self, folder: str, failures: int, db_url: str) -> None:
         self._folder, self._failures, self._url = Path(folder), failures, db_url
@@ -84,7 +84,7 @@ def test_a_shard_is_written_in_the_order_of_its_keys(spark: SparkSession, prefix
 
 
 def test_another_database_may_take_the_shard(spark: SparkSession, prefix: SnapshotPrefix, tmp_path: Path) -> None:
-    """It gets the rows in order; an attempt that fails is repeated, each time at another place."""
+    """It gets the rows in order; a failed attempt is repeated, each time at another place."""
     frame = spark.range(100).selectExpr("99 - id AS id", "string(99 - id) AS v")
     config = WriteConfig(
         num_dbs=1, s3_prefix=prefix.uri, adapter_factory=factory(tmp_path, failures=2), shard_retry=RETRY
@@ -98,7 +98,7 @@ def test_another_database_may_take_the_shard(spark: SparkSession, prefix: Snapsh
 
 
 def test_a_shard_that_is_not_written_is_named(spark: SparkSession, prefix: SnapshotPrefix, tmp_path: Path) -> None:
-    """By its number, its place and its rows, when all attempts have failed; nothing is published."""
+    """The error has its number, its place and its rows, after all attempts have failed; nothing is published."""
     frame = spark.range(10).selectExpr("id", "'v' AS v")
     config = WriteConfig(
         num_dbs=1, s3_prefix=prefix.uri, adapter_factory=factory(tmp_path, failures=9), shard_retry=RETRY
@@ -112,7 +112,7 @@ def test_a_shard_that_is_not_written_is_named(spark: SparkSession, prefix: Snaps
 
 
 def test_a_build_that_is_not_of_one_shard_is_refused(spark: SparkSession, prefix: SnapshotPrefix) -> None:
-    """As is an adapter that cannot travel, before anything is read."""
+    """So is an adapter that cannot be pickled, before anything is read."""
     frame = spark.range(1).selectExpr("id", "assert_true(false) AS v")
     for config in (
         WriteConfig(num_dbs=2, s3_prefix=prefix.uri),

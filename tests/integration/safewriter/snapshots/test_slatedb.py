@@ -23,7 +23,7 @@ ROWS = 5000
 
 
 def test_slatedb_finds_each_row(spark: SparkSession, s3: EmbeddedS3, prefix: SnapshotPrefix, build: Build) -> None:
-    """In the shards that the manifest names, whose sizes are those of their objects."""
+    """In the shards that the manifest names, whose sizes match their objects."""
     frame = spark.range(ROWS).selectExpr("id", "concat('value ', id) AS v").repartition(4)
     result = build(frame, num_dbs=3, adapter_factory=SlateDbFactory())
     assert [shard.db_id for shard in result.shards] == [0, 1, 2]
@@ -41,7 +41,7 @@ def test_slatedb_finds_each_row(spark: SparkSession, s3: EmbeddedS3, prefix: Sna
 
 
 def test_a_shard_that_slatedb_does_not_take_is_named(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
-    """Nothing is published, and nothing is left."""
+    """Nothing is published, and no object is left."""
     frame = spark.range(10).selectExpr("id", "'v' AS v")
     with pytest.raises(ShardWriteError, match=r"shard \d was not written to .*SlateDB has not answered") as failed:
         build(frame, adapter_factory=SlateDbFactory(timeout_s=1, endpoint="http://127.0.0.1:9"))

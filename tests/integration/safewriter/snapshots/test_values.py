@@ -1,4 +1,4 @@
-"""Values of a snapshot that a real Spark makes."""
+"""Values of a snapshot that a real Spark computes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def built(frame: DataFrame, spec: ValueSpec, keys: list[int]) -> list[Any]:
 
 
 def test_columns_become_json_whatever_their_names(spark: SparkSession) -> None:
-    """All but the key, or some; dots, blanks and backticks are letters of a name."""
+    """All columns except the key, or some; a name may have dots, blanks and backticks."""
     frame = spark.sql(
         "SELECT id AS `the ``key``.`, id * 2 AS `a.b`, float(0.1) AS `f``g`, array(named_struct('z', 1, 'y', 'ü')) AS n"
         " FROM range(3)"
@@ -58,7 +58,7 @@ def test_columns_become_json_whatever_their_names(spark: SparkSession) -> None:
     ],
 )
 def test_a_column_that_json_has_not_is_refused(spark: SparkSession, column: str, problem: str) -> None:
-    """By its name and the type that is in it, before anything is read."""
+    """The error gives its name and its unsupported type, before anything is read."""
     frame = spark.range(1).selectExpr("id AS `the ``key``.`", f"{column} AS odd")
     with pytest.raises(ConfigValidationError, match=f"the column 'odd' has {problem}"):
         built(frame, json_cols(), [])
@@ -67,7 +67,7 @@ def test_a_column_that_json_has_not_is_refused(spark: SparkSession, column: str,
 
 
 def test_a_function_makes_values_of_rows(spark: SparkSession) -> None:
-    """With the types of Python; the key is among the columns."""
+    """It gets Python types; the key is among the columns."""
     frame = spark.sql("SELECT id AS `the ``key``.`, 1.50BD AS d, timestamp'2026-01-02 03:04:05Z' AS t FROM range(2)")
 
     def encoded(row: dict[str, Any]) -> str:
@@ -77,7 +77,7 @@ def test_a_function_makes_values_of_rows(spark: SparkSession) -> None:
 
 
 def test_an_error_in_a_task_comes_to_the_driver_as_itself(spark: SparkSession) -> None:
-    """With the row's key, or with the bad key; `_CURRENT` is not written."""
+    """It has the row's key, or the bad key; `_CURRENT` is not written."""
     frame = spark.range(5).selectExpr("id AS `the ``key``.`", "nullif(id, 3) AS v")
     with pytest.raises(ValueEncodingError, match=r"the row with the `key`\. 3: .* failed: TypeError"):
         built(frame, callable_encoder(lambda row: str(row["v"] + 1)), [])

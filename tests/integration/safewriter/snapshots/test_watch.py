@@ -1,4 +1,4 @@
-"""What a build on a real Spark tells of itself."""
+"""The metrics and the record of a build on a real Spark."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFIX = f"s3://{LAKE}/snapshots/watch"
 
 
 class Collector:
-    """Fails in the end, which changes nothing."""
+    """Raises at the end, which has no effect."""
 
     def __init__(self) -> None:
         self.events: list[tuple[str, dict[str, Any]]] = []
@@ -44,7 +44,7 @@ def records() -> list[dict[str, Any]]:
 
 
 def test_a_build_is_told_and_recorded(spark: SparkSession) -> None:
-    """Event by event, on the driver; then one that fails."""
+    """Event by event, on the driver; then for a failing build."""
     collector = Collector()
     config = WriteConfig(num_dbs=2, s3_prefix=PREFIX, metrics_collector=collector)
     frame = spark.range(400).selectExpr("id", "'v' AS v")

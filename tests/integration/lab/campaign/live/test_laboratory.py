@@ -1,4 +1,4 @@
-"""Real faults, with the guard and without it: the control arm must lose what the guard keeps."""
+"""Real faults, with and without the guard: the control arm must lose what the guard keeps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def laboratory() -> Iterator[Laboratory]:
         ("delta-append-plain-after-02", "delta_log/commit", True, ["unacknowledged", "doubled"]),
         pytest.param("delta-append-plain-torn-02", "delta_log/commit", False, ["orphans"], marks=pytest.mark.matrix),
         pytest.param("delta-append-plain-late-02", None, False, ["changed", "doubled"], marks=pytest.mark.matrix),
-        # The one that stood still overwrites the retry's commit with its own, as stock Delta on S3 does.
+        # The stopped writer overwrites the retry's commit with its own, as stock Delta on S3 does.
         pytest.param("delta-append-plain-frozen-02", None, False, ["orphans"], marks=pytest.mark.matrix),
         pytest.param("delta-merge-guarded-late-01", "marker", False, [], marks=pytest.mark.matrix),
         *(
@@ -51,7 +51,7 @@ def laboratory() -> Iterator[Laboratory]:
 def test_a_case_breaks_what_it_must(
     laboratory: Laboratory, *, name: str, kind: str | None, landed: bool | None, broken: list[str]
 ) -> None:
-    """Nothing, if it is guarded."""
+    """A guarded case breaks no promise."""
     found = laboratory.carry_out(Case.parse(name))
     assert found.hit
     assert sorted(found.violations) == sorted(broken), found.error
@@ -77,7 +77,7 @@ def test_a_case_breaks_what_it_must(
 def test_a_fault_at_a_moment_breaks_nothing_with_the_guard(
     laboratory: Laboratory, fault: Callable[[], Fault], table_format: Format
 ) -> None:
-    """Whatever it is."""
+    """This holds for any fault."""
     case = SimpleNamespace(name="moment", write=Write(table_format, "append", guarded=True), fault=fault)
     found = laboratory.carry_out(cast("Case", case))
     assert (found.violations, found.hit) == ([], True), found.error
@@ -85,7 +85,7 @@ def test_a_fault_at_a_moment_breaks_nothing_with_the_guard(
 
 @pytest.mark.matrix
 def test_one_process_can_have_a_laboratory_after_another() -> None:
-    """Java keeps its clients of an S3 by the bucket's name, and the next S3 is at another address."""
+    """Java caches clients of an S3 by the bucket's name, and the next S3 is at another address."""
     for name in ("delta-append-guarded-after-04", "iceberg-append-guarded-after-03"):
         with Laboratory("moto") as own:
             found = own.carry_out(Case.parse(name))
@@ -94,7 +94,7 @@ def test_one_process_can_have_a_laboratory_after_another() -> None:
 
 @pytest.mark.matrix
 def test_a_campaign_ends_by_itself_and_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
-    """Each write's requests are counted until none is hit any more; no case is carried out twice."""
+    """Each write's requests are hit in order until none is left; no case is carried out twice."""
     assert not run(tmp_path, "live", select="iceberg append plain lost", jobs=1, budget_s=0)
     assert read(tmp_path / CASES, CaseRecord) == ()
     assert run(tmp_path, "live", select="iceberg append plain lost", jobs=1, budget_s=None)
@@ -111,7 +111,7 @@ def test_a_campaign_ends_by_itself_and_goes_on_where_it_was_interrupted(tmp_path
 
 
 def test_words_that_name_no_write_are_refused(tmp_path: Path) -> None:
-    """Before anything is made."""
+    """The error comes before anything is made."""
     with pytest.raises(ValueError, match="'hudi' selects no write"):
         run(tmp_path / "none", "live", select="hudi", jobs=1, budget_s=None)
     assert not (tmp_path / "none").exists()

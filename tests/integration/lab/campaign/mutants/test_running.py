@@ -15,7 +15,7 @@ pytestmark = pytest.mark.slow
 
 
 def test_a_guard_that_is_gone_is_caught_and_a_changed_comment_survives(tmp_path: Path) -> None:
-    """By real tests, in copies of the tree: the tree itself stays as it is."""
+    """Real tests run in copies of the tree, and the tree itself stays unchanged."""
     guard = next(one for one in listed() if one.name == "grace-ignored")
     comment = Mutant(
         name="no-comment",

@@ -1,4 +1,4 @@
-"""Crash states of real recordings: the real code settles them all, and a crippled guard does not."""
+"""Crash states of real recordings: the real code settles them all, and a guard without a part does not."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def replayer(recording: Recording) -> Iterator[Replayer]:
 
 
 def before_the_commit(recording: Recording) -> CrashState:
-    """What is there when the commit is on its way."""
+    """Return the state in which the commit is pending."""
     classes = [step.key_class for step in recording.steps]
     commit = classes.index("catalog" if "catalog" in classes else "delta_log/commit")
     return CrashState(recording.subject.name, recording.steps[commit].after, 1 << commit, "supervisor")
 
 
 def test_what_a_crash_can_leave_is_settled(recording: Recording, replayer: Replayer) -> None:
-    """A part of it here: states in a line from nothing to all, whatever is late, and whenever the settler dies."""
+    """A selection: states in a line from nothing to everything, with any late requests and any settler's death."""
     line = {0}
     for number in range(len(recording.steps)):
         line.add(max(line) | 1 << number)
@@ -68,7 +68,7 @@ def test_a_recording_has_a_state_for_each_way_to_crash(recording: Recording) -> 
 def test_without_a_fence_a_late_commit_changes_the_table(
     recording: Recording, replayer: Replayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Which shows that the states are those in which the fence is needed."""
+    """So the states are those in which the fence is needed."""
 
     def only_look(history: DeltaHistory, document: Checkpoint, *_: object) -> object:
         return history.since(document.attempt)
@@ -83,7 +83,7 @@ def test_without_a_fence_a_late_commit_changes_the_table(
 def test_without_a_clean_up_files_are_left(
     recording: Recording, replayer: Replayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a writer that died before its commit."""
+    """They belong to a writer that died before its commit."""
     state = before_the_commit(recording)
     state = CrashState(state.subject, state.applied, 0, "sweeper")
     assert replayer.replay(state).violations == ()

@@ -1,7 +1,7 @@
-"""Small scripts that do it wrong, on real Spark: each ends with its rows in the table, or with an error.
+"""Small wrong scripts, on real Spark: each ends with its rows in the table, or with an error.
 
-All run in one JVM of a process of their own, since Python has one Spark context. deltalake and pyiceberg read
-the tables. `scripts/lab faults run --tier scripts` runs the same ones, and keeps what was found.
+All run in one JVM of a process of their own, since Python has one Spark context. deltalake and pyiceberg read the
+tables. `scripts/lab faults run --tier scripts` runs the same ones, and stores the results.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 _LABORATORY: list[WrongLaboratory] = []
-"""That of a worker."""
+"""The worker's laboratory."""
 
 
 def _carry_out(name: str) -> ScriptRecord:
@@ -47,6 +47,6 @@ def carry_out() -> Iterator[Callable[[str], ScriptRecord]]:
     "name", [pytest.param(name, marks=() if one.is_short else pytest.mark.matrix) for name, one in SCRIPTS.items()]
 )
 def test_a_script_ends_with_its_rows_or_with_an_error(carry_out: Callable[[str], ScriptRecord], name: str) -> None:
-    """Neither lost nor doubled, on each attempt; and one that is right succeeds."""
+    """No row is lost or doubled on any attempt, and a right script succeeds."""
     found = carry_out(name)
     assert found.violations == [], (SCRIPTS[name].mistake, found)

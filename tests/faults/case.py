@@ -1,8 +1,8 @@
 """One fault, and everything that comes after it, the same for every format.
 
-The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run ends unhurt. After
-each fault: recovery's verdict matches what an independent reader finds; the retry writes the batch exactly once; no
-file or marker of the dead attempt is left after its grace.
+The boundaries are not listed anywhere: the n-th mutating request is hit, n = 1, 2, 3 … until a run has no n-th one.
+After each fault: recovery's verdict matches what an independent reader finds; the retry writes the batch exactly once;
+no file or marker of the dead attempt is left after its grace.
 """
 
 from __future__ import annotations

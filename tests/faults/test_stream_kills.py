@@ -73,7 +73,7 @@ def test_a_stream_that_is_killed_at_any_request_takes_each_batch_once(
     *,
     record_property: Callable[[str, object], None],
 ) -> None:
-    """One request after the other, until a stream ends unhurt."""
+    """One request after the other is hit, until a stream has no more."""
     hits = 0
     while True:
         case = Case(spark, s3, lake(), name)

@@ -134,7 +134,7 @@ def answers(children: Sequence[Child]) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A process that has ended: its begin and end on the monotonic clock, in nanoseconds, and its output."""
+    """A process that has ended: its start and end on the monotonic clock, in nanoseconds, and its output."""
 
     began_ns: int
     ended_ns: int

@@ -45,7 +45,9 @@ _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One change. `line`: the begin of the statement that a test must run to notice; `at_import`: an import runs it."""
+    """One change. `line`: the first line of the statement that a test must run to notice; `at_import`: an import runs
+    it.
+    """
 
     function: str
     change: str

@@ -46,7 +46,7 @@ class FarDeadline:
         return far
 
     def come(self) -> None:
-        """Advance the clock to the begin of the lead time."""
+        """Advance the clock to the start of the lead time."""
         self.ahead_ms = self.deadline.at_ms - _LEAD_MS - epoch_ms()
 
     def come_when(self, holds: Callable[[], bool]) -> None:

@@ -30,7 +30,7 @@ class ZooKeeper:
     Parameters
     ----------
     folder
-        For its data and its log; what is there from an earlier server stays valid.
+        For its data and its log; an earlier server's data stay valid.
     session_min_s, session_max_s
         The limits between which a client may choose the timeout of its session.
     """

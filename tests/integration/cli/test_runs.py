@@ -12,7 +12,7 @@ from handler.process.child import Ladder, Stop, start
 from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.request.job import requested
-from handler.runs.store import Runs
+from handler.runs.records import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.settings import read_settings
 from handler.spark.command import Command
@@ -191,7 +191,7 @@ def test_a_bucket_that_may_not_be_listed(bench: Bench) -> None:
 
 
 def test_a_run_whose_record_may_not_be_read_is_not_unknown(bench: Bench, s3: EmbeddedS3) -> None:
-    """The run may be alive: a 403 does not tell, and the error names the missing right."""
+    """The run may be alive: a 403 does not decide that, and the error names the missing right."""
     bench.begin("nightly")
     s3.wire.add(Rule(Match(operations={"GetObject"}, key="/runs/"), Refuse(403), times=None))
     try:

@@ -274,7 +274,7 @@ def test_a_build_that_lives_is_named(bench: Bench) -> None:
     ("denied", "command"), [("_CURRENT", "info"), ("manifests/", "info"), ("manifests/", "get"), ("runs/", "cleanup")]
 )
 def test_what_may_not_be_read_is_no_absence(bench: Bench, s3: EmbeddedS3, denied: str, command: str) -> None:
-    """A 403 does not tell whether something is published, a manifest is complete, or a build is alive, and no other
+    """A 403 does not show whether something is published, a manifest is complete, or a build is alive, and no other
     snapshot, let alone a rollback, would help.
     """
     bench.publish("first")

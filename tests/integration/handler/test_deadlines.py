@@ -1,7 +1,7 @@
 """Guarded jobs that meet their deadline at different points: each answers before it, with the protocol's verdict.
 
 The time to reach that point depends on the machine. So each job has a file by which it advances its own clock and the
-handler's to the begin of the lead time, once it is there. The jobs wait for the rest of the time; they run side by
+handler's to the start of the lead time, once it is there. The jobs wait for the rest of the time; they run side by
 side, each in a function of its own.
 """
 

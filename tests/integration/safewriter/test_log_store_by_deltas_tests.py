@@ -28,7 +28,7 @@ _SHORT: Final = frozenset(
         "DeltaTableTests.test_restore_to_version",
     }
 )
-# Tests that fail with either store, and the begin of their errors.
+# Tests that fail with either store, and how their errors begin.
 _FAILING: Final = {
     # They need table features that Delta has only in a JVM started with DELTA_TESTING.
     "DeltaTableTests.test_dropFeatureSupport": (

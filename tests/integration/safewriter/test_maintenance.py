@@ -108,9 +108,7 @@ def test_auto_compaction_waits_for_the_end_of_the_block(spark: SparkSession, lak
 def test_deltas_own_checkpoint_is_past_the_commit_also_when_the_deadline_comes_in_it(
     spark: SparkSession, s3: EmbeddedS3, lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta writes it after the commit, before the statement returns: the write is committed, and the verdict is in
-    time.
-    """
+    """Delta writes it after the commit, before the statement returns: the write is committed, and that in time."""
     spark.sql(
         f"CREATE TABLE delta.`{lake.table}` (id BIGINT) USING delta TBLPROPERTIES ('delta.checkpointInterval' = '1')"
     )

@@ -130,7 +130,7 @@ PHASES: Final[tuple[tuple[str, Who, Callable[[Facts], float | None]], ...]] = (
     ("Python ends, and Java takes the job away", "java", _request("PutObject", "checkpoint", nth=-1, ended=True)),
     ("the handler records the result", "handler", _request("PutObject", "run", nth=-1)),
 )
-"""Name, the part that it waits for, and its begin."""
+"""Name, the part that it waits for, and its start."""
 
 
 def phases_of(facts: Facts) -> tuple[Phase, ...]:

@@ -27,7 +27,7 @@ def everything(
     short: Annotated[bool, typer.Option("--short", help="Only three, with one round each.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run all benchmarks, each in a process of its own: half an hour on a quiet machine. An interrupted run goes on."""
+    """Run all benchmarks, each in a process of its own: half an hour on a quiet machine. An interrupted run resumes."""
     from tests.lab.bench import plan
 
     out = Output(as_json=as_json)

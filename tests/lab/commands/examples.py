@@ -28,7 +28,7 @@ def examples(
 ) -> None:
     """Run Spark's own Python examples as jobs of a variant, on an S3 of their own.
 
-    Exit codes: 0 each has run, or ended with the sentence that says what the variant lacks; 1 some did neither.
+    Exit codes: 0 each has run, or ended with the error that names what the variant lacks; 1 some did neither.
     """
     out = Output(as_json=as_json)
     with JobProgress(out.talk, f"Spark's examples on the variant {variant}") as progress:

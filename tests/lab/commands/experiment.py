@@ -44,9 +44,9 @@ def run(
         typer.Option(exists=True, dir_okay=False, help="A CSV file with semicolons and a header, in place of 22k."),
     ] = None,
 ) -> None:
-    """Carry out a plan, each run in a fresh process: for the paper's an hour or two on two cores.
+    """Carry out a plan, each run in a fresh process: the paper's plan takes an hour or two on two cores.
 
-    Each kill is a real SIGKILL, at an exact request to S3. deltalake and pyiceberg tell what is in the tables.
+    Each kill is a real SIGKILL, at an exact request to S3. deltalake and pyiceberg read the tables.
     """
     from tests.lab.experiment.running import Settings, run
     from tests.lab.results import OtherResultsError
@@ -76,7 +76,7 @@ def report(
     *,
     as_json: Json = False,
 ) -> None:
-    """Show the paper's tables beside ours, and write them into the folder: report.html, figures as SVG and PNG.
+    """Show the paper's figures beside the measured ones, and write report.html and figures (SVG, PNG) into the folder.
 
     Exit codes: 0 done, 1 a guarded run broke the promise.
     """

@@ -35,7 +35,7 @@ class S3(StrEnum):
 
 
 class Tier(StrEnum):
-    """How the faults are made."""
+    """The source of the faults."""
 
     LIVE = "live"
     REPLAY = "replay"
@@ -84,8 +84,8 @@ def run(
 ) -> None:
     """Carry out the campaign. Live: a process for each write and each retry, real Spark, a real SIGKILL or SIGSTOP.
 
-    The requests are listed nowhere: the first, the second, the third is hit, until a write ends unhurt. Replay: one
-    write of each kind is recorded, and each set of its requests that a crash can leave is settled by the real code.
+    The requests are listed nowhere: the first, the second, the third is hit, until none is left. Replay: one write of
+    each kind is recorded, and the real code settles each set of its requests that a crash can leave.
     """
     from tests.lab.campaign.running import run
     from tests.lab.results import OtherResultsError
@@ -169,7 +169,7 @@ def replay(
 ) -> None:
     """Carry out one case or scenario again, or settle one crash state, and show its row.
 
-    Without its folder a crash state is that of a new recording. Exit codes: 0 no promise was broken, 1 one was.
+    Without its folder a crash state uses a new recording. Exit codes: 0 no promise was broken, 1 one was.
     """
     from tests.lab.campaign.running import is_broken, replay
 
@@ -194,7 +194,7 @@ def mutants(
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Mutants at once.")] = os.cpu_count() or 1,
     as_json: Json = False,
 ) -> None:
-    """Take load-bearing rules out of the code, one at a time, and find the test that notices it.
+    """Remove load-bearing rules from the code, one at a time, and find the test that fails.
 
     Each mutant is tried in a copy of this tree, and never here. Exit codes: 0 each was caught, 1 some were not; their
     names follow.

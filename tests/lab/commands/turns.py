@@ -1,4 +1,4 @@
-"""`scripts/lab turns`: three streams on one table, without and with turns. The room is imported when it is called."""
+"""`scripts/lab turns`: three streams on one table, without and with turns. Its modules are imported on call."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def turns(
 ) -> None:
     """Let three streams, each with a Spark driver of its own, write one Delta table: without and with turns.
 
-    Writes a timeline (timeline.svg, timeline.png) and the events (events.jsonl). Takes minutes and 3 GB of memory.
-    Exit code 1 if a figure is not as it must be.
+    Writes a timeline (timeline.svg, timeline.png) and the events (events.jsonl). Takes minutes and 3 GB of memory. Exit
+    code 1 if a figure is not as expected.
     """
     from tests.lab.pictures.plot import png, svg
     from tests.lab.turns.demo import demo as run

@@ -32,7 +32,7 @@ class _Event(BaseModel):
 
 
 class Window(_Event):
-    """One call of a stream's batch function, from begin to end; in the group `with` it holds the turn."""
+    """One call of a stream's batch function, from start to end; in the group `with` it holds the turn."""
 
     kind: Literal["window"] = "window"
     batch: int = Field(description="The stream's own number of the batch.")

@@ -27,7 +27,7 @@ class Script:
     table may hold instead after an error: the whole blocks that have landed, or what a statement has left that cannot
     be undone. `others`: the ids in other Delta tables after a success, by name.
 
-    `is_foreign`: another job has staged the rows before the run, so its verdicts say nothing of them.
+    `is_foreign`: another job has staged the rows before the run, so its verdicts do not cover them.
 
     `attempts`: their number. `succeeds`: those that must succeed, counted from 1. `prepare` makes the table, if it has
     other columns than `id`. `between` is called before each later attempt. `is_mended`: the owner has changed the

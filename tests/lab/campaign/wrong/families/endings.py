@@ -89,7 +89,7 @@ def break_before_success(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def generator_that_is_left(job: WrongJob) -> None:
-    """The block stands in a generator that is never finished."""
+    """The block is in a generator that is never finished."""
 
     def batches() -> Iterator[int]:
         with job.guard() as sw:

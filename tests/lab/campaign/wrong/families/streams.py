@@ -135,7 +135,7 @@ def two_tables_in_the_batch(job: WrongJob) -> None:
 
 @script(prepare=_feed, parts=(_HALF,))
 def block_around_the_query(job: WrongJob) -> None:
-    """The block stands around the query, which writes the table in a session of its own."""
+    """The block surrounds the query, which writes the table in a session of its own."""
     source = job.spark.readStream.format("delta").load(job.other("source"))
     with job.guard() as sw:
         query = source.writeStream.format("delta").option("checkpointLocation", job.other("checkpoint"))

@@ -156,7 +156,7 @@ def tried_again_behind_a_write(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def success_in_finally(job: WrongJob) -> None:
-    """success() stands in a finally, so it is called after an error, too."""
+    """success() is in a finally, so it is called after an error, too."""
     with job.guard() as sw:
         try:
             job.append_frame(sw.table, _failing(job.frame()))
@@ -166,7 +166,7 @@ def success_in_finally(job: WrongJob) -> None:
 
 @script(formats=BOTH)
 def success_in_finally_behind_a_write(job: WrongJob) -> None:
-    """success() stands in a finally, and the rows were written before the error."""
+    """success() is in a finally, and the rows were written before the error."""
     with job.guard() as sw:
         try:
             job.append(sw.table)

@@ -12,7 +12,7 @@ from handler.process.child import Ladder, Stop, start
 from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.request.job import requested
-from handler.runs.records import Runs
+from handler.runs.store import Runs
 from handler.runs.supervisor import RunSupervisor
 from handler.settings import read_settings
 from handler.spark.command import Command

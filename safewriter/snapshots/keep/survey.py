@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
 from safewriter.snapshots.format.places import is_segment
 from safewriter.snapshots.format.shard_file import FILE_NAME
+from safewriter.snapshots.keep.build_records import recorded_builds
 from safewriter.snapshots.keep.history import MANIFESTS, entries
 from safewriter.snapshots.keep.removal import notices_of
-from safewriter.snapshots.keep.run_records import recorded_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ class Keeping:
     """What stays, beside the current snapshot and the builds that live.
 
     `last`: so many of the newest published snapshots. `age`: everything that is younger, by the store's clock. It must
-    be longer than a build without a run record may pause. `run_registry_prefix`: where builds keep their records.
+    be longer than a build without a record may pause. `run_registry_prefix`: where builds keep their records.
     """
 
     last: int = 3
@@ -120,7 +120,7 @@ def survey(
     """
     pointer, current = source.current()
     old = pointer.server_date - keeping.age
-    runs = recorded_runs(source.store, keeping.run_registry_prefix, pointer.server_date)
+    runs = recorded_builds(source.store, keeping.run_registry_prefix, pointer.server_date)
     found = entries(source.store, current)
     last = [entry.key for entry in found if entry.is_published][: keeping.last]
     kept, leftovers = [], []

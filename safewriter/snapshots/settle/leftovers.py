@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from safewriter.objects.store import PreconditionFailed, StoreError, batches, is_there, paced
+from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, ended, record_key
 from safewriter.snapshots.format.current import manifest_key
-from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, ended, run_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -66,7 +66,7 @@ class BuildId:
     @property
     def record_key(self) -> str:
         """The key of the run's record."""
-        return run_key(self.runs, self.run_id, self.created, self.build)
+        return record_key(self.runs, self.run_id, self.created, self.build)
 
     def end_record(self, store: ObjectStore, now: datetime, *, published: bool) -> None:
         """Let the record of a build that was killed say how it ended; one that says so itself stays as it is."""

@@ -46,7 +46,7 @@ class BuildStats:
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """A published snapshot. `already_committed`: by an earlier attempt of this run; this one has built nothing.
-    `run_record_ref`: the record of the run, None if it could not be written.
+    `run_record_ref`: the record of the build, None if it could not be written.
     """
 
     run_id: str

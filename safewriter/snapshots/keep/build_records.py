@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import TooLarge
+from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, told
 from safewriter.snapshots.format.places import is_segment
-from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, told
 from safewriter.snapshots.keep.history import moment
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore, StoredObject
 
-__all__ = ["RecordedRuns", "recorded_runs"]
+__all__ = ["RecordedBuilds", "recorded_builds"]
 
 _KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRuns:
+class RecordedBuilds:
     """The run ids of builds that live, or may, and the prefixes that builds write their shards to. `unreadable`: the
     keys of records that nobody understands.
     """
@@ -32,7 +32,7 @@ class RecordedRuns:
     unreadable: tuple[str, ...] = ()
 
 
-def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> RecordedRuns:
+def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedBuilds:
     """Read all records. A run is dead if its record says that it has ended, or was not renewed within its lease.
 
     The store's clock counts as well as the writer's: whichever lets a run live longer. A run whose record nobody
@@ -56,7 +56,7 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> RecordedRun
             lives = True
         if lives:
             living.add(match[1])
-    return RecordedRuns(frozenset(living), frozenset(prefixes), tuple(unreadable))
+    return RecordedBuilds(frozenset(living), frozenset(prefixes), tuple(unreadable))
 
 
 def _shard_prefix(record: dict[str, Any]) -> str:

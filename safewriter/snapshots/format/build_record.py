@@ -1,4 +1,4 @@
-"""The record of a run: who builds what, and until when it surely lives. Clean-up reads it, readers do not.
+"""The record of a build: who builds what, and until when it surely lives. Clean-up reads it, readers do not.
 
 Source of the format: shardyfusion's `run.yaml` of version 1. JSON is YAML, so it is written as JSON.
 """
@@ -17,7 +17,7 @@ from safewriter.snapshots.format.current import stamp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RECORD_MAX_BYTES", "RunDocument", "ended", "run_key", "told"]
+__all__ = ["RECORD_MAX_BYTES", "BuildDocument", "ended", "record_key", "told"]
 
 RECORD_MAX_BYTES: Final = 1 << 16
 """The longest message of an error takes 24 KiB."""
@@ -32,7 +32,7 @@ _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDocument:
+class BuildDocument:
     """What a record says. `lease_expires_at`: a run that has not renewed it by then is dead."""
 
     run_id: str
@@ -96,6 +96,6 @@ def _encoded(told: Mapping[str, object]) -> bytes:
     return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode(errors="replace")
 
 
-def run_key(prefix: str, run_id: str, started: datetime, token: str) -> str:
+def record_key(prefix: str, run_id: str, started: datetime, token: str) -> str:
     """Return the key of a run's record. The token keeps apart two runs of one name."""
     return f"{prefix}/{stamp(started)}_run_id={run_id}_{token}/run.yaml"

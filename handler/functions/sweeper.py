@@ -131,11 +131,11 @@ def handle(
     recovery = Recovery(checkpoints, table_store, clock=clock, audit_log=settings.audit_log, may_go_on=may_go_on)
     telling = threading.Lock()
 
-    def seen(look: Look) -> None:
+    def tell(look: Look) -> None:
         with telling:
             _tell(look, clock(), redactor)
 
-    return _result(Sweeper(checkpoints, recovery, clock, may_go_on, seen=seen).sweep(), clock(), redactor)
+    return _result(Sweeper(checkpoints, recovery, clock, may_go_on, on_look=tell).sweep(), clock(), redactor)
 
 
 def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:

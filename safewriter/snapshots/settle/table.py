@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.snapshots.format.current import Publication
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
     from safewriter.tables.table import Intent
 
 __all__ = ["DECIDED_MS", "SnapshotTable", "name_of", "names_of"]
@@ -68,9 +68,9 @@ class SnapshotTable(Table):
             return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published, and cannot be any more")
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
-    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+    def confirm(self, document: Checkpoint, report: Report) -> Move:
         """Return committed if `_CURRENT` has had the snapshot."""
-        if not seen.passed:
+        if not report.passed:
             raise NotCommittedError(f"the block has published no snapshot below {self.store.uri('')}")
         landed = self._decide(document.attempt)
         if landed is None:

@@ -26,7 +26,7 @@ from safewriter.tables.spark import SparkScope
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from safewriter.tables.session import Opening, Seen
+    from safewriter.tables.session import Opening, Report
 
 __all__ = ["DeltaSession", "is_append_only"]
 
@@ -204,16 +204,16 @@ class DeltaSession(SparkScope):
 
     def has_written(self) -> bool:
         """Tell whether a commit was sent: a statement makes one, also if it changes nothing."""
-        return self.seen().passed
+        return self.report().passed
 
-    def seen(self) -> GateState:
+    def report(self) -> GateState:
         """Return the gate's record of the block."""
         gate = self._gate
-        seen = GateState.parse(gate.seen())
-        if not self._reads_back or seen.status is not GateStatus.LANDED or (landed := gate.landed()) is None:
-            return seen
+        report = GateState.parse(gate.seen())
+        if not self._reads_back or report.status is not GateStatus.LANDED or (landed := gate.landed()) is None:
+            return report
         found = parsed(landed)
-        return replace(seen, body=found["body"].encode(), added_bytes=found["bytes"])
+        return replace(report, body=found["body"].encode(), added_bytes=found["bytes"])
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -221,15 +221,15 @@ class DeltaSession(SparkScope):
         """Let no commit through any more."""
         self._gate.shut(reason)
 
-    def may_have_left_files(self, seen: Seen) -> bool:
+    def may_have_left_files(self, report: Report) -> bool:
         """Tell whether the block may have left files that no commit refers to: all of its files, or those of a failed
         task or of a statement that lost its slot.
         """
-        if not isinstance(seen, GateState) or seen.status is not GateStatus.LANDED or seen.tries > 1:
+        if not isinstance(report, GateState) or report.status is not GateStatus.LANDED or report.tries > 1:
             return True
         if self.is_outlived():
             return True
-        if not seen.added_bytes:
+        if not report.added_bytes:
             return True  # an append without rows writes an empty file, which its commit does not name
         jobs = self.java_class("io.soal.logstore.BlockJobs")
         return not jobs.allTasksSucceeded(self.jspark, self._group)

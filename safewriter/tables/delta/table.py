@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from safewriter.record.checkpoints import Checkpoints
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.tables.delta.commit import Commit
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
     from safewriter.tables.table import Intent
 
 __all__ = ["DeltaTable"]
@@ -78,11 +78,11 @@ class DeltaTable(Table):
         reason = f"{intent.cause}: version {ours.version} could not be undone and stays"
         return Move(Status.COMMITTED, reason, _landed(ours), undo_refused=obstacle)
 
-    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+    def confirm(self, document: Checkpoint, report: Report) -> Move:
         """Read our version back; only what the table holds is committed."""
-        if not isinstance(seen, GateState):
-            raise TypeError(seen)
-        return ReadBack(document.table, self._history).move(document, seen)
+        if not isinstance(report, GateState):
+            raise TypeError(report)
+        return ReadBack(document.table, self._history).move(document, report)
 
     def remove_leftovers(
         self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()

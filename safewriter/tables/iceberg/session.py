@@ -212,7 +212,7 @@ class IcebergSession(SparkScope):
                 return True
             raise
 
-    def seen(self) -> StagingState:
+    def report(self) -> StagingState:
         """Say whether the publication was sent, and which statements have written past the block."""
         return StagingState(passed=self._sent, answered=self._answered, mark=self._mark, strays=self._strays)
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from safewriter.tables.iceberg.metadata import Held
     from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.iceberg.pointer import Pointer
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
     from safewriter.tables.table import Intent
 
 __all__ = ["DECIDED_MS", "IcebergTable", "epochs_of", "name_of", "skipped_name", "snapshots_of"]
@@ -84,14 +84,14 @@ class IcebergTable(Table):
             return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published, and cannot be any more")
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
-    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+    def confirm(self, document: Checkpoint, report: Report) -> Move:
         """Return committed if the table holds the publication."""
-        if not seen.passed:
+        if not report.passed:
             raise NotCommittedError(
                 f"no statement has written this block's table, {self.name}: write SafeWriter.table. A block that has"
                 " nothing to write says so: success(no_change=True)"
             )
-        mark = getattr(seen, "mark", None)
+        mark = getattr(report, "mark", None)
         landed = self._decide(document) if mark is None else _told(mark, name_of(document.attempt))
         if landed is None:
             raise NotCommittedError(

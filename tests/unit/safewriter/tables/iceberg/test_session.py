@@ -60,7 +60,7 @@ def test_a_block_begins_with_the_catalog_of_its_session(monkeypatch: pytest.Monk
     assert made._java.name == "io.soal.iceberg.StagedTable"
     assert asked == [made.jspark, prefix]
     assert made._table == (made.jspark, "lake", ["d.b", "t"])
-    assert made.seen() == StagingState(passed=False, answered=True)
+    assert made.report() == StagingState(passed=False, answered=True)
 
 
 def show(session: IcebergSession, table: dict[str, Any] | None) -> None:
@@ -139,9 +139,9 @@ def test_a_table_s_files_may_go_to_another_bucket(session: IcebergSession) -> No
 def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSession) -> None:
     """Before its publication it leaves nothing in the table."""
     assert session.undo_obstacle(TableState(7, "uuid", ("v9",), {})) is None
-    assert session.may_have_left_files(session.seen()) is False
-    assert session.seen() == StagingState(passed=False, answered=True, noted=False)
-    assert session.seen().error_of(ValueError("theirs")) is None
+    assert session.may_have_left_files(session.report()) is False
+    assert session.report() == StagingState(passed=False, answered=True, noted=False)
+    assert session.report().error_of(ValueError("theirs")) is None
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------

@@ -40,13 +40,13 @@ class ReadBack:
         raise NotCommittedError(self._nothing(report))
 
     def _landed(self, document: Checkpoint, report: GateState) -> Landed:
-        ours = self.history.read(report.version, report.body)
-        if ours.transactions.get(document.write_key) != document.epoch:
+        commit = self.history.read(report.version, report.body)
+        if commit.transactions.get(document.write_key) != document.epoch:
             raise NotCommittedError(
                 f"version {report.version} of {self.table} is not the commit of this block, although the gate reported"
                 " it so"
             )
-        return Landed(ours.version, ours.rows, ours.bytes if report.body is None else report.added_bytes)
+        return Landed(commit.version, commit.rows, commit.bytes if report.body is None else report.added_bytes)
 
     def _nothing(self, report: GateState) -> str:
         """Return why a block without a commit of its own is not committed."""
@@ -70,8 +70,8 @@ class ReadBack:
         creator = next((attempt for attempt in document.attempts[:-1] if attempt.may_have_created), None)
         if creator is None:
             return
-        ours = self.history.read(landed.commit_version)
-        if ours.adds or ours.info.get("operationParameters", {}).get("mode") != "Ignore":
+        commit = self.history.read(landed.commit_version)
+        if commit.adds or commit.info.get("operationParameters", {}).get("mode") != "Ignore":
             return
         if all(document.write_key in commit.owners for commit in self.history.since(creator)):
             raise NotCommittedError(

@@ -10,7 +10,7 @@ import pytest
 from py4j.clientserver import ClientServer
 
 from safewriter.errors import NotCommittedError, UnguardedSessionError, UnsupportedError
-from safewriter.tables.iceberg.metadata import Held
+from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.session import IcebergSession, StagingState
 from safewriter.tables.iceberg.table import DECIDED_MS
@@ -65,7 +65,7 @@ def test_a_block_begins_with_the_catalog_of_its_session(monkeypatch: pytest.Monk
 
 def show(session: IcebergSession, table: dict[str, Any] | None) -> None:
     """Let the catalog show a table."""
-    pointer: Any = SimpleNamespace(read=lambda: None if table is None else Held(table, None, "s3://lake/7.json"))
+    pointer: Any = SimpleNamespace(read=lambda: None if table is None else LiveTable(table, None, "s3://lake/7.json"))
     session._pointer = pointer
 
 
@@ -79,8 +79,8 @@ def test_a_table_is_looked_at_in_its_catalog(
     assert session.state() == TableState(
         version, "uuid", ("v2",), {}, catalog={"type": "rest", "uri": "https://catalog"}
     )
-    assert session._held is not None
-    assert session._held.location == "s3://lake/7.json", "Java need not read it again"
+    assert session._live is not None
+    assert session._live.location == "s3://lake/7.json", "Java need not read it again"
     assert session.catalog == {"type": "rest", "uri": "https://catalog"}
     assert session.secrets == CATALOG
 
@@ -186,8 +186,8 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
 
     session._open("sw-0-1-2", "uuid", latest_start_ms)
 
-    assert session._held is not None
-    own = ["main", "sw-0-1-2", "uuid", session._held.location, until_ms]
+    assert session._live is not None
+    own = ["main", "sw-0-1-2", "uuid", session._live.location, until_ms]
     assert opened == [None, "lake", ["db", "t"], *own, "", False]
     assert session.table == "`safewriter`.`sw-0-1-2`.`db`.`t`"
     assert kept == {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import TooLarge
-from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, told
+from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, fields_of
 from safewriter.snapshots.format.places import is_segment
 from safewriter.snapshots.keep.history import moment
 
@@ -40,19 +40,19 @@ def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedB
     record may not be read.
     """
     living, prefixes, unreadable = set(), set(), []
-    for listed in store.list(f"{prefix}/"):
-        match = _KEY.fullmatch(listed.key)
+    for entry in store.list(f"{prefix}/"):
+        match = _KEY.fullmatch(entry.key)
         if match is None:
             continue
         try:
-            found = store.get(listed.key, max_bytes=RECORD_MAX_BYTES)
-            if found is None:
+            stored = store.get(entry.key, max_bytes=RECORD_MAX_BYTES)
+            if stored is None:
                 continue
-            record = told(found.body)
+            record = fields_of(stored.body)
             prefixes.add(_shard_prefix(record))
-            lives = _lives(record, found, now)
+            lives = _lives(record, stored, now)
         except (KeyError, OverflowError, TooLarge, TypeError, ValueError):
-            unreadable.append(listed.key)
+            unreadable.append(entry.key)
             lives = True
         if lives:
             living.add(match[1])
@@ -61,16 +61,16 @@ def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedB
 
 def _shard_prefix(record: dict[str, Any]) -> str:
     """Return where the build writes to. No build writes deeper, where something else may lie."""
-    found = record["shard_prefix"]
-    if not is_segment(found):
+    prefix = record["shard_prefix"]
+    if not is_segment(prefix):
         raise ValueError("shard_prefix")
-    return str(found)
+    return str(prefix)
 
 
-def _lives(record: dict[str, Any], found: StoredObject, now: datetime) -> bool:
+def _lives(record: dict[str, Any], stored: StoredObject, now: datetime) -> bool:
     if record["status"] in ("succeeded", "failed"):
         return False
     if record["status"] != "running":
         raise ValueError(record["status"])
     ends, updated = moment(record["lease_expires_at"]), moment(record["updated_at"])
-    return now < max(ends, found.last_modified + (ends - updated))
+    return now < max(ends, stored.last_modified + (ends - updated))

@@ -104,10 +104,10 @@ class BuildRecord:
             try:
                 self._etag = self._store.replace(self._key, body, etag=self._etag)
             except PreconditionFailed:  # an earlier write of ours has landed after all
-                found = self._store.get(self._key, max_bytes=RECORD_MAX_BYTES)
-                if found is None:
+                stored = self._store.get(self._key, max_bytes=RECORD_MAX_BYTES)
+                if stored is None:
                     raise StoreError("it is not there any more") from None
-                self._etag = found.etag
+                self._etag = stored.etag
             else:
                 return
         raise StoreError("it changes faster than it can be written")

@@ -82,9 +82,9 @@ def parts(
     both before a part is begun. Raises `TooLateError` where the next part would probably meet the deadline, by the time
     that the last ones took: the run is INCOMPLETE then, and its next attempt goes on there.
     """
-    values, texts = _named(of, name)
+    values, texts = _by_name(of, name)
 
-    def block(step: str) -> Block:
+    def block_of(step: str) -> Block:
         return Block.of(
             spark,
             table,
@@ -98,12 +98,12 @@ def parts(
         )
 
     def writer(step: str) -> SafeWriter:
-        return SafeWriter.around(spark, block(step))
+        return SafeWriter.around(spark, block_of(step))
 
     pace, steps = _Pace(), [*values]
-    for number, found in _missing(steps, block):
+    for number, block in _missing(steps, block_of):
         step = steps[number]
-        pace.check(found, len(steps) - number)
+        pace.check(block, len(steps) - number)
         began = monotonic()
         yield Part(values[step], step, partial(writer, step))
         pace.took(monotonic() - began)
@@ -111,21 +111,21 @@ def parts(
 
 def days(first: date | str, last: date | str) -> tuple[date, ...]:
     """Return each day from the first to the last one, both included; a text is YYYY-MM-DD."""
-    begin, end = (date.fromisoformat(one) if isinstance(one, str) else one for one in (first, last))
+    begin, end = (date.fromisoformat(day) if isinstance(day, str) else day for day in (first, last))
     return tuple(begin + timedelta(days=number) for number in range((end - begin).days + 1))
 
 
-def _named(of: Iterable[T], name: Callable[[T], str]) -> tuple[dict[str, T], dict[str, str]]:
+def _by_name(of: Iterable[T], name: Callable[[T], str]) -> tuple[dict[str, T], dict[str, str]]:
     """Return the values and their texts by the parts' names."""
-    named: list[tuple[Any, T]] = [(name(value), value) for value in of]
-    for text, value in named:
+    pairs: list[tuple[Any, T]] = [(name(value), value) for value in of]
+    for text, value in pairs:
         if not isinstance(text, str) or not text or f" at {hex(id(value))}" in text:
             raise UsageError(f"{text!r} names no part: give name=, which returns the same text on each attempt")
-    values = dict(named)
-    if len(values) < len(named):
-        ((double, _),) = Counter(text for text, _ in named).most_common(1)
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        ((double, _),) = Counter(text for text, _ in pairs).most_common(1)
         raise UsageError(f"two parts have the name {double!r}; a part's name is its step, so give each another one")
-    return values, {text: _covered(text, value) for text, value in named}
+    return values, {text: _covered(text, value) for text, value in pairs}
 
 
 def _covered(name: str, value: object) -> str:
@@ -138,18 +138,18 @@ def _covered(name: str, value: object) -> str:
         ) from None
 
 
-def _missing(steps: Sequence[str], block: Callable[[str], Block]) -> Iterator[tuple[int, Block]]:
+def _missing(steps: Sequence[str], block_of: Callable[[str], Block]) -> Iterator[tuple[int, Block]]:
     """Yield the places of those that are not committed; documents are read side by side, and not far ahead of the
     parts.
     """
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         for begin in range(0, len(steps), _READ_AHEAD):
             some = steps[begin : begin + _READ_AHEAD]
-            blocks = [block(step) for step in some]  # Java is asked by this thread alone
+            blocks = [block_of(step) for step in some]  # Java is asked by this thread alone
             are_committed = [*pool.map(_is_committed, blocks)]
             yield from (
-                (begin + place, found)
-                for place, (found, is_committed) in enumerate(zip(blocks, are_committed, strict=True))
+                (begin + place, block)
+                for place, (block, is_committed) in enumerate(zip(blocks, are_committed, strict=True))
                 if not is_committed
             )
 

@@ -42,10 +42,10 @@ def space_bytes(text: str | bytes) -> int:
 
     A text of nothing but `{},` takes thirty times its length, a table's log five times.
     """
-    each = 1 if text.isascii() else _WIDEST_BYTES
+    letter_bytes = 1 if text.isascii() else _WIDEST_BYTES
     if isinstance(text, str):
-        return each * len(text) + sum(text.count(mark) * size for mark, size in _SPACE_BYTES)
-    return each * len(text) + sum(text.count(mark.encode()) * size for mark, size in _SPACE_BYTES)
+        return letter_bytes * len(text) + sum(text.count(mark) * size for mark, size in _SPACE_BYTES)
+    return letter_bytes * len(text) + sum(text.count(mark.encode()) * size for mark, size in _SPACE_BYTES)
 
 
 def space_of(text: str) -> int:
@@ -64,8 +64,8 @@ def short(value: object) -> str:
     """Return what messages show of a value of others: the beginning of its `repr`."""
     if isinstance(value, str | bytes):
         value = value[: _SHOWN_MAX + 1]
-    told = repr(value)
-    return told if len(told) <= _SHOWN_MAX else f"{told[:_SHOWN_MAX]}…"
+    text = repr(value)
+    return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
 def shortened(message: str) -> str:

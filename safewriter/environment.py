@@ -13,10 +13,10 @@ __all__ = ["variables_set"]
 
 
 @contextmanager
-def variables_set(wanted: Mapping[str, str]) -> Iterator[None]:
+def variables_set(values: Mapping[str, str]) -> Iterator[None]:
     """Set variables, and restore their values at the end of the block. For libraries that take no arguments."""
-    before = {name: os.environ.get(name) for name in wanted}
-    os.environ.update(wanted)
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
     try:
         yield
     finally:

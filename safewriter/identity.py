@@ -29,16 +29,16 @@ def canonical_table(table: str) -> Location:
     Raises `UnsupportedError` for anything that is not an S3 path.
     """
     try:
-        found = Location.parse(table)
+        location = Location.parse(table)
     except ValueError as error:
         raise UnsupportedError(f"{error}. SafeWriter guards Delta tables by their path, s3a://bucket/table") from None
-    key = _SLASHES.sub("/", found.key).strip("/")
+    key = _SLASHES.sub("/", location.key).strip("/")
     if {".", ".."}.intersection(key.split("/")):
         # Hadoop resolves them and S3 does not: guard and Spark would look at two tables.
         raise UnsupportedError(f"{table!r} holds '.' or '..'; write the path without them")
     if not key:
         raise UnsupportedError(f"{table!r} is a whole bucket; give the table a path of its own in it")
-    return Location(found.bucket, key)
+    return Location(location.bucket, key)
 
 
 class _Process:
@@ -136,8 +136,8 @@ class Attempt:
 
 def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:
     """Return those of some names that attempts at a write bear in their table, with their epochs, up to `EPOCH_MAX`."""
-    own = re.compile(rf"{re.escape(write_key[:15])}-([0-9]{{1,9}})-[0-9a-f]{{16}}")
-    return {match[0]: int(match[1]) for name in names if (match := own.fullmatch(name))}
+    pattern = re.compile(rf"{re.escape(write_key[:15])}-([0-9]{{1,9}})-[0-9a-f]{{16}}")
+    return {match[0]: int(match[1]) for name in names if (match := pattern.fullmatch(name))}
 
 
 def _digest(*parts: str | None) -> str:

@@ -26,8 +26,8 @@ def parsed(
     Commas and brackets inside of texts count, too.
     """
     if values_max is not None:
-        found = (text.count(mark) if isinstance(text, str) else text.count(mark.encode()) for mark in _BEFORE_VALUES)
-        if sum(found) > values_max:
+        counts = (text.count(mark) if isinstance(text, str) else text.count(mark.encode()) for mark in _BEFORE_VALUES)
+        if sum(counts) > values_max:
             raise ValueError(f"has more than {values_max:,} values")
     try:
         return json.loads(text, object_hook=object_hook)

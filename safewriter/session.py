@@ -45,8 +45,8 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     for key, value in _SETTINGS.items():
         builder.config(key, value)
     if _STARTED not in os.environ:
-        given = str(getattr(builder, "_options", {}).get(_JARS, ""))
-        builder.config(_JARS, f"{given},{log_store_jar()}".removeprefix(","))
+        jars = str(getattr(builder, "_options", {}).get(_JARS, ""))
+        builder.config(_JARS, f"{jars},{log_store_jar()}".removeprefix(","))
     return builder
 
 

@@ -62,10 +62,10 @@ def bucket_of(text: str) -> Location:
             "SW_CHECKPOINT_BUCKET", "is not set; name the bucket (optionally bucket/prefix) for checkpoints"
         )
     try:
-        found = Location.parse(text if "://" in text else f"s3://{text}")
+        location = Location.parse(text if "://" in text else f"s3://{text}")
     except ValueError as error:
         raise SettingError("SW_CHECKPOINT_BUCKET", str(error)) from None
-    return Location(found.bucket, found.key.strip("/"))
+    return Location(location.bucket, location.key.strip("/"))
 
 
 def _boolean(environment: Mapping[str, str], name: str, *, default: bool) -> bool:

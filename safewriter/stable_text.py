@@ -47,9 +47,9 @@ def _of_many(value: Any) -> str:  # noqa: ANN401 - whatever a script has made
     if isinstance(value, AbstractSet):
         return f"{{{', '.join(sorted(map(stable_text, value)))}}}"
     if isinstance(value, Mapping):
-        pairs = sorted(f"{stable_text(key)}: {stable_text(one)}" for key, one in value.items())
+        pairs = sorted(f"{stable_text(key)}: {stable_text(item)}" for key, item in value.items())
         return f"{{{', '.join(pairs)}}}"
     if is_dataclass(value) and not isinstance(value, type):
-        named = (f"{one.name}={stable_text(getattr(value, one.name))}" for one in fields(value))
-        return f"{type(value).__qualname__}({', '.join(named)})"
+        texts = (f"{field.name}={stable_text(getattr(value, field.name))}" for field in fields(value))
+        return f"{type(value).__qualname__}({', '.join(texts)})"
     raise ValueError(f"a {type(value).__qualname__} has no text that is the same on each attempt")

@@ -192,7 +192,7 @@ class SafeWriter:
 
     def _open(self) -> None:
         claimed = claim(self._block)
-        self._ending = Ending(self._block, claimed.held)
+        self._ending = Ending(self._block, claimed.checkpoint)
         self.already_committed = claimed.already_committed
         if self.already_committed:
             open_skipping(self._block)

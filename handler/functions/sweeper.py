@@ -135,7 +135,7 @@ def handle(
         with telling:
             _tell(look, clock(), redactor)
 
-    return _result(Sweeper(checkpoints, recovery, clock, may_go_on, seen=report).sweep(), clock(), redactor)
+    return _result(Sweeper(checkpoints, recovery, clock, may_go_on, on_look=report).sweep(), clock(), redactor)
 
 
 def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:

@@ -77,13 +77,13 @@ class Block:
             raise UsageError(f"a step of {len(step)} characters is too long; name it by at most {_STEP_MAX}")
         open_session = open_session or format_for_scripts(format).session
         table = table.rstrip("/")
-        named = format_of(format).parse(table)
+        name = format_of(format).parse(table)
         settings = Settings.from_environment(
             os.environ, checkpoint_bucket=checkpoint_bucket, warn_before_ms=warn_before_ms
         )
         session = open_session(spark, table)
         batch = session.micro_batch()
-        write = replace(_write(batch, named, format, step), covers=covers)
+        write = replace(_write(batch, name, format, step), covers=covers)
         deadline = Deadline.from_environment(os.environ)
         checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
         return cls(
@@ -148,9 +148,9 @@ def _write(batch: MicroBatch | None, table: Hashable, format: str, step: str | N
     run = Run.from_environment(os.environ)
     if batch is None:
         return Write(run, table, format, step)
-    named = f"batch {batch.batch_id}"
+    name = f"batch {batch.batch_id}"
     return Write(
-        run.of_stream(batch.query_id, batch.run_id), table, format, named if step is None else f"{step}, {named}"
+        run.of_stream(batch.query_id, batch.run_id), table, format, name if step is None else f"{step}, {name}"
     )
 
 

@@ -52,7 +52,7 @@ class Claim:
     `before` is the table's state, read for the claim.
     """
 
-    held: HeldCheckpoint
+    checkpoint: HeldCheckpoint
     before: TableState
     already_committed: bool
 
@@ -83,22 +83,22 @@ class Claimer:
             )
         )
 
-    def claim(self, before: TableState, named: int | None = None) -> Claim:
+    def claim(self, before: TableState, version: int | None = None) -> Claim:
         """Steps 2 to 4: raises `TryAgainError`, `FingerprintError`, `StepError` or, if an earlier attempt has left rows
         for its owner to look at, `NotCommittedError`; then nothing is claimed.
 
-        `named`: a version of the table that names the write, if the session has found one.
+        `version`: a version of the table that names the write, if the session has found one.
         """
         self._check_time()
-        trace = self._trace(before, named)
-        held = None if self._is_undecided(trace) else self.checkpoints.create(self._first(before, trace))
-        if held is not None:
-            return _claim_of(held, before)
+        trace = self._trace(before, version)
+        checkpoint = None if self._is_undecided(trace) else self.checkpoints.create(self._first(before, trace))
+        if checkpoint is not None:
+            return _claim_of(checkpoint, before)
         for _ in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
                 self._check_decided(trace)
-                held = self.checkpoints.create(self._first(before, trace))
+                checkpoint = self.checkpoints.create(self._first(before, trace))
             else:
                 self._check_fingerprint(stored.document)
                 self._check_complete(stored.document)
@@ -114,20 +114,20 @@ class Claimer:
                     continue
                 self._check_time()
                 self._check_name(stored.document)
-                trace = self._trace(before, named)  # anew: the write may have been undone since
+                trace = self._trace(before, version)  # anew: the write may have been undone since
                 self._check_decided(trace)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
-                held = self.checkpoints.replace(stored, self._found(claimed, trace))
-            if held is not None:
-                return _claim_of(held, before)
+                checkpoint = self.checkpoints.replace(stored, self._with_verdict(claimed, trace))
+            if checkpoint is not None:
+                return _claim_of(checkpoint, before)
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
-    def _trace(self, before: TableState, named: int | None) -> Trace | None:
+    def _trace(self, before: TableState, version: int | None) -> Trace | None:
         """Ask the table about a write that it names."""
-        if named is None:
+        if version is None:
             return None
-        return self.recovery.table_of(self._first(before)).trace_from(self.write.key, named)
+        return self.recovery.table_of(self._first(before)).trace_from(self.write.key, version)
 
     def _is_undecided(self, trace: Trace | None) -> bool:
         """Tell whether the table holds the write, and nothing tells whether `success()` was called."""
@@ -143,7 +143,7 @@ class Claimer:
                 " commit_point='write', which skips the write; if not, delete its rows and use a new clientToken"
             )
 
-    def _found(self, claimed: Checkpoint, trace: Trace | None) -> Checkpoint:
+    def _with_verdict(self, claimed: Checkpoint, trace: Trace | None) -> Checkpoint:
         """Return the document of a claim; one that says committed if the table holds the write.
 
         One request puts it: nobody can settle an open document of an attempt that has begun behind the commit.
@@ -235,7 +235,7 @@ class Claimer:
             attempts=(self._record(epoch, before),),
             deliveries=(self.write.run.delivery,),
         )
-        return self._found(document, trace)
+        return self._with_verdict(document, trace)
 
     def _record(self, epoch: int, before: TableState) -> AttemptRecord:
         if epoch > EPOCH_MAX:
@@ -261,5 +261,5 @@ class Claimer:
         )
 
 
-def _claim_of(held: HeldCheckpoint, before: TableState) -> Claim:
-    return Claim(held, before, already_committed=held.document.status is Status.COMMITTED)
+def _claim_of(checkpoint: HeldCheckpoint, before: TableState) -> Claim:
+    return Claim(checkpoint, before, already_committed=checkpoint.document.status is Status.COMMITTED)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from safewriter.block.block import Block
     from safewriter.record.checkpoints import HeldCheckpoint
     from safewriter.record.document import Checkpoint
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
 
 __all__ = ["Ending"]
 
@@ -55,9 +55,9 @@ _IS_THERE: Final = re.compile(f"{TABLE_EXISTS}|AlreadyExistsException")  # the l
 class Ending:
     """The end of one claimed block."""
 
-    def __init__(self, block: Block, held: HeldCheckpoint, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(self, block: Block, checkpoint: HeldCheckpoint, sleep: Callable[[float], None] = time.sleep) -> None:
         self._block = block
-        self._held = held
+        self._checkpoint = checkpoint
         self._sleep = sleep
         self._one_at_a_time = threading.Lock()
         self._after_deadline = False
@@ -71,7 +71,7 @@ class Ending:
     @property
     def document(self) -> Checkpoint:
         """The document as last seen by this block."""
-        return self._held.document
+        return self._checkpoint.document
 
     # -- by the program ----------------------------------------------------------------------------------------------
 
@@ -203,22 +203,22 @@ class Ending:
         return self._block.patience_s(at_most_s - waited_s, lambda schedule: schedule.warn_at_ms)
 
     def _commit_once(self, *, no_change: bool) -> None:
-        block, held = self._block, self._held
+        block, checkpoint = self._block, self._checkpoint
         if self._after_deadline:  # the watchdog could not wait for the last try
             self._accept_deadline(None)
             return
-        if block.turn is not None and not block.session.seen().passed:
+        if block.turn is not None and not block.session.report().passed:
             block.turn.check()
         if not no_change:
             block.session.publish()
         elif block.session.has_written():
             raise UsageError(f"success(no_change=True) is not true: the block has written rows to {block.table}")
-        seen = block.session.seen()
-        self._noted = seen.noted
+        report = block.session.report()
+        self._noted = report.noted
         # Files of an earlier attempt may have arrived after its clean-up.
-        self._spotless = held.document.epoch == 1 and not block.session.may_have_left_files(seen)
-        move = self._nothing_to_write(seen) if no_change else self._confirmed(seen)
-        moved = held.document.moved(
+        self._spotless = checkpoint.document.epoch == 1 and not block.session.may_have_left_files(report)
+        move = self._nothing_to_write(report) if no_change else self._confirmed(report)
+        moved = checkpoint.document.moved(
             move.status,
             reason=move.reason,
             settled_ms=epoch_ms(),
@@ -226,30 +226,30 @@ class Ending:
             cleaned=self._spotless,
             **move.record,
         )
-        won = block.checkpoints.replace(held, moved)
+        won = block.checkpoints.replace(checkpoint, moved)
         if won is None:
             self._lost()
         else:
-            self._held = won
+            self._checkpoint = won
 
-    def _confirmed(self, seen: Seen) -> Move:
-        if seen.lost is not None:
-            raise NotCommittedError(f"the block's write to {self._block.table} is not whole: {seen.lost}")
-        document = self._held.document
-        return self._block.recovery.table_of(document).confirm(document, seen)
+    def _confirmed(self, report: Report) -> Move:
+        if report.lost is not None:
+            raise NotCommittedError(f"the block's write to {self._block.table} is not whole: {report.lost}")
+        document = self._checkpoint.document
+        return self._block.recovery.table_of(document).confirm(document, report)
 
-    def _nothing_to_write(self, seen: Seen) -> Move:
+    def _nothing_to_write(self, report: Report) -> Move:
         """Take the program's word, unless the session knows better."""
-        if (known := seen.strays or seen.lost) is not None:
+        if (known := report.strays or report.lost) is not None:
             raise UsageError(f"success(no_change=True) is not true of {self._block.table}: {known}")
         return Move(Status.COMMITTED, NO_CHANGE)
 
     def _lost(self) -> None:
         """Read the document again: another process has changed it, or our own request whose answer was lost."""
-        found = self._block.checkpoints.read(self._block.write.key)
-        if found is None:
+        stored = self._block.checkpoints.read(self._block.write.key)
+        if stored is None:
             raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone")
-        self._held = found
+        self._checkpoint = stored
         document = self.document
         if document.status is not Status.COMMITTED or document.owner != self._block.attempt.nonce:
             raise SupersededError(
@@ -257,7 +257,7 @@ class Ending:
             )
 
     def _roll_back(self, error: BaseException | None) -> None:
-        seen, evidence = self._halt("the block has failed", _QUIET_S)
+        report, evidence = self._halt("the block has failed", _QUIET_S)
         # After success() was called, a missing answer is no reason to undo: the table decides.
         cause = Cause.UNANSWERED if self._unanswered else Cause.EXCEPTION
         if self._block.has_lost_turn:  # an undo would be a commit in another job's turn
@@ -274,22 +274,22 @@ class Ending:
         if self.document.attempt.settled_by != cause.value and evidence.quiet:
             # Settled, and perhaps cleaned, by somebody else while this process was not running.
             self._clean()
-        self._explain(error, seen)
+        self._explain(error, report)
 
-    def _explain(self, error: BaseException | None, seen: Seen | None) -> None:
+    def _explain(self, error: BaseException | None, report: Report | None) -> None:
         """Add a note about the verdict to the user's exception."""
         document, table = self.document, self._block.table
         is_committed = document.status is Status.COMMITTED
         if self._block.has_lost_turn and (not is_committed or self._cancelled_for_turn):
             self._raise_lost_turn("the write is committed, and a retry skips it" if is_committed else "", error)
-        strays = None if seen is None else seen.strays
+        strays = None if report is None else report.strays
         if error is not None and strays is not None:
             error.add_note(f"{table}: {strays}")
         if error is None:
             _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
-        elif isinstance(error, Exception) and seen is not None and (named := seen.error_of(error)) is not None:
-            raise named from error
-        elif _IS_THERE.search(str(error)) and any(one.may_have_created for one in document.attempts[:-1]):
+        elif isinstance(error, Exception) and report is not None and (refusal := report.error_of(error)) is not None:
+            raise refusal from error
+        elif _IS_THERE.search(str(error)) and any(attempt.may_have_created for attempt in document.attempts[:-1]):
             error.add_note("an earlier attempt of this write began to create the table; append to it to retry")
         elif self._unanswered and document.status is Status.COMMITTED:
             error.add_note(f"{table}: the write is committed after all; a retry skips it")
@@ -302,7 +302,7 @@ class Ending:
             lost = self._block.turn.lost_error()
             raise (TurnLostError(f"{lost}; {self._block.table}: {verdict}") if verdict else lost) from error
 
-    def _halt(self, reason: str, patience_s: float) -> tuple[Seen | None, Evidence]:
+    def _halt(self, reason: str, patience_s: float) -> tuple[Report | None, Evidence]:
         """Stop the block's work; return what the session knows of it, or None if the JVM does not answer."""
         epoch, session = self.document.epoch, self._block.session
         try:
@@ -311,23 +311,23 @@ class Ending:
             quiet = session.wait_until_quiet(
                 self._block.patience_s(patience_s, lambda schedule: schedule.deadline.at_ms)
             )
-            seen = session.seen()
+            report = session.report()
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
             _log.warning("the JVM does not answer (%s); the table will show what has happened", error)
             return None, Evidence(epoch)
-        return seen, Evidence(
+        return report, Evidence(
             epoch,
-            nothing_sent=not seen.passed,
-            quiet=quiet and seen.answered,
-            lost=seen.lost,
-            strays=seen.strays,
+            nothing_sent=not report.passed,
+            quiet=quiet and report.answered,
+            lost=report.lost,
+            strays=report.strays,
         )
 
     def _settle(self, cause: Cause, evidence: Evidence) -> None:
-        held = self._block.recovery.settle(self._block.write.key, cause, evidence)
-        if held is None:
+        checkpoint = self._block.recovery.settle(self._block.write.key, cause, evidence)
+        if checkpoint is None:
             raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone, so the write could not be settled")
-        self._held = held
+        self._checkpoint = checkpoint
 
     def _clean(self) -> None:
         """Remove the attempt's leftovers, now that all its requests have ended."""

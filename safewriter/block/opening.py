@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["claim", "open_gate", "open_skipping", "record_in_turn", "tell_not_entered", "tell_not_made"]
 
-_TOLD_MAX: Final = 4000
+_TEXT_MAX: Final = 4000
 """Characters of an error that the journal holds: a line has a limit, and a plan of Spark's may be longer."""
 
 
@@ -82,10 +82,10 @@ def _claim(block: Block) -> Claim:
     with ThreadPoolExecutor(1) as pool:
         announcing = pool.submit(claimer.announce)
         before = block.session.state()
-        named = block.session.named_since(block.write.key)
+        version = block.session.named_since(block.write.key)
         announcing.result()
     _check_undoable(block, before)
-    return claimer.claim(before, named)
+    return claimer.claim(before, version)
 
 
 def _announce(block: Block) -> None:
@@ -105,23 +105,23 @@ def tell_not_entered(block: Block, error: BaseException) -> None:
     """Tell the supervisor that a block was not entered: a script may swallow the error, and its rows are nowhere."""
     if block.journal:
         with suppress(OSError):  # the script gets the error all the same
-            _tell(block.journal, "not_entered", block, **_named(error))
+            _tell(block.journal, "not_entered", block, **_error_fields(error))
 
 
 def tell_not_made(table: str, error: BaseException) -> None:
     """Tell the supervisor of a guard that could not be made, for the same reason."""
     if path := os.environ.get("SOAL_JOURNAL"):
         with suppress(OSError):
-            journal.append(path, "not_made", table=_told(str(table)), **_named(error))
+            journal.append(path, "not_made", table=_cut(str(table)), **_error_fields(error))
 
 
-def _named(error: BaseException) -> dict[str, str]:
-    return {"type": type(error).__name__, "reason": _told(str(error))}
+def _error_fields(error: BaseException) -> dict[str, str]:
+    return {"type": type(error).__name__, "reason": _cut(str(error))}
 
 
-def _told(text: str) -> str:
+def _cut(text: str) -> str:
     """Cut a text, and end it with an ellipsis, by which the handler knows that half of a secret may stand before it."""
-    return text if len(text) <= _TOLD_MAX else f"{text[:_TOLD_MAX]}…"
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
 
 
 def _tell(path: str, event: str, block: Block, **fields: str) -> None:
@@ -143,10 +143,10 @@ def _check_undoable(block: Block, before: TableState) -> None:
     """Refuse `commit_point="success"` on a table that allows no undo."""
     if block.commit_point is not CommitPoint.SUCCESS:
         return
-    what = block.session.undo_obstacle(before)
-    if what is not None:
+    obstacle = block.session.undo_obstacle(before)
+    if obstacle is not None:
         raise UnsupportedError(
-            f"{block.table}: a commit could not be undone ({what}), so commit_point='success' cannot be kept"
+            f"{block.table}: a commit could not be undone ({obstacle}), so commit_point='success' cannot be kept"
         )
 
 
@@ -157,7 +157,7 @@ def record_in_turn(block: Block, claimed: Claim) -> None:
     """
     if block.turn is None:
         return
-    document = claimed.held.document
+    document = claimed.checkpoint.document
     try:
         where = block.checkpoints.store.uri("")
         block.turn.open_write(OpenWrite(where, document.write_key, document.epoch, epoch_ms()))
@@ -167,7 +167,7 @@ def record_in_turn(block: Block, claimed: Claim) -> None:
 
 def open_gate(block: Block, claimed: Claim) -> None:
     """Step 5: let one commit of the claimed epoch through."""
-    document = claimed.held.document
+    document = claimed.checkpoint.document
     key = block.checkpoints.note_key(document.write_key, document.epoch)
     block.session.begin(
         Opening(

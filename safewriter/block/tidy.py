@@ -16,13 +16,13 @@ __all__ = ["tidy"]
 _log = logging.getLogger(__name__)
 
 
-def tidy(what: str, work: Callable[[], object]) -> None:
-    """Run `work` on a thread of its own, for which the interpreter waits; `what` names it in a warning."""
+def tidy(subject: str, work: Callable[[], object]) -> None:
+    """Run `work` on a thread of its own, for which the interpreter waits; `subject` names it in a warning."""
 
     def run() -> None:
         try:
             work()
         except (SafeWriterError, LookupError) as error:
-            _log.warning("cleaning up after %s is left to a later settler: %s", what, error)
+            _log.warning("cleaning up after %s is left to a later settler: %s", subject, error)
 
     threading.Thread(target=run, name="safewriter-tidy").start()

@@ -70,15 +70,15 @@ class Times:
 class _Watch:
     """How long something has been seen without a change. `before_s`: by others, until `since_s` at the latest."""
 
-    seen: object = None
+    value: object = None
     since_s: float = 0.0
     before_s: float = 0.0
 
-    def unchanged_s(self, what: object, times: Times, before_s: float = 0.0) -> float:
+    def unchanged_s(self, value: object, times: Times, before_s: float = 0.0) -> float:
         unchanged_s = self.before_s + times.asked_s - self.since_s
-        if what == self.seen and unchanged_s >= before_s:
+        if value == self.value and unchanged_s >= before_s:
             return unchanged_s
-        self.seen, self.since_s, self.before_s = what, times.answered_s, before_s
+        self.value, self.since_s, self.before_s = value, times.answered_s, before_s
         return before_s
 
 

@@ -63,8 +63,8 @@ class Backend(Protocol):
         """
         ...
 
-    def wait(self, seen: Stored | None, timeout_s: float) -> None:
-        """Return when the record may have changed since `seen`, at the latest after `timeout_s` seconds."""
+    def wait(self, last: Stored | None, timeout_s: float) -> None:
+        """Return when the record may have changed since `last`, at the latest after `timeout_s` seconds."""
         ...
 
     def locks(self) -> Iterator[str]:

@@ -34,18 +34,18 @@ _ROUNDS_MAX: Final = 50
 def lent(turn: Turn, backend: str, previous: str | None) -> str:
     """Return the value of `SOAL_TURN` for the process of a job."""
     turn.is_lent = True
-    told = {"backend": backend, "lock": turn.lock, "job": turn.job, "token": turn.token, "nonce": turn.nonce}
-    return json.dumps({**told, "previous": previous})
+    fields = {"backend": backend, "lock": turn.lock, "job": turn.job, "token": turn.token, "nonce": turn.nonce}
+    return json.dumps({**fields, "previous": previous})
 
 
 class BorrowedTurn:
     """A turn that another process holds."""
 
-    def __init__(self, backend: Backend, told: dict[str, Any]) -> None:
-        self._backend, self._where = backend, str(told["backend"])
-        self.lock, self.job = str(told["lock"]), str(told["job"])
-        self.token, self.nonce = int(told["token"]), str(told["nonce"])
-        self.previous: str | None = told["previous"]
+    def __init__(self, backend: Backend, fields: dict[str, Any]) -> None:
+        self._backend, self._where = backend, str(fields["backend"])
+        self.lock, self.job = str(fields["lock"]), str(fields["job"])
+        self.token, self.nonce = int(fields["token"]), str(fields["nonce"])
+        self.previous: str | None = fields["previous"]
         self.left_s = float("inf")  # the holder ends this process in time
         self.writes: tuple[OpenWrite, ...] = ()
         self.unsettled: tuple[OpenWrite, ...] = ()
@@ -111,9 +111,9 @@ def borrowed_turn() -> BorrowedTurn | None:
 @lru_cache(maxsize=1)
 def _of(text: str) -> BorrowedTurn:
     try:
-        told = parsed(text)
+        fields = parsed(text)
     except ValueError:
-        told = None
-    if not isinstance(told, dict) or not told.keys() >= {"backend", "lock", "job", "token", "nonce", "previous"}:
+        fields = None
+    if not isinstance(fields, dict) or not fields.keys() >= {"backend", "lock", "job", "token", "nonce", "previous"}:
         raise SettingError(VARIABLE, "is not the handler's; a job must not set it")
-    return BorrowedTurn(open_backend(str(told["backend"])), told)
+    return BorrowedTurn(open_backend(str(fields["backend"])), fields)

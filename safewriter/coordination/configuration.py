@@ -147,15 +147,15 @@ class Configuration:
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str]) -> Configuration:
         """Read the keys `job.coordinator.…` of a mapping; other keys are none of the coordinator's."""
-        given = {key[len(PREFIX) :]: value for key, value in mapping.items() if key.startswith(PREFIX)}
-        unknown = sorted(given.keys() - set(_KEYS.values()))
+        texts = {key[len(PREFIX) :]: value for key, value in mapping.items() if key.startswith(PREFIX)}
+        unknown = sorted(texts.keys() - set(_KEYS.values()))
         if unknown:
             raise SettingError(PREFIX + unknown[0], f"is not known; known are {', '.join(sorted(_KEYS.values()))}")
         values: dict[str, Any] = {}
-        for one in fields(cls):
-            key = _KEYS[one.name]
-            if key in given:
-                values[one.name] = _value(one.name, str(one.type), given[key])
+        for field in fields(cls):
+            key = _KEYS[field.name]
+            if key in texts:
+                values[field.name] = _value(field.name, str(field.type), texts[key])
         for name in ("lock", "job"):
             if name not in values:
                 raise _problem(name, "is missing")

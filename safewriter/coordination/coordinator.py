@@ -147,12 +147,12 @@ class JobCoordinator:
         current.end(turn)
         turn.stop()
         try:
-            done = self._while_held(turn, lambda: self._verdicts(turn), spare_s=self.configuration.lease_s / _SPARE)
+            writes = self._while_held(turn, lambda: self._verdicts(turn), spare_s=self.configuration.lease_s / _SPARE)
         except Exception as error:  # noqa: BLE001 - nobody can tell now, whatever it is; the next holder settles them
             _log.warning("the turn of %s on %s does not count as completed: %s", turn.job, turn.lock, error)
             self._while_held(turn, lambda: turn.release(End.FAILED))
             return False
-        return self._while_held(turn, lambda: turn.release(end, done))
+        return self._while_held(turn, lambda: turn.release(end, writes))
 
     def _verdicts(self, turn: Turn | BorrowedTurn) -> tuple[OpenWrite, ...]:
         writes = turn.latest_writes()
@@ -221,15 +221,15 @@ class JobCoordinator:
         return run_stream(self._batches, start, stop=stop or threading.Event(), restarts_max=restarts_max)
 
     def _settle_earlier(self, turn: Turn, may_go_on: Callable[[], bool]) -> None:
-        done: list[OpenWrite] = []
+        settled: list[OpenWrite] = []
         try:
             for write in turn.unsettled:
                 self._settle(write, may_go_on)
-                done.append(write)
-            turn.settled(done)
+                settled.append(write)
+            turn.settled(settled)
         except SafeWriterError as error:
             with suppress(SafeWriterError):  # the first error tells more
-                turn.settled(done)
+                turn.settled(settled)
             raise TurnBlockedError(
                 f"{turn.job} has no turn on {turn.lock}: an earlier holder's write is not settled ({error})."
                 " Nothing was written"

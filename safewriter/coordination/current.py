@@ -15,26 +15,26 @@ if TYPE_CHECKING:
 __all__ = ["begin", "end", "turn_of_this_thread"]
 
 
-class _Held(NamedTuple):
+class _Entry(NamedTuple):
     thread: int
     turn: Turn | BorrowedTurn
     stream: str | None
 
 
 _LOCK: Final = threading.Lock()
-_TURNS: Final[list[_Held]] = []
+_TURNS: Final[list[_Entry]] = []
 
 
 def begin(turn: Turn | BorrowedTurn, stream: str | None = None) -> None:
     """Note a turn, on the thread that took it; one for a batch of a stream with the id of the stream's start."""
     with _LOCK:
-        _TURNS.append(_Held(threading.get_ident(), turn, stream))
+        _TURNS.append(_Entry(threading.get_ident(), turn, stream))
 
 
 def end(turn: Turn | BorrowedTurn) -> None:
     """Forget a turn."""
     with _LOCK:
-        _TURNS[:] = [held for held in _TURNS if held.turn is not turn]
+        _TURNS[:] = [entry for entry in _TURNS if entry.turn is not turn]
 
 
 def turn_of_this_thread(stream: str | None = None) -> Turn | BorrowedTurn | None:
@@ -44,8 +44,8 @@ def turn_of_this_thread(stream: str | None = None) -> Turn | BorrowedTurn | None
     this thread's own. Raises `UsageError` if there are several.
     """
     with _LOCK:
-        own = [held.turn for held in _TURNS if held.thread == threading.get_ident()]
-        turns = own or [held.turn for held in _TURNS if held.stream in (None, stream)]
+        turns = [entry.turn for entry in _TURNS if entry.thread == threading.get_ident()]
+        turns = turns or [entry.turn for entry in _TURNS if entry.stream in (None, stream)]
     borrowed = borrowed_turn()
     if borrowed is not None and borrowed not in turns:
         turns.append(borrowed)

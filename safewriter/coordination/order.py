@@ -80,7 +80,7 @@ def _is_in_ring(record: Record, name: str) -> bool:
 
 
 def _strict(record: Record, name: str, job: Job) -> str | None:
-    last = max(_ring(record, name), key=lambda one: record.job(one).registered)
+    last = max(_ring(record, name), key=lambda member: record.job(member).registered)
     if record.job(last).registered == 0:
         return f"no job has had a turn yet, and {name} comes after {job.predecessor}"
     is_done = record.job(last).is_done

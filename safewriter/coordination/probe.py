@@ -70,7 +70,7 @@ def _winners(backend: Backend, record: Record, after: Stored | None) -> int:
         return _wins(backend, record, after)
 
     with ThreadPoolExecutor(_WRITERS) as pool:
-        return sum(one.result() for one in [pool.submit(write) for _ in range(_WRITERS)])
+        return sum(future.result() for future in [pool.submit(write) for _ in range(_WRITERS)])
 
 
 def _refused(backend: Backend, problem: str) -> UnsupportedError:

@@ -195,40 +195,40 @@ class Record:
     def decode(cls, body: bytes, where: str) -> Record:
         """Read a document. Raises `UnreadableCheckpointError` for a damaged one, or one of another version."""
         try:
-            found = parsed(body)
+            fields = parsed(body)
         except ValueError:
-            found = None
-        if not isinstance(found, dict):
+            fields = None
+        if not isinstance(fields, dict):
             raise UnreadableCheckpointError(f"{where} is not a lock's record; restore an earlier version of the object")
-        if found.get("version") != SCHEMA_VERSION:
-            raise UnknownVersionError(f"{where} has version {found.get('version')!r}; this code knows {SCHEMA_VERSION}")
+        if (version := fields.get("version")) != SCHEMA_VERSION:
+            raise UnknownVersionError(f"{where} has version {version!r}; this code knows {SCHEMA_VERSION}")
         try:
-            return cls._of(found)
+            return cls._of(fields)
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise UnreadableCheckpointError(f"{where} is damaged: {error!r}") from error
 
     @classmethod
-    def _of(cls, found: dict[str, Any]) -> Record:
-        holder = found["holder"]
+    def _of(cls, fields: dict[str, Any]) -> Record:
+        holder = fields["holder"]
         record = cls(
-            lock=found["lock"],
-            token=found["token"],
-            tickets=found["tickets"],
-            completions=found["completions"],
+            lock=fields["lock"],
+            token=fields["token"],
+            tickets=fields["tickets"],
+            completions=fields["completions"],
             holder=None if holder is None else checked(Holder(**{**holder, "writes": _writes(holder["writes"])})),
-            queue=tuple(checked(Waiter(**waiter)) for waiter in found["queue"]),
-            unsettled=_writes(found["unsettled"]),
-            jobs={name: _job(job) for name, job in found["jobs"].items()},
-            history=tuple(checked(PastTurn(**{**turn, "end": End(turn["end"])})) for turn in found["history"]),
-            servers=tuple(map(str, found["servers"])),
+            queue=tuple(checked(Waiter(**waiter)) for waiter in fields["queue"]),
+            unsettled=_writes(fields["unsettled"]),
+            jobs={name: _job(job) for name, job in fields["jobs"].items()},
+            history=tuple(checked(PastTurn(**{**turn, "end": End(turn["end"])})) for turn in fields["history"]),
+            servers=tuple(map(str, fields["servers"])),
         )
         return checked(record)
 
 
-def _writes(found: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:
-    return tuple(checked(OpenWrite(**write)) for write in found)
+def _writes(writes: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:
+    return tuple(checked(OpenWrite(**write)) for write in writes)
 
 
-def _job(found: dict[str, Any]) -> Job:
-    kinds = {"mode": Mode(found["mode"]), "edge": Edge(found["edge"]), "first_run": FirstRun(found["first_run"])}
-    return checked(Job(**{**found, **kinds, "runs": tuple(map(str, found["runs"]))}))
+def _job(fields: dict[str, Any]) -> Job:
+    kinds = {"mode": Mode(fields["mode"]), "edge": Edge(fields["edge"]), "first_run": FirstRun(fields["first_run"])}
+    return checked(Job(**{**fields, **kinds, "runs": tuple(map(str, fields["runs"]))}))

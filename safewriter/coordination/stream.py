@@ -17,9 +17,9 @@ from safewriter.coordination import current
 from safewriter.coordination.acquiring import uptime_s
 from safewriter.coordination.configuration import PREFIX, OnBlocked
 from safewriter.coordination.record import End
+from safewriter.coordination.spark_stream import SparkStream
 from safewriter.errors import SettingError, TurnBlockedError, TurnLostError
 from safewriter.objects.store import StoreError
-from safewriter.tables.stream import SparkStream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -81,7 +81,7 @@ def decided(writes: Iterable[OpenWrite]) -> Iterator[OpenWrite]:
         stored = Checkpoints(open_store(Location.parse(write.checkpoints))).read(write.write_key)
         return stored is not None and (stored.document.epoch > write.epoch or stored.document.status not in OPEN)
 
-    asked = list(writes)
+    writes = list(writes)
     with ThreadPoolExecutor(_READERS) as pool:  # one after the other, a turn of many writes would outlast its lease
-        verdicts = pool.map(is_decided, asked)
-        yield from (write for write, decided in zip(asked, verdicts, strict=True) if decided)
+        verdicts = pool.map(is_decided, writes)
+        yield from (write for write, decided in zip(writes, verdicts, strict=True) if decided)

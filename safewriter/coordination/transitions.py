@@ -52,29 +52,29 @@ def noted(record: Record, configuration: Configuration, now_ms: int) -> Record:
 
     Raises `SettingError` if there are as many others as a record holds.
     """
-    kept = _without_unseen(record, configuration.job, now_ms)
-    if configuration.job not in kept.jobs and len(kept.jobs) >= JOBS_MAX:
+    record = _without_unseen(record, configuration.job, now_ms)
+    if configuration.job not in record.jobs and len(record.jobs) >= JOBS_MAX:
         raise SettingError(
             f"{PREFIX}name",
             f"{configuration.job!r} is one too many: {record.lock} has {JOBS_MAX} jobs. Give a job the same name in"
             " all its runs; one that asks no more leaves the record after 90 days",
         )
-    job = kept.job(configuration.job).ordered_by(configuration)
-    return kept.with_job(configuration.job, replace(job, seen_ms=now_ms))
+    job = record.job(configuration.job).ordered_by(configuration)
+    return record.with_job(configuration.job, replace(job, seen_ms=now_ms))
 
 
 def _without_unseen(record: Record, asking: str, now_ms: int) -> Record:
     """Keep the jobs that were seen, those that ask, wait or hold the lock, and whatever goes before one of them."""
     jobs = {name: replace(job, seen_ms=job.seen_ms or now_ms) for name, job in record.jobs.items()}
-    kept = {name for name, job in jobs.items() if now_ms - job.seen_ms <= UNSEEN_MAX_MS}
-    kept |= {asking, *(waiter.job for waiter in record.queue)}
-    kept |= set() if record.holder is None else {record.holder.job}
-    for name in tuple(kept):
+    names = {name for name, job in jobs.items() if now_ms - job.seen_ms <= UNSEEN_MAX_MS}
+    names |= {asking, *(waiter.job for waiter in record.queue)}
+    names |= set() if record.holder is None else {record.holder.job}
+    for name in tuple(names):
         before = record.job(name).predecessor
-        while before is not None and before not in kept:
-            kept.add(before)
+        while before is not None and before not in names:
+            names.add(before)
             before = record.job(before).predecessor
-    return replace(record, jobs={name: job for name, job in jobs.items() if name in kept})
+    return replace(record, jobs={name: job for name, job in jobs.items() if name in names})
 
 
 def join(record: Record, configuration: Configuration, nonce: str, now_ms: int) -> Record:
@@ -95,11 +95,11 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
 
     That is a waiter with a lower ticket that the order lets run, or a soft predecessor that may run.
     """
-    own = next((waiter.ticket for waiter in record.queue if waiter.nonce == nonce), record.tickets + 1)
-    wanted = record.job(configuration.job).ordered_by(configuration)
-    is_behind = configuration.defers and obstacle(record, configuration.job, wanted) is not None
-    for waiter in sorted(record.queue, key=lambda one: one.ticket):
-        is_before = waiter.ticket < own or (is_behind and waiter.job == configuration.predecessor)
+    ticket = next((waiter.ticket for waiter in record.queue if waiter.nonce == nonce), record.tickets + 1)
+    job = record.job(configuration.job).ordered_by(configuration)
+    is_behind = configuration.defers and obstacle(record, configuration.job, job) is not None
+    for waiter in sorted(record.queue, key=lambda waiter: waiter.ticket):
+        is_before = waiter.ticket < ticket or (is_behind and waiter.job == configuration.predecessor)
         if is_before and waiter.nonce != nonce and obstacle(record, waiter.job, record.job(waiter.job)) is None:
             return waiter
     return None
@@ -107,8 +107,8 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
 
 def next_waiter(record: Record) -> Waiter | None:
     """Return the waiter that takes the free lock next, if nobody else asks."""
-    waiters = sorted(record.queue, key=lambda one: one.ticket)
-    return next((one for one in waiters if obstacle(record, one.job, record.job(one.job)) is None), None)
+    waiters = sorted(record.queue, key=lambda waiter: waiter.ticket)
+    return next((waiter for waiter in waiters if obstacle(record, waiter.job, record.job(waiter.job)) is None), None)
 
 
 def grant(
@@ -153,7 +153,7 @@ def open_write(record: Record, write: OpenWrite) -> Record:
     """Note a write of the holder, so that a later holder can settle it. This is a sign of life, too."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
-    writes = (*(one for one in record.holder.writes if one != write), write)
+    writes = (*(other for other in record.holder.writes if other != write), write)
     return renew(replace(record, holder=replace(record.holder, writes=writes)))
 
 
@@ -169,7 +169,7 @@ def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = 
     holder = record.holder
     if holder is None:
         raise ValueError(f"{record.lock} is free")
-    open_writes = tuple(one for one in holder.writes if one not in decided)
+    open_writes = tuple(write for write in holder.writes if write not in decided)
     if open_writes and how in _COMPLETING:
         how = End.FAILED
     if holder.repeats and how in _COMPLETING:
@@ -188,7 +188,7 @@ def _completed(record: Record, holder: Holder) -> Record:
     name, number = holder.job, record.completions + 1
     job = record.job(name)
     is_first_since = job.predecessor is not None and record.job(job.predecessor).completed > job.completed
-    done = replace(job, completed=number, is_done=True, turns=1 if is_first_since else job.turns + 1)
+    job = replace(job, completed=number, is_done=True, turns=1 if is_first_since else job.turns + 1)
     if holder.run:
-        done = replace(done, runs=(*(run for run in job.runs if run != holder.run), holder.run)[-RUNS_MAX:])
-    return replace(record, completions=number).with_job(name, done)
+        job = replace(job, runs=(*(run for run in job.runs if run != holder.run), holder.run)[-RUNS_MAX:])
+    return replace(record, completions=number).with_job(name, job)

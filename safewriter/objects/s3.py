@@ -172,11 +172,11 @@ class S3ObjectStore:
                 self.delete(key)
 
     def _delete_batch(self, keys: Sequence[str]) -> None:
-        asked = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
+        batch = {"Objects": [{"Key": self._prefix + key} for key in keys], "Quiet": True}
 
         def request() -> bool:
             try:
-                answer = self._client.delete_objects(Bucket=self._bucket, Delete=asked)  # type: ignore[arg-type]
+                answer = self._client.delete_objects(Bucket=self._bucket, Delete=batch)  # type: ignore[arg-type]
             except ClientError as error:
                 if code_of(error) in _NO_BATCHES:
                     return False
@@ -235,8 +235,8 @@ class S3ObjectStore:
                 raise failure("GET", self.uri(key), error) from error
 
     def _uploads_page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - as below
-        asked: dict[str, Any] = {"Prefix": self._prefix + prefix, "EncodingType": "url", **more}
-        return self._client.list_multipart_uploads(Bucket=self._bucket, **asked)
+        query: dict[str, Any] = {"Prefix": self._prefix + prefix, "EncodingType": "url", **more}
+        return self._client.list_multipart_uploads(Bucket=self._bucket, **query)
 
     def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
         return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
@@ -248,9 +248,9 @@ class S3ObjectStore:
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
             except (ClientError, BotoCoreError, UnicodeEncodeError) as error:
-                found = None if isinstance(error, UnicodeEncodeError) else self._read_back(key, error)
-                if found is not None and found.body == body:
-                    return found.etag
+                stored = None if isinstance(error, UnicodeEncodeError) else self._read_back(key, error)
+                if stored is not None and stored.body == body:
+                    return stored.etag
                 if isinstance(error, ClientError) and (code_of(error) in _PRECONDITION or _gone(error, condition)):
                     raise PreconditionFailed(self.uri(key)) from error
                 if pause_s is None or not may_pass(error):
@@ -313,11 +313,11 @@ def failure(verb: str, uri: str, error: Exception) -> StoreError:
 def _of_one(refused: Any) -> ClientError:  # noqa: ANN401 - a boto3 TypedDict
     """Return the error of one object of a batch, whose request has succeeded."""
     code = refused.get("Code", "")
-    told: Any = {
+    response: Any = {
         "Error": {"Code": code, "Message": f"{refused.get('Key')}: {refused.get('Message')}"},
         "ResponseMetadata": {"HTTPStatusCode": _PASSING.get(code, 400)},
     }
-    return ClientError(told, "DeleteObjects")
+    return ClientError(response, "DeleteObjects")
 
 
 def may_pass(error: Exception) -> bool:

@@ -135,8 +135,8 @@ class ObjectStore(Protocol):
 
 def is_there(store: ObjectStore, key: str) -> bool:
     """Tell whether there is an object, whatever its size."""
-    listed = next(iter(store.list(key)), None)
-    return listed is not None and listed.key == key
+    first = next(iter(store.list(key)), None)
+    return first is not None and first.key == key
 
 
 def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
@@ -156,9 +156,9 @@ def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
         yield batch
 
 
-def paced(listed: Iterable[_T], check_time: Callable[[], None]) -> Iterator[_T]:
+def paced(entries: Iterable[_T], check_time: Callable[[], None]) -> Iterator[_T]:
     """Yield what a store lists, and look at the clock once for each page, whatever becomes of its names."""
-    for number, one in enumerate(listed, 1):
+    for number, entry in enumerate(entries, 1):
         if number % _BATCH == 0:
             check_time()
-        yield one
+        yield entry

@@ -42,17 +42,17 @@ def announcements(checkpoints: Checkpoints, write_key: str, clock: Clock) -> Ann
     """
     now = datetime.fromtimestamp(clock() / 1000, UTC)
     markers, readable, problem, living = [], [], None, None
-    for listed in checkpoints.markers_of(write_key):
+    for marker in checkpoints.markers_of(write_key):
         try:
-            found = checkpoints.announced(listed)
+            announced = checkpoints.announced(marker)
         except UnreadableCheckpointError as error:
-            problem, is_over = error, now - listed.since > UNCLAIMED
+            problem, is_over = error, now - marker.since > UNCLAIMED
         else:
-            if found is None:  # its attempt has ended since it was listed
+            if announced is None:  # its attempt has ended since it was listed
                 continue
-            readable.append(found)
-            is_over = found.is_over
-        markers.append(listed)
-        if not is_over or checkpoints.has_sign_of_life(listed):
-            living = listed.nonce
+            readable.append(announced)
+            is_over = announced.is_over
+        markers.append(marker)
+        if not is_over or checkpoints.has_sign_of_life(marker):
+            living = marker.nonce
     return Announcements(tuple(markers), tuple(readable), problem, living)

@@ -102,27 +102,27 @@ class Checkpoints:
 
         `StoreError` if nobody may read it, `UnreadableCheckpointError`, with its ETag, if nobody can.
         """
-        found = self.store.get(key := _document(write_key))
-        if found is None:
+        stored = self.store.get(key := _document(write_key))
+        if stored is None:
             return None
-        document = self._parsed(key, found, Checkpoint.from_bytes)
-        return StoredCheckpoint(document, found.etag, found.last_modified, found.server_date)
+        document = self._parsed(key, stored, Checkpoint.from_bytes)
+        return StoredCheckpoint(document, stored.etag, stored.last_modified, stored.server_date)
 
-    def _parsed(self, key: str, found: StoredObject, parse: Callable[[bytes], _T]) -> _T:
+    def _parsed(self, key: str, stored: StoredObject, parse: Callable[[bytes], _T]) -> _T:
         try:
-            return parse(found.body)
+            return parse(stored.body)
         except UnreadableCheckpointError as error:
-            raise type(error)(f"{self.store.uri(key)}: {error}", found.etag) from error
+            raise type(error)(f"{self.store.uri(key)}: {error}", stored.etag) from error
 
     def create(self, document: Checkpoint) -> HeldCheckpoint | None:
         """Write the first document of a write key; None if there is one."""
         key, body = _document(document.write_key), document.to_bytes()
         return self._written(document, lambda tag: self.store.create(key, body, tag=tag))
 
-    def replace(self, held: HeldCheckpoint, document: Checkpoint) -> HeldCheckpoint | None:
+    def replace(self, checkpoint: HeldCheckpoint, document: Checkpoint) -> HeldCheckpoint | None:
         """Write the document if it is still the one that is held; None if it is not."""
         key, body = _document(document.write_key), document.to_bytes()
-        return self._written(document, lambda tag: self.store.replace(key, body, etag=held.etag, tag=tag))
+        return self._written(document, lambda tag: self.store.replace(key, body, etag=checkpoint.etag, tag=tag))
 
     @staticmethod
     def _written(document: Checkpoint, write: Callable[[str], str]) -> HeldCheckpoint | None:
@@ -143,12 +143,12 @@ class Checkpoints:
         body = dataclasses.replace(marker, catalog=self._catalog or marker.catalog).to_bytes()
         self.store.put(_marker(marker.write_key, marker.nonce), body)
 
-    def announced(self, marked: ListedMarker) -> Announced | None:
+    def announced(self, marker: ListedMarker) -> Announced | None:
         """Return a marker's content, or None; `UnreadableCheckpointError` if it cannot be read."""
-        found = self.store.get(key := _marker(marked.write_key, marked.nonce))
-        if found is None:
+        stored = self.store.get(key := _marker(marker.write_key, marker.nonce))
+        if stored is None:
             return None
-        return Announced(self._parsed(key, found, Marker.from_bytes), found.last_modified, found.server_date)
+        return Announced(self._parsed(key, stored, Marker.from_bytes), stored.last_modified, stored.server_date)
 
     def unmark(self, write_key: str, nonce: str) -> None:
         """Remove the marker of an attempt that needs no more work. Its lease expires by itself."""
@@ -156,8 +156,8 @@ class Checkpoints:
 
     def markers_of(self, write_key: str) -> Iterator[ListedMarker]:
         """List the attempts of one write that have a marker, the oldest first. Needs ListBucket."""
-        listed = map(_marked, self.store.list(f"{_OPEN}{write_key}/"))
-        yield from sorted(listed, key=lambda marked: marked.since)
+        markers = map(_listed_marker, self.store.list(f"{_OPEN}{write_key}/"))
+        yield from sorted(markers, key=lambda marker: marker.since)
 
     def marked(self, *, start: str = "") -> Iterator[ListedMarker]:
         """List the attempts that have a marker: those whose write key is not before `start`, then the others.
@@ -165,9 +165,9 @@ class Checkpoints:
         Needs ListBucket.
         """
         turn = _OPEN + start
-        yield from map(_marked, self.store.list(_OPEN, start_after=turn))
+        yield from map(_listed_marker, self.store.list(_OPEN, start_after=turn))
         if start:
-            yield from map(_marked, takewhile(lambda listed: listed.key <= turn, self.store.list(_OPEN)))
+            yield from map(_listed_marker, takewhile(lambda marker: marker.key <= turn, self.store.list(_OPEN)))
 
     # -- leases: for progress only, no safety rests on them ----------------------------------------------------------
 
@@ -175,9 +175,9 @@ class Checkpoints:
         """Renew the lease of an attempt; the store's own clock dates it."""
         self.store.put(_lease(write_key, nonce), b"alive")
 
-    def has_sign_of_life(self, marked: ListedMarker) -> bool:
+    def has_sign_of_life(self, marker: ListedMarker) -> bool:
         """Tell whether an attempt has a lease that has not expired."""
-        lease = self.store.get(_lease(marked.write_key, marked.nonce))
+        lease = self.store.get(_lease(marker.write_key, marker.nonce))
         return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
 
     def sighting(self, stored: StoredCheckpoint) -> Sighting:
@@ -199,11 +199,11 @@ class Checkpoints:
         An expired lease means the same as none. Needs ListBucket, and the right to delete, which no job needs here.
         """
         before = datetime.fromtimestamp(now_ms / 1000, UTC) - _OLD_LEASE
-        for listed in self.store.list(_LEASES):
+        for lease in self.store.list(_LEASES):
             if not may_go_on():
                 break
-            if listed.last_modified < before:
-                self.store.delete(listed.key)
+            if lease.last_modified < before:
+                self.store.delete(lease.key)
 
     # -- notes: the fence of a creation needs them -------------------------------------------------------------------
 
@@ -221,10 +221,10 @@ class Checkpoints:
         try:
             _tagged(lambda tag: self.store.create(key, _CLOSED, tag=tag))
         except PreconditionFailed:
-            found = self.store.get(key)
-            if found is None:
+            note = self.store.get(key)
+            if note is None:
                 raise StoreError(f"{self.store.uri(key)} was there, and is gone") from None
-            return None if found.body == _CLOSED else found.body
+            return None if note.body == _CLOSED else note.body
         return None
 
     def forget_note(self, write_key: str, epoch: int) -> None:
@@ -232,10 +232,10 @@ class Checkpoints:
 
         It is not deleted: whoever may delete notes may lift the fence of a creation.
         """
-        found = self.store.get(key := self.note_key(write_key, epoch))
-        if found is not None:
+        note = self.store.get(key := self.note_key(write_key, epoch))
+        if note is not None:
             with suppress(PreconditionFailed):  # another one has tagged it
-                _tagged(lambda tag: self.store.replace(key, found.body, etag=found.etag, tag=tag))
+                _tagged(lambda tag: self.store.replace(key, note.body, etag=note.etag, tag=tag))
 
     # -- the audit log of rollbacks ----------------------------------------------------------------------------------
 
@@ -282,9 +282,9 @@ def _marker(write_key: str, nonce: str) -> str:
     return f"{_OPEN}{write_key}/{nonce}"
 
 
-def _marked(listed: ListedObject) -> ListedMarker:
-    write_key, _, nonce = listed.key[len(_OPEN) :].partition("/")
-    return ListedMarker(write_key, nonce, listed.last_modified)
+def _listed_marker(entry: ListedObject) -> ListedMarker:
+    write_key, _, nonce = entry.key[len(_OPEN) :].partition("/")
+    return ListedMarker(write_key, nonce, entry.last_modified)
 
 
 def _lease(write_key: str, nonce: str) -> str:

@@ -182,9 +182,9 @@ class Checkpoint:
         return dataclasses.replace(
             self,
             status=status,
-            reason=_told(reason, self.reason),
-            undo_refused=_told(undo_refused, self.undo_refused),
-            incomplete=_told(incomplete, self.incomplete),
+            reason=_text(reason, self.reason),
+            undo_refused=_text(undo_refused, self.undo_refused),
+            incomplete=_text(incomplete, self.incomplete),
             attempts=(*self.attempts[:-1], last),
         )
 
@@ -195,7 +195,7 @@ class Checkpoint:
         return dataclasses.replace(self, deliveries=self._delivered(delivery))
 
     def _delivered(self, delivery: str) -> tuple[str, ...]:
-        others = (one for one in self.deliveries if one != delivery)
+        others = (other for other in self.deliveries if other != delivery)
         return (*others, delivery)[-DELIVERIES_MAX:]
 
     def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint, delivery: str) -> Checkpoint:
@@ -204,21 +204,21 @@ class Checkpoint:
             raise IllegalMoveError(
                 f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
             )
-        kept = list(self.attempts)
-        while len(kept) >= ATTEMPTS_MAX:
+        attempts = list(self.attempts)
+        while len(attempts) >= ATTEMPTS_MAX:
             # Drop the oldest one that is cleaned, else the oldest. The first one that may have created the table always
             # stays: by it `success()` recognises an empty table that the write has not filled.
-            creator = next((old for old in kept if old.may_have_created), None)
-            others = [old for old in kept if old is not creator]
-            kept.remove(next((old for old in others if old.cleaned), others[0]))
+            creator = next((old for old in attempts if old.may_have_created), None)
+            others = [old for old in attempts if old is not creator]
+            attempts.remove(next((old for old in others if old.cleaned), others[0]))
         return dataclasses.replace(
             self,
             status=Status.IN_PROGRESS,
             commit_point=commit_point,
             epoch=attempt.epoch,
             owner=attempt.nonce,
-            attempts=(*kept, attempt),
-            attempts_dropped=self.attempts_dropped + len(self.attempts) - len(kept),
+            attempts=(*attempts, attempt),
+            attempts_dropped=self.attempts_dropped + len(self.attempts) - len(attempts),
             deliveries=self._delivered(delivery),
             reason=None,
             undo_refused=None,
@@ -251,16 +251,16 @@ class Checkpoint:
     def from_bytes(cls, body: bytes) -> Checkpoint:
         """Parse a document; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
         try:
-            found = parsed(body)
-            version = found.pop("schema_version")
+            fields = parsed(body)
+            version = fields.pop("schema_version")
             if version != SCHEMA_VERSION:
                 raise UnknownVersionError(f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}")
-            return _read(found)
+            return _read(fields)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error
 
 
-def _told(text: str | None, before: str | None) -> str | None:
+def _text(text: str | None, before: str | None) -> str | None:
     return before if text is None else shortened(text)
 
 
@@ -282,23 +282,23 @@ def _written(document: Checkpoint) -> dict[str, Any]:
     }
 
 
-def _read(found: dict[str, Any]) -> Checkpoint:
+def _read(fields: dict[str, Any]) -> Checkpoint:
     names = {field.name for field in dataclasses.fields(Checkpoint)}
-    known = {name: value for name, value in found.items() if name in names}
-    known["attempts"] = tuple(_read_attempt(attempt) for attempt in found["attempts"])
-    known["status"] = Status(found["status"])
-    known["deliveries"] = tuple(found.get("deliveries") or ())
-    known["commit_point"] = CommitPoint(found["commit_point"])
+    known = {name: value for name, value in fields.items() if name in names}
+    known["attempts"] = tuple(_read_attempt(attempt) for attempt in fields["attempts"])
+    known["status"] = Status(fields["status"])
+    known["deliveries"] = tuple(fields.get("deliveries") or ())
+    known["commit_point"] = CommitPoint(fields["commit_point"])
     if not known["attempts"]:
         raise ValueError("no attempt")
     return checked(Checkpoint(**known))
 
 
-def _read_attempt(found: dict[str, Any]) -> AttemptRecord:
+def _read_attempt(fields: dict[str, Any]) -> AttemptRecord:
     names = {field.name for field in dataclasses.fields(AttemptRecord)}
-    known = {name: value for name, value in found.items() if name in names}
-    known["version_before"] = -1 if found["version_before"] == "absent" else whole(found["version_before"])
-    known["features"] = tuple(found.get("features", ()))
+    known = {name: value for name, value in fields.items() if name in names}
+    known["version_before"] = -1 if fields["version_before"] == "absent" else whole(fields["version_before"])
+    known["features"] = tuple(fields.get("features", ()))
     if not known["prefix"]:
         raise ValueError("an attempt without a prefix: clean-up would take every file for its own")
     return checked(AttemptRecord(**known))

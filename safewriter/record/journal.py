@@ -166,7 +166,7 @@ def _write(handle: int, line: bytes, path: str | os.PathLike[str]) -> None:
 
 def _parse(line: bytes) -> Entry | None:
     try:
-        found = parsed(line)
-        return Entry(found.pop("event"), int(found.pop("atMs")), found)
+        fields = parsed(line)
+        return Entry(fields.pop("event"), int(fields.pop("atMs")), fields)
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return None

@@ -61,9 +61,9 @@ def watch(
 
     `look` returns None if the object is gone.
     """
-    seen = first
+    last = first
     for _ in range(2 * LEASE_MS // int(_POLL_S * 1000)):
-        if seen.is_dead:
+        if last.is_dead:
             return Owner.DEAD
         if not may_wait():
             break
@@ -73,5 +73,5 @@ def watch(
             return Owner.REPLACED
         if again.last_sign != first.last_sign:
             break
-        seen = again
+        last = again
     return Owner.ALIVE

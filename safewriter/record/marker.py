@@ -115,13 +115,13 @@ class Marker:
     def from_bytes(cls, body: bytes) -> Marker:
         """Parse a marker; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
         try:
-            found: dict[str, Any] = parsed(body)
-            if found["schema_version"] != _SCHEMA_VERSION:
+            fields: dict[str, Any] = parsed(body)
+            if fields["schema_version"] != _SCHEMA_VERSION:
                 raise UnknownVersionError(
-                    f"marker of schema version {found['schema_version']}; this code knows {_SCHEMA_VERSION}"
+                    f"marker of schema version {fields['schema_version']}; this code knows {_SCHEMA_VERSION}"
                 )
-            found = {"catalog": {}, **found}  # a marker of an earlier version has none
-            known = {one.name: found[one.name] for one in dataclasses.fields(cls)}
+            fields = {"catalog": {}, **fields}  # a marker of an earlier version has none
+            known = {field.name: fields[field.name] for field in dataclasses.fields(cls)}
             return checked(cls(**{**known, "commit_point": CommitPoint(known["commit_point"])}))
         except (ValueError, TypeError, KeyError) as error:
             raise UnreadableCheckpointError(f"not a marker: {error!r}") from error

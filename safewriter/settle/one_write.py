@@ -80,7 +80,7 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
         action, problem = settle_or_clean(checkpoints, recovery, before, cause)
         if action is not Action.NONE:
             stored = checkpoints.read(write_key) or before
-        gone = [_take_away(checkpoints, listed, stored) for listed in checkpoints.markers_of(write_key)]
+        gone = [_take_away(checkpoints, marker, stored) for marker in checkpoints.markers_of(write_key)]
         if action is Action.NONE and not all(gone):
             action = Action.ALIVE  # an attempt that has yet to claim
     except UnreadableCheckpointError as error:
@@ -126,28 +126,28 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
     return Action.CLEANED, None
 
 
-def _take_away(checkpoints: Checkpoints, listed: ListedMarker, stored: StoredCheckpoint) -> bool:
+def _take_away(checkpoints: Checkpoints, marker: ListedMarker, stored: StoredCheckpoint) -> bool:
     """Remove a marker that nobody needs any more; return whether it is gone."""
     document = stored.document
-    own = next((attempt for attempt in document.attempts if attempt.nonce == listed.nonce), None)
-    if own is None:
+    attempt = next((attempt for attempt in document.attempts if attempt.nonce == marker.nonce), None)
+    if attempt is None:
         # A claim based on this version of a settled document may still be on its way, so the version has to change.
         # An open document can only be claimed after it has changed.
-        over = _can_claim_no_more(checkpoints, listed, stored.server_date)
+        over = _can_claim_no_more(checkpoints, marker, stored.server_date)
         stays = not over or (document.status not in OPEN and not checkpoints.touch(stored))
     else:
-        given_up = document.status not in OPEN and past_grace(own, stored.server_date - _GIVEN_UP)
-        stays = not own.cleaned and not given_up
+        given_up = document.status not in OPEN and past_grace(attempt, stored.server_date - _GIVEN_UP)
+        stays = not attempt.cleaned and not given_up
     if not stays:
-        checkpoints.unmark(listed.write_key, listed.nonce)
+        checkpoints.unmark(marker.write_key, marker.nonce)
     return not stays
 
 
-def _can_claim_no_more(checkpoints: Checkpoints, listed: ListedMarker, now: datetime) -> bool:
+def _can_claim_no_more(checkpoints: Checkpoints, marker: ListedMarker, now: datetime) -> bool:
     try:
-        announced = checkpoints.announced(listed)
+        announced = checkpoints.announced(marker)
     except UnreadableCheckpointError:
-        if now - listed.since > UNCLAIMED:  # whatever its deadline was
+        if now - marker.since > UNCLAIMED:  # whatever its deadline was
             return True
         raise
     return announced is None or announced.is_over
@@ -166,31 +166,31 @@ def close_unclaimed(
         raise announced.problem
     if not announced.readable:
         return Inspection(Action.NONE)
-    marker = announced.youngest
+    youngest = announced.youngest
     if announced.living is not None:
-        return Inspection(Action.ALIVE, marker=marker)
+        return Inspection(Action.ALIVE, marker=youngest)
     unclaimed = "the attempt ended before it had claimed the write"
-    document = marker.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
-    since_ms = min(found.since_ms for found in announced.readable)
+    document = youngest.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
+    since_ms = min(attempt.since_ms for attempt in announced.readable)
     try:
         trace = recovery.table_of(document).trace(write_key, since_ms)
     except (RetentionGapError, SafeWriterError) as error:
-        return _undecided(checkpoints, marker, str(error))
+        return _undecided(checkpoints, youngest, str(error))
     landed = None if trace is None else trace.landed
-    needs_success = any(found.marker.commit_point is CommitPoint.SUCCESS for found in announced.readable)
+    needs_success = any(attempt.marker.commit_point is CommitPoint.SUCCESS for attempt in announced.readable)
     if landed is not None and needs_success and trace is not None and not trace.succeeded:
         # An undo needs the state on which the attempt began, and nobody knows whether success() was called.
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
-        return _undecided(checkpoints, marker, problem)
+        return _undecided(checkpoints, youngest, problem)
     if landed is not None:
-        document = marker.document(Status.COMMITTED, FOUND, clock(), cause.value, trace)
+        document = youngest.document(Status.COMMITTED, FOUND, clock(), cause.value, trace)
     elif trace is not None:  # the table no longer holds it: it was fenced or undone
         reason = "nothing of it is in the table any more, and its document was gone"
-        document = marker.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
+        document = youngest.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
     if checkpoints.create(document) is None:  # somebody has claimed it after all
-        return Inspection(Action.ALIVE, marker=marker)
-    for listed in announced.markers:
-        checkpoints.unmark(write_key, listed.nonce)
+        return Inspection(Action.ALIVE, marker=youngest)
+    for marker in announced.markers:
+        checkpoints.unmark(write_key, marker.nonce)
     return Inspection(Action.SETTLED, document=document)
 
 

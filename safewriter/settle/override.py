@@ -75,15 +75,15 @@ def _of_marker(
         )
     document = announced.youngest.document(verdict, reason, clock(), BY_HAND)
     _written(checkpoints, None if damage is None else HeldCheckpoint(document, damage.etag), document)
-    for listed in announced.markers:
-        checkpoints.unmark(write_key, listed.nonce)
+    for marker in announced.markers:
+        checkpoints.unmark(write_key, marker.nonce)
     return document
 
 
-def _written(checkpoints: Checkpoints, held: HeldCheckpoint | None, document: Checkpoint) -> Checkpoint:
+def _written(checkpoints: Checkpoints, checkpoint: HeldCheckpoint | None, document: Checkpoint) -> Checkpoint:
     """Write the line of the audit log, then replace the document that was read, or create the first one."""
     checkpoints.audit(document, f"by_hand_{document.status.value}")
-    won = checkpoints.create(document) if held is None else checkpoints.replace(held, document)
+    won = checkpoints.create(document) if checkpoint is None else checkpoints.replace(checkpoint, document)
     if won is None:
         raise UsageError(f"{checkpoints.uri(document.write_key)} has changed meanwhile; inspect it again")
     return won.document

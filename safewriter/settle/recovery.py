@@ -134,11 +134,11 @@ class Recovery:
 
     def _round(self, table: Table, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
         """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading."""
-        held: HeldCheckpoint = stored
+        checkpoint: HeldCheckpoint = stored
         for _ in range(_MOVES_MAX):
-            move = self._next_move(table, held.document, cause, evidence)
+            move = self._next_move(table, checkpoint.document, cause, evidence)
             closing = {} if move.status in OPEN else {"settled_ms": self._clock(), "settled_by": cause.value}
-            document = held.document.moved(
+            document = checkpoint.document.moved(
                 move.status,
                 reason=move.reason,
                 undo_refused=move.undo_refused,
@@ -146,13 +146,13 @@ class Recovery:
                 **closing,
                 **move.record,
             )
-            won = self._checkpoints.replace(held, document)
+            won = self._checkpoints.replace(checkpoint, document)
             if won is None or move.status is Status.UNKNOWN:
                 return
             if move.status not in OPEN:
                 self._clean_up(document, evidence)
                 return
-            held = won
+            checkpoint = won
 
     def _next_move(self, table: Table, document: Checkpoint, cause: Cause, evidence: Evidence) -> Move:
         try:
@@ -173,8 +173,8 @@ class Recovery:
         try:
             self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
         except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
-            told = shortened(str(error))
-            _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, told)
+            problem = shortened(str(error))
+            _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, problem)
 
     # -- clean-up: only under a terminal verdict, only files that are exactly ours -----------------------------------
 
@@ -200,21 +200,21 @@ class Recovery:
                 return removed
             self._audit(stored.document)  # here, so that after a kill a later settler does it
             looked_for = [
-                one
-                for one in dirty
-                if (not spotless if one.nonce == quiet_nonce else _may_be_removed(one, stored.server_date))
+                attempt
+                for attempt in dirty
+                if (not spotless if attempt.nonce == quiet_nonce else _may_be_removed(attempt, stored.server_date))
             ]
             count = self._remove(stored.document, looked_for)
             removed += count
-            done = {
+            nonces = {
                 attempt.nonce
                 for attempt in dirty
                 if attempt.nonce == quiet_nonce or past_grace(attempt, stored.server_date)
             }
-            if not done and not count:
+            if not nonces and not count:
                 return removed
-            if self._checkpoints.replace(stored, stored.document.cleaned(done, count)) is not None:
-                for nonce in sorted(done):
+            if self._checkpoints.replace(stored, stored.document.cleaned(nonces, count)) is not None:
+                for nonce in sorted(nonces):
                     self._checkpoints.unmark(write_key, nonce)
                 return removed
         return removed
@@ -230,8 +230,8 @@ class Recovery:
 
     def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
         # This attempt has its verdict, or nobody could have claimed. The document stays: its owner needs its ETag.
-        own = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
-        return self._remove(document, own)
+        attempts = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
+        return self._remove(document, attempts)
 
     def _audit(self, document: Checkpoint) -> None:
         if not self._audit_log:
@@ -245,7 +245,7 @@ class Recovery:
         if not dirty:
             return 0
         last = max(attempt.epoch for attempt in dirty)
-        earlier = (one for one in document.attempts if one.epoch < last and one.claimed and one not in dirty)
+        earlier = (old for old in document.attempts if old.epoch < last and old.claimed and old not in dirty)
         return self.table_of(document).remove_leftovers(document, tuple(dirty), tuple(earlier))
 
 

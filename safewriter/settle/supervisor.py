@@ -71,13 +71,13 @@ class OpenWrites:
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._seen = 0
+        self._count = 0
         self._by_nonce: dict[str, _Opened] = {}
 
     def now(self) -> tuple[_Opened, ...]:
         """Return them in the order of opening."""
-        fresh = self._journal.entries(since=self._seen)
-        self._seen += len(fresh)
+        fresh = self._journal.entries(since=self._count)
+        self._count += len(fresh)
         for entry in fresh:
             self._by_nonce.update((opened.nonce, opened) for opened in _opened((entry,)))
             if entry.event == "write_closed":
@@ -167,29 +167,29 @@ class Supervision:
             document = stored.document
             if document.status in OPEN:
                 return _report(opened, Status.IN_PROGRESS, f"another attempt ({document.owner}) owns the write")
-            return _verdict(opened, self._told(stored, wrong) if document.owner in dead else document)
+            return _verdict(opened, self._note_incomplete(stored, wrong) if document.owner in dead else document)
         except SafeWriterError as error:
             return _report(opened, Status.UNKNOWN, str(error))
 
-    def _told(self, stored: StoredCheckpoint, wrong: _Wrong) -> Checkpoint:
+    def _note_incomplete(self, stored: StoredCheckpoint, wrong: _Wrong) -> Checkpoint:
         """Write into a settled document what was refused after the block's end: a retry would skip it without a word.
 
         Raises `StoreError` or `UnknownOutcomeError` if the document does not say it in the end.
         """
-        own = stored.document
-        why = wrong.evidence(own.epoch, own.owner, nothing_sent=False).incomplete(own.status)
+        settled = stored.document
+        why = wrong.evidence(settled.epoch, settled.owner, nothing_sent=False).incomplete(settled.status)
         for _ in range(_ROUNDS_MAX):
             document = stored.document
             if why is None or document.incomplete is not None:
                 return document
-            told = document.moved(document.status, incomplete=why)
-            if self._checkpoints.replace(stored, told) is not None:
-                return told
-            again = self._checkpoints.read(own.write_key)  # a clean-up has changed it, or a retry that skips the write
-            if again is None or again.document.owner != own.owner:
+            moved = document.moved(document.status, incomplete=why)
+            if self._checkpoints.replace(stored, moved) is not None:
+                return moved
+            again = self._checkpoints.read(settled.write_key)  # changed by a clean-up, or a retry that skips the write
+            if again is None or again.document.owner != settled.owner:
                 break
             stored = again
-        where = self._checkpoints.uri(own.write_key)
+        where = self._checkpoints.uri(settled.write_key)
         raise UnknownOutcomeError(f"{where} does not say that its write is not whole: {why}")
 
 
@@ -207,14 +207,14 @@ class _Wrong:
     @classmethod
     def of(cls, entries: tuple[Entry, ...]) -> _Wrong:
         def first(event: str) -> dict[str, str]:
-            return {_nonce(one): str(one.fields.get("reason")) for one in reversed(entries) if one.event == event}
+            return {_nonce(entry): str(entry.fields.get("reason")) for entry in entries[::-1] if entry.event == event}
 
-        refused = [one for one in entries if one.event == _NOT_ENTERED]
+        refused = [entry for entry in entries if entry.event == _NOT_ENTERED]
         return cls(
             first("refused"),
             first("stray"),
-            {_nonce(one): (str(one.fields.get("type")), str(one.fields.get("reason"))) for one in refused},
-            frozenset(_nonce(one) for one in entries if one.event == "write_skipped"),
+            {_nonce(entry): (str(entry.fields.get("type")), str(entry.fields.get("reason"))) for entry in refused},
+            frozenset(_nonce(entry) for entry in entries if entry.event == "write_skipped"),
         )
 
     def judged(self, report: WriteReport, last: _Opened) -> WriteReport:

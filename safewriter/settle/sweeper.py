@@ -62,7 +62,7 @@ class Sweep:
         return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
 
 
-def _untold(_: Look) -> None:
+def _ignore(_: Look) -> None:
     """Tell nobody."""
 
 
@@ -80,7 +80,7 @@ class Sweeper:
     may_go_on: Callable[[], bool]
     draw: Callable[[], float] = random.random
     threads: int = _THREADS
-    seen: Callable[[Look], None] = _untold
+    on_look: Callable[[Look], None] = _ignore
     """Gets each result as it comes, from several threads: what ends the process later does not hide it."""
 
     def sweep(self) -> Sweep:
@@ -98,29 +98,29 @@ class Sweeper:
         except StoreError as error:  # clean-up only
             _log.warning("old leases stay for the next sweep: %s", error)
 
-    def _look(self, listed: ListedMarker) -> Look:
-        look = self._inspected(listed)
-        self.seen(look)
+    def _look(self, marker: ListedMarker) -> Look:
+        look = self._inspected(marker)
+        self.on_look(look)
         return look
 
-    def _inspected(self, listed: ListedMarker) -> Look:
+    def _inspected(self, marker: ListedMarker) -> Look:
         if not self.may_go_on():
-            return Look(listed.write_key, Action.LEFT, since=listed.since)
-        looked = settle_one(self.checkpoints, self.recovery, listed.write_key, Cause.SWEEPER, self.clock)
-        status = None if looked.document is None else looked.document.status
-        return Look(listed.write_key, looked.action, status, looked.problem, listed.since)
+            return Look(marker.write_key, Action.LEFT, since=marker.since)
+        inspection = settle_one(self.checkpoints, self.recovery, marker.write_key, Cause.SWEEPER, self.clock)
+        status = None if inspection.document is None else inspection.document.status
+        return Look(marker.write_key, inspection.action, status, inspection.problem, marker.since)
 
 
 def _oldest(markers: Iterable[ListedMarker]) -> list[ListedMarker]:
     """Return the oldest marker of each write, the oldest first."""
-    found: dict[str, ListedMarker] = {}
-    for listed in sorted(markers, key=lambda listed: listed.since):
-        found.setdefault(listed.write_key, listed)
-    return list(found.values())
+    oldest: dict[str, ListedMarker] = {}
+    for marker in sorted(markers, key=lambda marker: marker.since):
+        oldest.setdefault(marker.write_key, marker)
+    return list(oldest.values())
 
 
 def _from_both_ends(markers: list[ListedMarker]) -> list[ListedMarker]:
     """Order oldest, newest, second oldest, second newest, and so on."""
     half = (len(markers) + 1) // 2
     mixed = zip_longest(markers[:half], reversed(markers[half:]))
-    return [listed for pair in mixed for listed in pair if listed is not None]
+    return [marker for pair in mixed for marker in pair if marker is not None]

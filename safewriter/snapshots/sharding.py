@@ -139,19 +139,19 @@ def cel_sharding_by_columns(
             as_is.add(CelType.BYTES)
     # CEL reads the escapes of JSON, but not its pairs of surrogates.
     between = f" + {json.dumps(separator, ensure_ascii=False)} + "
-    value = between.join(one.name if one.type in as_is else f"string({one.name})" for one in typed)
+    value = between.join(column.name if column.type in as_is else f"string({column.name})" for column in typed)
     return ShardingSpec(
         strategy=ShardingStrategy.CEL,
         cel_expr=value if num_shards is None else f"shard_hash({value}) % {num_shards}u",
-        cel_columns={one.name: one.type for one in typed},
+        cel_columns={column.name: column.type for column in typed},
         infer_routing_values_from_data=num_shards is None,
     )
 
 
-def check_shards(number: int, what: str) -> None:
-    """Raise `ConfigValidationError` for more shards than a snapshot can have; `what` asks for so many."""
+def check_shards(number: int, setting: str) -> None:
+    """Raise `ConfigValidationError` for more shards than a snapshot can have; `setting` asks for so many."""
     if number > SHARDS_MAX:
-        raise ConfigValidationError(f"{what} asks for {number:,} shards; a snapshot has {SHARDS_MAX:,} at most")
+        raise ConfigValidationError(f"{setting} asks for {number:,} shards; a snapshot has {SHARDS_MAX:,} at most")
 
 
 def check_variables(columns: Mapping[str, object]) -> None:

@@ -32,8 +32,8 @@ def format_of(name: str) -> Format:
     """Return a format by its name; `UnsupportedError` if there is none of that name."""
     if name not in FORMATS:
         raise UnsupportedError(f"format {name!r} is not guarded; use {_choice()}")
-    found: Format = import_module(FORMATS[name]).FORMAT
-    return found
+    adapter: Format = import_module(FORMATS[name]).FORMAT
+    return adapter
 
 
 def format_for_scripts(name: str) -> ScriptFormat:
@@ -43,8 +43,8 @@ def format_for_scripts(name: str) -> ScriptFormat:
             f"format {name!r} is not one of a block, which would guard nothing: {_LIBRARIES[name]} writes it, and"
             f" guards what it writes; for a table use {_choice()}"
         )
-    found: ScriptFormat = format_of(name)  # type: ignore[assignment]  # each format that no library writes is one
-    return found
+    adapter: ScriptFormat = format_of(name)  # type: ignore[assignment]  # each format that no library writes is one
+    return adapter
 
 
 def _choice() -> str:

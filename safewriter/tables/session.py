@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.record.document import Checkpoint
 
-__all__ = ["TABLE_EXISTS", "MicroBatch", "Opening", "Seen", "Session", "TableState"]
+__all__ = ["TABLE_EXISTS", "MicroBatch", "Opening", "Report", "Session", "TableState"]
 
 TABLE_EXISTS: Final = "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
 """A pattern of the error classes by which Spark and Delta report that a table exists already."""
@@ -56,7 +56,7 @@ class Opening:
     journal: str | None
 
 
-class Seen(Protocol):
+class Report(Protocol):
     """The session's knowledge of the block's commits."""
 
     @property
@@ -166,7 +166,7 @@ class Session(Protocol):
         """
         ...
 
-    def seen(self) -> Seen:
+    def report(self) -> Report:
         """Return what is known of the block's commits."""
         ...
 
@@ -182,7 +182,7 @@ class Session(Protocol):
         """Wait until no job of the block and no task at all runs here; False if patience ended first."""
         ...
 
-    def may_have_left_files(self, seen: Seen) -> bool:
+    def may_have_left_files(self, report: Report) -> bool:
         """Tell whether the block may have left files that no commit refers to."""
         ...
 

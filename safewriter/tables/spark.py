@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from safewriter.tables.session import Seen, TableState
+    from safewriter.tables.session import Report, TableState
 
 __all__ = ["SparkScope"]
 
@@ -155,7 +155,7 @@ class SparkScope:
     def publish(self) -> None:
         """Do nothing, where each statement commits by itself."""
 
-    def may_have_left_files(self, seen: Seen) -> bool:  # noqa: ARG002 - as above
+    def may_have_left_files(self, report: Report) -> bool:  # noqa: ARG002 - as above
         """Return False, where nobody looks for the files of a block by their names."""
         return False
 

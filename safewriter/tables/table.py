@@ -13,7 +13,7 @@ from safewriter.bounds import shortened, whole
 
 if TYPE_CHECKING:
     from safewriter.record.document import AttemptRecord, Checkpoint, Status
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
 
 __all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table", "Trace"]
 
@@ -99,7 +99,7 @@ class Table(Protocol):
         """
         ...
 
-    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+    def confirm(self, document: Checkpoint, report: Report) -> Move:
         """Return the move that `success()` makes, from what the session has seen; raise if the table lacks the write.
 
         The caller settles an open state (the table still needs an act) as usual.

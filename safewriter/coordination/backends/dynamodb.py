@@ -45,9 +45,9 @@ class _Client(Protocol):
 
     @property
     def meta(self) -> Any: ...  # noqa: ANN401 - as boto3
-    def get_item(self, **asked: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
-    def put_item(self, **asked: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
-    def scan(self, **asked: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
+    def get_item(self, **request: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
+    def put_item(self, **request: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
+    def scan(self, **request: Any) -> dict[str, Any]: ...  # noqa: ANN401 - as boto3
 
 
 def dynamodb_client() -> _Client:
@@ -110,7 +110,7 @@ class DynamoDBBackend:
             return Stored(record, change)
         raise AssertionError
 
-    def wait(self, seen: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - DynamoDB tells nobody of a change
+    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - DynamoDB tells nobody of a change
         self._sleep(timeout_s)
 
     def locks(self) -> Iterator[str]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.backend import Connection
     from safewriter.coordination.record import Record
 
-__all__ = ["MemoryBackend", "named"]
+__all__ = ["MemoryBackend", "by_name"]
 
 
 class MemoryBackend:
@@ -41,9 +41,9 @@ class MemoryBackend:
             self._changed.notify_all()
             return stored
 
-    def wait(self, seen: Stored | None, timeout_s: float) -> None:
+    def wait(self, last: Stored | None, timeout_s: float) -> None:
         with self._changed:
-            if seen is None or self._records.get(seen.record.lock) == seen:
+            if last is None or self._records.get(last.record.lock) == last:
                 self._changed.wait(timeout_s)
 
     def locks(self) -> Iterator[str]:
@@ -61,7 +61,7 @@ _NAMED: dict[str, MemoryBackend] = {}
 _NAMING = threading.Lock()
 
 
-def named(name: str) -> MemoryBackend:
+def by_name(name: str) -> MemoryBackend:
     """Return the backend `memory://name` of this process."""
     with _NAMING:
         return _NAMED.setdefault(name, MemoryBackend())

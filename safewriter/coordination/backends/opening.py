@@ -71,9 +71,9 @@ def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
         client = dynamodb_client()
         return DynamoDBBackend(client, rest, server=other_server(str(client.meta.endpoint_url)))
     if scheme == "memory" and rest:
-        from safewriter.coordination.backends.memory import named
+        from safewriter.coordination.backends.memory import by_name
 
-        return named(rest)
+        return by_name(rest)
     if scheme == "zookeeper" and (match := _ENSEMBLE.fullmatch(rest)):
         try:
             from safewriter.coordination.backends.zookeeper import ZooKeeperBackend

@@ -33,10 +33,10 @@ class S3Backend:
         self.server = server
 
     def read(self, lock: str) -> Stored | None:
-        found = self._store.get(_key(lock))
-        if found is None:
+        stored = self._store.get(_key(lock))
+        if stored is None:
             return None
-        return Stored(Record.decode(found.body, self._store.uri(found.key)), found.etag)
+        return Stored(Record.decode(stored.body, self._store.uri(stored.key)), stored.etag)
 
     def write(self, record: Record, after: Stored | None) -> Stored:
         key, body = _key(record.lock), record.encode()
@@ -47,13 +47,13 @@ class S3Backend:
         except PreconditionFailed as error:
             raise RecordChanged(record.lock) from error
 
-    def wait(self, seen: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 tells nobody of a change
+    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 tells nobody of a change
         self._sleep(timeout_s)
 
     def locks(self) -> Iterator[str]:
-        for found in self._store.list(_FOLDER):
-            if found.key.endswith(_SUFFIX):
-                yield found.key[len(_FOLDER) : -len(_SUFFIX)]
+        for entry in self._store.list(_FOLDER):
+            if entry.key.endswith(_SUFFIX):
+                yield entry.key[len(_FOLDER) : -len(_SUFFIX)]
 
     def listen(self, listener: Callable[[Connection], None]) -> None:
         """S3 has no sessions."""

@@ -54,10 +54,10 @@ class ZooKeeperBackend:
     # -- the record --------------------------------------------------------------------------------------------------
 
     def read(self, lock: str) -> Stored | None:
-        found = self._get(lock)
-        if found is None:
+        reply = self._get(lock)
+        if reply is None:
             return None
-        body, stat = found
+        body, stat = reply
         record = Record.decode(body, f"zookeeper://{self._hosts}{self._path(lock)}")
         if record.holder is None:
             return Stored(record, stat.version)
@@ -129,12 +129,12 @@ class ZooKeeperBackend:
         """Return what the ensemble has now: a server that lags behind is brought up to date first."""
         path = self._path(lock)
         try:
-            found: tuple[bytes, ZnodeStat] = self._session.ask(
+            reply: tuple[bytes, ZnodeStat] = self._session.ask(
                 lambda client: [client.sync_async(path), client.get_async(path)]
             )
         except NoNodeError:
             return None
-        return found
+        return reply
 
     def _commit(self, lock: str, add: Callable[[TransactionRequest], None]) -> ZnodeStat:
         """Carry a transaction out, and return the state of the znode that it has set."""
@@ -159,34 +159,34 @@ class ZooKeeperBackend:
 
         Raises `RecordChanged` if another write is in its place, `StoreError` if it may still land, or was written over.
         """
-        found = self._get(lock)
-        if found is not None and found[0] == body:
-            return found[1]
-        if found is not None and found[1].version == _number(after) + 1:
+        reply = self._get(lock)
+        if reply is not None and reply[0] == body:
+            return reply[1]
+        if reply is not None and reply[1].version == _number(after) + 1:
             raise RecordChanged(lock)
         raise StoreError(f"ZooKeeper does not tell whether the record of {lock} was changed")
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
-    def wait(self, seen: Stored | None, timeout_s: float) -> None:
+    def wait(self, last: Stored | None, timeout_s: float) -> None:
         until_s = time.monotonic() + timeout_s
         before = self._events
         with suppress(StoreError):
-            if seen is not None and self._has_changed(seen, timeout_s):
+            if last is not None and self._has_changed(last, timeout_s):
                 return
         with self._something:
             self._something.wait_for(lambda: self._events != before, max(0.0, until_s - time.monotonic()))
 
-    def _has_changed(self, seen: Stored, timeout_s: float) -> bool:
+    def _has_changed(self, last: Stored, timeout_s: float) -> bool:
         """Watch the holder, whose znode goes with its turn; of a free lock the record. A waiter need not wake for the
         holder's renewals, nor for those that join. kazoo keeps a watcher of one path once, however often it is set.
         """
-        if seen.record.holder is not None and seen.is_alive:
+        if last.record.holder is not None and last.is_alive:
             return (
-                self._session.ask(self._watching(self._node(seen.record.lock, seen.record.holder)), timeout_s) is None
+                self._session.ask(self._watching(self._node(last.record.lock, last.record.holder)), timeout_s) is None
             )
-        stat = self._session.ask(self._watching(self._path(seen.record.lock)), timeout_s)
-        return stat is None or stat.version != seen.version
+        stat = self._session.ask(self._watching(self._path(last.record.lock)), timeout_s)
+        return stat is None or stat.version != last.version
 
     def _watching(self, path: str) -> Callable[[KazooClient], list[Any]]:
         return lambda client: [client.exists_async(path, watch=self._happened)]

@@ -45,7 +45,7 @@ class Session:
         self._starting = threading.Lock()
         self._connected: threading.Event | None = None
         self._listeners: list[Callable[[], Callable[[Connection], None] | None]] = []
-        self._client.add_listener(self._told)
+        self._client.add_listener(self._on_state)
 
     def granted_s(self) -> float:
         """Return the timeout that the ensemble has granted; it has limits of its own."""
@@ -72,14 +72,14 @@ class Session:
 
     def listen(self, listener: Callable[[Connection], None]) -> None:
         """Tell the listener of changes. A method is told as long as its object lives: a backend outlives its turns."""
-        known = weakref.WeakMethod(listener) if inspect.ismethod(listener) else lambda: listener
-        self._listeners = [one for one in self._listeners if one() is not None] + [known]
+        reference = weakref.WeakMethod(listener) if inspect.ismethod(listener) else lambda: listener
+        self._listeners = [other for other in self._listeners if other() is not None] + [reference]
 
     def close(self) -> None:
         """End the session."""
         with self._starting:
             if self._connected is not None:
-                self._told(KazooState.LOST)  # before a waiter can see it
+                self._on_state(KazooState.LOST)  # before a waiter can see it
                 self._client.stop()
                 self._client.close()
                 self._connected = None
@@ -92,9 +92,9 @@ class Session:
         if not connected.wait(timeout_s):
             raise StoreError(f"ZooKeeper does not answer: no connection in {timeout_s:.0f} s")
 
-    def _told(self, state: str) -> None:
-        for known in list(self._listeners):
-            if (listener := known()) is not None:
+    def _on_state(self, state: str) -> None:
+        for reference in list(self._listeners):
+            if (listener := reference()) is not None:
                 listener(_CONNECTIONS[state])
 
 

@@ -1,1 +1,1 @@
-"""The files of a snapshot, byte for byte: pointer, manifest, run record, shards."""
+"""The files of a snapshot, byte for byte: pointer, manifest, build record, shards."""

@@ -78,10 +78,10 @@ class Current:
         """Return the JSON document. Raises `ManifestPublishError` if it is larger than readers read, or if they would
         refuse it for something else.
         """
-        told = {**asdict(self), "format_version": _FORMAT, "manifest_content_type": CONTENT_TYPE}
+        fields = {**asdict(self), "format_version": _FORMAT, "manifest_content_type": CONTENT_TYPE}
         needed = ("manifest_ref", "run_id")
         body = json.dumps(
-            {key: value for key, value in told.items() if value is not None or key in needed}, sort_keys=True
+            {key: value for key, value in fields.items() if value is not None or key in needed}, sort_keys=True
         ).encode()
         if len(body) > CURRENT_MAX_BYTES:
             raise ManifestPublishError(
@@ -98,23 +98,23 @@ class Current:
     def decode(cls, body: bytes, where: str) -> Self:
         """Read the document. Raises `ManifestParseError`."""
         try:
-            found = parsed(body, values_max=_VALUES_MAX)
-            version = found.get("format_version", _FORMAT)
-            ref, run_id, token = found["manifest_ref"], found["run_id"], found.get("fencing_token")
+            fields = parsed(body, values_max=_VALUES_MAX)
+            version = fields.get("format_version", _FORMAT)
+            ref, run_id, token = fields["manifest_ref"], fields["run_id"], fields.get("fencing_token")
             current = cls(
                 manifest_ref=None if ref is None else canonical_url(ref),
                 run_id=None if run_id is None else str(run_id),
-                updated_at=str(found["updated_at"]),
+                updated_at=str(fields["updated_at"]),
                 version=_counted(
-                    "version", found.get("version", 0 if ref is None else 1)
+                    "version", fields.get("version", 0 if ref is None else 1)
                 ),  # another program counts nothing
                 fencing_token=None if token is None else _counted("fencing_token", token),
-                published={name: _publication(told) for name, told in (found.get("published") or {}).items()},
-                fenced={name: whole(at_ms) for name, at_ms in (found.get("fenced") or {}).items()},
+                published={name: _publication(mark) for name, mark in (fields.get("published") or {}).items()},
+                fenced={name: whole(at_ms) for name, at_ms in (fields.get("fenced") or {}).items()},
                 history=tuple(
-                    Past(canonical_url(one["manifest_ref"]), _moment(one["at"])) for one in found.get("history") or ()
+                    Past(canonical_url(row["manifest_ref"]), _moment(row["at"])) for row in fields.get("history") or ()
                 ),
-                nonce=str(found.get("nonce", "")),
+                nonce=str(fields.get("nonce", "")),
             )
         except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
             raise ManifestParseError(
@@ -166,22 +166,22 @@ class Current:
 
     def with_publication(self, name: str, publication: Publication) -> dict[str, Publication]:
         """Return `published` with one more, without those that are more than a week older."""
-        young = {one: told for one, told in self.published.items() if publication.at_ms - told.at_ms < _KEPT_MS}
+        young = {key: mark for key, mark in self.published.items() if publication.at_ms - mark.at_ms < _KEPT_MS}
         return {**young, name: publication}
 
     def with_fence(self, name: str, now_ms: int) -> dict[str, int]:
         """Return `fenced` with one more, as above."""
-        young = {one: at_ms for one, at_ms in self.fenced.items() if now_ms - at_ms < _KEPT_MS}
+        young = {key: at_ms for key, at_ms in self.fenced.items() if now_ms - at_ms < _KEPT_MS}
         return {**young, name: now_ms}
 
 
-def _publication(told: Mapping[str, Any]) -> Publication:
+def _publication(mark: Mapping[str, Any]) -> Publication:
     return Publication(
-        version=_counted("the version of a mark", told["version"]),
-        manifest_ref=canonical_url(told["manifest_ref"]),
-        rows=_counted("the number of rows of a mark", told["rows"]),
-        bytes=_counted("the size of a mark", told["bytes"]),
-        at_ms=whole(told["at_ms"]),
+        version=_counted("the version of a mark", mark["version"]),
+        manifest_ref=canonical_url(mark["manifest_ref"]),
+        rows=_counted("the number of rows of a mark", mark["rows"]),
+        bytes=_counted("the size of a mark", mark["bytes"]),
+        at_ms=whole(mark["at_ms"]),
     )
 
 

@@ -85,8 +85,8 @@ def unlimited(connection: sqlite3.Connection) -> None:
 
 def damage(connection: sqlite3.Connection) -> str | None:
     """Let SQLite check all pages of the file; return what is wrong."""
-    (told,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
-    return None if told == "ok" else _begin(told)
+    (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    return None if answer == "ok" else _begin(answer)
 
 
 def longest(connection: sqlite3.Connection) -> int:
@@ -101,14 +101,14 @@ def check_pages(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
     budget counts, and nothing interrupts it.
     """
     for table in tables:
-        (told,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
-        if told != "ok":
-            raise sqlite3.DatabaseError(f"it is damaged: {_begin(told)}")
+        (answer,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
+        if answer != "ok":
+            raise sqlite3.DatabaseError(f"it is damaged: {_begin(answer)}")
 
 
-def _begin(told: str) -> str:
+def _begin(answer: str) -> str:
     """SQLite tells of every page below a headline."""
-    return " ".join(told.splitlines()[:2])
+    return " ".join(answer.splitlines()[:2])
 
 
 def _guard(connection: sqlite3.Connection, size: int) -> None:

@@ -39,7 +39,7 @@ _FORMAT: Final = 4
 _MAGIC: Final = b"SQLite format 3\0"
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _TEXTS: Final = ("run_id", "created_at", "s3_prefix", "key_col", "db_path_template", "shard_prefix")
-_TOLD_MAX: Final = 200
+_TEXT_MAX: Final = 200
 _SELECT_SHARDS: Final = "SELECT * FROM shards ORDER BY db_id LIMIT ?"
 _META: Final = (
     "CREATE TABLE build_meta (run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,"
@@ -193,7 +193,7 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
     shards = tuple(map(_shard, rows))
     if any(shard.db_id >= num_dbs for shard in shards):
         raise ValueError(f"a shard has a number beyond the {num_dbs} that there are")
-    if any(one.db_id == next_.db_id for one, next_ in pairwise(shards)):
+    if any(shard.db_id == next_.db_id for shard, next_ in pairwise(shards)):
         raise ValueError("two shards have one db_id")
     return Manifest(
         num_dbs=num_dbs,
@@ -252,7 +252,7 @@ def _object(row: sqlite3.Row, name: str, values_max: int) -> dict[str, Any]:
 def _check_depth(name: str, value: dict[str, Any]) -> None:
     level: list[Any] = [value]
     for _ in range(_DEPTH_MAX):
-        inner = [one.values() if isinstance(one, dict) else one for one in level if isinstance(one, dict | list)]
+        inner = [node.values() if isinstance(node, dict) else node for node in level if isinstance(node, dict | list)]
         level = [child for children in inner for child in children]
     if level:
         raise ValueError(f"{name} is nested more than {_DEPTH_MAX} deep")
@@ -269,5 +269,5 @@ def _key(row: sqlite3.Row, name: str) -> int | str | None:
 
 
 def _short(value: object) -> str:
-    told = repr(value)
-    return told if len(told) <= _TOLD_MAX else f"{told[:_TOLD_MAX]}…"
+    text = repr(value)
+    return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"

@@ -58,8 +58,8 @@ def check_schema(first_page: bytes, tables: Mapping[str, Sequence[str]]) -> None
     known = {name: {_plain(statement) for statement in statements} for name, statements in tables.items()}
     for kind, name, table, statement in rows:
         if kind != "table" or name != table or _plain(statement) not in known.get(name, ()):
-            told = f"{kind} {name}"
-            shown = told if len(told) <= _NAME_MAX else f"{told[:_NAME_MAX]}…"
+            entry = f"{kind} {name}"
+            shown = entry if len(entry) <= _NAME_MAX else f"{entry[:_NAME_MAX]}…"
             raise sqlite3.DatabaseError(f"its schema has {shown!r}, which is no table as writers make them")
     for name in tables:
         if sum(row[1] == name for row in rows) != 1:
@@ -84,7 +84,7 @@ def _rows(page: bytes) -> list[Row]:
         raise ValueError(f"it has {count} rows")
     usable = size - page[20]
     at = _HEADER + 8
-    pointers = [int.from_bytes(page[at + 2 * one : at + 2 * one + 2], "big") for one in range(count)]
+    pointers = [int.from_bytes(page[at + 2 * number : at + 2 * number + 2], "big") for number in range(count)]
     return [_row(page[:usable], pointer) for pointer in pointers]
 
 

@@ -43,7 +43,7 @@ class Cleanup:
     @property
     def has_failed(self) -> bool:
         """Whether something could not be removed."""
-        return any(one.error is not None for one in self.removals)
+        return any(removal.error is not None for removal in self.removals)
 
 
 def cleanup(
@@ -60,43 +60,43 @@ def cleanup(
     is told.
     """
     keeping = keeping or Keeping()
-    found = survey(source, keeping, seen)
+    first = survey(source, keeping, seen)
     if dry_run:
-        return Cleanup(found, tuple(map(Removal, found.leftovers)), dry_run)
-    manifests = [one for one in found.leftovers if one.kind is Kind.MANIFEST]
-    removals = [_tried(partial(_manifest_removed, source.store), one) for one in manifests]
-    others = [one for one in found.leftovers if one.kind is not Kind.MANIFEST]
+        return Cleanup(first, tuple(map(Removal, first.leftovers)), dry_run)
+    manifests = [leftover for leftover in first.leftovers if leftover.kind is Kind.MANIFEST]
+    removals = [_tried(partial(_manifest_removed, source.store), leftover) for leftover in manifests]
+    others = [leftover for leftover in first.leftovers if leftover.kind is not Kind.MANIFEST]
     if others:
-        stay = frozenset(one.leftover.key for one in removals if not one.removed)
-        again = survey(source, keeping, seen, prefixes=found.prefixes, stay=stay)
+        stay = frozenset(removal.leftover.key for removal in removals if not removal.removed)
+        again = survey(source, keeping, seen, prefixes=first.prefixes, stay=stay)
         still = set(map(_identity, again.leftovers))
-        free = [one for one in others if _identity(one) in still]
+        free = [other for other in others if _identity(other) in still]
         with ThreadPoolExecutor(_PARALLEL) as pool:
             removals += pool.map(partial(_tried, partial(_removed, source.store)), free)
-        removals += [Removal(one, held="it is needed now, or gone") for one in others if _identity(one) not in still]
-    return Cleanup(found, tuple(removals), dry_run)
+        removals += [Removal(old, held="it is needed now, or gone") for old in others if _identity(old) not in still]
+    return Cleanup(first, tuple(removals), dry_run)
 
 
-def _identity(one: Leftover) -> tuple[Kind, str]:
-    return one.kind, one.key
+def _identity(leftover: Leftover) -> tuple[Kind, str]:
+    return leftover.kind, leftover.key
 
 
-def _manifest_removed(store: ObjectStore, one: Leftover) -> Removal:
-    if remove_manifest(store, one.key):
-        return Removal(one, removed=True)
-    return Removal(one, held="it is current now")
+def _manifest_removed(store: ObjectStore, leftover: Leftover) -> Removal:
+    if remove_manifest(store, leftover.key):
+        return Removal(leftover, removed=True)
+    return Removal(leftover, held="it is current now")
 
 
-def _removed(store: ObjectStore, one: Leftover) -> Removal:
-    if one.upload is not None:
-        store.abort(one.upload)
+def _removed(store: ObjectStore, leftover: Leftover) -> Removal:
+    if leftover.upload is not None:
+        store.abort(leftover.upload)
     else:
-        store.delete(one.key)
-    return Removal(one, removed=True)
+        store.delete(leftover.key)
+    return Removal(leftover, removed=True)
 
 
-def _tried(remove: Callable[[Leftover], Removal], one: Leftover) -> Removal:
+def _tried(remove: Callable[[Leftover], Removal], leftover: Leftover) -> Removal:
     try:
-        return remove(one)
+        return remove(leftover)
     except StoreError as error:
-        return Removal(one, error=str(error))
+        return Removal(leftover, error=str(error))

@@ -52,43 +52,43 @@ def entries(store: ObjectStore, current: Current) -> list[HistoryEntry]:
     """
     times = {past.manifest_ref: moment(past.at) for past in reversed(current.history)}
     earliest = min(times.values(), default=None)
-    found = []
-    for listed in store.list(MANIFESTS):
-        entry = _entry(store, listed, current, times, earliest)
+    history = []
+    for manifest in store.list(MANIFESTS):
+        entry = _entry(store, manifest, current, times, earliest)
         if entry is not None:
-            found.append(entry)
-    return sorted(found, key=lambda entry: (entry.created_at, entry.key), reverse=True)
+            history.append(entry)
+    return sorted(history, key=lambda entry: (entry.created_at, entry.key), reverse=True)
 
 
 def moment(text: str) -> datetime:
     """Read a moment as snapshots write it. Raises `ValueError`."""
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
 
 def _entry(
     store: ObjectStore,
-    listed: ListedObject,
+    manifest: ListedObject,
     current: Current,
     times: dict[str, datetime],
     earliest: datetime | None,
 ) -> HistoryEntry | None:
-    match = _KEY.fullmatch(listed.key)
+    match = _KEY.fullmatch(manifest.key)
     if match is None:
         return None
     try:
         created = moment(match[1])
     except ValueError:
         return None  # a day that there never was, so no build has written it
-    ref = store.uri(listed.key)
+    ref = store.uri(manifest.key)
     is_current = ref == current.manifest_ref
     was_published = ref in times or (not current.has_all and (earliest is None or created < earliest))
     return HistoryEntry(
         ref,
-        listed.key,
+        manifest.key,
         match[2],
         created,
-        listed.last_modified,
+        manifest.last_modified,
         times.get(ref),
         is_current or was_published,
         is_current,

@@ -36,8 +36,8 @@ def remove_manifest(store: ObjectStore, key: str) -> bool:
     notice = f"{notices_of(key)}{uuid.uuid4().hex}"
     store.put(notice, b"")
     try:
-        found = store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
-        is_current = found is None or Current.decode(found.body, CURRENT).manifest_ref == store.uri(key)
+        stored = store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
+        is_current = stored is None or Current.decode(stored.body, CURRENT).manifest_ref == store.uri(key)
         if not is_current:
             store.delete(key)
     finally:

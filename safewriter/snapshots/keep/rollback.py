@@ -38,7 +38,7 @@ class Target:
     back: int | None = None
 
     def __post_init__(self) -> None:
-        if sum(one is not None for one in (self.manifest_ref, self.run_id, self.back)) != 1:
+        if sum(choice is not None for choice in (self.manifest_ref, self.run_id, self.back)) != 1:
             raise ConfigValidationError("name one snapshot: by manifest_ref, by run_id, or by back")
         if self.manifest_ref is not None:
             object.__setattr__(self, "manifest_ref", _url(self.manifest_ref))
@@ -90,7 +90,7 @@ def rollback(
     if base.current is None or base.current.manifest_ref is None:
         raise ReaderStateError(f"nothing was published below {source.store.uri('')} yet")
     before = base.current.manifest_ref
-    ref = _named(source, base.current, target)
+    ref = _ref_of(source, base.current, target)
     manifest = _whole(source, ref)
     if forget_token:
         base = replace(base, current=base.current.changed(fencing_token=None))
@@ -112,16 +112,16 @@ def rollback(
     return Rollback(before, ref, manifest)
 
 
-def _named(source: Source, current: Current, target: Target) -> str:
+def _ref_of(source: Source, current: Current, target: Target) -> str:
     if target.manifest_ref is not None:
         return target.manifest_ref
-    found = entries(source.store, current)
+    history = entries(source.store, current)
     if target.run_id is not None:
-        of_run = [entry.manifest_ref for entry in found if entry.run_id == target.run_id]
+        of_run = [entry.manifest_ref for entry in history if entry.run_id == target.run_id]
         if not of_run:
             raise ReaderStateError(f"there is no manifest of a run {target.run_id!r} below {source.store.uri('')}")
         return of_run[0]
-    return _before(source, [entry for entry in found if entry.is_published], target.back or 0)
+    return _before(source, [entry for entry in history if entry.is_published], target.back or 0)
 
 
 def _before(source: Source, published: list[HistoryEntry], back: int) -> str:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
 from safewriter.snapshots.format.places import is_segment
 from safewriter.snapshots.format.shard_file import FILE_NAME
+from safewriter.snapshots.keep.build_records import recorded_builds
 from safewriter.snapshots.keep.history import MANIFESTS, entries
 from safewriter.snapshots.keep.removal import notices_of
-from safewriter.snapshots.keep.run_records import recorded_runs
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -52,7 +52,7 @@ class Keeping:
     """What stays, beside the current snapshot and the builds that live.
 
     `last`: so many of the newest published snapshots. `age`: everything that is younger, by the store's clock. It must
-    be longer than a build without a run record may pause. `run_registry_prefix`: where builds keep their records.
+    be longer than a build without a record may pause. `run_registry_prefix`: where builds keep their records.
     """
 
     last: int = 3
@@ -120,26 +120,26 @@ def survey(
     """
     pointer, current = source.current()
     old = pointer.server_date - keeping.age
-    runs = recorded_runs(source.store, keeping.run_registry_prefix, pointer.server_date)
-    found = entries(source.store, current)
-    last = [entry.key for entry in found if entry.is_published][: keeping.last]
+    builds = recorded_builds(source.store, keeping.run_registry_prefix, pointer.server_date)
+    history = entries(source.store, current)
+    last = [entry.key for entry in history if entry.is_published][: keeping.last]
     kept, leftovers = [], []
-    for entry in found:
+    for entry in history:
         is_needed = entry.is_current or entry.key in last or entry.key in stay
-        if is_needed or entry.written_at >= old or entry.run_id in runs.living:
+        if is_needed or entry.written_at >= old or entry.run_id in builds.living:
             kept.append(entry)
         else:
             leftovers.append(_manifest(entry, source, keeping.last))
     refs = {entry.manifest_ref for entry in kept} | ({current.manifest_ref} if current.manifest_ref else set())
     manifests = [source.manifest(ref) for ref in sorted(refs)]
-    told = {manifest.shard_prefix for manifest in manifests} | _prefixes(source, leftovers)
-    prefixes |= runs.shard_prefixes | set(filter(is_segment, told))
+    segments = {manifest.shard_prefix for manifest in manifests} | _prefixes(source, leftovers)
+    prefixes |= builds.shard_prefixes | set(filter(is_segment, segments))
     leftovers += _notices(source, kept, old)
-    shards, young = _shards(source, prefixes, _references(source, manifests), runs.living, old, seen)
+    shards, young = _shards(source, prefixes, _references(source, manifests), builds.living, old, seen)
     leftovers += shards
-    leftovers += _uploads(source, prefixes, runs.living, old)
+    leftovers += _uploads(source, prefixes, builds.living, old)
     at = pointer.server_date
-    return PrefixSurvey(at, tuple(leftovers), tuple(sorted(refs)), runs.living, young, prefixes, runs.unreadable)
+    return PrefixSurvey(at, tuple(leftovers), tuple(sorted(refs)), builds.living, young, prefixes, builds.unreadable)
 
 
 def _references(source: Source, manifests: list[Manifest]) -> frozenset[str]:
@@ -150,27 +150,27 @@ def _references(source: Source, manifests: list[Manifest]) -> frozenset[str]:
 
 def _manifest(entry: HistoryEntry, source: Source, last: int) -> Leftover:
     why = f"it is not among the last {last}" if entry.is_published else "it was never current"
-    size = next((one.size for one in source.store.list(entry.key) if one.key == entry.key), 0)
+    size = next((manifest.size for manifest in source.store.list(entry.key) if manifest.key == entry.key), 0)
     return Leftover(Kind.MANIFEST, entry.key, size, entry.written_at, why)
 
 
 def _prefixes(source: Source, leftovers: list[Leftover]) -> set[str]:
     """Return where the shards of manifests lie that go; of one that cannot be read nobody knows."""
-    found = set()
-    for one in leftovers:
+    prefixes = set()
+    for leftover in leftovers:
         try:
-            found.add(source.manifest(source.store.uri(one.key)).shard_prefix)
+            prefixes.add(source.manifest(source.store.uri(leftover.key)).shard_prefix)
         except ManifestParseError:
             continue
-    return found
+    return prefixes
 
 
 def _notices(source: Source, kept: list[HistoryEntry], old: datetime) -> Iterator[Leftover]:
     notices = tuple(notices_of(entry.key) for entry in kept)
-    for listed in source.store.list(MANIFESTS):
-        if listed.key.startswith(notices) and listed.last_modified < old:
+    for notice in source.store.list(MANIFESTS):
+        if notice.key.startswith(notices) and notice.last_modified < old:
             yield Leftover(
-                Kind.NOTICE, listed.key, listed.size, listed.last_modified, "the clean-up that set it is dead"
+                Kind.NOTICE, notice.key, notice.size, notice.last_modified, "the clean-up that set it is dead"
             )
 
 
@@ -189,22 +189,22 @@ def _shards(
     builds: dict[tuple[str, str], _Build] = {}
     count = 0
     for prefix in sorted(prefixes):
-        for listed in source.store.list(f"{prefix}/run_id="):
+        for shard in source.store.list(f"{prefix}/run_id="):
             count += 1
             seen(count)
-            match = _OF_BUILD.fullmatch(listed.key)
+            match = _OF_BUILD.fullmatch(shard.key)
             if match is None or match["run"] in living:
                 continue
-            build = builds.setdefault((match["run"], match["build"] or ""), _Build(listed.last_modified))
-            build.newest = max(build.newest, listed.last_modified)
+            build = builds.setdefault((match["run"], match["build"] or ""), _Build(shard.last_modified))
+            build.newest = max(build.newest, shard.last_modified)
             if match["folder"] not in referred:
-                build.left.append(listed)
+                build.left.append(shard)
     why = "no kept snapshot refers to it"
     leftovers = [
-        Leftover(Kind.SHARD, one.key, one.size, one.last_modified, why)
+        Leftover(Kind.SHARD, shard.key, shard.size, shard.last_modified, why)
         for build in builds.values()
         if build.newest < old
-        for one in build.left
+        for shard in build.left
     ]
     return leftovers, sum(len(build.left) for build in builds.values()) - len(leftovers)
 

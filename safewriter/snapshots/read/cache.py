@@ -78,8 +78,8 @@ class CacheFolder:
         this = (name, os.fstat(fd).st_ino)
         if sha256 is not None and this not in self._known:
             with os.fdopen(os.dup(fd), "rb") as whole:
-                found = hashlib.file_digest(whole, "sha256").hexdigest()
-            if found != sha256:
+                digest = hashlib.file_digest(whole, "sha256").hexdigest()
+            if digest != sha256:
                 self.remove(name)
                 return None
             self._known.add(this)

@@ -37,10 +37,10 @@ def fetch(
     `ShardDamagedError` if its content is not the one that the manifest names, `StoreError` if the store does not
     answer.
     """
-    url, found = url_of(shard), ""
+    url, digest = url_of(shard), ""
     for pause_s in (*_PAUSES_S, None):
         try:
-            found = _copy(source, shard, file, most_bytes)
+            digest = _copy(source, shard, file, most_bytes)
             break
         except StoreError as error:
             if error.denied or pause_s is None:
@@ -50,9 +50,9 @@ def fetch(
             raise ReaderStateError(
                 f"{url} does not fit on this machine's disk: {error}. Take another folder"
             ) from error
-    if shard.sha256 is not None and found != shard.sha256:
+    if shard.sha256 is not None and digest != shard.sha256:
         raise ShardDamagedError(
-            f"{url} has the SHA-256 {found}, and the manifest names {shard.sha256}: somebody has changed the object."
+            f"{url} has the SHA-256 {digest}, and the manifest names {shard.sha256}: somebody has changed the object."
             " Go back to another snapshot, or build again"
         )
 
@@ -72,9 +72,9 @@ def _copy(source: Source, shard: Shard, file: BinaryIO, most_bytes: int | None) 
     file.seek(0)
     for block in blocks:
         if most_bytes is not None and file.tell() + len(block) > most_bytes:
-            named = "the manifest names: somebody has changed the object" if shard.db_bytes else "the cache may hold"
+            limit = "the manifest names: somebody has changed the object" if shard.db_bytes else "the cache may hold"
             raise ShardDamagedError(
-                f"{url} has more bytes than the {most_bytes:,} that {named}. Go back to another snapshot, or build"
+                f"{url} has more bytes than the {most_bytes:,} that {limit}. Go back to another snapshot, or build"
                 " again"
             )
         digest.update(block)

@@ -59,10 +59,10 @@ class Source:
 
     def current(self) -> tuple[StoredObject, Current]:
         """Read the pointer. Raises `ReaderStateError` if there is none, `ManifestParseError` if it is damaged."""
-        found = self._read(CURRENT, CURRENT_MAX_BYTES)
-        if found is None:
+        stored = self._read(CURRENT, CURRENT_MAX_BYTES)
+        if stored is None:
             raise ReaderStateError(f"there is no {self.store.uri(CURRENT)}: nothing was published yet")
-        return found, Current.decode(found.body, self.store.uri(CURRENT))
+        return stored, Current.decode(stored.body, self.store.uri(CURRENT))
 
     def current_ref(self) -> str:
         """Return where the current manifest is. Raises as `current` does, also if nothing was published yet."""
@@ -73,10 +73,10 @@ class Source:
 
     def manifest(self, ref: str) -> Manifest:
         """Read a manifest. Raises `ManifestParseError` if it is not there, not below the prefix, or damaged."""
-        found = self._read(self.key_of(ref), MANIFEST_MAX_BYTES)
-        if found is None:
+        stored = self._read(self.key_of(ref), MANIFEST_MAX_BYTES)
+        if stored is None:
             raise ManifestParseError(f"the manifest {ref} is not there")
-        return Manifest.decode(found.body, ref)
+        return Manifest.decode(stored.body, ref)
 
     def stream(self, url: str) -> Iterator[bytes] | None:
         """Return an object in blocks; None if it is not there."""
@@ -85,8 +85,8 @@ class Source:
     def damage(self, shards: Iterable[Shard]) -> Iterator[str]:
         """Say of each shard that is not there, or not whole, what is wrong, by the sizes of its objects alone."""
         shards = tuple(shards)
-        found = self._sizes([shard.db_url for shard in shards])
-        return (told for shard in shards if (told := _damage(shard, found[shard.db_url])) is not None)
+        sizes = self._sizes([shard.db_url for shard in shards])
+        return (damage for shard in shards if (damage := _damage(shard, sizes[shard.db_url])) is not None)
 
     def objects_of(self, shard: Shard) -> Mapping[str, int]:
         """Return the sizes of a shard's objects, by their names below `db_url`."""
@@ -94,17 +94,17 @@ class Source:
 
     def _sizes(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
         """Return the sizes of the objects below folders, by one listing of what the folders have in common."""
-        found: dict[str, dict[str, int]] = {folder: {} for folder in folders}
-        keys = {f"{self.key_of(folder).rstrip('/')}/": folder for folder in found}
+        sizes: dict[str, dict[str, int]] = {folder: {} for folder in folders}
+        keys = {f"{self.key_of(folder).rstrip('/')}/": folder for folder in sizes}
         if not keys:
-            return found
-        for listed in self.store.list(_common(list(keys))):
-            key = listed.key
+            return sizes
+        for entry in self.store.list(_common(list(keys))):
+            key = entry.key
             while key and key not in keys:
                 key = key[: key.rstrip("/").rfind("/") + 1]
             if key:
-                found[keys[key]][listed.key.removeprefix(key)] = listed.size
-        return found
+                sizes[keys[key]][entry.key.removeprefix(key)] = entry.size
+        return sizes
 
     def _read(self, key: str, max_bytes: int) -> StoredObject | None:
         try:
@@ -131,4 +131,4 @@ def _common(keys: list[str]) -> str:
     """Return what all keys begin with."""
     first, last = min(keys), max(keys)
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
-    return "".join(one for one, _ in same)
+    return "".join(letter for letter, _ in same)

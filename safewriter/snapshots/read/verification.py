@@ -85,7 +85,7 @@ def verify(
         path = Path(folder) / "shard.db"
         for number, shard in enumerate(manifest.shards, start=1):
             check = _Check(manifest, shard, routing, keys_max)
-            faults += [ShardFault(shard.db_id, shard.db_url, what) for what in check.faults(source, path)]
+            faults += [ShardFault(shard.db_id, shard.db_url, fault) for fault in check.faults(source, path)]
             rows, keys, unread = rows + check.rows, keys + check.keys, unread + check.is_unread
             done(number)
     is_by_key = not routing.columns
@@ -125,9 +125,9 @@ class _Check:
             yield f"SQLite cannot read it: {error}"
 
     def _in_file(self, connection: sqlite3.Connection) -> Iterator[str]:
-        told = database.damage(connection)
-        if told is not None:
-            yield f"SQLite finds it damaged: {told}"
+        damage = database.damage(connection)
+        if damage is not None:
+            yield f"SQLite finds it damaged: {damage}"
             return
         (self.rows,) = connection.execute("SELECT count(*) FROM kv").fetchone()
         if self.rows != self.shard.row_count:

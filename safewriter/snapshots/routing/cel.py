@@ -77,12 +77,12 @@ class CelRouting:
         import numpy as np
 
         tokens = self.expression.tokens(keys, columns)
-        places = [self._place(token) for token in tokens.found]
+        places = [self._place(token) for token in tokens.values]
         if None in places:
             at = places.index(None)
             raise ShardAssignmentError(
-                f"the row with key {keys[int(tokens.first[at])].as_py()!r} gives {tokens.found[at]!r}, which is no"
-                f" {self._what()}. If an earlier reading of the source has not found it, the source differs from one"
+                f"the row with key {keys[int(tokens.first[at])].as_py()!r} gives {tokens.values[at]!r}, which is no"
+                f" {self._unit()}. If an earlier reading of the source has not found it, the source differs from one"
                 " reading to the next, and has to be cached first: cache_input=True"
             )
         return np.array(places, np.int64)[tokens.group]
@@ -93,7 +93,7 @@ class CelRouting:
         Raises `RoutingContextError` if `context` lacks a column of the rule, or has it with another type.
         """
         row = {
-            name: _key(key, kind) if name == KEY_VARIABLE else self._given(name, kind, context)
+            name: _key(key, kind) if name == KEY_VARIABLE else self._context_value(name, kind, context)
             for name, kind in self.expression.variables
         }
         try:
@@ -118,10 +118,10 @@ class CelRouting:
             return self._places.get(token)
         return token if isinstance(token, int) and 0 <= token < self.num_dbs else None
 
-    def _what(self) -> str:
+    def _unit(self) -> str:
         return f"shard of {self.num_dbs}" if self.routing_values is None else f"one of {self.num_dbs} routing values"
 
-    def _given(self, name: str, kind: CelType, context: Mapping[str, object] | None) -> object:
+    def _context_value(self, name: str, kind: CelType, context: Mapping[str, object] | None) -> object:
         if context is None or name not in context:
             raise RoutingContextError(
                 f"this snapshot routes by {', '.join(self.columns)} and not by the key alone, and {name!r} was not"

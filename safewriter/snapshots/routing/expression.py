@@ -63,12 +63,12 @@ class EvaluationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What rows give: `found` holds each token once or more, and row `i` has `found[group[i]]`.
+    """What rows give: `values` holds each token once or more, and row `i` has `values[group[i]]`.
 
     Row `first[group[i]]` is one that has it, too.
     """
 
-    found: list[RoutingValue]
+    values: list[RoutingValue]
     first: NDArray[np.int64]
     group: NDArray[np.int64]
 
@@ -87,22 +87,22 @@ class _Program:
     variable: str | None = None
 
     def value(self, row: Mapping[str, object]) -> RoutingValue:
-        given: Any = None if self.variable is None else row[self.variable]
-        value = self._evaluated(row) if given is None else given
+        column_value: Any = None if self.variable is None else row[self.variable]
+        value = self._evaluated(row) if column_value is None else column_value
         if self.shards is None:
-            told: RoutingValue = value
-            return told
+            token: RoutingValue = value
+            return token
         try:
             return digest(value) % self.shards
         except KeyRangeError as error:
             raise EvaluationError(str(error)) from None
 
     def _evaluated(self, row: Mapping[str, object]) -> Any:  # noqa: ANN401 - of the type `kind`
-        found = self.compiled.eval(data=row)
-        value: Any = found.plain_value()
+        result = self.compiled.eval(data=row)
+        value: Any = result.plain_value()
         # An error comes as a text, too.
         is_of_kind = type(value) is _PYTHON[self.kind]
-        if not is_of_kind or (self.kind is CelType.STRING and found.type() == self.error):
+        if not is_of_kind or (self.kind is CelType.STRING and result.type() == self.error):
             raise EvaluationError(value)
         return bytes(value) if self.kind is CelType.BYTES else value
 
@@ -175,8 +175,8 @@ class CelExpression:
         first, group = _groups(list(arrays.values()), len(keys))
         values = zip(*(array.take(first).to_pylist() for array in arrays.values()), strict=True)
         rows = (dict(zip(arrays, row, strict=True)) for row in values)
-        found = [self._token_of(row, keys, at) for row, at in zip(rows, first.tolist(), strict=True)]
-        return Tokens(found, first, group)
+        tokens = [self._token_of(row, keys, at) for row, at in zip(rows, first.tolist(), strict=True)]
+        return Tokens(tokens, first, group)
 
     def _token_of(self, row: Mapping[str, object], keys: pa.Array, at: int) -> RoutingValue:
         try:
@@ -268,7 +268,7 @@ def _check_patterns(text: str, macros: int) -> None:
     patterns = [_PLAIN.match(text, call.start()) for call in _MATCHES.finditer(text)]
     if not patterns:
         return
-    letters = sum(len(one[1]) if one is not None else _TEXT_MAX for one in patterns)
+    letters = sum(len(pattern[1]) if pattern is not None else _TEXT_MAX for pattern in patterns)
     if macros or letters > _PATTERNS_MAX:
         raise ConfigValidationError(
             f"the expression {short(text)} may take too long: matches(…) needs a pattern that is written there as one"

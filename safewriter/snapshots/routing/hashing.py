@@ -67,8 +67,8 @@ def digests(keys: Sequence[str | bytes]) -> NDArray[np.uint64]:
     """Return the same for texts or bytes."""
     import numpy as np
 
-    one = xxhash.xxh3_64_intdigest
-    return np.fromiter((one(key.encode() if isinstance(key, str) else key) for key in keys), np.uint64, len(keys))
+    digest_of = xxhash.xxh3_64_intdigest
+    return np.fromiter((digest_of(key.encode() if isinstance(key, str) else key) for key in keys), np.uint64, len(keys))
 
 
 def remainders(keys: pa.Array, modulus: int) -> NDArray[np.int64]:

@@ -27,12 +27,12 @@ def with_shard(rows: DataFrame, key: str, shard: str, num_dbs: int) -> DataFrame
     # A step has a name, and the next one uses it as often as it needs: one expression for all would explode. Text that
     # Spark parses, and one call for all steps, since each call to Java and each analysis of a plan takes its time.
     steps = list(_steps(f"CAST(`{key}` AS BIGINT)"))
-    named = [f"{step} AS {_STEP}{number}" for number, step in enumerate(steps)]
+    columns = [f"{step} AS {_STEP}{number}" for number, step in enumerate(steps)]
     digest = f"{_STEP}{len(steps) - 1}"
     # The digest has no sign: its upper 63 bits, then the lowest.
     remainder = f"(shiftrightunsigned({digest}, 1) % {num_dbs} * 2 + ({digest} & 1)) % {num_dbs}"
     assigned = f"CAST(coalesce({remainder}, 0) AS INT) AS `{shard}`"
-    return rows.selectExpr("*", *named).selectExpr(*(f"`{name}`" for name in rows.columns), assigned)
+    return rows.selectExpr("*", *columns).selectExpr(*(f"`{name}`" for name in rows.columns), assigned)
 
 
 def _steps(key: str) -> Iterator[str]:

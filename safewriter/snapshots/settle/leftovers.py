@@ -10,8 +10,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Self
 
 from safewriter.objects.store import PreconditionFailed, StoreError, batches, is_there, paced
+from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, ended, record_key
 from safewriter.snapshots.format.current import manifest_key
-from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, ended, run_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
@@ -66,21 +66,21 @@ class BuildId:
     @property
     def record_key(self) -> str:
         """The key of the run's record."""
-        return run_key(self.runs, self.run_id, self.created, self.build)
+        return record_key(self.runs, self.run_id, self.created, self.build)
 
     def end_record(self, store: ObjectStore, now: datetime, *, published: bool) -> None:
         """Let the record of a build that was killed say how it ended; one that says so itself stays as it is."""
-        found = store.get(self.record_key, max_bytes=RECORD_MAX_BYTES)
-        if found is None:
+        stored = store.get(self.record_key, max_bytes=RECORD_MAX_BYTES)
+        if stored is None:
             return
         ref = store.uri(self.manifest_key) if published else None
-        body = ended(found.body, now, ref)
+        body = ended(stored.body, now, ref)
         if body is not None:
             with suppress(PreconditionFailed):  # somebody else ends it
-                store.replace(self.record_key, body, etag=found.etag)
+                store.replace(self.record_key, body, etag=stored.etag)
 
     def remove(
-        self, store: ObjectStore, named: Collection[str] | None, may_go_on: Callable[[], bool] = lambda: True
+        self, store: ObjectStore, urls: Collection[str] | None, may_go_on: Callable[[], bool] = lambda: True
     ) -> int:
         """Delete this build's objects, but those in the folders that its manifest names; return their number, and abort
         its uploads.
@@ -88,10 +88,10 @@ class BuildId:
         None: the build is not published, and never will be. Raises `StoreError` if the work could not be finished.
         """
         root = store.uri("")
-        keep = {url.removeprefix(root) for url in named or ()}
-        own = re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{self.build}-[^/]+")
+        keep = {url.removeprefix(root) for url in urls or ()}
+        pattern = re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{self.build}-[^/]+")
         removed = 0
-        if named is None and is_there(store, self.manifest_key):
+        if urls is None and is_there(store, self.manifest_key):
             store.delete(self.manifest_key)
             removed = 1
 
@@ -102,11 +102,11 @@ class BuildId:
                 )
 
         def is_left(key: str) -> bool:
-            found = own.match(key)
-            return found is not None and found[0] not in keep
+            match = pattern.match(key)
+            return match is not None and match[0] not in keep
 
         def keys() -> Iterator[str]:
-            return (listed.key for listed in paced(store.list(self.run_prefix), check_time))
+            return (entry.key for entry in paced(store.list(self.run_prefix), check_time))
 
         folders = tuple(f"{folder}/" for folder in keep)
         if keep and not any(key.startswith(folders) for key in keys()):

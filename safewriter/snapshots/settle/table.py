@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.snapshots.format.current import Publication
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
     from safewriter.tables.table import Intent
 
 __all__ = ["DECIDED_MS", "SnapshotTable", "name_of", "names_of"]
@@ -68,9 +68,9 @@ class SnapshotTable(Table):
             return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published, and cannot be any more")
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
-    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+    def confirm(self, document: Checkpoint, report: Report) -> Move:
         """Return committed if `_CURRENT` has had the snapshot."""
-        if not seen.passed:
+        if not report.passed:
             raise NotCommittedError(f"the block has published no snapshot below {self.store.uri('')}")
         landed = self._decide(document.attempt)
         if landed is None:
@@ -120,10 +120,10 @@ class SnapshotTable(Table):
     def _check_mark(self, current: Current, name: str, mark: Publication, key: str | None) -> None:
         """Raise `RetentionGapError` unless the manifest that a mark names was current, and is there."""
         ref = mark.manifest_ref
-        found = ref.removeprefix(self.store.uri(""))
-        if key not in (None, found) or not (current.names(ref) or current.has_forgotten):
+        ref_key = ref.removeprefix(self.store.uri(""))
+        if key not in (None, ref_key) or not (current.names(ref) or current.has_forgotten):
             problem = "neither is current nor was"
-        elif found == ref or not is_there(self.store, found):
+        elif ref_key == ref or not is_there(self.store, ref_key):
             problem = "is not there"
         else:
             return
@@ -144,10 +144,10 @@ class SnapshotTable(Table):
 
     def _read(self) -> tuple[str | None, Current]:
         try:
-            found = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
-            if found is None:
+            stored = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
+            if stored is None:
                 return None, Current.absent(datetime.fromtimestamp(self.clock() / 1000, UTC))
-            return found.etag, Current.decode(found.body, self.store.uri(CURRENT))
+            return stored.etag, Current.decode(stored.body, self.store.uri(CURRENT))
         except (ManifestParseError, TooLarge) as error:
             raise RetentionGapError(str(error)) from error
 
@@ -166,14 +166,14 @@ class SnapshotTable(Table):
             keep: frozenset[str] | None = None
             if document.status is Status.COMMITTED and attempt.epoch == document.epoch:
                 with _ONE_MANIFEST:
-                    found = self.store.get(names.manifest_key, max_bytes=MANIFEST_MAX_BYTES)
-                    if found is None:
+                    stored = self.store.get(names.manifest_key, max_bytes=MANIFEST_MAX_BYTES)
+                    if stored is None:
                         continue  # the snapshot was removed since, and its shards with it
                     try:
-                        keep = Manifest.decode(found.body, self.store.uri(names.manifest_key)).folders
+                        keep = Manifest.decode(stored.body, self.store.uri(names.manifest_key)).folders
                     except ManifestParseError as error:
                         raise RetentionGapError(str(error)) from error
-                    del found
+                    del stored
             else:
                 self._check_unnamed(names.manifest_key)
             now = datetime.fromtimestamp(self.clock() / 1000, UTC)
@@ -192,8 +192,8 @@ class SnapshotTable(Table):
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for the names of a write's attempts, which are kept for a week."""
         _, current = self._read()
-        named = names_of(current, write_key)
-        published = {epoch: name for name, epoch in named.items() if name in current.published}
+        epochs = names_of(current, write_key)
+        published = {epoch: name for name, epoch in epochs.items() if name in current.published}
         if published:
             last = max(published)
             mark = current.published[published[last]]
@@ -201,7 +201,7 @@ class SnapshotTable(Table):
             return Trace(last, _landed(mark), mark.version - 1, succeeded=True)
         if self.clock() - since_ms > DECIDED_MS:
             raise RetentionGapError(f"{self.store.uri(CURRENT)} may have forgotten a build that began so long ago")
-        return Trace(max(named.values())) if named else None
+        return Trace(max(epochs.values())) if epochs else None
 
     def trace_from(self, write_key: str, version: int) -> Trace:  # noqa: ARG002 - `_CURRENT` is read whole
         """Look for the names of a write that `_CURRENT` has borne a moment ago."""

@@ -64,7 +64,7 @@ def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterato
 @contextmanager
 def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
     turn = turn_of_this_thread()
-    session = SnapshotSession(spark, config.s3_prefix, _named(config), None if turn is None else turn.token)
+    session = SnapshotSession(spark, config.s3_prefix, _build_id(config), None if turn is None else turn.token)
     guarded = Block.of(spark, config.s3_prefix, format="snapshot", step=step, open_session=lambda *_: session)
     with SafeWriter.around(spark, guarded) as block:
         if block.already_committed and block.checkpoint is not None:
@@ -84,7 +84,7 @@ def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iter
 @contextmanager
 def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:  # noqa: ARG001 - as above
     publisher = Publisher(open_store(config.location))
-    names = _named(config)
+    names = _build_id(config)
     turn = turn_of_this_thread()
     if turn is not None:
         turn.check()
@@ -117,7 +117,7 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
         scope.restore()
 
 
-def _named(config: WriteConfig) -> BuildId:
+def _build_id(config: WriteConfig) -> BuildId:
     output = config.output
     run_id = output.run_id or uuid.uuid4().hex
     return BuildId.draw(run_id, output.shard_prefix, output.run_registry_prefix, datetime.now(UTC))

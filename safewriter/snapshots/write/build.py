@@ -46,7 +46,7 @@ class BuildStats:
 @dataclass(frozen=True, slots=True)
 class BuildResult:
     """A published snapshot. `already_committed`: by an earlier attempt of this run; this one has built nothing.
-    `run_record_ref`: the record of the run, None if it could not be written.
+    `run_record_ref`: the record of the build, None if it could not be written.
     """
 
     run_id: str
@@ -216,13 +216,13 @@ def _ms(seconds: float) -> int:
 def _earlier(ref: str) -> BuildResult:
     """Return what an earlier attempt has published."""
     where = Location.parse(ref)
-    found = open_store(Location(where.bucket, "")).get(where.key, max_bytes=MANIFEST_MAX_BYTES)
-    if found is None:
+    stored = open_store(Location(where.bucket, "")).get(where.key, max_bytes=MANIFEST_MAX_BYTES)
+    if stored is None:
         raise ManifestParseError(
             f"this run has published {ref} before, and it is not there any more; use a new clientToken for another"
             " build"
         )
-    manifest = Manifest.decode(found.body, ref)
+    manifest = Manifest.decode(stored.body, ref)
     return BuildResult(
         manifest.run_id, ref, manifest.shards, BuildStats(0, 0, 0, manifest.rows), already_committed=True
     )

@@ -83,10 +83,10 @@ def _by_expression(df: DataFrame, sharding: ShardingSpec, key_col: str) -> CelRo
 
 def _check_column(df: DataFrame, name: str, kind: CelType) -> None:
     existing(df, name)
-    found = df.schema[name].dataType.simpleString()
-    if found not in _COLUMNS[kind]:
+    type_name = df.schema[name].dataType.simpleString()
+    if type_name not in _COLUMNS[kind]:
         raise ConfigValidationError(
-            f"the column {name!r} has the type {found}; as {kind} in an expression it must be one of"
+            f"the column {name!r} has the type {type_name}; as {kind} in an expression it must be one of"
             f" {', '.join(_COLUMNS[kind])}. Cast it, or give another type in cel_columns"
         )
 
@@ -97,14 +97,14 @@ def _tokens(df: DataFrame, key_col: str, discovery: _Discovery) -> list[RoutingV
 
     columns = [existing(df, name).alias(f"{ROUTING}{at}") for at, name in enumerate(discovery.expression.columns)]
     rows = df.select(existing(df, key_col).alias(KEY), *columns)
-    found = rows.mapInArrow(discovery.run, from_arrow_schema(_FOUND)).distinct().limit(SHARDS_MAX + 1).collect()
-    for row in found:
+    results = rows.mapInArrow(discovery.run, from_arrow_schema(_FOUND)).distinct().limit(SHARDS_MAX + 1).collect()
+    for row in results:
         if row["problem"] is not None:
             kind, message = parsed(row["problem"])
             raise (KeyRangeError if kind == KeyRangeError.__name__ else ShardAssignmentError)(message)
-    if len(found) > SHARDS_MAX:
+    if len(results) > SHARDS_MAX:
         raise _too_many(discovery.expression)
-    return sorted(parsed(row["token"]) for row in found)
+    return sorted(parsed(row["token"]) for row in results)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,29 +116,29 @@ class _Discovery:
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield each token once, or a problem."""
-        found: set[RoutingValue] = set()
+        tokens: set[RoutingValue] = set()
         try:
             for batch in batches:
-                found.update(self._of(batch))
-                if len(found) > SHARDS_MAX:
+                tokens.update(self._of(batch))
+                if len(tokens) > SHARDS_MAX:
                     raise _too_many(self.expression)
         except (KeyRangeError, ShardAssignmentError) as error:
             yield _batch([{"problem": json.dumps([type(error).__name__, str(error)])}])
         else:
-            yield _batch([{"token": json.dumps(token)} for token in found])
+            yield _batch([{"token": json.dumps(token)} for token in tokens])
 
     def _of(self, batch: pa.RecordBatch) -> list[RoutingValue]:
         keys = batch.column(KEY)
         columns = [batch.column(f"{ROUTING}{at}") for at in range(len(self.expression.columns))]
         tokens = self.expression.tokens(keys, columns)
         if self.numbers:
-            for at, token in enumerate(tokens.found):
+            for at, token in enumerate(tokens.values):
                 if not 0 <= int(token) < SHARDS_MAX:
                     raise ShardAssignmentError(
                         f"the row with key {keys[int(tokens.first[at])].as_py()!r} gives {token!r}, and a shard has a"
                         f" number from 0 to {SHARDS_MAX - 1}"
                     )
-        return tokens.found
+        return tokens.values
 
 
 def _too_many(expression: CelExpression) -> ShardAssignmentError:

@@ -26,7 +26,7 @@ def check_column(df: DataFrame, name: str) -> None:
         raise ConfigValidationError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
     if df.columns.count(name) > 1:
         raise ConfigValidationError(f"there are several columns {name!r}; rename all but one")
-    alike = [one for one in df.columns if one.lower() == name.lower()]
+    alike = [column for column in df.columns if column.lower() == name.lower()]
     if len(alike) > 1 and str(df.sparkSession.conf.get("spark.sql.caseSensitive")).lower() != "true":
         raise ConfigValidationError(
             f"Spark does not tell the columns {', '.join(alike)} apart; rename all but one, or set"

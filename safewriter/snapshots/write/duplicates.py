@@ -61,8 +61,8 @@ class Distinct:
                 )
 
 
-def _equal(one: pa.Scalar, other: pa.Scalar) -> bool:
-    return one.equals(other) or (_is_nan(one) and _is_nan(other))
+def _equal(value: pa.Scalar, other: pa.Scalar) -> bool:
+    return value.equals(other) or (_is_nan(value) and _is_nan(other))
 
 
 def _is_nan(rank: pa.Scalar) -> bool:

@@ -33,7 +33,7 @@ def task_folder(local_root: str) -> Iterator[Path]:
     # Each user has a folder: one cannot write into that of another.
     root = Path(local_root or Path(tempfile.gettempdir(), f"soal-snapshots-{os.getuid()}"))
     try:
-        folder, fd = _made(root)
+        folder, fd = _make(root)
     except OSError as error:
         raise ConfigValidationError(f"a task cannot make a folder in local_root: {error}") from error
     try:
@@ -43,12 +43,12 @@ def task_folder(local_root: str) -> Iterator[Path]:
         os.close(fd)
 
 
-def _made(root: Path) -> tuple[Path, int]:
+def _make(root: Path) -> tuple[Path, int]:
     """Make a folder, and lock it; return what holds the lock."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _locked(root):  # no folder is without its lock when another task looks
-        for found in root.glob(f"{_PREFIX}*"):
-            _remove_if_dead(found)
+        for old in root.glob(f"{_PREFIX}*"):
+            _remove_if_dead(old)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
         fd = _open(folder)
         fcntl.flock(fd, fcntl.LOCK_EX)

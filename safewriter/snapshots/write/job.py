@@ -69,15 +69,15 @@ class BuildJob:
 
         observation = Observation()
         prepared = self._prepared(df).observe(observation, functions.count(functions.lit(1)).alias("rows"))
-        found = self._written(prepared)
-        if rows_read is None and found:
+        results = self._written(prepared)
+        if rows_read is None and results:
             rows_read = int(observation.get["rows"])
-            if rows_read != _rows_that_came(found):
+            if rows_read != _rows_that_came(results):
                 rows_read = None  # a repeated stage observes its rows twice
         if rows_read is None:  # without a task nothing was observed: Spark knew that there are no rows
             rows_read = df.count()
-        waited_ms = sum(row["waited_ms"] for row in found if row["db_id"] is None)
-        return Written(self._checked(found, rows_read), rows_read, waited_ms)
+        waited_ms = sum(row["waited_ms"] for row in results if row["db_id"] is None)
+        return Written(self._checked(results, rows_read), rows_read, waited_ms)
 
     def _prepared(self, df: DataFrame) -> DataFrame:
         """Return key, value and the columns that decide, and nothing else."""
@@ -129,13 +129,13 @@ class BuildJob:
             self.adapter_factory,
         )
 
-    def _checked(self, found: list[Row], rows_read: int) -> tuple[Shard, ...]:
+    def _checked(self, results: list[Row], rows_read: int) -> tuple[Shard, ...]:
         """Return the shards in order; raise `ShardCoverageError` unless each row is in one."""
-        results = [row for row in found if row["db_id"] is not None]
-        came = _rows_that_came(found)
-        written = sum(row["rows"] for row in results)
-        kept, stored = (sum(row[name] for row in results) for name in ("kept", "stored"))
-        ids = [row["db_id"] for row in results]
+        shard_results = [row for row in results if row["db_id"] is not None]
+        came = _rows_that_came(results)
+        written = sum(row["rows"] for row in shard_results)
+        kept, stored = (sum(row[name] for row in shard_results) for name in ("kept", "stored"))
+        ids = [row["db_id"] for row in shard_results]
         num_dbs = self.rows.routing.num_dbs
         if len(set(ids)) != len(ids) or any(not 0 <= db_id < num_dbs for db_id in ids):
             raise ShardCoverageError(f"the tasks wrote shards {sorted(ids)}, of {num_dbs}; nothing was published")
@@ -146,13 +146,13 @@ class BuildJob:
                 " the next has to be cached"
                 " first: cache_input=True"
             )
-        ordered = sorted(results, key=lambda row: int(row["db_id"]))
+        ordered = sorted(shard_results, key=lambda row: int(row["db_id"]))
         return tuple(_shard(row, self.rows.encoding) for row in ordered)
 
 
-def _rows_that_came(found: list[Row]) -> int:
+def _rows_that_came(results: list[Row]) -> int:
     """Return how many rows the tasks had, by the row that each of them ends with."""
-    return sum(row["rows"] for row in found if row["db_id"] is None)
+    return sum(row["rows"] for row in results if row["db_id"] is None)
 
 
 def _shard(row: Row, encoding: KeyEncoding) -> Shard:

@@ -36,7 +36,7 @@ def placed(rows: DataFrame, routing: Routing, *, has_integers: bool, has_ranks: 
     if has_integers and isinstance(routing, HashRouting):
         sharded = with_shard(rows, KEY, SHARD, routing.num_dbs)
     else:
-        sharded = _asked(rows, routing)
+        sharded = _by_udf(rows, routing)
     order = _order(routing.num_dbs, tasks) if has_integers else [functions.col(SHARD), functions.col(KEY)]
     rank = [functions.col(RANK).desc_nulls_last()] if has_ranks else []
     return sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(*order, *rank)
@@ -58,7 +58,7 @@ def _order(num_dbs: int, tasks: int) -> list[Column]:
     return [shard.bitwiseOR(functions.shiftrightunsigned(key, bits)), key]
 
 
-def _asked(rows: DataFrame, routing: Routing) -> DataFrame:
+def _by_udf(rows: DataFrame, routing: Routing) -> DataFrame:
     """Return the rows with the shards that the routing tells, in Python processes."""
     from pyspark.sql.pandas.functions import arrow_udf
 

@@ -126,11 +126,11 @@ class Publisher:
                 try:
                     self._again(lambda: self._write(base, current))  # noqa: B023 - it is called in this round
                 except PreconditionFailed:
-                    found = self._read()
-                    if found.current is not None and found.current.has_published(ref, attempt, base.version):
-                        return found.current  # it had landed, its reply was lost, and a settler has fenced another one
-                    self._check_unmoved(ref, found, base, token, attempt)
-                    base = found
+                    now = self._read()
+                    if now.current is not None and now.current.has_published(ref, attempt, base.version):
+                        return now.current  # it had landed, its reply was lost, and a settler has fenced another one
+                    self._check_unmoved(ref, now, base, token, attempt)
+                    base = now
                 else:
                     return current
         except StoreError as error:
@@ -148,8 +148,8 @@ class Publisher:
         published = before.published
         if attempt is not None:
             now_ms = round(self.now().timestamp() * 1000)
-            told = Publication(before.version + 1, ref, manifest.rows, manifest.size, now_ms)
-            published = before.with_publication(attempt, told)
+            mark = Publication(before.version + 1, ref, manifest.rows, manifest.size, now_ms)
+            published = before.with_publication(attempt, mark)
         return before.moved(
             ref,
             manifest.run_id,
@@ -158,17 +158,17 @@ class Publisher:
             published=published,
         )
 
-    def _check_unmoved(self, ref: str, found: Base, base: Base, token: int | None, attempt: str | None) -> None:
+    def _check_unmoved(self, ref: str, now: Base, base: Base, token: int | None, attempt: str | None) -> None:
         """Raise `PublishConflictError` unless only fences and tokens have changed since `base`."""
         if token is not None:
-            self._check_token(token, found, ref)
-        elif found.token != base.token:
+            self._check_token(token, now, ref)
+        elif now.token != base.token:
             raise PublishConflictError(
                 f"another job has had a turn with {self.store.uri(CURRENT)} since this build began, so its snapshot,"
                 f" {ref}, is not current; build again",
                 manifest_ref=ref,
             )
-        if found.shows != base.shows or (attempt is not None and found.has_fenced(attempt)):
+        if now.shows != base.shows or (attempt is not None and now.has_fenced(attempt)):
             raise PublishConflictError(
                 f"{self.store.uri(CURRENT)} has changed since this build began, so its snapshot, {ref}, is not current;"
                 " build again",
@@ -176,10 +176,10 @@ class Publisher:
             )
 
     def _read(self) -> Base:
-        found = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
-        if found is None:
+        stored = self.store.get(CURRENT, max_bytes=CURRENT_MAX_BYTES)
+        if stored is None:
             return Base(None, None)
-        return Base(found.etag, Current.decode(found.body, self.store.uri(CURRENT)))
+        return Base(stored.etag, Current.decode(stored.body, self.store.uri(CURRENT)))
 
     def _check_token(self, token: int, base: Base, ref: str | None = None) -> None:
         if base.token is not None and token < base.token:
@@ -195,8 +195,8 @@ class Publisher:
         try:
             self.store.create(key, body)
         except PreconditionFailed:
-            found = self.store.get(key, max_bytes=len(body))
-            if found is None or found.body != body:  # else it is ours, and its reply was lost
+            stored = self.store.get(key, max_bytes=len(body))
+            if stored is None or stored.body != body:  # else it is ours, and its reply was lost
                 raise StoreError(f"{self.store.uri(key)} is there, and is not this build's manifest") from None
 
     def _write(self, base: Base, current: Current) -> str:

@@ -86,10 +86,10 @@ class RowFormat:
     def _stored(self, keys: pa.Array) -> list[bytes]:
         limit = self.encoding.limit
         if limit is None:
-            found: list[bytes] = keys.cast(pa.large_binary()).to_pylist()
+            stored: list[bytes] = keys.cast(pa.large_binary()).to_pylist()
             if pa.types.is_string(keys.type) or pa.types.is_large_string(keys.type):
-                self._check_text(found)
-            return found
+                self._check_text(stored)
+            return stored
         if not pa.types.is_integer(keys.type):
             raise KeyRangeError(
                 f"the key column {self.key_col} has the type {keys.type}, and the encoding {self.encoding} asks for"

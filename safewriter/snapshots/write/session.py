@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.settle.leftovers import BuildId
-    from safewriter.tables.session import Opening, Seen
+    from safewriter.tables.session import Opening, Report
 
 __all__ = ["PublicationState", "SnapshotSession"]
 
@@ -100,14 +100,14 @@ class SnapshotSession(SparkScope):
         """Tell whether there is a snapshot to publish, or one was sent."""
         return self._sent or self._staged is not None
 
-    def seen(self) -> PublicationState:
+    def report(self) -> PublicationState:
         """Say whether the publication was sent."""
         return PublicationState(passed=self._sent, answered=self._answered)
 
     def shut(self, reason: str) -> None:
         """Do nothing: a build's only statement is a job, which is cancelled."""
 
-    def may_have_left_files(self, seen: Seen) -> bool:  # noqa: ARG002 - as above
+    def may_have_left_files(self, report: Report) -> bool:  # noqa: ARG002 - as above
         """Return True: a task that was repeated or speculated may have left shards, and nobody has counted them."""
         return True
 

@@ -115,7 +115,7 @@ class SlateDbAdapter:
     def db_bytes(self) -> int:
         where = Location.parse(self._url)
         store = S3ObjectStore(s3_client(endpoint=self._endpoint), where.bucket, where.key)
-        return sum(listed.size for listed in store.list(""))
+        return sum(entry.size for entry in store.list(""))
 
     def close(self) -> None:
         """End the database's own tasks; what is not durable yet becomes so."""

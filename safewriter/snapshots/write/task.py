@@ -125,11 +125,11 @@ class ShardTask:
             shard = self._open = _Open(run.db_id, attempt, url, Distinct(self.duplicates, self.rows))
         shard.rows += len(run.keys)
         self._count += len(run.keys)
-        kept = shard.distinct.of(run)
+        distinct = shard.distinct.of(run)
         with _naming(shard):
             if shard.sink is None:
                 shard.sink = self._sink(shard)
-            for keys, values in self.limiter.allowed(kept):
+            for keys, values in self.limiter.allowed(distinct):
                 shard.sink.add(keys, values)
                 shard.kept += len(keys)
         shard.first = run.keys[0] if shard.first is None else shard.first
@@ -181,5 +181,5 @@ def _naming(shard: _Open) -> Iterator[None]:
         ) from error
 
 
-def _result(found: dict[str, Any]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pylist([found], schema=RESULT)
+def _result(fields: dict[str, Any]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([fields], schema=RESULT)

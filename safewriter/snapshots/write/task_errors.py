@@ -29,8 +29,8 @@ def errors_for_driver() -> Iterator[None]:
         yield
     except SnapshotError as error:
         members = {name: value for name, value in vars(error).items() if name != "__notes__"}
-        told = {"type": type(error).__name__, "message": str(error), "members": members}
-        error.add_note(f"soal-task-error: {json.dumps(told)}")
+        fields = {"type": type(error).__name__, "message": str(error), "members": members}
+        error.add_note(f"soal-task-error: {json.dumps(fields)}")
         raise
 
 
@@ -43,8 +43,8 @@ def errors_of_tasks() -> Iterator[None]:
         raise
     except Exception as error:
         lines = _LINE.findall(str(error))  # the last one of a traceback is the one that left the task
-        told: dict[str, Any] = parsed(lines[-1]) if lines else {"type": ""}
-        make = _makers().get(told["type"])
+        fields: dict[str, Any] = parsed(lines[-1]) if lines else {"type": ""}
+        make = _makers().get(fields["type"])
         if make is None:
             if missing := _MISSING.search(str(error)):
                 raise MissingPackageError(
@@ -52,8 +52,8 @@ def errors_of_tasks() -> Iterator[None]:
                     " executors, and name that Python by PYSPARK_PYTHON"
                 ) from error
             raise
-        raise make(told["message"], **told["members"]) from error
+        raise make(fields["message"], **fields["members"]) from error
 
 
 def _makers() -> dict[str, Callable[..., SnapshotError]]:
-    return {one.__name__: one for one in SnapshotError.__subclasses__()}
+    return {kind.__name__: kind for kind in SnapshotError.__subclasses__()}

@@ -62,8 +62,8 @@ class _BinaryColumn:
         return functions.coalesce(existing(df, self.name).cast("binary"), functions.lit(b""))
 
     def encode(self, values: pa.Array) -> list[bytes]:
-        found: list[bytes] = values.to_pylist()
-        return found
+        bodies: list[bytes] = values.to_pylist()
+        return bodies
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,13 +84,13 @@ class _JsonColumns:
 
     def encode(self, values: pa.Array) -> list[bytes]:
         encode = _ENCODER.encode
-        found: list[bytes] = []
+        bodies: list[bytes] = []
         for number, row in enumerate(_dicts(values)):
             try:
-                found.append(encode(row).encode())
+                bodies.append(encode(row).encode())
             except ValueError as error:  # NaN and the infinities
                 raise Unencodable(number, f"json_cols: {error}") from None
-        return found
+        return bodies
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class _Callable:
         return _struct(df, df.columns)
 
     def encode(self, values: pa.Array) -> list[bytes]:
-        found: list[bytes] = []
+        bodies: list[bytes] = []
         for number, row in enumerate(_dicts(values)):
             try:
                 value = self.function(row)
@@ -111,8 +111,8 @@ class _Callable:
                 raise Unencodable(
                     number, f"{_name_of(self.function)} made {type(value).__name__}, and not bytes or text"
                 )
-            found.append(value.encode() if isinstance(value, str) else value)
-        return found
+            bodies.append(value.encode() if isinstance(value, str) else value)
+        return bodies
 
 
 def binary_col(name: str) -> ValueSpec:
@@ -180,7 +180,7 @@ def _no_json(kind: DataType) -> str | None:
         nested = isinstance(kind.keyType, types.ArrayType | types.StructType)
         return f"the type {kind.simpleString()}" if nested else _no_json(kind.keyType) or _no_json(kind.valueType)
     if isinstance(kind, types.StructType):
-        return next((found for field in kind if (found := _no_json(field.dataType))), None)
+        return next((problem for field in kind if (problem := _no_json(field.dataType))), None)
     plain = (types.IntegralType, types.FractionalType, types.StringType, types.BooleanType, types.NullType)
     if isinstance(kind, plain) and not isinstance(kind, types.DecimalType):
         return None

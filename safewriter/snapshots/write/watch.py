@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self
 
 from safewriter.snapshots.metrics import MetricEvent, Metrics
-from safewriter.snapshots.write.run_record import BuildRecord
+from safewriter.snapshots.write.build_record import BuildRecord
 
 if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore

@@ -73,8 +73,8 @@ class Signature:
     def from_text(cls, text: object) -> Signature | None:
         """Read a signature back; None for any other text."""
         try:
-            found = parsed(str(text))["safewriter"]
-            key, epoch, reverts = found["key"], whole(found["epoch"]), found.get("reverts")
+            fields = parsed(str(text))["safewriter"]
+            key, epoch, reverts = fields["key"], whole(fields["epoch"]), fields.get("reverts")
             return cls(key, epoch, None if reverts is None else whole(reverts))
         except (ValueError, TypeError, KeyError):
             return None
@@ -119,22 +119,22 @@ class Commit:
 
         Raises `ValueError` if they are not valid, or if they would take more memory than `most_bytes`.
         """
-        found = _Actions(most_bytes)
+        actions = _Actions(most_bytes)
         for line in _lines([body] if isinstance(body, bytes) else body):
             if line.strip():
-                found.take(line)
+                actions.take(line)
         return cls(
             version=version,
-            info=found.info or {},
-            adds=tuple(found.adds),
-            removes=tuple(found.removes),
-            cdc=tuple(found.cdc),
-            removes_data=found.removes_data,
-            transactions=found.transactions,
-            metadata=found.metadata,
-            protocol=found.protocol,
-            domains=tuple(found.domains),
-            held_bytes=found.held_bytes,
+            info=actions.info or {},
+            adds=tuple(actions.adds),
+            removes=tuple(actions.removes),
+            cdc=tuple(actions.cdc),
+            removes_data=actions.removes_data,
+            transactions=actions.transactions,
+            metadata=actions.metadata,
+            protocol=actions.protocol,
+            domains=tuple(actions.domains),
+            held_bytes=actions.held_bytes,
         )
 
     @property
@@ -176,8 +176,8 @@ class Commit:
 
     def settles(self, write_key: str, epoch: int) -> bool:
         """Tell whether this is a commit or a fence of the write with this epoch or a later one."""
-        found = self.epoch_of(write_key)
-        return found is not None and found >= epoch
+        latest = self.epoch_of(write_key)
+        return latest is not None and latest >= epoch
 
     def epoch_of(self, write_key: str) -> int | None:
         """Return the epoch of a write's transaction in it; None if there is none, or one that no attempt has."""
@@ -314,9 +314,9 @@ def _text(value: object) -> str:
 
 def _flat(fields: object, names: Iterable[str] | None = None) -> dict[str, Any]:
     """Return the fields, or those of these names, whose values are no lists or objects."""
-    found = fields if isinstance(fields, dict) else {}
-    wanted = found if names is None else names
-    return {name: found[name] for name in wanted if name in found and not isinstance(found[name], (dict, list))}
+    values = fields if isinstance(fields, dict) else {}
+    names = values if names is None else names
+    return {name: values[name] for name in names if name in values and not isinstance(values[name], (dict, list))}
 
 
 def _whole(text: object) -> int | None:

@@ -31,8 +31,8 @@ _REFUSED: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
 
 def refusal_in(error: BaseException) -> tuple[str, str] | None:
     """Return code and text of the gate's refusal in an error from Java or Spark; None for any other error."""
-    found = _REFUSED.search(str(error))
-    return None if found is None else (found[1], found[2])
+    match = _REFUSED.search(str(error))
+    return None if match is None else (match[1], match[2])
 
 
 class GateStatus(StrEnum):
@@ -69,8 +69,8 @@ class GateState:
     @classmethod
     def parse(cls, text: str) -> GateState:
         """Read the record that `Gate.seen()` returns."""
-        found = parsed(text)
-        return cls(**{**found, "status": GateStatus(found["status"])})
+        fields = parsed(text)
+        return cls(**{**fields, "status": GateStatus(fields["status"])})
 
     @property
     def answered(self) -> bool:
@@ -93,10 +93,10 @@ class GateState:
 
         It need not be the gate's first refusal.
         """
-        found = refusal_in(error)
-        if found is None:
+        refusal = refusal_in(error)
+        if refusal is None:
             return None
-        code, text = found
+        code, text = refusal
         kind = _TYPES.get(code)
         return None if kind is None else kind(text)
 

@@ -34,7 +34,7 @@ _HINT_MAX_BYTES: Final = 64 << 10
 
 
 @dataclass(slots=True)
-class _Listed:
+class _Listing:
     """What a listing tells of the versions after `before`: they go to `head`, and behind that `lost` is the next one.
     `first` is the first that was listed. Nothing else is kept of them: a folder may have millions of names.
     """
@@ -62,10 +62,10 @@ class DeltaHistory:
         """
         before = attempt.version_before
         # -1 stands before every version: a minus sign sorts before the digits.
-        listed = self._list(before, f"_delta_log/{before:020}")
+        listing = self._list(before, f"_delta_log/{before:020}")
         if before >= 0:
-            _check_same_table(attempt, listed)
-        return self._read(listed)
+            _check_same_table(attempt, listing)
+        return self._read(listing)
 
     def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
         """Return every version that the store has received since a time (epoch milliseconds).
@@ -76,36 +76,36 @@ class DeltaHistory:
         recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=time_ms)
         if recent.before >= 0:
             return self._read(recent)
-        listed = self._list(-1, older_than_ms=time_ms)
-        if listed.first is None and next(iter(self.store.list("_delta_log/")), None) is not None:
+        listing = self._list(-1, older_than_ms=time_ms)
+        if listing.first is None and next(iter(self.store.list("_delta_log/")), None) is not None:
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
-        return self._read(listed)
+        return self._read(listing)
 
     def from_version(self, version: int) -> tuple[Commit, ...]:
         """Return a version and all that follow; `RetentionGapError` if one is missing, that version too."""
         before = version - 1
-        listed = self._list(before, f"_delta_log/{before:020}.json")
-        if listed.first is None or listed.first[0] != version:
+        listing = self._list(before, f"_delta_log/{before:020}.json")
+        if listing.first is None or listing.first[0] != version:
             raise RetentionGapError(f"{self.store.uri(_key(version))} is gone: the table was dropped or replaced")
-        return self._read(listed)
+        return self._read(listing)
 
-    def _list(self, before: int, start_after: str = "", *, older_than_ms: int = -1) -> _Listed:
+    def _list(self, before: int, start_after: str = "", *, older_than_ms: int = -1) -> _Listing:
         """List the log from a version on; one that the store has received before a time moves `before` behind it."""
-        found = _Listed(before, before)
-        for listed in paced(self.store.list("_delta_log/", start_after=start_after), self._check_time):
-            match = _COMMIT.fullmatch(listed.key)
+        listing = _Listing(before, before)
+        for entry in paced(self.store.list("_delta_log/", start_after=start_after), self._check_time):
+            match = _COMMIT.fullmatch(entry.key)
             if match is None:
                 continue
             version = int(match.group(1))
-            found.first = found.first or (version, listed)
-            if listed.last_modified.timestamp() * 1000 < older_than_ms:
-                found.before = found.head = version
-                found.lost = None
-            elif version == found.head + 1:
-                found.head = version
-            elif version > found.head and found.lost is None:
-                found.lost = version
-        return found
+            listing.first = listing.first or (version, entry)
+            if entry.last_modified.timestamp() * 1000 < older_than_ms:
+                listing.before = listing.head = version
+                listing.lost = None
+            elif version == listing.head + 1:
+                listing.head = version
+            elif version > listing.head and listing.lost is None:
+                listing.lost = version
+        return listing
 
     def _check_time(self) -> None:
         if not self._may_go_on():
@@ -123,25 +123,25 @@ class DeltaHistory:
             return -1
         return max(version, -1)
 
-    def _read(self, listed: _Listed) -> tuple[Commit, ...]:
-        if listed.lost is not None:
+    def _read(self, listing: _Listing) -> tuple[Commit, ...]:
+        if listing.lost is not None:
             raise RetentionGapError(
-                f"the log has lost versions after {listed.head} (log retention): the next one is {listed.lost}"
+                f"the log has lost versions after {listing.head} (log retention): the next one is {listing.lost}"
             )
-        return tuple(self.read(version) for version in range(listed.before + 1, listed.head + 1))
+        return tuple(self.read(version) for version in range(listing.before + 1, listing.head + 1))
 
     def further(self, commits: tuple[Commit, ...], before: int) -> tuple[Commit, ...]:
         """Return `commits`, or nothing after `before`, with the versions that others have added behind them since.
 
         A lost slot holds a version, so it is read by its name: on a busy table nothing is listed again.
         """
-        found = list(commits)
+        versions = list(commits)
         while True:
-            following = found[-1].version + 1 if found else before + 1
-            commit = self._found(following)
+            following = versions[-1].version + 1 if versions else before + 1
+            commit = self._find(following)
             if commit is None:
-                return tuple(found)
-            found.append(commit)
+                return tuple(versions)
+            versions.append(commit)
 
     def read(self, version: int, body: bytes | None = None) -> Commit:
         """Return one version; `StoreError` if it cannot be read, or if time has run out. `body`: its content, if
@@ -149,30 +149,30 @@ class DeltaHistory:
         """
         if body is not None:
             return self._parsed(version, body)
-        found = self._found(version)
-        if found is None:
+        commit = self._find(version)
+        if commit is None:
             raise StoreError(f"{self.store.uri(_key(version))} is listed, and is gone")
-        return found
+        return commit
 
-    def _found(self, version: int) -> Commit | None:
+    def _find(self, version: int) -> Commit | None:
         if version not in self._known:
             if not self._may_go_on():
                 raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
             body = self._body(_key(version))
             if body is None:
                 return None
-            found = self._parsed(version, body)
-            self._held_bytes += found.held_bytes
-            self._known[version] = found
+            commit = self._parsed(version, body)
+            self._held_bytes += commit.held_bytes
+            self._known[version] = commit
         return self._known[version]
 
     def _body(self, key: str) -> bytes | Iterator[bytes] | None:
         """Return a commit as a whole if it is small, as most are, or else in blocks."""
         try:
-            found = self.store.get(key, max_bytes=_WHOLE_MAX_BYTES)
+            stored = self.store.get(key, max_bytes=_WHOLE_MAX_BYTES)
         except TooLarge:
             return None if (blocks := self.store.stream(key)) is None else self._bounded(key, blocks)
-        return None if found is None else found.body
+        return None if stored is None else stored.body
 
     def _bounded(self, key: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
         size = 0
@@ -238,16 +238,16 @@ class DeltaHistory:
         return 0 if last is None else int(last.info.get("inCommitTimestamp", last.info.get("timestamp", 0)))
 
 
-def _check_same_table(attempt: AttemptRecord, listed: _Listed) -> None:
+def _check_same_table(attempt: AttemptRecord, listing: _Listing) -> None:
     """Raise if the version that the attempt began on is another object now; it may be gone (log retention).
 
     The table's id tells nothing: CREATE OR REPLACE gives another one to the same table.
     """
-    if listed.first is None:
+    if listing.first is None:
         raise RetentionGapError(
             f"version {attempt.version_before} is gone and nothing is after it: the table was dropped"
         )
-    version, begun_on = listed.first
+    version, begun_on = listing.first
     if version != attempt.version_before or attempt.modified_ms is None:
         return
     # S3 dates objects by the second.

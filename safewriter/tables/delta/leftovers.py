@@ -48,16 +48,16 @@ def remove_files(
     # A block's session gives its prefix also to files that the script writes to a table inside this one. What tells of
     # that table may be listed behind them, so nothing goes before all is listed.
     others: set[str] = set()
-    found = left(others)
-    ours, space = [], 0
-    for key in found:
+    matches = left(others)
+    keys, space = [], 0
+    for key in matches:
         if (space := space + _EACH_BYTES + space_of(key)) > _NAMES_MAX_BYTES:
             break
-        ours.append(key)
+        keys.append(key)
     are_all = space <= _NAMES_MAX_BYTES
-    deque(found, maxlen=0)
+    deque(matches, maxlen=0)
     elsewhere = tuple(others)
-    for batch in batches(key for key in (ours if are_all else left(others)) if not key.startswith(elsewhere)):
+    for batch in batches(key for key in (keys if are_all else left(others)) if not key.startswith(elsewhere)):
         check_time()
         store.delete_all(batch)
         removed += len(batch)
@@ -88,8 +88,8 @@ def _left(
 
 def root_of_other_table(key: str) -> str | None:
     """Return the folder of another table, Delta or Iceberg, inside this one, if the key shows such a table."""
-    found = _OTHER_TABLE.fullmatch(key)
-    return None if found is None else found[1]
+    match = _OTHER_TABLE.fullmatch(key)
+    return None if match is None else match[1]
 
 
 def _is_data_file(key: str, prefixes: tuple[str, ...]) -> bool:

@@ -37,7 +37,7 @@ def keys_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[str]
     """
     after = ""
     while True:
-        page = [listed.key for listed in islice(store.list("", start_after=after), PAGE)]
+        page = [entry.key for entry in islice(store.list("", start_after=after), PAGE)]
         yield from page
         if len(page) < PAGE:
             return

@@ -25,36 +25,36 @@ class ReadBack:
     table: str
     history: DeltaHistory
 
-    def move(self, document: Checkpoint, seen: GateState) -> Move:
+    def move(self, document: Checkpoint, report: GateState) -> Move:
         """Return committed, with the commit that landed.
 
         Raises `NotCommittedError` if the table does not hold the block's write, or not all of it; `UnknownOutcomeError`
         or `StoreError` if that cannot be told.
         """
-        if seen.status is GateStatus.LANDED:
-            landed = self._landed(document, seen)
+        if report.status is GateStatus.LANDED:
+            landed = self._landed(document, report)
             self._check_remains(document, landed)
             return Move(Status.COMMITTED, landed=landed)
-        if not seen.answered:
+        if not report.answered:
             raise UnknownOutcomeError(f"the commit to {self.table} was sent and its answer has not come")
-        raise NotCommittedError(self._nothing(seen))
+        raise NotCommittedError(self._nothing(report))
 
-    def _landed(self, document: Checkpoint, seen: GateState) -> Landed:
-        ours = self.history.read(seen.version, seen.body)
-        if ours.transactions.get(document.write_key) != document.epoch:
+    def _landed(self, document: Checkpoint, report: GateState) -> Landed:
+        commit = self.history.read(report.version, report.body)
+        if commit.transactions.get(document.write_key) != document.epoch:
             raise NotCommittedError(
-                f"version {seen.version} of {self.table} is not the commit of this block, although the gate reported"
+                f"version {report.version} of {self.table} is not the commit of this block, although the gate reported"
                 " it so"
             )
-        return Landed(ours.version, ours.rows, ours.bytes if seen.body is None else seen.added_bytes)
+        return Landed(commit.version, commit.rows, commit.bytes if report.body is None else report.added_bytes)
 
-    def _nothing(self, seen: GateState) -> str:
+    def _nothing(self, report: GateState) -> str:
         """Return why a block without a commit of its own is not committed."""
-        if seen.passed:
+        if report.passed:
             return f"the block's commit did not land in {self.table}: another commit was first"
-        if seen.stray:
+        if report.stray:
             return (
-                f"the block guards {self.table}, but its statements wrote {seen.stray}, past the guard; write the"
+                f"the block guards {self.table}, but its statements wrote {report.stray}, past the guard; write the"
                 " guarded table, with the block's own session"
             )
         return (
@@ -70,8 +70,8 @@ class ReadBack:
         creator = next((attempt for attempt in document.attempts[:-1] if attempt.may_have_created), None)
         if creator is None:
             return
-        ours = self.history.read(landed.commit_version)
-        if ours.adds or ours.info.get("operationParameters", {}).get("mode") != "Ignore":
+        commit = self.history.read(landed.commit_version)
+        if commit.adds or commit.info.get("operationParameters", {}).get("mode") != "Ignore":
             return
         if all(document.write_key in commit.owners for commit in self.history.since(creator)):
             raise NotCommittedError(

@@ -26,7 +26,7 @@ from safewriter.tables.spark import SparkScope
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from safewriter.tables.session import Opening, Seen
+    from safewriter.tables.session import Opening, Report
 
 __all__ = ["DeltaSession", "is_append_only"]
 
@@ -69,22 +69,22 @@ class DeltaSession(SparkScope):
             raise self._unguarded(
                 f"soal-logstore.jar speaks protocol {protocol}, this SafeWriter speaks {_GATE_PROTOCOL}"
             )
-        found = parsed(self.java_class("io.soal.logstore.Surroundings").of(self.jspark, self.table))
-        if "key" in found:
-            raise self._unguarded(f"{found['key']} is {found['found'] or 'not set'}", found["key"])
-        if found["busy"]:
+        state = parsed(self.java_class("io.soal.logstore.Surroundings").of(self.jspark, self.table))
+        if "key" in state:
+            raise self._unguarded(f"{state['key']} is {state['found'] or 'not set'}", state["key"])
+        if state["busy"]:
             raise BlockOpenError(
                 "another SafeWriter block is open on this Spark session; end it first (in foreachBatch write one table"
                 " after the other: a frame belongs to one session)"
             )
         # A settler reads the table through this process's own client: where Spark's may reach another S3, so must we.
-        self._reads_back = found["endpoint"].rstrip("/") == (custom_endpoint() or "").rstrip("/")
+        self._reads_back = state["endpoint"].rstrip("/") == (custom_endpoint() or "").rstrip("/")
 
-    def _unguarded(self, what: str, key: str = "") -> UnguardedSessionError:
+    def _unguarded(self, problem: str, key: str = "") -> UnguardedSessionError:
         if not key.endswith(".impl"):
             key = f"spark.delta.logStore.{self.table.split('://', 1)[0]}.impl"
         return UnguardedSessionError(
-            f"SafeWriter cannot guard this session: {what}. Build it by safewriter.configure_spark(builder): it sets"
+            f"SafeWriter cannot guard this session: {problem}. Build it by safewriter.configure_spark(builder): it sets"
             f" {key} to {LOG_STORE}, and adds the jar of this class; give it to spark-submit by --jars"
         )
 
@@ -98,13 +98,13 @@ class DeltaSession(SparkScope):
             if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
                 raise self._managed("catalogManaged") from error
             raise
-        found = parsed(self._before.json())
-        if found["version"] < 0:
+        state = parsed(self._before.json())
+        if state["version"] < 0:
             return TableState(-1, None, (), {})
-        features = tuple(sorted(set(found["features"])))
+        features = tuple(sorted(set(state["features"])))
         if managed := sorted(_CATALOG_MANAGED.intersection(features)):
             raise self._managed(", ".join(managed))
-        return TableState(found["version"], found["id"], features, found["properties"], modified_ms=found["modifiedMs"])
+        return TableState(state["version"], state["id"], features, state["properties"], modified_ms=state["modifiedMs"])
 
     def named_since(self, write_key: str) -> int | None:
         """Return the first of the table's last 100 versions that names the write; None if none does.
@@ -114,10 +114,10 @@ class DeltaSession(SparkScope):
         from py4j.protocol import Py4JJavaError
 
         try:
-            found = self.java_class("io.soal.logstore.LastVersions").firstOf(self.jspark, self._before, write_key)
+            version = self.java_class("io.soal.logstore.LastVersions").firstOf(self.jspark, self._before, write_key)
         except Py4JJavaError as error:
             raise StoreError(f"{self.table}: {error.java_exception.getMessage()}") from error
-        return None if found < 0 else int(found)
+        return None if version < 0 else int(version)
 
     def _managed(self, features: str) -> UnsupportedError:
         return UnsupportedError(
@@ -155,8 +155,8 @@ class DeltaSession(SparkScope):
 
     def _open(self, write_key: str, epoch: int, block: dict[str, str | int]) -> None:
         """Open the gate of a block (`Block.java` lists its fields), which also marks the session."""
-        named = {"table": self.table, "key": write_key, "epoch": epoch}
-        self._gate = self._gates.open(self.jspark, json.dumps({**named, **block}))
+        place = {"table": self.table, "key": write_key, "epoch": epoch}
+        self._gate = self._gates.open(self.jspark, json.dumps({**place, **block}))
         self.on_restore(self._gate.close)
         self.begin_group(f"safewriter-{write_key}-{epoch}-{block['nonce']}")
 
@@ -187,13 +187,13 @@ class DeltaSession(SparkScope):
         return _IS_THERE.search(str(error)) is not None and self._is_about_our_table(error)
 
     def _is_about_our_table(self, error: Exception) -> bool:
-        ours = canonical_table(self.table)
+        path = canonical_table(self.table)
         # The whole path: another table's may begin with ours.
-        if re.search(rf"://{re.escape(ours.bucket)}/{re.escape(ours.key)}/?(?=[\s'\"`,;:)\]]|\.?$|\.\s)", str(error)):
+        if re.search(rf"://{re.escape(path.bucket)}/{re.escape(path.key)}/?(?=[\s'\"`,;:)\]]|\.?$|\.\s)", str(error)):
             return True
         try:
             name = error.getMessageParameters()["relationName"]  # type: ignore[attr-defined]
-            return canonical_table(self.spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]) == ours
+            return canonical_table(self.spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]) == path
         except Exception:  # noqa: BLE001 - a name that cannot be resolved, for any reason, is not that of our table
             return False
 
@@ -204,16 +204,16 @@ class DeltaSession(SparkScope):
 
     def has_written(self) -> bool:
         """Tell whether a commit was sent: a statement makes one, also if it changes nothing."""
-        return self.seen().passed
+        return self.report().passed
 
-    def seen(self) -> GateState:
+    def report(self) -> GateState:
         """Return the gate's record of the block."""
         gate = self._gate
-        seen = GateState.parse(gate.seen())
-        if not self._reads_back or seen.status is not GateStatus.LANDED or (landed := gate.landed()) is None:
-            return seen
-        found = parsed(landed)
-        return replace(seen, body=found["body"].encode(), added_bytes=found["bytes"])
+        report = GateState.parse(gate.seen())
+        if not self._reads_back or report.status is not GateStatus.LANDED or (landed := gate.landed()) is None:
+            return report
+        commit = parsed(landed)
+        return replace(report, body=commit["body"].encode(), added_bytes=commit["bytes"])
 
     # -- the end -----------------------------------------------------------------------------------------------------
 
@@ -221,15 +221,15 @@ class DeltaSession(SparkScope):
         """Let no commit through any more."""
         self._gate.shut(reason)
 
-    def may_have_left_files(self, seen: Seen) -> bool:
+    def may_have_left_files(self, report: Report) -> bool:
         """Tell whether the block may have left files that no commit refers to: all of its files, or those of a failed
         task or of a statement that lost its slot.
         """
-        if not isinstance(seen, GateState) or seen.status is not GateStatus.LANDED or seen.tries > 1:
+        if not isinstance(report, GateState) or report.status is not GateStatus.LANDED or report.tries > 1:
             return True
         if self.is_outlived():
             return True
-        if not seen.added_bytes:
+        if not report.added_bytes:
             return True  # an append without rows writes an empty file, which its commit does not name
         jobs = self.java_class("io.soal.logstore.BlockJobs")
         return not jobs.allTasksSucceeded(self.jspark, self._group)

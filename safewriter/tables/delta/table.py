@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from safewriter.record.checkpoints import Checkpoints
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.tables.delta.commit import Commit
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
     from safewriter.tables.table import Intent
 
 __all__ = ["DeltaTable"]
@@ -45,44 +45,44 @@ class DeltaTable(Table):
         self._checkpoints = checkpoints
         self._clock = clock
         self._may_go_on = may_go_on
-        self._listed: tuple[Commit, ...] | None = None
+        self._commits: tuple[Commit, ...] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Fence, look the commit up, and return the next move; an undo that the document announces is done first.
 
         The log is listed once. The list stays valid until this settler loses a slot behind it, which it notices.
         """
-        commits, self._listed = self._listed, None
+        commits, self._commits = self._commits, None
         if commits is None or document.status is not Status.ROLLING_BACK:
             commits = (
                 self._history.since(document.attempt)
                 if intent.nothing_sent
                 else fence(self._history, document, self._checkpoints, self._clock)  # S2
             )
-        ours = find_live(commits, document.write_key, document.epoch)  # S3
-        if ours is None:  # S4
+        commit = find_live(commits, document.write_key, document.epoch)  # S3
+        if commit is None:  # S4
             return Move(Status.ROLLED_BACK, f"{intent.cause}: no commit of this write is in the table")
         # An open document that names a commit has been rolling_back, also if it says unknown now: the undo may be
         # on its way.
         if not intent.undo and document.attempt.commit_version is None:
-            return Move(Status.COMMITTED, f"{intent.cause} after the commit had landed", _landed(ours))
-        obstacle = undo_obstacle(document, ours, commits)
+            return Move(Status.COMMITTED, f"{intent.cause} after the commit had landed", _landed(commit))
+        obstacle = undo_obstacle(document, commit, commits)
         if obstacle is None and document.status is not Status.ROLLING_BACK:
-            self._listed = commits
-            return Move(Status.ROLLING_BACK, landed=Landed(ours.version))
-        obstacle = obstacle or undo(self._history, document, commits, ours, self._clock)  # S5
+            self._commits = commits
+            return Move(Status.ROLLING_BACK, landed=Landed(commit.version))
+        obstacle = obstacle or undo(self._history, document, commits, commit, self._clock)  # S5
         if obstacle is None:
-            kept = ", an empty table remains" if ours.version == 0 else ""
-            return Move(Status.ROLLED_BACK, f"{intent.cause}: version {ours.version} was undone{kept}")
-        _log.error("version %s of %s stays: %s", ours.version, document.table, obstacle)
-        reason = f"{intent.cause}: version {ours.version} could not be undone and stays"
-        return Move(Status.COMMITTED, reason, _landed(ours), undo_refused=obstacle)
+            rest = ", an empty table remains" if commit.version == 0 else ""
+            return Move(Status.ROLLED_BACK, f"{intent.cause}: version {commit.version} was undone{rest}")
+        _log.error("version %s of %s stays: %s", commit.version, document.table, obstacle)
+        reason = f"{intent.cause}: version {commit.version} could not be undone and stays"
+        return Move(Status.COMMITTED, reason, _landed(commit), undo_refused=obstacle)
 
-    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+    def confirm(self, document: Checkpoint, report: Report) -> Move:
         """Read our version back; only what the table holds is committed."""
-        if not isinstance(seen, GateState):
-            raise TypeError(seen)
-        return ReadBack(document.table, self._history).move(document, seen)
+        if not isinstance(report, GateState):
+            raise TypeError(report)
+        return ReadBack(document.table, self._history).move(document, report)
 
     def remove_leftovers(
         self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
@@ -114,9 +114,9 @@ def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:
     epochs = [epoch for commit in commits if (epoch := commit.epoch_of(write_key)) is not None]
     if not epochs:
         return None
-    ours = find_live(commits, write_key, max(epochs))
-    return Trace(max(epochs)) if ours is None else Trace(max(epochs), _landed(ours), ours.version - 1)
+    commit = find_live(commits, write_key, max(epochs))
+    return Trace(max(epochs)) if commit is None else Trace(max(epochs), _landed(commit), commit.version - 1)
 
 
-def _landed(ours: Commit) -> Landed:
-    return Landed(ours.version, ours.rows, ours.bytes)
+def _landed(commit: Commit) -> Landed:
+    return Landed(commit.version, commit.rows, commit.bytes)

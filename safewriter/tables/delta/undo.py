@@ -59,72 +59,72 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
     Newer epochs are ignored: otherwise a settler that slept would undo the commit of a later attempt.
     """
     undone = {
-        one.reverts
-        for one in (commit.signature for commit in commits)
-        if one is not None and one.write_key == write_key
+        signature.reverts
+        for signature in (commit.signature for commit in commits)
+        if signature is not None and signature.write_key == write_key
     }
     for commit in commits:
-        found = commit.epoch_of(write_key)
-        ours = commit.signature is None and found is not None and found <= epoch
-        if ours and commit.version not in undone:
+        commit_epoch = commit.epoch_of(write_key)
+        is_ours = commit.signature is None and commit_epoch is not None and commit_epoch <= epoch
+        if is_ours and commit.version not in undone:
             return commit
     return None
 
 
 def undo(
-    history: DeltaHistory, document: Checkpoint, commits: tuple[Commit, ...], ours: Commit, clock: Clock
+    history: DeltaHistory, document: Checkpoint, commits: tuple[Commit, ...], commit: Commit, clock: Clock
 ) -> str | None:
-    """Undo `ours`; return None when it is undone, or why it cannot be. Others' commits stay.
+    """Undo `commit`; return None when it is undone, or why it cannot be. Others' commits stay.
 
-    `commits` are those since the claim, as last seen. All settlers refuse alike: a reason stands in `ours` or in a
+    `commits` are those since the claim, as last seen. All settlers refuse alike: a reason stands in `commit` or in a
     later commit, and a settler that has not seen that commit loses its slot to it.
     """
     for _ in range(_SLOTS_MAX):
         if find_live(commits, document.write_key, document.epoch) is None:
             return None
-        obstacle = undo_obstacle(document, ours, commits)
+        obstacle = undo_obstacle(document, commit, commits)
         if obstacle is not None:
             return obstacle
-        signature = Signature(document.write_key, document.epoch, reverts=ours.version)
+        signature = Signature(document.write_key, document.epoch, reverts=commit.version)
         info = history.info(REVERT, signature, document.attempt, commits)
-        if history.append(commits[-1].version + 1, [info, *removals(ours, clock())]):
+        if history.append(commits[-1].version + 1, [info, *removals(commit, clock())]):
             return None
         commits = history.further(commits, document.attempt.version_before)
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for an undo in {_SLOTS_MAX} tries")
 
 
-def undo_obstacle(document: Checkpoint, ours: Commit, since: Iterable[Commit]) -> str | None:
+def undo_obstacle(document: Checkpoint, commit: Commit, since: Iterable[Commit]) -> str | None:
     """Return, from the log alone, why our commit must stay, or None; `since` are all commits since the claim.
 
     An undo is a transaction that comes after all of them. It is right only if each of them would have been the same
     without our commit.
     """
     commits = tuple(since)
-    later = [commit for commit in commits if commit.version > ours.version]
+    later = [other for other in commits if other.version > commit.version]
     return (
-        _more_than_adds(document, ours)
+        _more_than_adds(document, commit)
         or _table_obstacle(document, commits)
-        or next((found for commit in later if (found := _later_obstacle(ours, commit)) is not None), None)
+        or next((obstacle for other in later if (obstacle := _later_obstacle(commit, other)) is not None), None)
     )
 
 
-def removals(ours: Commit, now_ms: int) -> list[dict[str, Any]]:
+def removals(commit: Commit, now_ms: int) -> list[dict[str, Any]]:
     """Return a removal of each file that our commit has added, in the form that Delta itself gives it."""
-    return [_removal(added, now_ms) for added in ours.adds]
+    return [_removal(added, now_ms) for added in commit.adds]
 
 
-def _more_than_adds(document: Checkpoint, ours: Commit) -> str | None:
+def _more_than_adds(document: Checkpoint, commit: Commit) -> str | None:
     """Return what our commit has done besides adding files. `CommitBody.undoObstacle` is the gate's side of it."""
-    version = f"version {ours.version}"
-    creates = ours.version == 0
-    if ours.removes:
+    version = f"version {commit.version}"
+    creates = commit.version == 0
+    if commit.removes:
         return f"{version} removed files"
-    if not creates and (ours.metadata is not None or ours.protocol is not None or set(ours.domains) - {_ROW_IDS}):
+    if not creates and (commit.metadata is not None or commit.protocol is not None or set(commit.domains) - {_ROW_IDS}):
         return f"{version} changed the table's schema or properties"
-    if own := sorted(ours.transactions.keys() - {document.write_key}):
+    if transactions := sorted(commit.transactions.keys() - {document.write_key}):
         # It would stay, and Delta would skip the retry's write for it.
-        return f"{version} holds the script's own transaction {', '.join(own)}"
-    if any(not added.changes_data or not added.is_whole for added in ours.adds):
+        return f"{version} holds the script's own transaction {', '.join(transactions)}"
+    if any(not added.changes_data or not added.is_whole for added in commit.adds):
         return f"{version} holds files that are not new rows"
     return None
 
@@ -143,15 +143,15 @@ def _table_obstacle(document: Checkpoint, commits: Iterable[Commit]) -> str | No
     return None
 
 
-def _later_obstacle(ours: Commit, later: Commit) -> str | None:
+def _later_obstacle(commit: Commit, later: Commit) -> str | None:
     if later.metadata is not None or later.protocol is not None:
         return f"version {later.version} changed the table's schema or properties since"
     # By their names: another engine may have written the same path otherwise.
-    if not {path.rpartition("/")[2] for path in ours.paths}.isdisjoint(later.names):
-        return f"version {later.version} rewrote files of version {ours.version} since"
+    if not {path.rpartition("/")[2] for path in commit.paths}.isdisjoint(later.names):
+        return f"version {later.version} rewrote files of version {commit.version} since"
     if _is_indifferent(later) or later.info.get("operation") in _ROW_BY_ROW:
         return None
-    return f"version {later.version} may depend on rows of version {ours.version}"
+    return f"version {later.version} may depend on rows of version {commit.version}"
 
 
 def _is_indifferent(later: Commit) -> bool:

@@ -60,9 +60,9 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
             f"{prefix} is {settings.get(prefix) or 'not set'}; an Iceberg table is guarded in a catalog of the class"
             f" {_CATALOG_CLASS}"
         )
-    found = {key[len(prefix) + 1 :]: value for key, value in settings.items() if key.startswith(f"{prefix}.")}
-    impl = found.pop("catalog-impl", "unknown")
-    kind = found.pop("type", None) or _TYPES.get(impl, impl)
+    properties = {key[len(prefix) + 1 :]: value for key, value in settings.items() if key.startswith(f"{prefix}.")}
+    impl = properties.pop("catalog-impl", "unknown")
+    kind = properties.pop("type", None) or _TYPES.get(impl, impl)
     if kind == "hadoop":
         raise UnsupportedError(
             f"catalog {name!r} is a Hadoop catalog: on S3 it renames and rewrites its version hint without a condition,"
@@ -70,13 +70,13 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
         )
     if kind not in ("jdbc", "rest", "glue"):
         raise UnsupportedError(f"catalog {name!r} is of the kind {kind!r}; use a REST, JDBC or Glue catalog")
-    if kind == "glue" and "lock-impl" in found:
+    if kind == "glue" and "lock-impl" in properties:
         raise UnsupportedError(
             f"catalog {name!r} commits under a lock (lock-impl) and then names no version to Glue, so it could"
             " overwrite a commit that SafeWriter makes without a JVM and without that lock. Remove lock-impl: Glue"
             " itself lets only one of two commits win"
         )
-    return {**found, "type": kind}
+    return {**properties, "type": kind}
 
 
 def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
@@ -124,8 +124,8 @@ def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     if kind in ("rest", "glue"):
         return dict(properties)
     uri = {"uri": _database(name, properties)} if "uri" in properties else {}
-    kept = {key: properties[key] for key in ("warehouse",) if key in properties}
-    return {**kept, **uri, "type": "sql", "init_catalog_tables": "false"}
+    warehouse = {key: properties[key] for key in ("warehouse",) if key in properties}
+    return {**warehouse, **uri, "type": "sql", "init_catalog_tables": "false"}
 
 
 def _database(name: str, properties: Mapping[str, str]) -> str:

@@ -13,29 +13,29 @@ class GluePointer(FilePointer):
     """One table. Glue makes a change only if it names the table's newest version."""
 
     def _location(self) -> str | None:
-        return _location(self._found())
+        return _location(self._description())
 
     def _swap(self, old: str, new: str) -> bool:
         # Read it again right before the change, as Iceberg does in Java: the versions of a recreated table begin at 0.
-        found = self._found()
-        if _location(found) != old:
+        description = self._description()
+        if _location(description) != old:
             return False
         client: Any = self.opened().glue
         taken = client.meta.service_model.shape_for("TableInput").members  # get_table returns more than these
-        table = {key: value for key, value in found.items() if key in taken}
+        table = {key: value for key, value in description.items() if key in taken}
         pointer = {"metadata_location": new, "previous_metadata_location": old}
         try:
             client.update_table(
                 DatabaseName=self.name.identifier[0],
                 TableInput={**table, "Parameters": {**table["Parameters"], **pointer}},
                 SkipArchive=True,
-                VersionId=found["VersionId"],
+                VersionId=description["VersionId"],
             )
         except (client.exceptions.ConcurrentModificationException, client.exceptions.EntityNotFoundException):
             return False  # also if boto3 lost an answer and sent it twice: the next read finds the fence
         return True
 
-    def _found(self) -> dict[str, Any]:
+    def _description(self) -> dict[str, Any]:
         """Return Glue's description of the table; {} if there is no such table."""
         client: Any = self.opened().glue
         database, table = self.name.identifier

@@ -69,20 +69,20 @@ def names_any(
 
 def _sequence_number(metadata: Mapping[str, Any], snapshot_id: int) -> int:
     """Return a snapshot's place in the order of all commits; 0 if nobody knows: in format version 1, or expired."""
-    found = (one for one in metadata.get("snapshots") or () if one["snapshot-id"] == snapshot_id)
-    return next((int(one.get("sequence-number") or 0) for one in found), 0)
+    snapshots = (snapshot for snapshot in metadata.get("snapshots") or () if snapshot["snapshot-id"] == snapshot_id)
+    return next((int(snapshot.get("sequence-number") or 0) for snapshot in snapshots), 0)
 
 
 def _since(metadata: Mapping[str, Any], before: int) -> list[Mapping[str, Any]]:
-    found = metadata.get("snapshots") or ()
-    return [one for one in found if not before or int(one.get("sequence-number") or 0) > before]
+    snapshots = metadata.get("snapshots") or ()
+    return [snapshot for snapshot in snapshots if not before or int(snapshot.get("sequence-number") or 0) > before]
 
 
 def _manifests(snapshot: Mapping[str, Any], read: Callable[[str], InputFile]) -> Iterator[tuple[str, int]]:
     """Yield the paths of a snapshot's manifests, and the place of each in the order of commits, 0 without one."""
     if "manifest-list" in snapshot:
-        for one in read_manifest_list(read(snapshot["manifest-list"])):
-            yield one.manifest_path, one.sequence_number or 0
+        for manifest in read_manifest_list(read(snapshot["manifest-list"])):
+            yield manifest.manifest_path, manifest.sequence_number or 0
     else:  # as old version 1 has it
         yield from ((path, 0) for path in snapshot["manifests"])
 
@@ -111,7 +111,7 @@ class _Bytes:
 
 def _opened(path: str, table_store: Callable[[str], ObjectStore]) -> InputFile:
     where = Location.parse(path)
-    found = table_store(f"s3://{where.bucket}").get(where.key, max_bytes=_FILE_MAX_BYTES)
-    if found is None:
+    stored = table_store(f"s3://{where.bucket}").get(where.key, max_bytes=_FILE_MAX_BYTES)
+    if stored is None:
         raise ValueError(f"{path} is not there, or cannot be read")
-    return cast("InputFile", _Bytes(found.body))
+    return cast("InputFile", _Bytes(stored.body))

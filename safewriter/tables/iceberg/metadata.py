@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "TEXT_MAX_BYTES",
     "FenceTag",
-    "Held",
+    "LiveTable",
     "check_space",
     "data_folder",
     "head_of",
@@ -35,7 +35,7 @@ _MAIN: Final = "main"
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class LiveTable:
     """A table's metadata as it was read. The catalog compares a commit with `version`, in the catalog's own terms.
 
     `location`: the URI of the metadata file; None if the catalog does not tell.
@@ -76,9 +76,9 @@ def properties(metadata: Mapping[str, Any]) -> dict[str, str]:
 
 def data_folder(metadata: Mapping[str, Any]) -> Location:
     """Return where new data files go, as Iceberg's `LocationProviders` decides; `ValueError` if that is not on S3."""
-    own = properties(metadata)
-    named = next((own[key] for key in ("write.data.path", "write.folder-storage.path") if key in own), None)
-    return Location.parse((named or f"{metadata['location'].rstrip('/')}/data").rstrip("/"))
+    settings = properties(metadata)
+    folder = next((settings[key] for key in ("write.data.path", "write.folder-storage.path") if key in settings), None)
+    return Location.parse((folder or f"{metadata['location'].rstrip('/')}/data").rstrip("/"))
 
 
 def misplaced(metadata: Mapping[str, Any]) -> str | None:
@@ -86,32 +86,32 @@ def misplaced(metadata: Mapping[str, Any]) -> str | None:
 
     A path without a scheme is below the directory of the process that writes it.
     """
-    own = properties(metadata)
-    places: dict[str, str] = {"location": metadata["location"], **{key: own[key] for key in _PLACES if key in own}}
+    texts = properties(metadata)
+    places: dict[str, str] = {"location": metadata["location"], **{key: texts[key] for key in _PLACES if key in texts}}
     return next((f"{key} is {place!r}" for key, place in places.items() if not _SHARED.match(place)), None)
 
 
 def references(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Return branches and tags by their names; main alone if the metadata has no `refs`, as in old version 1."""
-    found: dict[str, dict[str, Any]] | None = metadata.get("refs")
-    if found is not None:
-        return found
+    refs: dict[str, dict[str, Any]] | None = metadata.get("refs")
+    if refs is not None:
+        return refs
     head = metadata.get("current-snapshot-id")
     return {} if head in (None, -1) else {_MAIN: {"snapshot-id": head, "type": "branch"}}
 
 
 def head_of(metadata: Mapping[str, Any], reference: str) -> int | None:
     """Return the snapshot that a branch or tag shows; None if there is no such reference."""
-    found = references(metadata).get(reference)
-    return None if found is None else int(found["snapshot-id"])
+    ref = references(metadata).get(reference)
+    return None if ref is None else int(ref["snapshot-id"])
 
 
 def history_of(metadata: Mapping[str, Any], reference: str) -> set[int]:
     """Return the snapshot that a branch or tag shows, and those before it that the table still lists."""
-    parents = {one["snapshot-id"]: one.get("parent-snapshot-id") for one in metadata.get("snapshots") or ()}
-    found: set[int] = set()
+    parents = {entry["snapshot-id"]: entry.get("parent-snapshot-id") for entry in metadata.get("snapshots") or ()}
+    history: set[int] = set()
     at = head_of(metadata, reference)
-    while at is not None and at in parents and at not in found:
-        found.add(at)
+    while at is not None and at in parents and at not in history:
+        history.add(at)
         at = parents[at]
-    return found
+    return history

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.bounds import short
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, Held, check_space, properties, references
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, LiveTable, check_space, properties, references
 from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
@@ -43,22 +43,22 @@ class FilePointer(Pointer):
 
     table_store: Callable[[str], ObjectStore]
 
-    def _read(self) -> Held | None:
+    def _read(self) -> LiveTable | None:
         location = self._location()
         if location is None:
             return None
         store, key = self._store(location)
-        found = store.get(key, max_bytes=TEXT_MAX_BYTES)
-        if found is None:
+        stored = store.get(key, max_bytes=TEXT_MAX_BYTES)
+        if stored is None:
             raise StoreError(f"the metadata file {location} is not there, or cannot be read")
-        is_gzip = found.body.startswith(_GZIP)
-        body = _unzipped(location, found.body) if is_gzip else found.body
+        is_gzip = stored.body.startswith(_GZIP)
+        body = _unzipped(location, stored.body) if is_gzip else stored.body
         check_space(location, body)
         file = _parsed(location, body.decode(), is_gzip=is_gzip)
-        return Held(file.metadata, file, location)
+        return LiveTable(file.metadata, file, location)
 
-    def _commit(self, held: Held, fence: FenceTag) -> bool:
-        file: _File = held.version
+    def _commit(self, table: LiveTable, fence: FenceTag) -> bool:
+        file: _File = table.version
         location, body = file.next_location(), file.fenced(fence).encode()
         store, key = self._store(location)
         store.put(key, gzip.compress(body) if file.is_gzip else body)
@@ -98,12 +98,12 @@ class _File:
         """Return the text of the next metadata file, with the fence."""
         before_ms = self.metadata["last-updated-ms"]
         log = [*(self.metadata.get("metadata-log") or ()), {"timestamp-ms": before_ms, "metadata-file": self.location}]
-        kept = max(1, int(properties(self.metadata).get(*_PREVIOUS)))
+        log_max = max(1, int(properties(self.metadata).get(*_PREVIOUS)))
         return self._changed(
             {
                 "refs": {**references(self.metadata), fence.name: fence.tag},
                 "last-updated-ms": max(before_ms, int(time.time() * 1000)),
-                "metadata-log": log[-kept:],
+                "metadata-log": log[-log_max:],
             }
         )
 

@@ -16,7 +16,7 @@ from safewriter.objects.store import StoreError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from safewriter.tables.iceberg.metadata import FenceTag, Held
+    from safewriter.tables.iceberg.metadata import FenceTag, LiveTable
     from safewriter.tables.iceberg.name import TableName
 
 __all__ = ["Pointer"]
@@ -31,27 +31,27 @@ class Pointer(ABC):
     name: TableName
     opened: Callable[[], Any]
 
-    def read(self) -> Held | None:
+    def read(self) -> LiveTable | None:
         """Return the table as it is now; None if there is none."""
-        return self._asked("read", self._read)
+        return self._ask("read", self._read)
 
-    def commit(self, held: Held, fence: FenceTag) -> bool:
+    def commit(self, table: LiveTable, fence: FenceTag) -> bool:
         """Add the fence; return False if the catalog refused it, since another commit was first.
 
         After a `StoreError` nobody knows whether the catalog added it: read again.
         """
-        return self._asked("fence", lambda: self._commit(held, fence))
+        return self._ask("fence", lambda: self._commit(table, fence))
 
     @abstractmethod
-    def _read(self) -> Held | None: ...
+    def _read(self) -> LiveTable | None: ...
 
     @abstractmethod
-    def _commit(self, held: Held, fence: FenceTag) -> bool: ...
+    def _commit(self, table: LiveTable, fence: FenceTag) -> bool: ...
 
-    def _asked(self, what: str, request: Callable[[], _T]) -> _T:
+    def _ask(self, verb: str, request: Callable[[], _T]) -> _T:
         try:
             return request()
         except SafeWriterError:
             raise
         except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
-            raise StoreError(f"{what} {self.name} in catalog {self.name.catalog!r}: {error!r}") from error
+            raise StoreError(f"{verb} {self.name} in catalog {self.name.catalog!r}: {error!r}") from error

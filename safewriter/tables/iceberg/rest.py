@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, Held, check_space, head_of
+from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, LiveTable, check_space, head_of
 from safewriter.tables.iceberg.pointer import Pointer
 
 if TYPE_CHECKING:
@@ -28,16 +28,16 @@ _BLOCK: Final = 1 << 20
 class RestPointer(Pointer):
     """One table of a server."""
 
-    def _read(self) -> Held | None:
+    def _read(self) -> LiveTable | None:
         answer = self._sent("GET", None)
         if answer.status_code == HTTPStatus.NOT_FOUND:
             return None
-        found = self._table(answer)
-        return Held(dict(found["metadata"]), None, found.get("metadata-location"))
+        table = self._table(answer)
+        return LiveTable(dict(table["metadata"]), None, table.get("metadata-location"))
 
-    def _commit(self, held: Held, fence: FenceTag) -> bool:
+    def _commit(self, table: LiveTable, fence: FenceTag) -> bool:
         requirements = [
-            {"type": "assert-table-uuid", "uuid": held.metadata.get("table-uuid")},
+            {"type": "assert-table-uuid", "uuid": table.metadata.get("table-uuid")},
             {"type": "assert-ref-snapshot-id", "ref": fence.name, "snapshot-id": None},
         ]
         update = {"action": "set-snapshot-ref", "ref-name": fence.name, **fence.tag}

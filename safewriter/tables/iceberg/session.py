@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.errors import SafeWriterError
-    from safewriter.tables.iceberg.metadata import Held
+    from safewriter.tables.iceberg.metadata import LiveTable
     from safewriter.tables.session import Opening
 
 __all__ = ["IcebergSession", "StagingState"]
@@ -88,7 +88,7 @@ class IcebergSession(SparkScope):
         self._pointer = open_pointer(self._name, self._catalog, table_store)
         self._table = self.jspark, self._name.catalog, list(self._name.identifier)
         self._staging: Any = None
-        self._held: Held | None = None
+        self._live: LiveTable | None = None
         self._mark: str | None = None
         self._strays: str | None = None
         self._sent = False
@@ -111,24 +111,24 @@ class IcebergSession(SparkScope):
     def verify(self) -> None:
         """Make sure that the session's statements stage nowhere else."""
         for key in _STAGE_ELSEWHERE:
-            if (found := self.spark.conf.get(key, None)) is not None:
-                raise UnguardedSessionError(f"{key} is set to {found!r}: the block stages by itself; unset it first")
+            if (value := self.spark.conf.get(key, None)) is not None:
+                raise UnguardedSessionError(f"{key} is set to {value!r}: the block stages by itself; unset it first")
 
     def state(self) -> TableState:
         """Read the table's state from its catalog, as a settler would."""
-        held = self._pointer.read()
-        if held is None:
+        table = self._pointer.read()
+        if table is None:
             raise UnsupportedError(
                 f"{self._name} does not exist; create it before the block: spark.sql('CREATE"
                 f" TABLE IF NOT EXISTS {self._name.quoted} (...) USING iceberg')"
             )
-        metadata, target = held.metadata, self._name.target
+        metadata, target = table.metadata, self._name.target
         if (place := misplaced(metadata)) is not None:
             raise UnsupportedError(
                 f"{self._name}: its {place}, which is a place of this process alone: its rows would be gone with it;"
                 " set it to a URI of the lake, as s3://BUCKET/PATH"
             )
-        self._held = held
+        self._live = table
         if target == MAIN and head_of(metadata, MAIN) is None:
             self._java.begin(*self._table)  # a fence needs a snapshot
         if target != MAIN and references(metadata).get(target, {}).get("type") != "branch":
@@ -146,7 +146,7 @@ class IcebergSession(SparkScope):
 
     def named_since(self, write_key: str) -> int | None:
         """Return 0 if the table's metadata names an attempt of the write, published or fenced; else None."""
-        return 0 if self._held is not None and epochs_of(self._held, write_key) else None
+        return 0 if self._live is not None and epochs_of(self._live, write_key) else None
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -160,18 +160,18 @@ class IcebergSession(SparkScope):
     def skip(self, *, write_key: str, nonce: str) -> None:
         """Let each statement of the block write into a transaction that nobody will publish."""
         self._open(skipped_name(write_key, nonce), str(self.state().table_id), None, skipped=True)
-        if self._held is not None:
-            self._skipped = snapshots_of(self._held, write_key) & history_of(self._held.metadata, self._name.target)
+        if self._live is not None:
+            self._skipped = snapshots_of(self._live, write_key) & history_of(self._live.metadata, self._name.target)
 
     def check_skipped(self) -> None:
         """Raise `NotCommittedError` if the target was set back behind the write since the skipped block began.
 
         Iceberg's procedures for that change the table at once, whatever block is open.
         """
-        if not self._skipped or (held := self._pointer.read()) is None:
+        if not self._skipped or (table := self._pointer.read()) is None:
             return
-        listed = {one["snapshot-id"] for one in held.metadata.get("snapshots") or ()}
-        gone = (self._skipped & listed) - history_of(held.metadata, self._name.target)
+        snapshots = {snapshot["snapshot-id"] for snapshot in table.metadata.get("snapshots") or ()}
+        gone = (self._skipped & snapshots) - history_of(table.metadata, self._name.target)
         if gone:
             raise NotCommittedError(
                 f"{self._name} does not show snapshot {min(gone)} of this write any more: an earlier attempt has"
@@ -190,7 +190,7 @@ class IcebergSession(SparkScope):
             self._name.target,
             attempt,
             table_id,
-            None if self._held is None else self._held.location,
+            None if self._live is None else self._live.location,
             until_ms,
             "" if self._journal is None else self._journal[0],
             skipped,
@@ -212,7 +212,7 @@ class IcebergSession(SparkScope):
                 return True
             raise
 
-    def seen(self) -> StagingState:
+    def report(self) -> StagingState:
         """Say whether the publication was sent, and which statements have written past the block."""
         return StagingState(passed=self._sent, answered=self._answered, mark=self._mark, strays=self._strays)
 
@@ -220,8 +220,8 @@ class IcebergSession(SparkScope):
 
     def shut(self, reason: str) -> None:  # noqa: ARG002 - as above
         """Refuse statements that begin from now on."""
-        if self._staging is not None and (found := self._staging.shut()) is not None:
-            self._strays = f"{found}. {_STRAY_CURE}"
+        if self._staging is not None and (statement := self._staging.shut()) is not None:
+            self._strays = f"{statement}. {_STRAY_CURE}"
 
     def publish(self) -> None:
         """Commit the transaction, once. Raises `ConflictError` if Iceberg refused it, and `NotCommittedError` if a

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from safewriter.objects.location import Location
     from safewriter.objects.store import ObjectStore
     from safewriter.record.document import AttemptRecord, Checkpoint
-    from safewriter.tables.iceberg.metadata import Held
+    from safewriter.tables.iceberg.metadata import LiveTable
     from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.iceberg.pointer import Pointer
-    from safewriter.tables.session import Seen
+    from safewriter.tables.session import Report
     from safewriter.tables.table import Intent
 
 __all__ = ["DECIDED_MS", "IcebergTable", "epochs_of", "name_of", "skipped_name", "snapshots_of"]
@@ -84,15 +84,15 @@ class IcebergTable(Table):
             return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published, and cannot be any more")
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
-    def confirm(self, document: Checkpoint, seen: Seen) -> Move:
+    def confirm(self, document: Checkpoint, report: Report) -> Move:
         """Return committed if the table holds the publication."""
-        if not seen.passed:
+        if not report.passed:
             raise NotCommittedError(
                 f"no statement has written this block's table, {self.name}: write SafeWriter.table. A block that has"
                 " nothing to write says so: success(no_change=True)"
             )
-        mark = getattr(seen, "mark", None)
-        landed = self._decide(document) if mark is None else _told(mark, name_of(document.attempt))
+        mark = getattr(report, "mark", None)
+        landed = self._decide(document) if mark is None else _publication(mark, name_of(document.attempt))
         if landed is None:
             raise NotCommittedError(
                 f"{self.name} does not hold this block's write: its commit has not arrived, and cannot any more"
@@ -106,41 +106,41 @@ class IcebergTable(Table):
         for _ in range(_TRIES_MAX):
             if not self.may_go_on():
                 break
-            held = self._read(attempt.table_id)
-            if (landed := _landed(held, name)) is not None:
+            table = self._read(attempt.table_id)
+            if (landed := _landed(table, name)) is not None:
                 return landed
             # Checked before the fence: a settler may have set that after a publication whose mark is gone since.
             if self.clock() - attempt.started_ms > DECIDED_MS:
                 raise RetentionGapError(f"{self.name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
-            if name in references(held.metadata):
+            if name in references(table.metadata):
                 return None
-            fence = self._fence(held, name)
+            fence = self._fence(table, name)
             if self.rehearsal is not None:
                 self.rehearsal.append(f"COMMIT {self.name}: tag {name} on snapshot {fence.snapshot_id}")
                 return None
-            self.pointer.commit(held, fence)  # then read again: a publication may have been first
+            self.pointer.commit(table, fence)  # then read again: a publication may have been first
         raise StoreError(f"{self.name}: {name} could not be fenced off in time")
 
-    def _fence(self, held: Held, name: str) -> FenceTag:
+    def _fence(self, table: LiveTable, name: str) -> FenceTag:
         """Return a tag that expires by itself, on the snapshot that the target shows, or main, or else on the last one.
 
         Iceberg counts the age of a tag from its snapshot.
         """
-        snapshots = {one["snapshot-id"]: one["timestamp-ms"] for one in held.metadata.get("snapshots") or ()}
-        heads = [head_of(held.metadata, branch) for branch in (self.name.target, MAIN)]
-        snapshot_id = next((one for one in (*heads, *reversed(snapshots)) if one in snapshots), None)
+        snapshots = {entry["snapshot-id"]: entry["timestamp-ms"] for entry in table.metadata.get("snapshots") or ()}
+        heads = [head_of(table.metadata, branch) for branch in (self.name.target, MAIN)]
+        snapshot_id = next((candidate for candidate in (*heads, *reversed(snapshots)) if candidate in snapshots), None)
         if snapshot_id is None:
             raise RetentionGapError(f"{self.name} has no snapshot on which {name} could be fenced off")
         return FenceTag(name, snapshot_id, max(0, self.clock() - snapshots[snapshot_id]) + _KEPT_MS)
 
-    def _read(self, table_id: str | None) -> Held:
-        held = self.pointer.read()
-        if held is None:
+    def _read(self, table_id: str | None) -> LiveTable:
+        table = self.pointer.read()
+        if table is None:
             raise RetentionGapError(f"the table {self.name} was dropped")
-        found = held.metadata.get("table-uuid")  # format version 1 allows a table without one
-        if table_id is not None and found != table_id:
-            raise RetentionGapError(f"the table was dropped and recreated: its id is {found}, it was {table_id}")
-        return held
+        table_uuid = table.metadata.get("table-uuid")  # format version 1 allows a table without one
+        if table_id is not None and table_uuid != table_id:
+            raise RetentionGapError(f"the table was dropped and recreated: its id is {table_uuid}, it was {table_id}")
+        return table
 
     def remove_leftovers(
         self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
@@ -152,24 +152,24 @@ class IcebergTable(Table):
         """
         if self.files is None or self.rehearsal is not None:
             return 0
-        ended = [one for one in (*earlier, *attempts) if one.settled_by != BY_HAND]
+        ended = [attempt for attempt in (*earlier, *attempts) if attempt.settled_by != BY_HAND]
         if document.status is Status.COMMITTED:
-            ended = [one for one in ended if one.nonce != document.owner]
-        found = self._data_folder() if ended else None
-        if found is None:
+            ended = [attempt for attempt in ended if attempt.nonce != document.owner]
+        place = self._data_folder() if ended else None
+        if place is None:
             return 0
-        held, folder = found
+        table, folder = place
         # A table that was renamed keeps its folder, and another one may have its name by now.
-        own = [one for one in ended if one.table_id is not None and one.table_id == held.metadata.get("table-uuid")]
-        return sum(self._remove(folder / name_of(one)) for one in own if self._is_free(held, one, folder))
+        ended = [old for old in ended if old.table_id is not None and old.table_id == table.metadata.get("table-uuid")]
+        return sum(self._remove(folder / name_of(old)) for old in ended if self._is_free(table, old, folder))
 
-    def _is_free(self, held: Held, attempt: AttemptRecord, folder: Location) -> bool:
+    def _is_free(self, table: LiveTable, attempt: AttemptRecord, folder: Location) -> bool:
         """Tell whether no snapshot names a file of an attempt, whatever the mark and the document say."""
         name = name_of(attempt)
-        if self.files is None or _landed(held, name) is not None:
+        if self.files is None or _landed(table, name) is not None:
             return False
         try:
-            named = names_any(held.metadata, attempt.version_before, folder / name, self.files, self.may_go_on)
+            is_named = names_any(table.metadata, attempt.version_before, folder / name, self.files, self.may_go_on)
         except StoreError as error:
             if not error.denied:
                 raise
@@ -178,20 +178,20 @@ class IcebergTable(Table):
         except Exception as error:  # noqa: BLE001 - pyiceberg raises many kinds for a file that it does not understand
             _log.warning("%s: the files of %s are left: %r", self.name, name, error)
             return False
-        if named:
+        if is_named:
             _log.error("%s: snapshots name files of %s, which is settled as not published", self.name, name)
-        return not named
+        return not is_named
 
     def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
         """Delete the data files of a skipped block: it had a folder of its own, too, and no settler knows of it."""
-        found = None if self.files is None else self._data_folder()
-        return 0 if found is None else self._remove(found[1] / skipped_name(document.write_key, nonce))
+        place = None if self.files is None else self._data_folder()
+        return 0 if place is None else self._remove(place[1] / skipped_name(document.write_key, nonce))
 
-    def _data_folder(self) -> tuple[Held, Location] | None:
+    def _data_folder(self) -> tuple[LiveTable, Location] | None:
         """Return the table as it is now, with the folder of its data files; None if that cannot be told."""
         try:
-            held = self._read(None)
-            return held, data_folder(held.metadata)
+            table = self._read(None)
+            return table, data_folder(table.metadata)
         except StoreError:
             raise  # the caller tries again: nobody has said that the table has no such folder
         except (RetentionGapError, SafeWriterError, ValueError) as error:
@@ -209,7 +209,7 @@ class IcebergTable(Table):
                 raise StoreError(f"{folder}: out of time while cleaning up, {removed} files removed so far")
 
         try:
-            for batch in batches(listed.key for listed in store.list(f"{folder.key}/")):
+            for batch in batches(entry.key for entry in store.list(f"{folder.key}/")):
                 check_time()
                 store.delete_all(batch)
                 removed += len(batch)
@@ -224,14 +224,14 @@ class IcebergTable(Table):
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for publications and fences of a write. Marks are kept for a week, so an older write is not decided."""
-        held = self._read(None)
-        found = epochs_of(held, write_key)
-        marked = {epoch: landed for name, epoch in found.items() if (landed := _landed(held, name))}
+        table = self._read(None)
+        epochs = epochs_of(table, write_key)
+        marked = {epoch: landed for name, epoch in epochs.items() if (landed := _landed(table, name))}
         if marked:
             return Trace(max(marked), marked[max(marked)], succeeded=True)
         if self.clock() - since_ms > DECIDED_MS:
             raise RetentionGapError(f"{self.name} may have forgotten a write that began so long ago")
-        return Trace(max(found.values())) if found else None
+        return Trace(max(epochs.values())) if epochs else None
 
     def trace_from(self, write_key: str, version: int) -> Trace:  # noqa: ARG002 - the metadata is read whole
         """Look for publications and fences of a write that the table has shown a moment ago."""
@@ -241,44 +241,44 @@ class IcebergTable(Table):
         return trace
 
 
-def epochs_of(held: Held, write_key: str) -> dict[str, int]:
+def epochs_of(table: LiveTable, write_key: str) -> dict[str, int]:
     """Return the attempts of a write that the table shows, published or fenced, by their names, with their epochs."""
-    return attempts_in(_names(held), write_key)
+    return attempts_in(_names(table), write_key)
 
 
-def snapshots_of(held: Held, write_key: str) -> frozenset[int]:
+def snapshots_of(table: LiveTable, write_key: str) -> frozenset[int]:
     """Return the snapshots by which the attempts of a write were published, as far as the table tells."""
-    found = [_landed(held, name) for name in epochs_of(held, write_key)]
-    return frozenset(one.commit_version for one in found if one is not None)
+    publications = [_landed(table, name) for name in epochs_of(table, write_key)]
+    return frozenset(landed.commit_version for landed in publications if landed is not None)
 
 
-def _names(held: Held) -> Iterator[str]:
+def _names(table: LiveTable) -> Iterator[str]:
     """Yield the names of all attempts of which the table shows a fence, a mark, or a snapshot."""
-    yield from references(held.metadata)
-    yield from (name.removeprefix(_MARK) for name in properties(held.metadata) if name.startswith(_MARK))
-    yield from (name for snapshot in held.metadata.get("snapshots") or () if (name := _attempt_of(snapshot)))
+    yield from references(table.metadata)
+    yield from (name.removeprefix(_MARK) for name in properties(table.metadata) if name.startswith(_MARK))
+    yield from (name for snapshot in table.metadata.get("snapshots") or () if (name := _attempt_of(snapshot)))
 
 
 def _attempt_of(snapshot: Mapping[str, Any]) -> str | None:
-    found: str | None = (snapshot.get("summary") or {}).get(_SUMMARY)
-    return found
+    name: str | None = (snapshot.get("summary") or {}).get(_SUMMARY)
+    return name
 
 
-def _landed(held: Held, name: str) -> Landed | None:
+def _landed(table: LiveTable, name: str) -> Landed | None:
     """Return the publication that an attempt's mark records, or else its snapshots; None without either.
 
     Somebody may have unset the mark, and some catalogs keep no property that they do not know.
     """
-    own = [one for one in held.metadata.get("snapshots") or () if _attempt_of(one) == name]
-    mark = properties(held.metadata).get(f"{_MARK}{name}")
-    if mark is not None and (not own or _MARKED.fullmatch(mark)):
-        return _told(mark, name)
-    if not own:
+    snapshots = [snapshot for snapshot in table.metadata.get("snapshots") or () if _attempt_of(snapshot) == name]
+    mark = properties(table.metadata).get(f"{_MARK}{name}")
+    if mark is not None and (not snapshots or _MARKED.fullmatch(mark)):
+        return _publication(mark, name)
+    if not snapshots:
         return None
     rows, size = (
-        sum(_number(one["summary"].get(what)) for one in own) for what in ("added-records", "added-files-size")
+        sum(_number(entry["summary"].get(key)) for entry in snapshots) for key in ("added-records", "added-files-size")
     )
-    return Landed(own[-1]["snapshot-id"], rows, size)
+    return Landed(snapshots[-1]["snapshot-id"], rows, size)
 
 
 def _number(text: object) -> int:
@@ -286,8 +286,8 @@ def _number(text: object) -> int:
     return int(str(text)) if _DIGITS.fullmatch(str(text)) else 0
 
 
-def _told(mark: str, name: str) -> Landed:
-    told = _MARKED.fullmatch(mark)
-    if told is None:
+def _publication(mark: str, name: str) -> Landed:
+    match = _MARKED.fullmatch(mark)
+    if match is None:
         raise RetentionGapError(f"the table's property {_MARK}{name} is {mark!r}, which is no mark")
-    return Landed(int(told[1]), int(told[2]), int(told[3]))
+    return Landed(int(match[1]), int(match[2]), int(match[3]))

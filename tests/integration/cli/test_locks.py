@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 from typer.testing import CliRunner
 
-from safewriter.coordination.backends.memory import MemoryBackend, named
+from safewriter.coordination.backends.memory import MemoryBackend, by_name
 from safewriter.coordination.configuration import Configuration
 from safewriter.coordination.coordinator import JobCoordinator
 from safewriter.coordination.record import End, OpenWrite
@@ -145,7 +145,7 @@ def test_which_service_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
     """--backend takes precedence over --bucket, and that over SW_LOCKS."""
     monkeypatch.setenv("SW_LOCKS", "memory://of-the-variable")
     for name in ("of-the-variable", "of-the-option"):
-        coordinator = JobCoordinator(Configuration(lock=name, job="Ingestion"), named(name))
+        coordinator = JobCoordinator(Configuration(lock=name, job="Ingestion"), by_name(name))
         coordinator.nothing_to_do()
     with bench.coordinator("Ingestion").turn():
         pass
@@ -171,7 +171,7 @@ def test_which_service_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_show_can_look_whether_the_holder_renews(happens: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two reads show whether the holder renews its lease."""
-    backend = named(f"renewing-{happens}")
+    backend = by_name(f"renewing-{happens}")
     held = JobCoordinator(Configuration(lock="L", job="Mutation"), backend)
     held.lock()
 

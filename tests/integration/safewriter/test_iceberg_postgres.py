@@ -15,7 +15,7 @@ from tests.unit.safewriter.tables.iceberg.fenced import FENCE, FencedTable, fenc
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from safewriter.tables.iceberg.metadata import Held
+    from safewriter.tables.iceberg.metadata import LiveTable
 
 # The server runs as another user, who cannot enter a run's folder.
 pytestmark = [pytest.mark.slow, pytest.mark.matrix]
@@ -51,7 +51,7 @@ def test_of_many_fences_at_once_one_wins(table: PostgresTable) -> None:
     """All have read the same version; the others are too late, and the table is as if pyiceberg had fenced it once."""
     before, fence, together = table.load(), table.fence(), threading.Barrier(SETTLERS)
 
-    def settle(held: Held) -> bool:
+    def settle(held: LiveTable) -> bool:
         together.wait(BUSY_S)
         return table.pointer().commit(held, fence)
 

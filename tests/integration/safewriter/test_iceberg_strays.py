@@ -108,7 +108,7 @@ def test_a_block_that_fails_behind_such_a_statement_says_what_stays(
         assert line.fields["nonce"] == table.document().owner
     stray = table.snapshots()[-1].snapshot_id
     assert f"snapshot {stray} past the block" in line.fields["reason"]
-    assert f"snapshot {stray} past the block" in str(block._block.session.seen().strays)
+    assert f"snapshot {stray} past the block" in str(block._block.session.report().strays)
     assert f"snapshot {stray} past the block" in "".join(raised.value.__notes__)
 
 

@@ -93,7 +93,7 @@ def _answered(setting: Setting, state: State, who: int, read: Request) -> State:
         else:
             change, _ = acquirer._next(record, Stored(record, None), times)
     watches = {
-        name: Watch(watch.seen, round(-watch.since_s)) if watch.seen is not None else Watch()
+        name: Watch(watch.value, round(-watch.since_s)) if watch.value is not None else Watch()
         for name, watch in (("holder", acquirer._holder), ("waiter", acquirer._waiter))
     }
     state = state.proc(who, **watches)

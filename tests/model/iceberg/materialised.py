@@ -11,7 +11,7 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import AttemptRecord, Checkpoint
 from safewriter.record.liveness import GRACE_MS
 from safewriter.settle.recovery import Evidence, Recovery
-from safewriter.tables.iceberg.metadata import Held
+from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.table import RetentionGapError
 from tests.support.memory_store import MemoryObjectStore
@@ -37,10 +37,10 @@ class OnePointer:
         self.metadata = metadata
         self.late: dict[str, str] = {}
 
-    def read(self) -> Held | None:
-        return None if self.metadata is None else Held(self.metadata, None)
+    def read(self) -> LiveTable | None:
+        return None if self.metadata is None else LiveTable(self.metadata, None)
 
-    def commit(self, held: Held, fence: FenceTag) -> bool:
+    def commit(self, held: LiveTable, fence: FenceTag) -> bool:
         if fence.name in held.metadata["refs"]:
             return False
         refs = {**held.metadata["refs"], fence.name: fence.tag}

@@ -12,7 +12,7 @@ from handler.outcome.result import deliver, exit_status
 from handler.process.child import Stop
 from handler.sandbox import removal
 from safewriter.coordination import Configuration
-from safewriter.coordination.backends.memory import named
+from safewriter.coordination.backends.memory import by_name
 from safewriter.coordination.record import RUNS_MAX, End, OpenWrite, Record
 from safewriter.coordination.transitions import end, grant, has_completed, join, open_write
 from safewriter.deadline import Deadline, epoch_ms
@@ -37,7 +37,7 @@ def handled(world: World, declared: dict[str, Any] = FREE, coordination: dict[st
 
 
 def record(world: World) -> Record:
-    stored = named(world.tmp.name).read("table")
+    stored = by_name(world.tmp.name).read("table")
     assert stored is not None
     return stored.record
 
@@ -57,7 +57,7 @@ def test_a_job_has_its_turn_while_it_runs_and_completes_it(world: World) -> None
 
 def test_a_second_delivery_takes_no_successor_s_turn(world: World) -> None:
     """Its job runs under the lock, whatever the order says, and the turn does not count."""
-    named(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
+    by_name(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
     for _ in range(2):
         assert handled(world, AFTER).state == "SUCCESS"
 
@@ -67,7 +67,7 @@ def test_a_second_delivery_takes_no_successor_s_turn(world: World) -> None:
 
 def test_a_completed_turn_is_repeated_only_by_the_run_and_the_script_that_had_it(world: World) -> None:
     """Beside the order nothing else may run, whoever accepts the changed script, and also when the record is gone."""
-    named(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
+    by_name(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
     turns = json.dumps({"table": {"Mutation": AFTER, "Ingestion": {"script": "s3://scripts/ingestion.py"}}})
     assert world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).state == "SUCCESS"
 
@@ -117,7 +117,7 @@ def test_without_coordination_nothing_is_locked(world: World) -> None:
     assert world.handle().state == "SUCCESS"
     assert world.command is not None
     assert "SOAL_TURN" not in world.command.environment
-    assert named(world.tmp.name).read("table") is None
+    assert by_name(world.tmp.name).read("table") is None
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_write_that_only_the_job_s_process_noted_stays_unsettled(
     supervise = world.supervise
 
     def note(*arguments: object, **more: object) -> Any:
-        backend = named(world.tmp.name)
+        backend = by_name(world.tmp.name)
         stored = backend.read("table")
         assert stored is not None
         backend.write(open_write(stored.record, write), stored)
@@ -228,7 +228,7 @@ def test_a_script_that_does_nothing_completes_no_turn_of_another_script(world: W
 
     assert error is not None
     assert (error.field, world.command) == ("coordination", None)
-    assert named(world.tmp.name).read("table") is None
+    assert by_name(world.tmp.name).read("table") is None
 
 
 def test_an_event_acts_for_no_other_job_and_changes_no_order(world: World) -> None:
@@ -245,7 +245,7 @@ def test_an_event_acts_for_no_other_job_and_changes_no_order(world: World) -> No
         assert error is not None
         assert (error.field, world.command) == (f"coordination.job.coordinator.{key}", None)
         assert "SOAL_TURNS" in error.message
-    assert named(world.tmp.name).read("table") is None
+    assert by_name(world.tmp.name).read("table") is None
 
 
 @pytest.mark.parametrize("coordination", [None, {}, LOCK])
@@ -269,7 +269,7 @@ def test_an_event_of_another_service_takes_the_script_s_turn(world: World) -> No
 def test_a_ring_that_nobody_can_start_is_an_error_of_the_function(world: World) -> None:
     """By the name of its variable: the order is not the event's."""
     after = Configuration(lock="table", job="Ingestion", predecessor="Mutation")
-    named(world.tmp.name).write(join(Record("table"), after, "n", 0), None)
+    by_name(world.tmp.name).write(join(Record("table"), after, "n", 0), None)
     error = handled(world, {**FREE, "predecessor": "Ingestion"}).error
 
     assert error is not None
@@ -327,7 +327,7 @@ def test_a_token_belongs_to_one_turn(world: World) -> None:
         if error is not None:
             assert (error.field, error.usage) == ("clientToken", True)
             assert "for the turn of Mutation on table, and now it is for the turn of Mutation on other" in error.message
-    other = named(world.tmp.name).read("other")
+    other = by_name(world.tmp.name).read("other")
     assert other is not None
     assert [past.end for past in other.record.history] == [End.FAILED]
 
@@ -344,7 +344,7 @@ def test_a_turn_that_did_not_count_is_completed_by_a_retry(world: World, monkeyp
     with monkeypatch.context() as away:
         away.setattr("safewriter.coordination.turn.Turn.release", lambda *_: False)
         assert handled(world).state == "SUCCESS"
-    backend = named(world.tmp.name)
+    backend = by_name(world.tmp.name)
     backend.write(end(record(world), End.EXPIRED, 0), backend.read("table"))
     assert handled(world).attempt == 2
     assert [past.end for past in record(world).history] == [End.EXPIRED, End.COMPLETED]

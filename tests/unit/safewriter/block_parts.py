@@ -66,9 +66,9 @@ class Ending:
     succeeded = False
     document = "the document"
 
-    def __init__(self, block: Any, held: object) -> None:
+    def __init__(self, block: Any, checkpoint: object) -> None:
         self._done = block.done
-        assert held == "held"
+        assert checkpoint == "checkpoint"
 
     def succeed(self, *, no_change: bool) -> None:
         self._done.append("succeeded")

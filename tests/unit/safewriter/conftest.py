@@ -46,7 +46,7 @@ def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
         return made
 
     monkeypatch.setattr(Block, "of", of)
-    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=False))
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=False))
     monkeypatch.setattr(writer, "record_in_turn", lambda block, _: None if block.turn is None else done.append("noted"))
     monkeypatch.setattr(writer, "open_gate", lambda *_: done.append("opened"))
     monkeypatch.setattr(writer, "tell_not_entered", lambda _, error: done.append(f"not entered: {error}"))

@@ -83,7 +83,7 @@ class Job:
         before = self.state()
         claimer.announce()
         claim = claimer.claim(before)
-        self.held = claim.held
+        self.held = claim.checkpoint
         return claim
 
     def begin(self, *paths: str) -> Job:

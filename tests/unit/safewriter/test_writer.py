@@ -225,7 +225,7 @@ def test_a_write_that_was_committed_before_is_skipped(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, *, goes_on: bool
 ) -> None:
     """An error that says no more than that does not go on."""
-    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     with pytest.raises(type(error)) if error is not None and goes_on else nullcontext(), guarded() as sw:
         assert sw.already_committed
         sw.success()
@@ -240,7 +240,7 @@ def test_a_skipped_block_leaves_a_statement_that_outlives_it_its_files(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """They are for a later settler, which finds the block's marker."""
-    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     monkeypatch.setattr(block.session, "is_outlived", lambda: True)
     with guarded() as sw:
         sw.success()
@@ -265,7 +265,7 @@ def test_a_skipped_block_that_cannot_be_opened_settles_nothing(
     def refuse(*_: object) -> None:
         raise RuntimeError("no gate")
 
-    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     monkeypatch.setattr(writer, "open_skipping", refuse)
     with pytest.raises(RuntimeError, match="no gate"), guarded():
         pytest.fail("the block has begun")

@@ -50,7 +50,7 @@ def test_a_write_that_was_committed_before_is_not_noted(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing of it can be committed any more."""
-    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(held="held", already_committed=True))
+    monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     block.turn = SimpleNamespace(left_s=9.0)
     with guarded():
         pass

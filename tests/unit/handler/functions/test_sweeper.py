@@ -111,7 +111,7 @@ def test_a_write_in_trouble_is_told_before_the_sweep_ends(
 
     class Dying(Sweeper):
         def sweep(self) -> Sweep:
-            self.seen(look)
+            self.on_look(look)
             raise MemoryError
 
     monkeypatch.setattr(sweeper, "Sweeper", Dying)

@@ -53,7 +53,7 @@ class FakeSession:
     def wait_until_quiet(self, patience_s: float) -> bool:
         return next(self.quiet)
 
-    def seen(self) -> GateState:
+    def report(self) -> GateState:
         return self.sight
 
 

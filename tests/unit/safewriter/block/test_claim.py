@@ -44,7 +44,7 @@ def test_a_claim_writes_down_what_a_settler_must_know() -> None:
     world = World(CommitPoint.SUCCESS, properties={"delta.x": "y"}, features=("appendOnly",))
     job = world.job()
 
-    document = job.claim().held.document
+    document = job.claim().checkpoint.document
 
     assert (document.status, document.epoch, document.owner) == (Status.IN_PROGRESS, 1, job.attempt.nonce)
     assert (document.table, document.commit_point) == ("s3://lake/accommodations", CommitPoint.SUCCESS)
@@ -161,7 +161,7 @@ def test_a_second_block_of_one_name_in_one_run_is_refused(first: str) -> None:
     world = World()
     one = world.job()
     if first == "had nothing to change":
-        held = one.claim().held
+        held = one.claim().checkpoint
         done = held.document.moved(Status.COMMITTED, reason=NO_CHANGE, settled_ms=0)
         world.checkpoints.replace(held, done)
     else:
@@ -223,7 +223,7 @@ def test_a_run_may_try_again_what_it_has_rolled_back() -> None:
     one.begin()
     world.settle()
 
-    assert claims(world.job(), write=one.claimer.write).held.document.epoch == 2
+    assert claims(world.job(), write=one.claimer.write).checkpoint.document.epoch == 2
 
 
 def test_a_rolled_back_write_is_claimed_with_the_next_epoch() -> None:
@@ -234,7 +234,7 @@ def test_a_rolled_back_write_is_claimed_with_the_next_epoch() -> None:
     network = Network()
     job = world.job(network)
 
-    document = job.claim().held.document
+    document = job.claim().checkpoint.document
 
     assert (document.epoch, document.owner, len(document.attempts)) == (2, job.attempt.nonce, 2)
     assert writes(network) == [("put", "open"), ("create", "checkpoints"), ("replace", "checkpoints")]
@@ -267,7 +267,7 @@ def test_a_step_of_the_same_process_may_claim_again() -> None:
     world.owner_dies()
     world.settle(network=None)
 
-    second = job.claim().held.document
+    second = job.claim().checkpoint.document
 
     assert (second.epoch, second.owner) == (2, job.attempt.nonce)
     assert second.attempt.prefix != first

@@ -40,7 +40,7 @@ def test_one_millisecond_before_the_lead_there_is_time() -> None:
     claimer = dataclasses.replace(world.job().claimer, schedule=ending(world, LEAD_MS + 1))
 
     claimer.announce()
-    assert claimer.claim(world.job().state()).held.document.epoch == 1
+    assert claimer.claim(world.job().state()).checkpoint.document.epoch == 1
 
 
 def test_too_late_for_the_first_document_is_too_late() -> None:
@@ -84,7 +84,7 @@ def test_without_a_deadline_it_is_never_too_late() -> None:
     job = world.job(deadline_ms=None)
     world.now_ms += 10**12
 
-    assert job.claim().held.document.attempt.deadline_ms is None
+    assert job.claim().checkpoint.document.attempt.deadline_ms is None
 
 
 def test_while_waiting_for_another_attempt_time_can_run_out() -> None:

@@ -54,7 +54,7 @@ def test_an_owner_that_renewed_its_lease_long_ago_is_waited_for() -> None:
     world.now_ms += 5_000
     began_ms = world.now_ms
 
-    document = world.job().claim().held.document
+    document = world.job().claim().checkpoint.document
 
     assert (document.epoch, document.status) == (2, Status.IN_PROGRESS)
     assert LEASE_MS - 6_000 <= world.now_ms - began_ms <= LEASE_MS
@@ -70,7 +70,7 @@ def test_an_owner_whose_lease_has_expired_is_settled_at_once() -> None:
     def sleep(_: float) -> None:
         raise AssertionError
 
-    document = claims(world.job(), sleep=sleep).held.document
+    document = claims(world.job(), sleep=sleep).checkpoint.document
 
     assert (document.epoch, document.status) == (2, Status.IN_PROGRESS)
     assert [moved["status"] for moved in documents(world)][:2] == ["in_progress", "rolled_back"]
@@ -86,8 +86,8 @@ def test_a_dead_owner_whose_commit_has_landed_leaves_nothing_to_do() -> None:
     claim = world.job().claim()
 
     assert claim.already_committed
-    assert (claim.held.document.status, claim.held.document.epoch) == (Status.COMMITTED, 1)
-    assert claim.held.document.attempt.settled_by == "retry"
+    assert (claim.checkpoint.document.status, claim.checkpoint.document.epoch) == (Status.COMMITTED, 1)
+    assert claim.checkpoint.document.attempt.settled_by == "retry"
     check(world)
 
 
@@ -98,7 +98,7 @@ def test_a_deadline_and_its_grace_end_an_owner_that_still_renews_its_lease() -> 
     world.now_ms += 100_000 + GRACE_MS + 1
     world.checkpoints.renew_lease(world.key, owner.attempt.nonce)
 
-    assert world.job().claim().held.document.epoch == 2
+    assert world.job().claim().checkpoint.document.epoch == 2
 
 
 def test_an_owner_that_is_settled_while_we_wait_makes_room() -> None:
@@ -111,7 +111,7 @@ def test_an_owner_that_is_settled_while_we_wait_makes_room() -> None:
         naps.append(seconds)
         world.settle()
 
-    assert claims(world.job(), sleep=sleep).held.document.epoch == 2
+    assert claims(world.job(), sleep=sleep).checkpoint.document.epoch == 2
     assert len(naps) == 1
 
 

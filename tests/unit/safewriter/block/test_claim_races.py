@@ -70,7 +70,7 @@ def test_a_document_that_vanishes_is_created_again() -> None:
     job = world.job(network)
     claim = dataclasses.replace(job.claimer).claim(World().job().state())
 
-    assert claim.held.document.owner == job.attempt.nonce
+    assert claim.checkpoint.document.owner == job.attempt.nonce
 
 
 def test_a_document_that_changes_without_end_is_given_up_on() -> None:

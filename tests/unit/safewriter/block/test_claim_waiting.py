@@ -38,7 +38,7 @@ def test_a_document_that_is_gone_while_its_owner_is_watched_is_claimed_anew() ->
 
     claim = claim_while(world.job(), lambda: world.bucket.delete(f"checkpoints/{world.key}.json"))
 
-    assert claim.held.document.epoch == 1
+    assert claim.checkpoint.document.epoch == 1
     assert not claim.already_committed
 
 

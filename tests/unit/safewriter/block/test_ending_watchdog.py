@@ -42,7 +42,7 @@ class AskedSession(FakeSession):
         self.patience_s.append(patience_s)
         return next(self.quiet)
 
-    def seen(self) -> GateState:
+    def report(self) -> GateState:
         self.asked.append("seen")
         return self.sight
 

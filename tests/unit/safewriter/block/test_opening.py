@@ -274,7 +274,7 @@ class Turn:
 def claimed_in(store: MemoryObjectStore, turn: Turn | None) -> tuple[Block, Any]:
     block = block_of(store, turn=turn)
     document = SimpleNamespace(write_key=block.write.key, epoch=3)
-    return block, SimpleNamespace(held=SimpleNamespace(document=document))
+    return block, SimpleNamespace(checkpoint=SimpleNamespace(document=document))
 
 
 def test_a_turn_that_is_lost_claims_nothing(store: MemoryObjectStore) -> None:
@@ -326,6 +326,8 @@ def test_the_gate_knows_when_no_commit_may_start_any_more_and_where_commits_are_
         journal="/journal",
     )
     document = SimpleNamespace(write_key="sw-1", epoch=3)
-    open_gate(cast("Any", block), cast("Any", SimpleNamespace(held=SimpleNamespace(document=document), before=None)))
+    open_gate(
+        cast("Any", block), cast("Any", SimpleNamespace(checkpoint=SimpleNamespace(document=document), before=None))
+    )
     (gate,) = told
     assert (gate.latest_start_ms, gate.journal) == (17, "/journal")

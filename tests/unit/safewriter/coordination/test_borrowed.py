@@ -5,7 +5,7 @@ import json
 import pytest
 
 from safewriter.coordination import borrowed
-from safewriter.coordination.backends.memory import named
+from safewriter.coordination.backends.memory import by_name
 from safewriter.coordination.borrowed import VARIABLE, borrowed_turn, lent
 from safewriter.coordination.record import End, OpenWrite
 from safewriter.coordination.transitions import end, grant
@@ -20,7 +20,7 @@ ONE = OpenWrite("s3://checkpoints", "one", 1)
 def backend(monkeypatch: pytest.MonkeyPatch) -> SlowBackend:
     """The lock service, with a turn on it that is lent to this process."""
     service = SlowBackend(Clock())
-    monkeypatch.setattr(borrowed, "open_backend", lambda uri: service if uri == "memory://lent" else named(uri))
+    monkeypatch.setattr(borrowed, "open_backend", lambda uri: service if uri == "memory://lent" else by_name(uri))
     turn = turn_of(service, service.clock, "lent")
     monkeypatch.setenv(VARIABLE, lent(turn, "memory://lent", "B"))
     assert turn.is_lent

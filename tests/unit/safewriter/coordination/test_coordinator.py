@@ -7,7 +7,7 @@ import pytest
 
 from safewriter.coordination import coordinator as coordinators
 from safewriter.coordination import current
-from safewriter.coordination.backends.memory import MemoryBackend, named
+from safewriter.coordination.backends.memory import MemoryBackend, by_name
 from safewriter.coordination.configuration import OnBlocked
 from safewriter.coordination.coordinator import JobCoordinator
 from safewriter.coordination.record import End, OpenWrite, Record
@@ -221,7 +221,7 @@ def test_a_coordinator_is_made_of_keys() -> None:
     """And of the lock service that they name; a wrong one is refused by its key."""
     keys = {"lock.name": "lock", "name": "A", "backend": "memory://keys"}
     settings = {f"job.coordinator.{key}": value for key, value in keys.items()}
-    assert JobCoordinator.from_mapping(settings).backend is named("keys")
+    assert JobCoordinator.from_mapping(settings).backend is by_name("keys")
 
     spark: Any = SimpleNamespace(conf=SimpleNamespace(getAll=settings))
     assert JobCoordinator.from_spark(spark).configuration.job == "A"

@@ -16,7 +16,7 @@ from tests.unit.safewriter.world import World
 def test_what_was_created_is_read() -> None:
     """The document comes back with its ETag and the store's clock."""
     world = World()
-    held = world.job().claim().held
+    held = world.job().claim().checkpoint
 
     stored = world.checkpoints.read(world.key)
 
@@ -34,7 +34,7 @@ def test_there_may_be_no_document() -> None:
 def test_of_two_first_documents_one_wins() -> None:
     """A second creation loses, and changes nothing."""
     world = World()
-    first = world.job().claim().held.document
+    first = world.job().claim().checkpoint.document
 
     assert world.checkpoints.create(dataclasses.replace(first, owner="other")) is None
     assert world.document.owner == first.owner
@@ -43,7 +43,7 @@ def test_of_two_first_documents_one_wins() -> None:
 def test_of_two_changes_of_one_document_one_wins() -> None:
     """The second compare-and-swap on the same reading loses."""
     world = World()
-    held = world.job().claim().held
+    held = world.job().claim().checkpoint
 
     won = world.checkpoints.replace(held, held.document.moved(Status.COMMITTED))
     lost = world.checkpoints.replace(held, held.document.moved(Status.ROLLED_BACK))
@@ -56,7 +56,7 @@ def test_of_two_changes_of_one_document_one_wins() -> None:
 def test_writing_the_same_document_again_is_a_change() -> None:
     """Else a stale reader would win with the ETag of an equal body."""
     world = World()
-    held = world.job().claim().held
+    held = world.job().claim().checkpoint
     first = world.checkpoints.replace(held, held.document.moved(Status.COMMITTED))
     assert first is not None
 

@@ -73,7 +73,7 @@ class Untaggable(MemoryObjectStore):
 def test_who_may_set_no_tags_writes_documents_that_never_expire() -> None:
     """No verdict fails for a permission that only housekeeping needs."""
     world = World()
-    finished = world.job().claim().held.document.moved(Status.COMMITTED, cleaned=True)
+    finished = world.job().claim().checkpoint.document.moved(Status.COMMITTED, cleaned=True)
     checkpoints = Checkpoints(Untaggable())
     held = checkpoints.create(finished)
     assert held is not None
@@ -85,7 +85,7 @@ def test_who_may_set_no_tags_writes_documents_that_never_expire() -> None:
 @pytest.mark.parametrize(("denied", "tries"), [(True, [FINISHED, ""]), (False, [FINISHED])])
 def test_a_refusal_that_is_not_about_the_tag_is_one(tries: list[str], *, denied: bool) -> None:
     """Of a caller who may not write at all; and a store that does not answer is not asked again without the tag."""
-    finished = World().job().claim().held.document.moved(Status.COMMITTED, cleaned=True)
+    finished = World().job().claim().checkpoint.document.moved(Status.COMMITTED, cleaned=True)
     asked: list[str] = []
 
     class Refusing(MemoryObjectStore):

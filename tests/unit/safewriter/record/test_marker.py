@@ -55,7 +55,7 @@ def test_a_tombstone_is_the_document_that_the_attempt_would_have_claimed_rolled_
     job = world.job()
     announced = Marker.of(world.write, job.attempt, world.commit_point, started_ms=1, deadline_ms=5)
     stone = Checkpoint.from_bytes(announced.document(Status.ROLLED_BACK, "never claimed", 7, "sweeper").to_bytes())
-    claimed = job.claim().held.document
+    claimed = job.claim().checkpoint.document
     same = ("run_key", "write_key", "fingerprint", "table", "format", "step", "commit_point", "epoch", "owner")
     assert [getattr(stone, name) for name in same] == [getattr(claimed, name) for name in same]
     assert stone.attempt.prefix == claimed.attempt.prefix

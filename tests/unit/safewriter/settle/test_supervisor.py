@@ -271,7 +271,7 @@ def test_a_document_that_a_retry_has_claimed_meanwhile_is_its_own(children: Chil
 
     def claim(number: int) -> None:
         if number == 2:
-            claimed.append(world.job().claim().held.document.owner)
+            claimed.append(world.job().claim().checkpoint.document.owner)
 
     found = children.new(world, Network(before=claim))
     found.opened(job)

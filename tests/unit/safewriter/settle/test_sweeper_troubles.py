@@ -138,7 +138,7 @@ def test_a_table_with_a_hostile_log_stays_open_and_hides_no_other() -> None:
     told: list[Look] = []
     recovery = world.recovery()
 
-    Sweeper(world.checkpoints, recovery, world.clock, forever, threads=1, seen=told.append).sweep()
+    Sweeper(world.checkpoints, recovery, world.clock, forever, threads=1, on_look=told.append).sweep()
 
     assert {one.write_key: one.action for one in told} == {world.key: Action.FAILED, "sw-other": Action.NONE}
     assert "bytes of memory" in str(next(one.problem for one in told if one.write_key == world.key))

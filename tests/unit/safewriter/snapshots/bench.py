@@ -90,7 +90,7 @@ class Bench:
             self.clock,
         )
         claimer.announce()
-        return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).held
+        return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).checkpoint
 
     def build(self, held: HeldCheckpoint) -> Manifest:
         """Write two shards, one of them twice, the manifest that names one of each, and the record of a run."""

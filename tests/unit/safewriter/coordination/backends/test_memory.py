@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from safewriter.coordination.backend import RecordChanged
-from safewriter.coordination.backends.memory import MemoryBackend, named
+from safewriter.coordination.backends.memory import MemoryBackend, by_name
 from safewriter.coordination.record import Record
 from tests.support.waiting import BUSY_S
 
@@ -42,11 +42,11 @@ def test_waiting_ends_with_a_change() -> None:
 
 def test_it_has_names_and_no_session() -> None:
     """The locks of one name are the same for all jobs of a process."""
-    backend = named("one")
+    backend = by_name("one")
     backend.write(Record("b"), None)
     backend.write(Record("a"), None)
-    assert list(named("one").locks()) == ["a", "b"]
-    assert list(named("two").locks()) == []
+    assert list(by_name("one").locks()) == ["a", "b"]
+    assert list(by_name("two").locks()) == []
     backend.listen(lambda _: pytest.fail("told"))
     backend.close()
     assert backend.read("a") is not None

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.coordination.backends.memory import named
+from safewriter.coordination.backends.memory import by_name
 from safewriter.coordination.backends.opening import open_backend, other_server
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.record import Record
@@ -65,7 +65,7 @@ def test_any_server_but_amazon_s_own_is_probed(endpoint: str, *, is_probed: bool
 
 def test_a_service_is_named_by_its_uri(stores: list[MemoryObjectStore]) -> None:
     """A bucket or a prefix of one, or this process's memory."""
-    assert open_backend("memory://here") is named("here")
+    assert open_backend("memory://here") is by_name("here")
     found = open_backend("s3://bucket/prefix")
     assert isinstance(found, S3Backend)
     assert found.server == "http://elsewhere"
@@ -81,7 +81,7 @@ def test_without_one_the_locks_lie_where_the_environment_says(
     assert isinstance(open_backend(""), S3Backend)
     assert stores[0].uri("") == "s3://checkpoints/"
     monkeypatch.setenv("SW_LOCKS", "memory://there")
-    assert open_backend("") is named("there")
+    assert open_backend("") is by_name("there")
 
 
 def test_without_any_the_missing_setting_is_named() -> None:

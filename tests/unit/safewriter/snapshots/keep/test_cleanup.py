@@ -16,11 +16,11 @@ from safewriter.snapshots.keep.rollback import Target, rollback
 from safewriter.snapshots.keep.survey import Keeping, Kind, survey
 from safewriter.snapshots.read.reader import SnapshotReader
 from safewriter.snapshots.settle.leftovers import BuildId
-from safewriter.snapshots.write.run_record import BuildRecord
+from safewriter.snapshots.write.build_record import BuildRecord
 from tests.support.snapshots import PREFIX, Folder, as_slatedb, build, publish
 from tests.unit.safewriter.snapshots.conftest import ROWS
+from tests.unit.safewriter.snapshots.keep.test_build_records import record
 from tests.unit.safewriter.snapshots.keep.test_rollback import key_of
-from tests.unit.safewriter.snapshots.keep.test_run_records import record
 
 if TYPE_CHECKING:
     from tests.unit.safewriter.snapshots.conftest import World

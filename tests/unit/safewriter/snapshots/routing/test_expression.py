@@ -88,15 +88,15 @@ def test_many_rows_give_what_the_library_gives_for_each(text: str, names: list[s
 
     tokens = expression.tokens(batch(["key"], ROWS)[0], batch(list(expression.columns), ROWS))
 
-    assert [tokens.found[place] for place in tokens.group] == wanted
-    assert [tokens.found[place] for place in tokens.group[tokens.first]] == tokens.found
+    assert [tokens.values[place] for place in tokens.group] == wanted
+    assert [tokens.values[place] for place in tokens.group[tokens.first]] == tokens.values
     assert [expression.token({name: row[name] for name in names}) for row in ROWS] == wanted
 
 
 def test_no_rows_give_nothing() -> None:
     """A partition may be empty."""
     tokens = CelExpression.of("tier", {"tier": "int"}).tokens(pa.array([], pa.int64()), [pa.array([], pa.int64())])
-    assert (tokens.found, tokens.group.tolist()) == ([], [])
+    assert (tokens.values, tokens.group.tolist()) == ([], [])
 
 
 def test_equal_rows_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_a_text_that_is_not_utf_8_is_refused(text: str) -> None:
 def test_a_negative_number_is_no_uint() -> None:
     """Spark has no such columns, so an integer one is taken, and CEL looks at its values."""
     expression = CelExpression.of("shard_hash(number) % 4u", {"number": "uint"})
-    assert expression.tokens(pa.array([1]), [pa.array([42])]).found == [digest(42) % 4]
+    assert expression.tokens(pa.array([1]), [pa.array([42])]).values == [digest(42) % 4]
     with pytest.raises(ShardAssignmentError, match=r"the row with key 1 .*can't convert negative int to unsigned"):
         expression.tokens(pa.array([1]), [pa.array([-42])])
 
@@ -202,7 +202,7 @@ def test_a_null_that_is_not_asked_for_does_no_harm() -> None:
     """CEL looks only at what it needs."""
     expression = CelExpression.of("key < 10 ? 'few' : region", {"key": "int", "region": "string"})
     tokens = expression.tokens(pa.array([1, 20]), [pa.array([None, "eu"])])
-    assert [tokens.found[place] for place in tokens.group] == ["few", "eu"]
+    assert [tokens.values[place] for place in tokens.group] == ["few", "eu"]
 
 
 def test_a_key_without_a_value_is_refused() -> None:

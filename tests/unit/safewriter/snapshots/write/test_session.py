@@ -65,12 +65,12 @@ def test_a_build_is_published_once(bench: Bench, monkeypatch: pytest.MonkeyPatch
     held = bench.claim()
     session = opened(bench, held, monkeypatch)
     session.publish()
-    assert (done, session.seen().passed) == ([], False)
+    assert (done, session.report().passed) == ([], False)
     session.stage(bench.build(held))
     session.publish()
     session.publish()
     assert done == ["commit_passed"]
-    assert (session.seen().passed, session.seen().answered) == (True, True)
+    assert (session.report().passed, session.report().answered) == (True, True)
     assert list(bench.current.published) == [name_of(held.document.attempt)]
 
 
@@ -83,7 +83,7 @@ def test_after_the_deadline_nothing_is_published(
     session.stage(bench.build(held))
     with pytest.raises(NotCommittedError, match="the time for a publication is over"):
         session.publish()
-    assert (done, session.seen().passed, bench.lake.get(CURRENT)) == ([], False, None)
+    assert (done, session.report().passed, bench.lake.get(CURRENT)) == ([], False, None)
 
 
 def test_a_faster_build_is_an_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]) -> None:
@@ -94,7 +94,7 @@ def test_a_faster_build_is_an_answer(bench: Bench, monkeypatch: pytest.MonkeyPat
     session.stage(bench.build(held))
     with pytest.raises(PublishConflictError):
         session.publish()
-    assert (session.seen().passed, session.seen().answered) == (True, True)
+    assert (session.report().passed, session.report().answered) == (True, True)
 
 
 def test_a_publication_without_an_answer_is_left_to_the_pointer(
@@ -113,7 +113,7 @@ def test_a_publication_without_an_answer_is_left_to_the_pointer(
     with pytest.raises(StoreError, match="nobody knows whether"):
         session.publish()
     session.publish()
-    assert (done, session.seen().passed, session.seen().answered) == (["commit_passed"], True, False)
+    assert (done, session.report().passed, session.report().answered) == (["commit_passed"], True, False)
 
 
 def test_a_build_that_is_interrupted_while_it_publishes_has_no_answer(
@@ -130,7 +130,7 @@ def test_a_build_that_is_interrupted_while_it_publishes_has_no_answer(
     monkeypatch.setattr(Publisher, "point", interrupted)
     with pytest.raises(KeyboardInterrupt):
         session.publish()
-    assert (session.seen().passed, session.seen().answered) == (True, False)
+    assert (session.report().passed, session.report().answered) == (True, False)
 
 
 @pytest.mark.parametrize("latest_start_ms", [None, 2**62])
@@ -160,7 +160,7 @@ def test_without_a_supervisor_there_is_no_journal(
     session = opened(bench, held, monkeypatch, journal=None)
     session.stage(bench.build(held))
     session.publish()
-    assert (done, session.seen().passed) == ([], True)
+    assert (done, session.report().passed) == ([], True)
 
 
 def test_a_build_may_have_left_files_once_it_has_begun(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,7 +170,7 @@ def test_a_build_may_have_left_files_once_it_has_begun(bench: Bench, monkeypatch
     assert (session.has_begun, bench.groups) == (False, [])
     begin(session, held)
     assert (session.has_begun, bench.groups) == (True, [f"safewriter-{name_of(held.document.attempt)}"])
-    assert session.may_have_left_files(session.seen())
+    assert session.may_have_left_files(session.report())
 
 
 def test_a_build_replaces_what_is_current_when_it_begins(

@@ -73,7 +73,7 @@ def claimed(disk: Disk) -> None:
     job = disk.world.job()
     claimer = job.claimer
     claimer.announce()
-    job.held = claimer.claim(TableState(table.version(), str(table.metadata().id), (), {})).held
+    job.held = claimer.claim(TableState(table.version(), str(table.metadata().id), (), {})).checkpoint
 
 
 def test_a_fence_is_a_version_like_any_other(disk: Disk) -> None:

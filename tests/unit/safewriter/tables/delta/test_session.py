@@ -106,11 +106,11 @@ def test_the_gate_s_reading_counts_where_a_settler_asks_the_same_s3(
     seen = {"passed": True, "tries": 1, "version": 4, "refusal": "", "stray": "", "noted": False}
     read = {"seen": lambda: json.dumps({"status": "landed", **seen}), "landed": lambda: '{"body": "{}", "bytes": 7}'}
     one._gate = SimpleNamespace(**read)
-    assert (one.seen().body, one.seen().added_bytes) == ((b"{}", 7) if taken else (None, 0))
+    assert (one.report().body, one.report().added_bytes) == ((b"{}", 7) if taken else (None, 0))
     one._gate.landed = lambda: None
-    assert one.seen().body is None
+    assert one.report().body is None
     one._gate = SimpleNamespace(**{**read, "seen": lambda: json.dumps({"status": "none", **seen})})
-    assert one.seen().body is None
+    assert one.report().body is None
 
 
 @pytest.mark.parametrize(

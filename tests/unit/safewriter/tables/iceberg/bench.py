@@ -148,7 +148,7 @@ class Bench:
         before = TableState(self.refs()["main"], str(table.metadata.table_uuid), (), {}, catalog=self.properties)
         claim = claimer.claim(before)
         assert not claim.already_committed
-        return claim.held
+        return claim.checkpoint
 
     def publish(self, held: HeldCheckpoint, name: str | None = None) -> int:
         """Commit rows and mark in one, as `Publication.java` does; return the snapshot."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.tables.iceberg.metadata import Held
+from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.session import IcebergSession
 from tests.unit.safewriter.tables.iceberg.bench import Bench
@@ -40,7 +40,7 @@ def session(done: list[str]) -> IcebergSession:
     made._catalog = CATALOG
     made._java, made._table = None, (None, "lake", ["db", "t"])
     made._staging = None
-    made._held, made._mark = Held({}, None, "s3://lake/t/metadata/7.json"), None
+    made._live, made._mark = LiveTable({}, None, "s3://lake/t/metadata/7.json"), None
     made._strays = None
     made._sent, made._answered, made._journal = False, True, None
     made._restore = []

@@ -14,7 +14,7 @@ from pyiceberg.table import CommitTableRequest
 from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg import rest
 from safewriter.tables.iceberg.catalogs import open_pointer
-from safewriter.tables.iceberg.metadata import FenceTag, Held
+from safewriter.tables.iceberg.metadata import FenceTag, LiveTable
 from safewriter.tables.iceberg.name import TableName
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ MAIN = {"main": {"snapshot-id": 2**60 + 1, "type": "branch"}}
 METADATA = {"table-uuid": UUID, "format-version": 9, "of-tomorrow": [2**60 + 1], "refs": MAIN}
 FENCE = FenceTag("sw-1", 2**60 + 1, 1000)
 MADE = {"metadata": {**METADATA, "refs": {**MAIN, "sw-1": FENCE.tag}}}
-HELD = Held(METADATA, None)
+HELD = LiveTable(METADATA, None)
 
 
 class Server(ThreadingHTTPServer):

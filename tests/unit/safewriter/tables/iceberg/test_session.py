@@ -10,7 +10,7 @@ import pytest
 from py4j.clientserver import ClientServer
 
 from safewriter.errors import NotCommittedError, UnguardedSessionError, UnsupportedError
-from safewriter.tables.iceberg.metadata import Held
+from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.session import IcebergSession, StagingState
 from safewriter.tables.iceberg.table import DECIDED_MS
@@ -60,12 +60,12 @@ def test_a_block_begins_with_the_catalog_of_its_session(monkeypatch: pytest.Monk
     assert made._java.name == "io.soal.iceberg.StagedTable"
     assert asked == [made.jspark, prefix]
     assert made._table == (made.jspark, "lake", ["d.b", "t"])
-    assert made.seen() == StagingState(passed=False, answered=True)
+    assert made.report() == StagingState(passed=False, answered=True)
 
 
 def show(session: IcebergSession, table: dict[str, Any] | None) -> None:
     """Let the catalog show a table."""
-    pointer: Any = SimpleNamespace(read=lambda: None if table is None else Held(table, None, "s3://lake/7.json"))
+    pointer: Any = SimpleNamespace(read=lambda: None if table is None else LiveTable(table, None, "s3://lake/7.json"))
     session._pointer = pointer
 
 
@@ -79,8 +79,8 @@ def test_a_table_is_looked_at_in_its_catalog(
     assert session.state() == TableState(
         version, "uuid", ("v2",), {}, catalog={"type": "rest", "uri": "https://catalog"}
     )
-    assert session._held is not None
-    assert session._held.location == "s3://lake/7.json", "Java need not read it again"
+    assert session._live is not None
+    assert session._live.location == "s3://lake/7.json", "Java need not read it again"
     assert session.catalog == {"type": "rest", "uri": "https://catalog"}
     assert session.secrets == CATALOG
 
@@ -139,9 +139,9 @@ def test_a_table_s_files_may_go_to_another_bucket(session: IcebergSession) -> No
 def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSession) -> None:
     """Before its publication it leaves nothing in the table."""
     assert session.undo_obstacle(TableState(7, "uuid", ("v9",), {})) is None
-    assert session.may_have_left_files(session.seen()) is False
-    assert session.seen() == StagingState(passed=False, answered=True, noted=False)
-    assert session.seen().error_of(ValueError("theirs")) is None
+    assert session.may_have_left_files(session.report()) is False
+    assert session.report() == StagingState(passed=False, answered=True, noted=False)
+    assert session.report().error_of(ValueError("theirs")) is None
 
 
 # -- inside ------------------------------------------------------------------------------------------------------------
@@ -186,8 +186,8 @@ def test_no_block_publishes_once_its_fence_may_have_expired(
 
     session._open("sw-0-1-2", "uuid", latest_start_ms)
 
-    assert session._held is not None
-    own = ["main", "sw-0-1-2", "uuid", session._held.location, until_ms]
+    assert session._live is not None
+    own = ["main", "sw-0-1-2", "uuid", session._live.location, until_ms]
     assert opened == [None, "lake", ["db", "t"], *own, "", False]
     assert session.table == "`safewriter`.`sw-0-1-2`.`db`.`t`"
     assert kept == {

@@ -21,11 +21,11 @@ def test_a_block_is_published_once(session: IcebergSession, done: list[str], jou
     """The journal says so before, and the session sees it afterwards."""
     opened(session, done).mark = "7 10 70 99"
     session._journal = journal
-    assert (session.seen().passed, session.seen().answered) == (False, True)
+    assert (session.report().passed, session.report().answered) == (False, True)
     session.publish()
     session.publish()
     assert done == [*(["commit_passed in journal by nonce"] if journal else []), "published", REFRESHED]
-    assert (session.seen().passed, session.seen().answered, session.seen().mark) == (True, True, "7 10 70 99")
+    assert (session.report().passed, session.report().answered, session.report().mark) == (True, True, "7 10 70 99")
 
 
 def test_a_session_that_shows_the_publication_is_not_made_to_read_anew(
@@ -43,7 +43,7 @@ def test_a_block_without_a_statement_publishes_nothing(session: IcebergSession, 
     session._journal = ("journal", "nonce")
     session.publish()
     assert done == [REFRESHED]
-    assert session.seen().passed is False
+    assert session.report().passed is False
 
 
 @pytest.mark.parametrize("thrown", [JavaError, PySparkError])
@@ -70,7 +70,7 @@ def test_a_refused_publication_is_told_from_one_of_which_nobody_knows(
         session.publish()
     assert type(raised.value) is expected
     assert done == ["published", REFRESHED]
-    assert (session.seen().passed, session.seen().answered) == (True, expected is ConflictError)
+    assert (session.report().passed, session.report().answered) == (True, expected is ConflictError)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_an_error_before_the_publication_is_sent_leaves_nothing_open(
     with pytest.raises(expected, match="said by Java"):
         session.publish()
     assert done == [REFRESHED]
-    assert session.seen().passed is False
+    assert session.report().passed is False
 
 
 def test_a_block_whose_statement_went_past_it_publishes_nothing(session: IcebergSession, done: list[str]) -> None:
@@ -100,8 +100,8 @@ def test_a_block_whose_statement_went_past_it_publishes_nothing(session: Iceberg
     with pytest.raises(NotCommittedError, match=r"snapshot 9\. Its rows stay"):
         session.publish()
     assert done == ["shut"]
-    assert (session.seen().passed, session.seen().answered) == (False, True)
-    assert str(session.seen().strays).startswith("snapshot 9. Its rows stay")
+    assert (session.report().passed, session.report().answered) == (False, True)
+    assert str(session.report().strays).startswith("snapshot 9. Its rows stay")
 
 
 @pytest.mark.parametrize("error", [Py4JError("it is gone"), PySparkException("it is gone")])

@@ -9,7 +9,7 @@ from pyiceberg.table.refs import SnapshotRefType
 
 from safewriter.errors import UnknownOutcomeError
 from safewriter.record.document import Status
-from safewriter.tables.iceberg.metadata import Held
+from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.pointer import Pointer
 from safewriter.tables.iceberg.sql import SqlPointer
 from safewriter.tables.iceberg.table import IcebergTable, name_of
@@ -73,7 +73,7 @@ def _first(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None
     """Let something happen once, right before a fence is committed."""
     commit, events = SqlPointer.commit, iter([event])
 
-    def late(pointer: SqlPointer, held: Held, fence: FenceTag) -> bool:
+    def late(pointer: SqlPointer, held: LiveTable, fence: FenceTag) -> bool:
         for one in events:
             one()
         return commit(pointer, held, fence)
@@ -86,7 +86,7 @@ def test_a_table_that_moves_at_every_look_is_left_open(bench: Bench, monkeypatch
     bench.claim()
     tries: list[FenceTag] = []
 
-    def late(_: SqlPointer, __: Held, fence: FenceTag) -> bool:
+    def late(_: SqlPointer, __: LiveTable, fence: FenceTag) -> bool:
         tries.append(fence)
         return False
 
@@ -115,11 +115,11 @@ def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: B
     class Replaced(Pointer):
         refs: dict[str, Any] = {}  # noqa: RUF012 - of this test alone
 
-        def _read(self) -> Held:
+        def _read(self) -> LiveTable:
             table = {"table-uuid": held.document.attempt.table_id, "snapshots": snapshots, "current-snapshot-id": -1}
-            return Held({**table, "refs": self.refs}, None)
+            return LiveTable({**table, "refs": self.refs}, None)
 
-        def _commit(self, _: Held, fence: FenceTag) -> bool:
+        def _commit(self, _: LiveTable, fence: FenceTag) -> bool:
             self.refs[fence.name] = fence.tag
             return True
 
@@ -133,10 +133,10 @@ def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: B
 def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
     """A block gives an empty table its first one; here somebody has made the table anew under the same id."""
     held = bench.claim()
-    empty = Held({"table-uuid": held.document.attempt.table_id, "properties": {}, "refs": {}}, None)
+    empty = LiveTable({"table-uuid": held.document.attempt.table_id, "properties": {}, "refs": {}}, None)
 
     class Empty(Pointer):
-        def _read(self) -> Held:
+        def _read(self) -> LiveTable:
             return empty
 
         def _commit(self, *_: Any) -> bool:

@@ -9,7 +9,7 @@ import yaml
 
 from safewriter.objects import StoreError
 from safewriter.snapshots.format.current import stamp
-from safewriter.snapshots.keep.run_records import recorded_runs
+from safewriter.snapshots.keep.build_records import recorded_builds
 from tests.support.memory_store import MemoryObjectStore
 
 WRITTEN = datetime(2026, 11, 20, tzinfo=UTC)
@@ -66,7 +66,7 @@ def test_a_run_lives_while_its_lease_does(body: bytes, after: timedelta, *, live
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, body)
     now = WRITTEN + after
-    found = recorded_runs(store, "runs", now)
+    found = recorded_builds(store, "runs", now)
     assert found.living == (frozenset({"nightly_2"}) if lives else frozenset())
 
 
@@ -76,7 +76,7 @@ def test_records_say_where_builds_write_to() -> None:
     store.put(KEY, record(status="failed"))
     store.put("runs/readme", b"")
     store.put("runs2/x_run_id=other_t/run.yaml", record())
-    found = recorded_runs(store, "runs", WRITTEN)
+    found = recorded_builds(store, "runs", WRITTEN)
     assert (found.living, found.shard_prefixes) == (frozenset(), frozenset({"parts"}))
 
 
@@ -89,7 +89,7 @@ def test_a_record_in_yaml_counts_as_one_in_json(status: str, hours: int, *, live
     told = json.loads(record(status=status, error_message="a\nstatus: failed\n\tb" * 40, manifest_ref="x: y"))
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, yaml.safe_dump(told).encode())
-    found = recorded_runs(store, "runs", WRITTEN + timedelta(hours=hours))
+    found = recorded_builds(store, "runs", WRITTEN + timedelta(hours=hours))
     assert found.unreadable == ()
     assert found.living == (frozenset({"nightly_2"}) if lives else frozenset())
     assert found.shard_prefixes == frozenset({"parts"})
@@ -99,7 +99,7 @@ def test_a_record_that_nobody_understands_is_told() -> None:
     """Somebody has to look at it, since its run never counts as dead."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, b"[]")
-    assert recorded_runs(store, "runs", WRITTEN).unreadable == (KEY,)
+    assert recorded_builds(store, "runs", WRITTEN).unreadable == (KEY,)
 
 
 @pytest.mark.parametrize("prefix", ["a/b", "x" * 256, "..", "", 1, ["a"], {"a": "b"}])
@@ -107,7 +107,7 @@ def test_a_place_that_no_build_writes_to_is_looked_for_nowhere(prefix: object) -
     """Its record is told, since nobody understands it, and its text is held no longer."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record(status="failed", shard_prefix=prefix))
-    found = recorded_runs(store, "runs", WRITTEN)
+    found = recorded_builds(store, "runs", WRITTEN)
     assert (found.shard_prefixes, found.unreadable) == (frozenset(), (KEY,))
 
 
@@ -121,7 +121,7 @@ def test_a_record_that_may_not_be_read_judges_no_run(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(store, "get", denied)
     with pytest.raises(StoreError, match="denied, or not there"):
-        recorded_runs(store, "runs", WRITTEN)
+        recorded_builds(store, "runs", WRITTEN)
 
 
 def test_a_record_that_goes_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,4 +129,4 @@ def test_a_record_that_goes_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPat
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record())
     monkeypatch.setattr(store, "get", lambda _, **__: None)
-    assert recorded_runs(store, "runs", WRITTEN).living == frozenset()
+    assert recorded_builds(store, "runs", WRITTEN).living == frozenset()

@@ -10,7 +10,7 @@ import pytest
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.snapshots.config import WriteConfig
 from safewriter.snapshots.settle.leftovers import BuildId
-from safewriter.snapshots.write.run_record import BuildRecord
+from safewriter.snapshots.write.build_record import BuildRecord
 from tests.support.memory_store import MemoryObjectStore
 from tests.support.waiting import until
 
@@ -75,7 +75,7 @@ def clock() -> Clock:
 def no_thread_stays() -> Iterator[None]:
     """Whatever happens to a record, its thread ends with it."""
     yield
-    assert [thread.name for thread in threading.enumerate() if thread.name == "soal-run-record"] == []
+    assert [thread.name for thread in threading.enumerate() if thread.name == "soal-build-record"] == []
 
 
 def record_of(store: Store, clock: Clock, beat_s: float = 3600) -> BuildRecord:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 import yaml
 
-from safewriter.snapshots.format.run_record import RunDocument, run_key
+from safewriter.snapshots.format.build_record import BuildDocument, record_key
 
 MOMENT = datetime(2026, 11, 23, 6, 30, 5, 42, tzinfo=UTC)
-DOCUMENT = RunDocument(
+DOCUMENT = BuildDocument(
     run_id="r",
     status="running",
     started_at=MOMENT,
@@ -62,4 +62,4 @@ def test_of_a_long_message_the_beginning_is_kept() -> None:
 
 def test_a_record_lies_where_others_look_for_it() -> None:
     """By time, run and token."""
-    assert run_key("runs", "r", MOMENT, "abc") == "runs/2026-11-23T06:30:05.000042Z_run_id=r_abc/run.yaml"
+    assert record_key("runs", "r", MOMENT, "abc") == "runs/2026-11-23T06:30:05.000042Z_run_id=r_abc/run.yaml"

@@ -1,4 +1,4 @@
-"""The record of a run: who builds what, and until when it surely lives. Clean-up reads it, readers do not.
+"""The record of a build: who builds what, and until when it surely lives. Clean-up reads it, readers do not.
 
 Source of the format: shardyfusion's `run.yaml` of version 1. JSON is YAML, so it is written as JSON.
 """
@@ -17,7 +17,7 @@ from safewriter.snapshots.format.current import stamp
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["RECORD_MAX_BYTES", "RunDocument", "ended", "run_key", "told"]
+__all__ = ["RECORD_MAX_BYTES", "BuildDocument", "ended", "fields_of", "record_key"]
 
 RECORD_MAX_BYTES: Final = 1 << 16
 """The longest message of an error takes 24 KiB."""
@@ -32,7 +32,7 @@ _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunDocument:
+class BuildDocument:
     """What a record says. `lease_expires_at`: a run that has not renewed it by then is dead."""
 
     run_id: str
@@ -50,26 +50,26 @@ class RunDocument:
 
     def encode(self) -> bytes:
         """Return the file. Of a long error message it has the beginning."""
-        told = {
+        fields = {
             name: stamp(value) if isinstance(value, datetime) else value[:_MESSAGE_LETTERS] if value else value
             for name, value in asdict(self).items()
         }
-        return _encoded({**told, "format_version": _FORMAT})
+        return _encoded({**fields, "format_version": _FORMAT})
 
 
-def told(body: bytes) -> dict[str, Any]:
+def fields_of(body: bytes) -> dict[str, Any]:
     """Return what a record says: of JSON all, of YAML the fields that are simple texts. `ValueError` for anything else
     that is not UTF-8, or holds a text that could not be: its values become keys.
     """
     try:
-        found = parsed(body)
-        json.dumps(found, ensure_ascii=False).encode()
+        record = parsed(body)
+        json.dumps(record, ensure_ascii=False).encode()
     except UnicodeEncodeError:
         raise
     except ValueError:
         lines = _FIELD.findall(body.decode())
         return {name: quoted or double or plain.rstrip() for name, quoted, double, plain in lines}
-    return dict(found)
+    return dict(record)
 
 
 def ended(body: bytes, now: datetime, manifest_ref: str | None) -> bytes | None:
@@ -78,24 +78,24 @@ def ended(body: bytes, now: datetime, manifest_ref: str | None) -> bytes | None:
     `manifest_ref`: what the run has published; None if it has published nothing.
     """
     try:
-        found = parsed(body)
-        if found["status"] != "running":
+        record = parsed(body)
+        if record["status"] != "running":
             return None
     except (TypeError, KeyError, ValueError):
         return None
-    found |= {"updated_at": stamp(now), "lease_expires_at": stamp(now), "manifest_ref": manifest_ref}
+    record |= {"updated_at": stamp(now), "lease_expires_at": stamp(now), "manifest_ref": manifest_ref}
     if manifest_ref is not None:
-        return _encoded({**found, "status": "succeeded"})
+        return _encoded({**record, "status": "succeeded"})
     message = "the build was killed, and its objects were removed"
-    return _encoded({**found, "status": "failed", "error_type": "Killed", "error_message": message})
+    return _encoded({**record, "status": "failed", "error_type": "Killed", "error_message": message})
 
 
-def _encoded(told: Mapping[str, object]) -> bytes:
+def _encoded(fields: Mapping[str, object]) -> bytes:
     # A pair of escaped surrogates is one letter to JSON and two bad ones to YAML, so letters stay as they are.
-    text = json.dumps(told, sort_keys=True, indent=1, ensure_ascii=False)
-    return _ESCAPED.sub(lambda found: f"\\u{ord(found[0]):04x}", text).encode(errors="replace")
+    text = json.dumps(fields, sort_keys=True, indent=1, ensure_ascii=False)
+    return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode(errors="replace")
 
 
-def run_key(prefix: str, run_id: str, started: datetime, token: str) -> str:
+def record_key(prefix: str, run_id: str, started: datetime, token: str) -> str:
     """Return the key of a run's record. The token keeps apart two runs of one name."""
     return f"{prefix}/{stamp(started)}_run_id={run_id}_{token}/run.yaml"

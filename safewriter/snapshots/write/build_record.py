@@ -1,4 +1,4 @@
-"""Keeps the record of a run while it lives: clean-up spares the shards of a run whose lease has not run out."""
+"""Keeps the record of a build while it lives: clean-up spares the shards of a run whose lease has not run out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, RunDocument
+from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, BuildDocument
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,7 +27,7 @@ _TRIES: Final = 3
 
 
 class BuildRecord:
-    """The record of one run, for the length of a `with`. It never fails the run: errors are logged.
+    """The record of one build, for the length of a `with`. It never fails the run: errors are logged.
 
     A late heartbeat never overwrites the end, since each write names the version that it replaces. `ref` is where the
     record is; None if it could not be written.
@@ -47,10 +47,10 @@ class BuildRecord:
         self._etag = ""
         self._lock = threading.Lock()
         self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._beat, name="soal-run-record", daemon=True)
+        self._thread = threading.Thread(target=self._beat, name="soal-build-record", daemon=True)
         self._key = names.record_key
         started = now()
-        self._document = RunDocument(
+        self._document = BuildDocument(
             run_id=names.run_id,
             status="running",
             started_at=started,
@@ -104,10 +104,10 @@ class BuildRecord:
             try:
                 self._etag = self._store.replace(self._key, body, etag=self._etag)
             except PreconditionFailed:  # an earlier write of ours has landed after all
-                found = self._store.get(self._key, max_bytes=RECORD_MAX_BYTES)
-                if found is None:
+                stored = self._store.get(self._key, max_bytes=RECORD_MAX_BYTES)
+                if stored is None:
                     raise StoreError("it is not there any more") from None
-                self._etag = found.etag
+                self._etag = stored.etag
             else:
                 return
         raise StoreError("it changes faster than it can be written")

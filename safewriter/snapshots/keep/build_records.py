@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import TooLarge
+from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, fields_of
 from safewriter.snapshots.format.places import is_segment
-from safewriter.snapshots.format.run_record import RECORD_MAX_BYTES, told
 from safewriter.snapshots.keep.history import moment
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore, StoredObject
 
-__all__ = ["RecordedRuns", "recorded_runs"]
+__all__ = ["RecordedBuilds", "recorded_builds"]
 
 _KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedRuns:
+class RecordedBuilds:
     """The run ids of builds that live, or may, and the prefixes that builds write their shards to. `unreadable`: the
     keys of records that nobody understands.
     """
@@ -32,7 +32,7 @@ class RecordedRuns:
     unreadable: tuple[str, ...] = ()
 
 
-def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> RecordedRuns:
+def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedBuilds:
     """Read all records. A run is dead if its record says that it has ended, or was not renewed within its lease.
 
     The store's clock counts as well as the writer's: whichever lets a run live longer. A run whose record nobody
@@ -40,37 +40,37 @@ def recorded_runs(store: ObjectStore, prefix: str, now: datetime) -> RecordedRun
     record may not be read.
     """
     living, prefixes, unreadable = set(), set(), []
-    for listed in store.list(f"{prefix}/"):
-        match = _KEY.fullmatch(listed.key)
+    for entry in store.list(f"{prefix}/"):
+        match = _KEY.fullmatch(entry.key)
         if match is None:
             continue
         try:
-            found = store.get(listed.key, max_bytes=RECORD_MAX_BYTES)
-            if found is None:
+            stored = store.get(entry.key, max_bytes=RECORD_MAX_BYTES)
+            if stored is None:
                 continue
-            record = told(found.body)
+            record = fields_of(stored.body)
             prefixes.add(_shard_prefix(record))
-            lives = _lives(record, found, now)
+            lives = _lives(record, stored, now)
         except (KeyError, OverflowError, TooLarge, TypeError, ValueError):
-            unreadable.append(listed.key)
+            unreadable.append(entry.key)
             lives = True
         if lives:
             living.add(match[1])
-    return RecordedRuns(frozenset(living), frozenset(prefixes), tuple(unreadable))
+    return RecordedBuilds(frozenset(living), frozenset(prefixes), tuple(unreadable))
 
 
 def _shard_prefix(record: dict[str, Any]) -> str:
     """Return where the build writes to. No build writes deeper, where something else may lie."""
-    found = record["shard_prefix"]
-    if not is_segment(found):
+    prefix = record["shard_prefix"]
+    if not is_segment(prefix):
         raise ValueError("shard_prefix")
-    return str(found)
+    return str(prefix)
 
 
-def _lives(record: dict[str, Any], found: StoredObject, now: datetime) -> bool:
+def _lives(record: dict[str, Any], stored: StoredObject, now: datetime) -> bool:
     if record["status"] in ("succeeded", "failed"):
         return False
     if record["status"] != "running":
         raise ValueError(record["status"])
     ends, updated = moment(record["lease_expires_at"]), moment(record["updated_at"])
-    return now < max(ends, found.last_modified + (ends - updated))
+    return now < max(ends, stored.last_modified + (ends - updated))

@@ -118,6 +118,14 @@ def test_the_words_about_the_second_s3_are_its_figures() -> None:
     assert words in page
 
 
+def test_the_words_about_the_wrong_scripts_are_their_figures() -> None:
+    """`scripts/lab faults run FOLDER --tier scripts`, of all scripts."""
+    kept = json.loads(KEPT.with_name("faults-scripts.json").read_text(encoding="utf-8"))
+    cases, broken = (sum(count[name] for count in kept["counts"]) for name in ("cases", "broken_cases"))
+    page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
+    assert f"of {cases} at commit `{kept['manifest']['commit']}`, {broken} broke the law." in page
+
+
 def test_the_words_about_the_live_tier_are_its_figures() -> None:
     """On the page of the campaign, and in the README."""
     guarded, plain = ([one for one in campaign("live")["counts"] if one["guarded"] is which] for which in (True, False))

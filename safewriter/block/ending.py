@@ -62,7 +62,7 @@ class Ending:
         self._one_at_a_time = threading.Lock()
         self._after_deadline = False
         self._noted = False
-        self._spotless = False
+        self._left_nothing = False
         self._unanswered = False
         self._cancelled_for_turn = False
         self.succeeded = False
@@ -108,7 +108,7 @@ class Ending:
 
     def never_began(self) -> None:
         """Settle a claimed write whose block could not be opened, so that no retry has to wait for it."""
-        evidence = Evidence(self.document.epoch, nothing_sent=True, quiet=True)
+        evidence = Evidence(self.document.epoch, nothing_sent=True, requests_ended=True)
         if self._block.session.has_begun:  # another thread of the script may have used the gate already
             _, evidence = self._halt("the block could not be opened", _QUIET_S)
         try:
@@ -179,7 +179,7 @@ class Ending:
             return
         patience_s = self._block.patience_s(_QUIET_S, lambda schedule: schedule.terminate_at_ms)
         _, evidence = self._halt("the deadline is near", patience_s)
-        if evidence.quiet:
+        if evidence.requests_ended:
             self._clean()
 
     # -- the parts ---------------------------------------------------------------------------------------------------
@@ -216,14 +216,14 @@ class Ending:
         report = block.session.report()
         self._noted = report.noted
         # Files of an earlier attempt may have arrived after its clean-up.
-        self._spotless = checkpoint.document.epoch == 1 and not block.session.may_have_left_files(report)
+        self._left_nothing = checkpoint.document.epoch == 1 and not block.session.may_have_left_files(report)
         move = self._nothing_to_write(report) if no_change else self._confirmed(report)
         moved = checkpoint.document.moved(
             move.status,
             reason=move.reason,
             settled_ms=epoch_ms(),
             settled_by=Cause.SUCCESS.value,
-            cleaned=self._spotless,
+            cleaned=self._left_nothing,
             **move.record,
         )
         won = block.checkpoints.replace(checkpoint, moved)
@@ -271,7 +271,7 @@ class Ending:
                 raise
             error.add_note(str(unknown))
             return
-        if self.document.attempt.settled_by != cause.value and evidence.quiet:
+        if self.document.attempt.settled_by != cause.value and evidence.requests_ended:
             # Settled, and perhaps cleaned, by somebody else while this process was not running.
             self._clean()
         self._explain(error, report)
@@ -318,7 +318,7 @@ class Ending:
         return report, Evidence(
             epoch,
             nothing_sent=not report.passed,
-            quiet=quiet and report.answered,
+            requests_ended=quiet and report.answered,
             lost=report.lost,
             strays=report.strays,
         )
@@ -332,7 +332,7 @@ class Ending:
     def _clean(self) -> None:
         """Remove the attempt's leftovers, now that all its requests have ended."""
         key, nonce = self._block.write.key, self._block.attempt.nonce
-        tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, quiet_nonce=nonce))
+        tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, ended_nonce=nonce))
 
     def _clean_after_success(self, *, files_stay: bool) -> None:
         document, checkpoints = self.document, self._block.checkpoints
@@ -342,4 +342,4 @@ class Ending:
             checkpoints.forget_note(document.write_key, document.epoch)
         if not files_stay and any(not attempt.cleaned for attempt in document.attempts):
             nonce = self._block.attempt.nonce
-            self._block.recovery.clean(document.write_key, quiet_nonce=nonce, spotless=self._spotless)
+            self._block.recovery.clean(document.write_key, ended_nonce=nonce, left_nothing=self._left_nothing)

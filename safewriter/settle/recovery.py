@@ -60,14 +60,14 @@ class Evidence:
     """Facts about the attempt that only its settler knows.
 
     `epoch`: settle only this epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
-    ever sent, so none can land and no fence is needed. `quiet`: none of its requests can still arrive.
+    ever sent, so none can land and no fence is needed. `requests_ended`: none of its requests can still arrive.
     `cleans_later`: the settler cleans up by itself after the verdict. `lost`: why a commit of the attempt lacks rows of
     its block. `strays`: which rows the block's statements have put into the table past the block, and which stay.
     """
 
     epoch: int | None = None
     nothing_sent: bool = False
-    quiet: bool = False
+    requests_ended: bool = False
     cleans_later: bool = False
     lost: str | None = None
     strays: str | None = None
@@ -171,30 +171,30 @@ class Recovery:
             return
         # The verdict stands, whatever the clean-up finds. If it fails, a later settler repeats it.
         try:
-            self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
+            self.clean(document.write_key, ended_nonce=document.owner if evidence.requests_ended else None)
         except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
             problem = shortened(str(error))
             _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, problem)
 
     # -- clean-up: only under a terminal verdict, only files that are exactly ours -----------------------------------
 
-    def clean(self, write_key: str, *, quiet_nonce: str | None = None, spotless: bool = False) -> int:
-        """Delete the files that the ended attempts of a write have left; return their number. Deletes nothing under an
-        open document, with one exception: the caller's own attempt, if a later one has claimed the write since.
+    def clean(self, write_key: str, *, ended_nonce: str | None = None, left_nothing: bool = False) -> int:
+        """Delete the files that the ended attempts of a write have left; return their number. Under an open document
+        delete nothing, except the files of the attempt `ended_nonce` if a later attempt has claimed the write since.
 
-        An attempt counts as clean, and its marker is removed, once none of its requests can still arrive: its grace is
-        over, or it is the caller's (`quiet_nonce`), who knows that all of them have ended. `spotless`: the caller also
-        knows that it has left no files, so none are looked for. A job that lives after its success may have a statement
-        that needs its files, so they stay until the attempt's grace is over.
+        An attempt counts as clean, and its marker is removed, once no request of it can still arrive: after its grace,
+        or at once if it is `ended_nonce`, of which the caller knows that. `left_nothing`: the caller also knows that
+        `ended_nonce` left no files, so there is no LIST for it. A job may run on after its success with a statement
+        that needs its files, so files of a successful attempt stay until its grace is over.
         """
         removed = 0
         for _ in range(_ROUNDS_MAX):
             stored = self._checkpoints.read(write_key)
             if stored is None or stored.document.status in OPEN:
-                return removed + (0 if stored is None else self._clean_superseded(stored.document, quiet_nonce))
+                return removed + (0 if stored is None else self._clean_superseded(stored.document, ended_nonce))
             # A frozen writer may have written more after its attempt was cleaned, so it deletes its own files.
             dirty = [
-                attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == quiet_nonce
+                attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == ended_nonce
             ]
             if not dirty:
                 return removed
@@ -202,14 +202,14 @@ class Recovery:
             looked_for = [
                 attempt
                 for attempt in dirty
-                if (not spotless if attempt.nonce == quiet_nonce else _may_be_removed(attempt, stored.server_date))
+                if (not left_nothing if attempt.nonce == ended_nonce else _may_be_removed(attempt, stored.server_date))
             ]
             count = self._remove(stored.document, looked_for)
             removed += count
             nonces = {
                 attempt.nonce
                 for attempt in dirty
-                if attempt.nonce == quiet_nonce or past_grace(attempt, stored.server_date)
+                if attempt.nonce == ended_nonce or past_grace(attempt, stored.server_date)
             }
             if not nonces and not count:
                 return removed
@@ -228,9 +228,9 @@ class Recovery:
             self.table_of(stored.document).remove_skipped(stored.document, nonce)
         self._checkpoints.unmark(write_key, nonce)
 
-    def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
+    def _clean_superseded(self, document: Checkpoint, ended_nonce: str | None) -> int:
         # This attempt has its verdict, or nobody could have claimed. The document stays: its owner needs its ETag.
-        attempts = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
+        attempts = [attempt for attempt in document.attempts[:-1] if attempt.nonce == ended_nonce]
         return self._remove(document, attempts)
 
     def _audit(self, document: Checkpoint) -> None:

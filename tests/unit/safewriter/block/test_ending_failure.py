@@ -94,7 +94,7 @@ def test_what_somebody_else_has_settled_is_cleaned_by_the_block_that_comes_back(
     world = World()
     job = world.job().begin()
     end = ending(job, FakeSession(quiet=iter([quiet])))
-    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, requests_ended=True))
     world.lake.put(job.leftover, b"parquet")
 
     end.fail(RuntimeError("woken up"))

@@ -14,7 +14,7 @@ from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending
 from tests.unit.safewriter.world import World
 
 
-def test_a_spotless_success_only_takes_its_marker_away() -> None:
+def test_a_success_that_left_nothing_only_removes_its_marker() -> None:
     """Nothing was left, so nothing is looked for: the lake is not asked again."""
     world, job, end = landed()
     end.succeed()
@@ -80,7 +80,7 @@ def test_an_earlier_attempt_s_files_are_looked_for_after_a_success() -> None:
     world = World()
     first = world.job().begin()
     world.owner_dies()
-    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, requests_ended=True))
     second = world.job().begin().land()
     world.lake.put(first.leftover, b"parquet")
     end = ending(second, FakeSession(sight=replace(LANDED, version=second.slot)))

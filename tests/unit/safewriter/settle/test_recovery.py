@@ -71,7 +71,7 @@ def test_where_nothing_was_sent_no_fence_is_needed() -> None:
     world = World()
     world.job().begin()
 
-    document = world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+    document = world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True))
 
     assert document.status is Status.ROLLED_BACK
     assert operations(world) == ["CREATE TABLE", "WRITE"]

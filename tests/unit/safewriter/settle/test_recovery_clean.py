@@ -103,7 +103,7 @@ def test_under_an_open_status_nothing_goes(status: Status) -> None:
     world.grace_passes()
     before = world.bucket.contents(), world.lake.contents()
 
-    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 0
+    assert world.recovery().clean(world.key, ended_nonce=job.attempt.nonce) == 0
 
     assert (world.bucket.contents(), world.lake.contents()) == before
 
@@ -117,7 +117,7 @@ def test_cleaning_again_changes_nothing() -> None:
     """A clean write costs one GET."""
     world = World()
     world.job().begin()
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True))
     before = world.bucket.contents(), world.lake.contents()
     network = Network()
 

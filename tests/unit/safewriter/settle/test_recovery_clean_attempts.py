@@ -40,12 +40,12 @@ def test_who_comes_back_cleans_after_itself_also_while_a_later_attempt_writes() 
     document = world.bucket.contents()[f"checkpoints/{world.key}.json"]
     world.lake.put(first.leftover, b"late")
 
-    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
+    assert world.recovery().clean(world.key, ended_nonce=first.attempt.nonce) == 1
 
     assert first.leftover not in data_files(world)
     assert {second.leftover, *(file.key for file in second.files)} <= data_files(world)
     assert world.bucket.contents()[f"checkpoints/{world.key}.json"] == document
-    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce) == 0
+    assert world.recovery().clean(world.key, ended_nonce=second.attempt.nonce) == 0
 
 
 def test_what_of_an_earlier_attempt_comes_late_goes_with_the_next() -> None:

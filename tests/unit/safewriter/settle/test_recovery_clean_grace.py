@@ -72,7 +72,7 @@ def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
     late = f"{job.document.attempt.prefix}late.parquet"
     world.lake.put(late, b"")
 
-    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 1
+    assert world.recovery().clean(world.key, ended_nonce=job.attempt.nonce) == 1
 
     assert late not in data_files(world)
     nothing_is_left(world)
@@ -83,7 +83,7 @@ def test_whoever_knows_that_all_is_quiet_is_done_at_once() -> None:
     world = World()
     world.job().begin()
 
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True))
 
     assert world.document.attempt.cleaned
     assert world.marked() == ()
@@ -97,7 +97,7 @@ def test_quiet_is_said_of_one_attempt_only() -> None:
     world.settle()
     world.job().begin()
 
-    world.settle(Cause.EXCEPTION, Evidence(2, nothing_sent=True, quiet=True))
+    world.settle(Cause.EXCEPTION, Evidence(2, nothing_sent=True, requests_ended=True))
 
     assert world.marked() == (first.attempt.nonce,)
     assert [attempt.cleaned for attempt in world.document.attempts] == [False, True]
@@ -109,7 +109,7 @@ def test_a_marker_goes_after_the_document_was_touched() -> None:
     world.job().begin()
     network = Network()
 
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True), network)
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True), network)
 
     writes = [(sent.verb, sent.key.split("/")[0]) for sent in network.sent if sent.mutates]
     assert writes[-2:] == [("replace", "checkpoints"), ("delete", "open")]

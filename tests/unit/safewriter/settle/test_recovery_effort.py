@@ -39,7 +39,7 @@ def left_by(job: Job) -> bool:
 def settled_and_clean(world: World) -> Job:
     """An attempt that died and was cleaned up after."""
     job = world.job().begin()
-    world.settle(evidence=Evidence(quiet=True))
+    world.settle(evidence=Evidence(requests_ended=True))
     assert world.document.attempt.cleaned
     return job
 
@@ -107,14 +107,14 @@ def test_who_cleans_later_is_left_everything() -> None:
     assert not world.document.attempt.cleaned
 
 
-def test_a_spotless_attempt_is_not_looked_for() -> None:
+def test_an_attempt_that_left_nothing_is_not_looked_for() -> None:
     """Its owner knows that it has left nothing, and the lake is not asked."""
     world = World()
     job = world.job().begin().land()
     assert job.success()
     network = Network()
 
-    assert world.recovery(network).clean(world.key, quiet_nonce=job.attempt.nonce, spotless=True) == 0
+    assert world.recovery(network).clean(world.key, ended_nonce=job.attempt.nonce, left_nothing=True) == 0
 
     assert left_by(job)
     assert world.document.attempt.cleaned
@@ -123,15 +123,17 @@ def test_a_spotless_attempt_is_not_looked_for() -> None:
     assert not any(sent.verb == "list" for sent in network.sent)
 
 
-def test_beside_a_spotless_attempt_the_others_are_looked_for() -> None:
-    """Only its owner's word is spotless: an earlier attempt that died has left files."""
+def test_beside_an_attempt_that_left_nothing_the_others_are_looked_for() -> None:
+    """The owner says so only of its own attempt: an earlier attempt that died has left files."""
     world = World()
     first = world.job().begin()
     world.settle(evidence=Evidence(cleans_later=True))
     second = world.job().begin().land()
     assert second.success()
 
-    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce, spotless=True) == 1 + len(first.files)
+    assert world.recovery().clean(world.key, ended_nonce=second.attempt.nonce, left_nothing=True) == 1 + len(
+        first.files
+    )
 
     assert not left_by(first)
 
@@ -156,7 +158,7 @@ def test_who_comes_back_leaves_other_earlier_attempts_alone() -> None:
     for one in (first, second):
         world.lake.put(one.leftover, b"late")
 
-    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
+    assert world.recovery().clean(world.key, ended_nonce=first.attempt.nonce) == 1
 
     assert not left_by(first)
     assert left_by(second)
@@ -172,7 +174,7 @@ def test_what_comes_late_goes_although_an_earlier_attempt_is_not_clean_yet() -> 
     third = world.job().begin().land()
     assert third.success()
 
-    world.recovery().clean(world.key, quiet_nonce=third.attempt.nonce)
+    world.recovery().clean(world.key, ended_nonce=third.attempt.nonce)
 
     assert not left_by(second)
 
@@ -212,7 +214,7 @@ def test_an_attempt_that_never_claimed_says_nothing_of_the_log() -> None:
     job = world.job().begin().land()
     assert job.success()
 
-    world.recovery(network).clean(world.key, quiet_nonce=job.attempt.nonce)
+    world.recovery(network).clean(world.key, ended_nonce=job.attempt.nonce)
 
     assert world.document.attempt.cleaned
     assert [sent.key for sent in network.sent if sent.verb == "get" and "_delta_log" in sent.key] == [key_of(2)]

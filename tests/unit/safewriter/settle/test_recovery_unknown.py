@@ -63,7 +63,7 @@ def test_nothing_is_cleaned_while_the_outcome_is_unknown() -> None:
     with pytest.raises(UnknownOutcomeError):
         world.settle()
 
-    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 0
+    assert world.recovery().clean(world.key, ended_nonce=job.attempt.nonce) == 0
     assert job.leftover in world.lake.contents()
     assert world.marked() == (job.attempt.nonce,)
 

@@ -57,7 +57,7 @@ def announced(world: World, *, deadline_ms: int | None) -> str:
 def done(world: World) -> None:
     """An attempt that was rolled back and cleaned up after, whose marker has stayed."""
     job = world.job().begin()
-    world.settle(evidence=Evidence(quiet=True))
+    world.settle(evidence=Evidence(requests_ended=True))
     world.bucket.put(f"open/{world.key}/{job.attempt.nonce}", b"{}")
 
 

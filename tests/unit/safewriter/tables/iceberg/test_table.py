@@ -207,7 +207,7 @@ def test_files_stay_where_the_settler_may_not_delete(bench: Bench, monkeypatch: 
         raise StoreError("DELETE: 403", denied=True)
 
     monkeypatch.setattr(bench.lake, "delete", refuse)
-    assert bench.settle(quiet=True).attempt.cleaned
+    assert bench.settle(requests_ended=True).attempt.cleaned
     assert left <= {key for key, _ in contents(bench.lake)}
 
 
@@ -222,7 +222,7 @@ def test_a_store_that_does_not_answer_leaves_the_attempt_for_the_next_settler(
 
     with monkeypatch.context() as patch:
         patch.setattr(bench.lake, "delete", fail)
-        assert not bench.settle(quiet=True).attempt.cleaned
+        assert not bench.settle(requests_ended=True).attempt.cleaned
     bench.grace_passes()
     bench.recovery().clean(bench.write.key)
     assert not left & {key for key, _ in contents(bench.lake)}
@@ -304,7 +304,7 @@ def test_the_files_of_a_table_that_is_gone_stay(bench: Bench) -> None:
     """Nobody can tell any more where they are; the attempt counts as clean all the same."""
     left = leave_files(bench, bench.claim())
     bench.catalog.drop_table("db.t")
-    assert bench.settle(nothing_sent=True, quiet=True).attempt.cleaned
+    assert bench.settle(nothing_sent=True, requests_ended=True).attempt.cleaned
     assert left <= {key for key, _ in contents(bench.lake)}
 
 

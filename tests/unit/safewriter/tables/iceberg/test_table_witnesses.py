@@ -44,7 +44,7 @@ def test_a_publication_without_its_mark_is_known_by_its_snapshot(bench: Bench) -
     held = bench.claim()
     snapshot = bench.publish(held)
     bench.unset_mark(held)
-    document = bench.settle(quiet=True)
+    document = bench.settle(requests_ended=True)
     assert (document.status, document.attempt.commit_version) == (Status.COMMITTED, snapshot)
     assert (document.attempt.rows, document.attempt.bytes) == (10, 7)
     assert own_files(bench, held)

@@ -29,7 +29,7 @@ class ReadBack:
         """Return committed, with the commit that landed.
 
         Raises `NotCommittedError` if the table does not hold the block's write, or not all of it; `UnknownOutcomeError`
-        or `StoreError` if that cannot be told.
+        or `StoreError` if that is unknown.
         """
         if report.status is GateStatus.LANDED:
             landed = self._landed(document, report)

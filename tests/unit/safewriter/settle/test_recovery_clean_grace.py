@@ -1,4 +1,4 @@
-"""When a marker may go: after the grace, or as soon as somebody knows that all is quiet."""
+"""When a marker may be removed: after the grace, or once it is known that all requests have ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.safewriter.world import World
 
 
 def test_a_marker_stays_until_the_grace_has_passed() -> None:
-    """A data file may still be on its way, so somebody must look again."""
+    """A data file may still arrive, so a settler must look again."""
     world = World()
     job = world.job().begin()
     world.settle()
@@ -30,7 +30,7 @@ def test_a_marker_stays_until_the_grace_has_passed() -> None:
 
 
 def test_the_files_of_a_job_that_lives_after_its_success_stay_until_the_grace_has_passed() -> None:
-    """A statement of it may still run that needs them; whoever settles next asks nobody."""
+    """A statement may still run that needs them; the next settler cannot know."""
     world = World()
     job = world.job().begin().land()
     assert job.success()
@@ -46,7 +46,7 @@ def test_the_files_of_a_job_that_lives_after_its_success_stay_until_the_grace_ha
 
 
 def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
-    """Nobody has said when the attempt would end at the latest, so its verdict is its end."""
+    """Without a deadline the attempt's latest end is its verdict."""
     world = World()
     world.job(deadline_ms=None).begin()
     world.now_ms += 10 * WHOLE_MS
@@ -62,7 +62,7 @@ def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
 
 
 def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
-    """What it wrote after its attempt was cleaned goes when it says that all is quiet."""
+    """Files that it wrote after its attempt was cleaned are removed once it knows that all its requests have ended."""
     world = World()
     job = world.job().begin()
     world.settle()
@@ -79,7 +79,7 @@ def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
 
 
 def test_whoever_knows_that_all_is_quiet_is_done_at_once() -> None:
-    """A guard whose tasks have ended, and that has sent no commit, waits for nothing."""
+    """A guard whose tasks have ended, and that has sent no commit, need not wait for the grace."""
     world = World()
     world.job().begin()
 
@@ -104,7 +104,7 @@ def test_quiet_is_said_of_one_attempt_only() -> None:
 
 
 def test_a_marker_goes_after_the_document_was_touched() -> None:
-    """A claim that is still on its way must lose before the marker that would tell of it is gone."""
+    """A claim that may still arrive must lose before the marker that leads to it is removed."""
     world = World()
     world.job().begin()
     network = Network()

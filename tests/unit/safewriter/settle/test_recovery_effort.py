@@ -1,4 +1,4 @@
-"""What recovery does not do: look at anything twice, write without a need, clean more than it was asked to."""
+"""What recovery avoids: reading anything twice, writing without need, cleaning more than it was asked to."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def touched(world: World) -> None:
-    """Somebody writes the document again, so that it has another ETag."""
+    """Write the document again, so that it has another ETag."""
     stored = world.checkpoints.read(world.key)
     assert stored is not None
     assert world.checkpoints.replace(stored, stored.document)
 
 
 def statuses(network: Network) -> list[str]:
-    """What was done to the document."""
+    """Return the statuses of all written documents."""
     return [sent.verb for sent in network.sent if sent.key.startswith("checkpoints/")]
 
 
@@ -45,7 +45,7 @@ def settled_and_clean(world: World) -> Job:
 
 
 def test_secrets_of_a_catalog_are_handed_to_who_opens_tables() -> None:
-    """No document holds them; without any the environment has to."""
+    """No document holds them; without any they come from the environment."""
     world = World()
 
     assert world.recovery(secrets={"uri": "jdbc:x"}).settling.secrets == {"uri": "jdbc:x"}
@@ -72,7 +72,7 @@ def test_a_table_is_opened_once_for_all_rounds() -> None:
 
 
 def test_a_verdict_is_dated_and_a_step_on_the_way_is_not() -> None:
-    """Who finds rolling_back knows by the missing date that nothing is decided."""
+    """The missing date of rolling_back shows a reader that nothing is decided."""
     world = World(CommitPoint.SUCCESS)
     world.job().begin().land()
 
@@ -97,7 +97,7 @@ def test_an_undo_reads_the_document_once_before_its_verdict() -> None:
 
 
 def test_who_cleans_later_is_left_everything() -> None:
-    """The program goes on as soon as the verdict is out."""
+    """The program continues as soon as the verdict is written."""
     world = World()
     job = world.job().begin()
 
@@ -108,7 +108,7 @@ def test_who_cleans_later_is_left_everything() -> None:
 
 
 def test_an_attempt_that_left_nothing_is_not_looked_for() -> None:
-    """Its owner knows that it has left nothing, and the lake is not asked."""
+    """Its owner knows that it has left nothing, so the lake gets no request."""
     world = World()
     job = world.job().begin().land()
     assert job.success()
@@ -139,7 +139,7 @@ def test_beside_an_attempt_that_left_nothing_the_others_are_looked_for() -> None
 
 
 def test_a_clean_up_that_finds_nothing_and_ends_nothing_writes_nothing() -> None:
-    """While the grace runs, each look would otherwise change the document."""
+    """While the grace runs, each settler would otherwise change the document."""
     world = World()
     world.job().begin()
     world.settle()
@@ -151,7 +151,7 @@ def test_a_clean_up_that_finds_nothing_and_ends_nothing_writes_nothing() -> None
 
 
 def test_who_comes_back_leaves_other_earlier_attempts_alone() -> None:
-    """While a later attempt writes, each cleans after itself only."""
+    """While a later attempt writes, each attempt cleans up only after itself."""
     world = World()
     first, second = settled_and_clean(world), settled_and_clean(world)
     world.job().begin()
@@ -165,7 +165,7 @@ def test_who_comes_back_leaves_other_earlier_attempts_alone() -> None:
 
 
 def test_what_comes_late_goes_although_an_earlier_attempt_is_not_clean_yet() -> None:
-    """Every attempt before the last of those that are looked for is looked for with it."""
+    """Every attempt before the last of those to clean is looked for, too."""
     world = World()
     world.job().begin()
     world.settle()
@@ -180,7 +180,7 @@ def test_what_comes_late_goes_although_an_earlier_attempt_is_not_clean_yet() -> 
 
 
 def test_a_document_that_changes_for_ever_ends_the_clean_up() -> None:
-    """After so many rounds, with what was removed meanwhile."""
+    """After a bounded number of rounds, with the number of files removed until then."""
     world = World()
     job = world.job().begin()
     world.settle(evidence=Evidence(cleans_later=True))
@@ -207,7 +207,7 @@ def test_recovery_audits_and_goes_on_unless_it_is_told_otherwise(cause: Cause) -
 
 
 def test_an_attempt_that_never_claimed_says_nothing_of_the_log() -> None:
-    """It has written nothing, and does not know when the table began: only what came since the others is read."""
+    """It has written nothing, and does not know when the table began: only versions since the other claims are read."""
     world, network = World(), Network()
     unclaimed = Marker.of(world.write, Attempt.draw(), world.commit_point, started_ms=1, deadline_ms=5)
     world.checkpoints.create(unclaimed.document(Status.ROLLED_BACK, "never claimed", world.now_ms, "sweeper"))
@@ -244,7 +244,7 @@ def requests_to_verdict(world: World, cause: Cause) -> list[str]:
 def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(
     commit_point: CommitPoint, status: Status, bound: int, *, landed: bool
 ) -> None:
-    """Every request waits for the one before, so their number is the time that a verdict takes."""
+    """Requests run one after the other, so their number is the time that a verdict takes."""
 
     def requests(commits: int) -> list[str]:
         world = World(commit_point)

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 class Settler:
-    """One that can be stopped between any two of its requests."""
+    """A settler that can be stopped between any two of its requests."""
 
     def __init__(self, world: World, cause: Cause, evidence: Evidence = NOTHING_KNOWN) -> None:
         self._world = world
@@ -41,7 +41,7 @@ class Settler:
         self.ended = False
 
     def step(self, requests: int | None = None) -> None:
-        """Let it send that many requests more, or all."""
+        """Let it send this many more requests, or all."""
         if self.ended:
             return
         self._sent = 0 if requests is None else self._sent + requests
@@ -99,7 +99,7 @@ def test_two_settlers_agree_wherever_they_take_turns(
 
 
 class Interleaving(RuleBasedStateMachine):
-    """One block that ended somehow, two who settle it, one who appends, a retry, in any order of requests."""
+    """A block that ended somehow, two settlers, another writer, a retry, with their requests in any order."""
 
     world: World
     job: Job

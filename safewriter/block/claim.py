@@ -124,7 +124,7 @@ class Claimer:
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
     def _trace(self, before: TableState, version: int | None) -> Trace | None:
-        """Ask the table about a write that it names."""
+        """Look the write up in its table, from the version that names it."""
         if version is None:
             return None
         return self.recovery.table_of(self._first(before)).trace_from(self.write.key, version)

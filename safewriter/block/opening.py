@@ -38,7 +38,7 @@ _TEXT_MAX: Final = 4000
 
 
 def claim(block: Block) -> Claim:
-    """Claim the write, or find it committed. After an error nothing is claimed; a `StoreError` is translated."""
+    """Claim the write, or find it committed. A `StoreError` becomes `SettingError` if denied, else `TryAgainError`."""
     if block.turn is not None:
         _check(block.turn)
     try:

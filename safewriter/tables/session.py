@@ -167,7 +167,7 @@ class Session(Protocol):
         ...
 
     def report(self) -> Report:
-        """Return what is known of the block's commits."""
+        """Return the session's report on the block's commits."""
         ...
 
     def shut(self, reason: str) -> None:
@@ -193,5 +193,5 @@ class Session(Protocol):
         ...
 
     def restore(self) -> None:
-        """Put the session back as it was."""
+        """Restore the session's settings."""
         ...

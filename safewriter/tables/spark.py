@@ -156,7 +156,7 @@ class SparkScope:
         """Default: each statement commits by itself."""
 
     def may_have_left_files(self, report: Report) -> bool:  # noqa: ARG002 - as above
-        """Default: a committed block leaves no files to clean up."""
+        """Default: no settler looks for files of a committed block."""
         return False
 
     def is_outlived(self) -> bool:

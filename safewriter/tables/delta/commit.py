@@ -184,7 +184,7 @@ class Commit:
 
     @property
     def rows(self) -> int | None:
-        """How many rows the operation says it has written, updated or deleted; None if it does not say."""
+        """The number of rows that the operation reports as written, updated or deleted; None if it reports none."""
         metrics = self.info.get("operationMetrics", {})
         names = _CHANGED.get(str(self.info.get("operation")), ("numOutputRows",))
         counts = [count for name in names if (count := _whole(metrics.get(name))) is not None]

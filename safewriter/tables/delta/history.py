@@ -144,7 +144,7 @@ class DeltaHistory:
             versions.append(commit)
 
     def read(self, version: int, body: bytes | None = None) -> Commit:
-        """Return one version; `StoreError` if it cannot be read, or if time has run out. `body`: its content, if
+        """Return one version; raise `StoreError` if it cannot be read, or if time has run out. `body`: its content, if
         the caller has read it.
         """
         if body is not None:

@@ -1,4 +1,4 @@
-"""Read a block's commit back from the table: `success()` says committed only after this check."""
+"""Read a block's commit back from the table: `success()` records committed only after this check."""
 
 from __future__ import annotations
 

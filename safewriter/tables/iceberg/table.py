@@ -42,7 +42,7 @@ _DAY_MS: Final = 86_400_000
 _KEPT_MS: Final = 7 * _DAY_MS
 """How long publications keep marks (`Publication.java`), and how long a fence lives."""
 DECIDED_MS: Final = 6 * _DAY_MS
-"""How long an attempt without a deadline may publish, and how long a missing mark means that it has not."""
+"""How long an attempt without a deadline may publish, and how long a missing mark proves that it has not."""
 _MARK: Final = "safewriter."
 _SUMMARY: Final = "safewriter.attempt"
 """The field of a snapshot's summary that names the attempt which has published it."""

@@ -1,5 +1,5 @@
-"""How a block ends, with a Spark session that a test can hang, silence or let fail. The whole of it runs under
-integration; here is what only a broken JVM shows.
+"""How a block ends, with a Spark session that a test can hang, silence or let fail. Integration tests run the whole of
+it; these tests need a broken JVM.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Network:
         return _Store(self, inner)
 
     def land(self) -> None:
-        """Apply what was late, under the conditions it was sent with."""
+        """Apply the late request, under the conditions it was sent with."""
         while self._late:
             try:
                 self._late.pop(0)()

@@ -81,7 +81,7 @@ def test_a_value_without_a_text_of_its_own_is_refused(value: Any) -> None:
 
 
 def test_two_values_have_two_texts() -> None:
-    """The number and its digits, a list and what it holds, a longer list."""
+    """The number and its digits, a list and its element, a longer list."""
     values: list[Any] = [1, "1", [1], [[1]], [1, 1], ["1, 1"], ["1", "1"], {1: 1}, {1}, b"1", None, "None", Decimal(1)]
     assert len({stable_text(value) for value in values}) == len(values)
 

@@ -52,7 +52,7 @@ def listed() -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_verdict_of_the_code_has_its_witness_on_the_page() -> None:
-    """A new place that gives a verdict must say what it rests on."""
+    """A new place that returns a verdict must name its witness."""
     assert set(given()) == set(listed())
 
 

@@ -49,7 +49,7 @@ def test_a_write_that_cannot_be_noted_is_settled(block: SimpleNamespace, monkeyp
 def test_a_write_that_was_committed_before_is_not_noted(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It can commit nothing any more."""
+    """It can no longer commit anything."""
     monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     block.turn = SimpleNamespace(left_s=9.0)
     with guarded():

@@ -49,7 +49,7 @@ def test_of_two_first_claims_one_wins() -> None:
 
 
 def test_of_two_retries_one_wins() -> None:
-    """The compare-and-swap that comes second is lost, and what it finds then is a live owner."""
+    """The second compare-and-swap is lost, and then that retry finds a live owner."""
     world = World()
     world.job().begin()
     world.settle()

@@ -1,4 +1,4 @@
-"""A claim that waits for another owner's sign of life, and what may happen meanwhile."""
+"""A claim that waits for another owner's sign of life, and the events in the meantime."""
 
 from __future__ import annotations
 

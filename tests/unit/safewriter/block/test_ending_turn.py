@@ -139,7 +139,7 @@ def test_a_lost_turn_shuts_the_gate_and_stops_the_work() -> None:
 
 
 def test_a_jvm_that_does_not_answer_leaves_a_lost_turn_to_the_next_holder(caplog: pytest.LogCaptureFixture) -> None:
-    """Its fence refuses what the gate may still let through."""
+    """The next holder's fence refuses a commit that the gate may still let through."""
 
     def hang() -> None:
         raise OSError("the JVM is gone")

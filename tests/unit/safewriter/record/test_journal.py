@@ -87,7 +87,7 @@ def test_a_torn_line_does_not_swallow_the_next_one_and_is_noticed(path: Path) ->
 
         assert events(found) == ["before", "commit_passed"]
         assert not found.is_whole()
-        assert found.doubt() is None  # who could not write that line did not do what it announces
+        assert found.doubt() is None  # a job that could not write that line did not do what it announces
 
 
 def test_a_line_that_does_not_fit_on_the_disk_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

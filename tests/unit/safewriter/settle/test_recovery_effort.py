@@ -53,7 +53,7 @@ def test_secrets_of_a_catalog_are_handed_to_who_opens_tables() -> None:
 
 
 def test_a_table_is_opened_once_for_all_rounds() -> None:
-    """A lost compare-and-swap begins a new round, and what was read of the log is still known."""
+    """A lost compare-and-swap begins a new round, which reuses the log that was read."""
     world = World()
     world.job().begin()
     opened: list[str] = []
@@ -68,7 +68,7 @@ def test_a_table_is_opened_once_for_all_rounds() -> None:
 
     assert stored is not None
     assert stored.document.status is Status.ROLLED_BACK
-    assert len(opened) == 2  # settle's own, and that of the clean-up behind it
+    assert len(opened) == 2  # settle's own, and that of the clean-up after it
 
 
 def test_a_verdict_is_dated_and_a_step_on_the_way_is_not() -> None:
@@ -86,7 +86,7 @@ def test_a_verdict_is_dated_and_a_step_on_the_way_is_not() -> None:
 
 
 def test_an_undo_reads_the_document_once_before_its_verdict() -> None:
-    """What the compare-and-swap has written is known without another look."""
+    """The settler keeps the document that its compare-and-swap has written."""
     world = World(CommitPoint.SUCCESS)
     world.job().begin().land()
     network = Network()

@@ -1,4 +1,4 @@
-"""Several settlers at once, request by request, with others who append and a commit that lands when it likes."""
+"""Several settlers at once, request by request, with other writers and a commit that lands at any time."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ SCENES = [
 def test_two_settlers_agree_wherever_they_take_turns(
     commit_point: CommitPoint, one: Cause, other: Cause, existing: object, landed: object
 ) -> None:
-    """The first stops anywhere, the second stops anywhere, the first goes on to its end, then the second does."""
+    """The first stops anywhere, the second stops anywhere, the first runs to its end, then the second does."""
     first_ended = False
     first_sends = longest = 0
     while not first_ended:

@@ -94,7 +94,7 @@ def test_a_settler_whose_write_is_late_changes_nothing_when_it_lands(scenario: S
 @every_scenario
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_settler_that_gives_up_on_a_late_write_is_not_surprised_by_it(scenario: Scenario, landed: object) -> None:
-    """It goes on, or ends, with an error; the write lands after everything."""
+    """It continues, or ends with an error; the write lands after everything."""
     for network in faults(Fault.LATE):
         world, job = scenario.begun()
         if landed:

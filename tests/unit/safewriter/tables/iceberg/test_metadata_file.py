@@ -83,7 +83,7 @@ def test_only_three_values_are_written_anew() -> None:
 
 
 def test_fields_that_are_missing_come_last() -> None:
-    """Metadata without references has main, which its current snapshot tells: it is written with the tag."""
+    """Metadata without references has main, as its current snapshot: both references are written."""
     before = '{"last-updated-ms":1700000000000,"current-snapshot-id":4611686018427387905} '
     main = '"main":{"snapshot-id":4611686018427387905,"type":"branch"}'
     after = (

@@ -1,4 +1,4 @@
-"""What holds in each catalog that keeps the pointer to a metadata file; REST has tests of its own."""
+"""Tests for each catalog that keeps the pointer to a metadata file; REST has tests of its own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_fence_is_the_tag_that_pyiceberg_would_add(table: FencedTable, version
 
 
 def test_what_is_read_is_the_file(lite: SqlTable) -> None:
-    """All of it, also unknown fields."""
+    """All of the file, also unknown fields."""
     lite.rewrite(lambda text: text.replace('{"location"', '{"of-tomorrow":{"n":9007199254740993},"location"', 1))
     held = lite.pointer().read()
     assert held is not None

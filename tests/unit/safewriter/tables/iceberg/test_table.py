@@ -111,7 +111,7 @@ def test_a_mark_that_cannot_be_read_is_left_to_a_person(bench: Bench) -> None:
 
 
 def test_success_is_committed_when_the_mark_is_there(bench: Bench) -> None:
-    """What was published is read back from the catalog."""
+    """The publication is read back from the catalog."""
     held = bench.claim()
     snapshot = bench.publish(held)
     move = bench.table().confirm(held.document, SENT)

@@ -1,4 +1,4 @@
-"""The second witness of a publication, and the last guard of a clean-up: what snapshots name stays."""
+"""The second witness of a publication, and the last guard of a clean-up: a file that a snapshot names stays."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ _READ_AHEAD: Final = 128
 _LAST: Final = 5
 _SHOWN: Final = 200
 _SPARE: Final = 1.2
-"""The next part may take so many times as long as the longest of the last ones."""
+"""The next part is expected to take this many times as long as the longest of the last ones."""
 
 
 @dataclass(slots=True)
@@ -77,10 +77,10 @@ def parts(
     """Yield a part for each value that no attempt of this run has committed yet, in their order.
 
     `name` gives a value's step: the same on each attempt, and another one for each value. A part that has committed no
-    row is committed. The other arguments are those of `SafeWriter`. Raises `UsageError` if two values have one name, or
-    one has no name or no text that holds, and `FingerprintError` if the run knows a part's name with another value:
-    both before a part is begun. Raises `TooLateError` where the next part would probably meet the deadline, by the time
-    that the last ones took: the run is INCOMPLETE then, and its next attempt goes on there.
+    row is committed. The other arguments are those of `SafeWriter`. Raises `UsageError` if two values have the same
+    name, or one has no name or no stable text, and `FingerprintError` if the run knows a part's name with another
+    value: both before that part begins. Raises `TooLateError` if the next part, judged by the last ones, would probably
+    not end before the deadline: then the run is INCOMPLETE, and its next attempt continues there.
     """
     values, texts = _by_name(of, name)
 
@@ -139,13 +139,13 @@ def _covered(name: str, value: object) -> str:
 
 
 def _missing(steps: Sequence[str], block_of: Callable[[str], Block]) -> Iterator[tuple[int, Block]]:
-    """Yield the places of those that are not committed; documents are read side by side, and not far ahead of the
-    parts.
+    """Yield index and block of each part that is not committed. Documents are read in parallel, `_READ_AHEAD` at most
+    ahead of the parts.
     """
     with ThreadPoolExecutor(_READ_AT_ONCE) as pool:
         for begin in range(0, len(steps), _READ_AHEAD):
             some = steps[begin : begin + _READ_AHEAD]
-            blocks = [block_of(step) for step in some]  # Java is asked by this thread alone
+            blocks = [block_of(step) for step in some]  # only this thread calls Java
             are_committed = [*pool.map(_is_committed, blocks)]
             yield from (
                 (begin + place, block)
@@ -155,7 +155,7 @@ def _missing(steps: Sequence[str], block_of: Callable[[str], Block]) -> Iterator
 
 
 def _is_committed(block: Block) -> bool:
-    """Tell whether the document says so; `FingerprintError` if it is of another value or another job."""
+    """Return whether the part is committed; raise `FingerprintError` if its document is of another value or job."""
     stored = block.checkpoints.read(block.write.key)
     if stored is None:
         return False
@@ -177,14 +177,14 @@ class _Pace:
         self._is_cold = True
 
     def took(self, seconds: float) -> None:
-        """Note one. The first, in which Java is cold, tells only as long as there is no other."""
+        """Record the time of a part. The first, with a cold JVM, counts only until there is another."""
         if len(self._last_s) == 1 and self._is_cold:
             self._last_s.clear()
             self._is_cold = False
         self._last_s.append(seconds)
 
     def check(self, block: Block, parts_left: int) -> None:
-        """Raise `TooLateError` if the next one would not end in time; the first is always tried."""
+        """Raise `TooLateError` if the next part would not end in time; the first is always tried."""
         schedule = block.schedule
         if not self._last_s or schedule is None:
             return

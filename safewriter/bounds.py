@@ -1,4 +1,4 @@
-"""Bounds on values of JSON from outside: the memory that they take, the range of numbers, the types of fields."""
+"""Bounds on untrusted JSON: the memory of its values, the range of numbers, the types of fields."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["LONG_MAX", "checked", "count", "short", "shortened", "space_bytes", 
 
 LONG_MAX: Final = 2**63 - 1
 _COUNT_MAX: Final = 2**53
-"""Nothing that is counted comes near it, and what adds one to it stays below 64 bits."""
+"""No real count comes near it, and one more than that still fits into 64 bits."""
 _MOMENT_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: Python has no later moment."""
 _SHOWN_MAX: Final = 200
@@ -30,15 +30,15 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "bool": (bool,),
 }
 _SPACE_BYTES: Final = (("{", 250), ("[", 100), (",", 70), (":", 110))
-"""What Python takes at most for a value, by the character before it: a dictionary with one entry, an empty list, a
-short text or a float in a list, a name in a dictionary. tests/unit/safewriter/test_bounds.py measures it.
+"""The most memory that Python takes for a value, by the character before it: a dictionary with one entry, an empty
+list, a short text or a float in a list, a name in a dictionary. tests/unit/safewriter/test_bounds.py measures it.
 """
 _WIDEST_BYTES: Final = 4
-"""What Python takes for each character of a text with one that is far from ASCII."""
+"""What Python takes for each character of a text that holds one above U+FFFF."""
 
 
 def space_bytes(text: str | bytes) -> int:
-    """Return how many bytes of memory the values of a JSON text take at most, before anything is parsed.
+    """Return how many bytes of memory the values of a JSON text take at most, without parsing it.
 
     A text of nothing but `{},` takes thirty times its length, a table's log five times.
     """
@@ -49,19 +49,19 @@ def space_bytes(text: str | bytes) -> int:
 
 
 def space_of(text: str) -> int:
-    """Return how many bytes of memory the letters of a text take at most: one that is not ASCII widens all."""
+    """Return how many bytes of memory the characters of a text take at most: a single wide one widens all."""
     return len(text) if text.isascii() else _WIDEST_BYTES * len(text)
 
 
 def whole(value: object) -> int:
-    """Return a number of JSON that a `long` of Java can be; `ValueError` for any other, and for what is none."""
+    """Return the value if it is an integer that fits into a Java `long`; raise `ValueError` otherwise."""
     if not isinstance(value, int) or isinstance(value, bool) or not -LONG_MAX <= value <= LONG_MAX:
         raise ValueError("is not a whole number of 64 bits")
     return value
 
 
 def short(value: object) -> str:
-    """Return what messages show of a value of others: the beginning of its `repr`."""
+    """Return the beginning of a value's `repr`, for messages."""
     if isinstance(value, str | bytes):
         value = value[: _SHOWN_MAX + 1]
     text = repr(value)
@@ -69,9 +69,9 @@ def short(value: object) -> str:
 
 
 def shortened(message: str) -> str:
-    """Return a message with its beginning and its last words, and without its middle if it is longer than people read.
+    """Return the message; if it is long, only its beginning and its last words.
 
-    Half a word stands only before the mark, where whoever masks secrets looks for it.
+    A word is cut only before the ellipsis, where the redaction looks for half a secret.
     """
     if len(message) <= _MESSAGE_MAX:
         return message
@@ -80,7 +80,7 @@ def shortened(message: str) -> str:
 
 
 def count(value: object) -> int:
-    """Return a number of JSON that counts something; `ValueError` for any other, and for what is none."""
+    """Return the value if it is an integer from 0 to 2^53; raise `ValueError` otherwise."""
     number = whole(value)
     if not 0 <= number <= _COUNT_MAX:
         raise ValueError("is no number from 0 to 2^53")
@@ -88,8 +88,8 @@ def count(value: object) -> int:
 
 
 def checked(record: _Record) -> _Record:
-    """Return a record that was read from JSON if its texts and numbers are such; `TypeError` or `ValueError` names a
-    field that is none. A field whose name ends with `_ms` is a moment, or a time.
+    """Return a record that was read from JSON if the texts and numbers in it have their declared types and are in
+    range; otherwise a `TypeError` or `ValueError` names the field. Fields that end with `_ms` are moments or times.
     """
     for field in dataclasses.fields(record):
         value: Any = getattr(record, field.name)

@@ -1,6 +1,6 @@
 """The moment at which this process must be done, as one object that is passed down.
 
-A deadline is an absolute time on this machine's clock. "No deadline" is `None`; a deadline in the past is not.
+A deadline is an absolute time on this machine's clock. Only "no deadline" is `None`, not a deadline in the past.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Variables of this process, for the length of a block."""
+"""Set environment variables of this process for the length of a `with` block."""
 
 from __future__ import annotations
 

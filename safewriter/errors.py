@@ -47,7 +47,7 @@ class SafeWriterError(Exception):
     retryable: ClassVar[bool] = False
 
     def __init__(self, *message: object) -> None:
-        # It may quote what others have written, and goes into documents, logs and terminals.
+        # A message may quote text from outside, and goes into documents, logs and terminals.
         super().__init__(*(shortened(part) if isinstance(part, str) else part for part in message))
 
 
@@ -132,11 +132,11 @@ class TurnLostError(SafeWriterError):
 
 
 class StoreError(SafeWriterError):
-    """A request failed, and nobody knows whether it was applied (or, for a read, whether the object exists). The same
-    run may be tried again: it settles first what this one has left open.
+    """A request failed, and it is unknown whether it was applied (or, for a read, whether the object exists). The same
+    run may be tried again: it first settles what this one has left open.
 
-    `denied`: the store refuses the caller (no permission, no such bucket); give the role the permission first. A read
-    that is denied proves nothing: S3 also denies one of an object that is not there, to a caller who may not list it.
+    `denied`: the store refuses the caller (no permission, no such bucket); give the role the permission first. A denied
+    read proves nothing: to a caller who may not list the bucket, S3 also denies the read of a missing object.
     """
 
     exit_code = EXIT_TRY_AGAIN
@@ -159,13 +159,13 @@ class NotCommittedError(SafeWriterError):
 
 
 class SupersededError(SafeWriterError):
-    """Somebody else settled this write, or a later attempt claimed it, while this one was not running."""
+    """Another process settled this write, or a later attempt claimed it, while this one was not running."""
 
 
 class UnreadableCheckpointError(SafeWriterError):
-    """The checkpoint is damaged, or of a schema version that is not known here; it is left as it is.
+    """The checkpoint is damaged, or of an unknown schema version; it is left as it is.
 
-    `etag` is that of the object, where it was read from a bucket.
+    `etag`: the object's, if it was read from a bucket.
     """
 
     def __init__(self, message: str, etag: str = "") -> None:
@@ -174,8 +174,8 @@ class UnreadableCheckpointError(SafeWriterError):
 
 
 class UnknownVersionError(UnreadableCheckpointError):
-    """The checkpoint is of a schema version that is not known here: code of that version can read it."""
+    """The checkpoint is of a schema version that this code does not know; code of that version can read it."""
 
 
 class UnknownOutcomeError(SafeWriterError):
-    """Nobody can tell whether the write counts, or whether it landed: look at the table."""
+    """It is unknown whether the write landed, or whether it counts: look at the table."""

@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 __all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table"]
 
 EPOCH_MAX: Final = 10**9 - 1
-"""No write is tried so often: an epoch beyond it was made up by somebody else, and is none."""
+"""No write has as many attempts: a larger epoch in a table is not ours, and is ignored."""
 _SLASHES: Final = re.compile(r"/{2,}")
 
 
 def canonical_table(table: str) -> Location:
-    """Return the one name of a path table: s3, s3a and s3n, doubled and trailing slashes are the same table.
+    """Return the canonical location of a path table: the scheme (s3, s3a, s3n) and extra slashes do not count.
 
     Raises `UnsupportedError` for anything that is not an S3 path.
     """
@@ -72,7 +72,7 @@ class Run:
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Run:
-        """Take the run that the handler passed, or make this process one."""
+        """Return the run that the handler passed; without one, this process is a run."""
         run_id = environment.get("SOAL_RUN_ID") or _PROCESS.run_id
         return cls(
             key=environment.get("SOAL_RUN_KEY") or run_id,
@@ -100,7 +100,7 @@ class Write:
     format: str
     step: str | None
     covers: str | None = None
-    """The text of what the write covers, where the step's name is not all of it (`safewriter.backfill`)."""
+    """The text of what the write covers, if the step's name does not say all of it (`safewriter.backfill`)."""
 
     @property
     def key(self) -> str:
@@ -135,7 +135,7 @@ class Attempt:
 
 
 def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:
-    """Return those of some names that attempts at a write bear in their table, with their epochs, up to `EPOCH_MAX`."""
+    """Return those of the names that belong to attempts at a write, with their epochs, up to `EPOCH_MAX`."""
     pattern = re.compile(rf"{re.escape(write_key[:15])}-([0-9]{{1,9}})-[0-9a-f]{{16}}")
     return {match[0]: int(match[1]) for name in names if (match := pattern.fullmatch(name))}
 

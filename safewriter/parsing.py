@@ -1,4 +1,4 @@
-"""Parse JSON from outside: a text that is nested too deeply for Python's parser counts as invalid, too."""
+"""Parse untrusted JSON: a text that is nested too deeply for Python's parser counts as invalid, too."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ def parsed(
     object_hook: Callable[[dict[str, Any]], Any] | None = None,
     values_max: int | None = None,
 ) -> Any:  # noqa: ANN401 - any JSON value
-    """Parse a JSON text; `ValueError` if it is no JSON, or nested more deeply than Python can follow.
+    """Parse a JSON text; raise `ValueError` if it is no JSON, or nested more deeply than Python can follow.
 
     Before Python 3.12 the depth counts against the caller's own recursion limit, later against one of C's.
-    `values_max`: it holds no more values than that, each of which takes about 80 bytes, however short its text is.
+    `values_max`: raise `ValueError` for more values; each takes about 80 bytes of memory, however short its text is.
     Commas and brackets inside of texts count, too.
     """
     if values_max is not None:

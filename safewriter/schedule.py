@@ -46,7 +46,7 @@ class Schedule:
 
     @property
     def instants(self) -> tuple[int, ...]:
-        """All of them, the first one first, with the deadline as the last."""
+        """All instants in order; the last is the deadline."""
         return (
             self.begin_by_ms,
             self.warn_at_ms,

@@ -21,7 +21,7 @@ LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 """The class by which Delta commits."""
 _JARS: Final = "spark.jars"
 _STARTED: Final = "PYSPARK_GATEWAY_PORT"
-"""spark-submit tells the driver's Python by it where its Java is."""
+"""spark-submit sets it to the port of the driver's JVM."""
 _SETTINGS: Final = {
     "spark.delta.logStore.s3a.impl": LOG_STORE,
     "spark.delta.logStore.s3.impl": LOG_STORE,
@@ -37,9 +37,9 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Set what SafeWriter needs on a `SparkSession.builder`, and return the builder.
 
     It sets Delta's log store for `s3a://` and `s3://` and the catalog `safewriter`, and adds the log store's jar to the
-    builder's `spark.jars`. Under `spark-submit`, which has started Java already, give the jar by `--jars`. Delta,
-    Iceberg and S3A are the session's own matter. Call it before `getOrCreate()`, on the driver. Raises `UsageError` if
-    the jar is not there, `UnsupportedError` if PySpark is not of Spark 4.1.
+    builder's `spark.jars`. Under `spark-submit`, which has started Java already, give the jar by `--jars`. It does not
+    set up Delta, Iceberg or S3A. Call it before `getOrCreate()`, on the driver. Raises `UsageError` if the jar is not
+    there, `UnsupportedError` if PySpark is not of Spark 4.1.
     """
     check_pyspark()
     for key, value in _SETTINGS.items():
@@ -51,7 +51,7 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def log_store_jar() -> Path:
-    """Return the path of the log store's jar, for `--jars` and the like. Raises `UsageError` if it is not there."""
+    """Return the path of the log store's jar, for `--jars`. Raises `UsageError` if it is not there."""
     for jar in (_PACKAGED, _MADE_BY_SETUP):
         if jar.is_file():
             return jar

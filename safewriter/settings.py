@@ -51,7 +51,7 @@ class Settings:
 
 
 def audits(environment: Mapping[str, str]) -> bool:
-    """Tell whether rollbacks are audited: `SW_AUDIT_LOG`. Raises `SettingError`."""
+    """Return whether rollbacks are audited: `SW_AUDIT_LOG`. Raises `SettingError`."""
     return _boolean(environment, "SW_AUDIT_LOG", default=True)
 
 

@@ -1,4 +1,4 @@
-"""The text of a value that is the same in every process, by which two attempts can tell whether they mean the same."""
+"""A text of a value that is the same in every process, so that two attempts can compare their values."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ _BY_TEXT: Final = (date, time, timedelta, Decimal, Fraction, UUID, PurePath)
 
 
 def stable_text(value: object) -> str:
-    """Return the text; `ValueError` for a value that has none: an object may show its place in memory, and a frame
-    shows its columns and not its rows.
+    """Return the text; raise `ValueError` for a value that has none: the `repr` of an object may show its memory
+    address, and that of a frame shows columns but no rows.
     """
     if value is None or isinstance(value, bool):
         return repr(value)
-    if isinstance(value, Integral):  # also NumPy's, whose own text has changed
+    if isinstance(value, Integral):  # also NumPy's, whose `repr` has changed
         return repr(int(value))
     for kind in _PLAIN:
         if isinstance(value, kind):
@@ -42,7 +42,7 @@ def stable_text(value: object) -> str:
 def _of_many(value: Any) -> str:  # noqa: ANN401 - whatever a script has made
     if isinstance(value, range):
         return repr(value)
-    if isinstance(value, (list, tuple)):  # as JSON, which a script may have read it from, knows no tuples
+    if isinstance(value, (list, tuple)):  # alike: a script may read them from JSON, which has no tuples
         return f"[{', '.join(map(stable_text, value))}]"
     if isinstance(value, AbstractSet):
         return f"{{{', '.join(sorted(map(stable_text, value)))}}}"

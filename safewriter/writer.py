@@ -128,7 +128,7 @@ class SafeWriter:
 
     @classmethod
     def around(cls, spark: SparkSession, block: Block) -> Self:
-        """Return the writer of a block that a library has made: scripts have no way to a block of their own."""
+        """Return the writer of a block that a library has built; scripts cannot build blocks."""
         writer = cls.__new__(cls)
         writer._guard(spark, block)  # noqa: SLF001 - its own class
         return writer
@@ -213,14 +213,14 @@ class SafeWriter:
         self._block.checkpoints.renew_lease(self._block.write.key, self._block.attempt.nonce)
 
     def success(self, *, no_change: bool = False) -> None:
-        """Declare the block done: reads the commit back from the table, and only then says committed.
+        """Declare the block done: read the commit back from the table, and only then record committed.
 
-        `no_change`: the program's own word that it has nothing to write; the write is committed then, and a retry skips
-        it. Raises `UsageError` if the block has made a commit all the same.
+        `no_change`: the program declares that it has nothing to write; then the write is committed, and a retry skips
+        it. Raises `UsageError` if the block has made a commit anyway.
 
-        Raises `NotCommittedError` if the table does not hold the write, or not all of it, `SupersededError` if somebody
-        else has settled it, `DeadlineError` if the deadline came first and the write was rolled back,
-        `UnknownOutcomeError` if nobody could tell in time; the write may be committed then, and a retry finds out.
+        Raises `NotCommittedError` if the table does not hold the write, or not all of it, `SupersededError` if another
+        process has settled it, `DeadlineError` if the deadline came first and the write was rolled back,
+        `UnknownOutcomeError` if that is unknown in time; then the write may be committed, and a retry finds out.
         """
         if self.already_committed:
             self._block.session.check_skipped()
@@ -236,8 +236,8 @@ class SafeWriter:
     ) -> bool:
         """End the block: committed, or settled as rolled back; then put the session back as it was.
 
-        An error is raised again, with one exception: that of a write in a skipped block which Delta did not skip by
-        itself. A process that was forked in the block does nothing: the block is its parent's.
+        An error is raised again, except that of a statement in a skipped block that Delta did not skip by itself. In a
+        process that was forked in the block this does nothing: the block is its parent's.
         """
         if os.getpid() != self._process:
             return False
@@ -259,7 +259,7 @@ class SafeWriter:
         return True
 
     def _end(self, error: BaseException | None) -> bool:
-        """Settle the write if nobody has; return whether the error is none of the script's."""
+        """Settle the write unless it has succeeded; return whether the error only means that the write was skipped."""
         if self.already_committed:
             return self._skip(error)
         if self._ending is not None and not self._ending.succeeded:
@@ -267,10 +267,10 @@ class SafeWriter:
         return False
 
     def _tidy(self) -> None:
-        """Clean up beside the job, once the block is over.
+        """Clean up in the background, once the block is over.
 
-        A statement that outlives the block keeps its files, and a later settler deletes them. Without them it would
-        fail before its commit, the gate would have nothing to refuse, and nobody would hear of its rows.
+        The files of a statement that outlives the block stay; a later settler deletes them. Without them the statement
+        would fail before its commit, the gate would have nothing to refuse, and its rows would be lost silently.
         """
         block, is_outlived = self._block, self._block.session.is_outlived()
         if is_outlived:
@@ -281,7 +281,7 @@ class SafeWriter:
             tidy(self.checkpoint_uri, lambda: block.recovery.clean_skipped(block.write.key, block.attempt.nonce))
 
     def _tell(self, event: str) -> None:
-        """Have the supervisor warn of the block."""
+        """Log an event of the block, of which the supervisor warns."""
         if self._block.journal:
             with suppress(OSError):  # it is only a warning
                 journal.append(self._block.journal, event, nonce=self._block.attempt.nonce, table=self._block.table)

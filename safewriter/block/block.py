@@ -1,4 +1,4 @@
-"""Parts of a guarded block, from the settings and the environment: opening and ending share them."""
+"""The parts of a guarded block, built from settings and environment; opening and ending share them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Block"]
 
 _STEP_MAX: Final = 4096
-"""Journal, document and result hold the step."""
+"""Characters: the journal, the document and the result all hold the step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +66,8 @@ class Block:
     ) -> Self:
         """Build a block, which changes nothing yet; raises `SettingError`, `UnsupportedError` or `UsageError`.
 
-        `open_session` is that of a library which writes the format, and publishes by `Session.publish`. Without it the
-        block is a script's, and the format must be one that statements of Spark write.
+        `open_session`: given by a library that writes the format and publishes through `Session.publish`. Without it
+        the block belongs to a script, and the format must be one that Spark statements write.
         """
         from safewriter.objects.s3 import open_store, table_store
 

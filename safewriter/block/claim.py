@@ -3,8 +3,8 @@
 The attempt puts its marker, then tries to create the document, and reads it only if it exists. If that document is open
 and its owner dead, the attempt settles it; if the owner lives, the attempt gives up.
 
-A missing document proves nothing, since the bucket may have been emptied. So no write is claimed that the table names,
-before the table has told that it does not hold it.
+A missing document proves nothing, since the bucket may have been emptied. So if the table names the write, the attempt
+first looks there whether the table holds it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ROUNDS_MAX: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The outcome: the document that this attempt owns now, or the one that says that the table has the write already.
+    """The outcome: the document that this attempt now owns, or that of a write that is already committed.
 
     `before` is the table's state, read for the claim.
     """
@@ -84,8 +84,8 @@ class Claimer:
         )
 
     def claim(self, before: TableState, version: int | None = None) -> Claim:
-        """Steps 2 to 4: raises `TryAgainError`, `FingerprintError`, `StepError` or, if an earlier attempt has left rows
-        for its owner to look at, `NotCommittedError`; then nothing is claimed.
+        """Steps 2 to 4. Raises `TryAgainError`, `FingerprintError`, `StepError`, `UnknownOutcomeError` or, if an
+        earlier attempt has left the write incomplete, `NotCommittedError`; then nothing is claimed.
 
         `version`: a version of the table that names the write, if the session has found one.
         """
@@ -114,7 +114,7 @@ class Claimer:
                     continue
                 self._check_time()
                 self._check_name(stored.document)
-                trace = self._trace(before, version)  # anew: the write may have been undone since
+                trace = self._trace(before, version)  # again: the write may have been undone since
                 self._check_decided(trace)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
@@ -124,13 +124,13 @@ class Claimer:
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
     def _trace(self, before: TableState, version: int | None) -> Trace | None:
-        """Ask the table about a write that it names."""
+        """Look the write up in its table, from the version that names it."""
         if version is None:
             return None
         return self.recovery.table_of(self._first(before)).trace_from(self.write.key, version)
 
     def _is_undecided(self, trace: Trace | None) -> bool:
-        """Tell whether the table holds the write, and nothing tells whether `success()` was called."""
+        """Return whether the table holds the write but does not show whether `success()` was called, if that counts."""
         holds = trace is not None and trace.landed is not None and not trace.succeeded
         return holds and self.commit_point is CommitPoint.SUCCESS
 
@@ -144,9 +144,10 @@ class Claimer:
             )
 
     def _with_verdict(self, claimed: Checkpoint, trace: Trace | None) -> Checkpoint:
-        """Return the document of a claim; one that says committed if the table holds the write.
+        """Return the document of a claim, already committed if the table holds the write.
 
-        One request puts it: nobody can settle an open document of an attempt that has begun behind the commit.
+        Claim and verdict take one request: no settler could settle an open document whose attempt began after the
+        commit.
         """
         if trace is None or trace.landed is None:
             return claimed
@@ -156,7 +157,7 @@ class Claimer:
             settled_ms=self.clock(),
             settled_by=Cause.RETRY.value,
             version_before=trace.before,
-            cleaned=True,  # this attempt has written nothing; of those before it nobody knows the files
+            cleaned=True,  # this attempt has written nothing; the files of earlier ones are unknown
             **asdict(trace.landed),
         )
 
@@ -192,7 +193,7 @@ class Claimer:
             )
 
     def _check_complete(self, document: Checkpoint) -> None:
-        """Raise if a skip would say that all rows are there, and a new write might double some."""
+        """Raise if the write is incomplete: a skip would hide missing rows, and a new write might duplicate some."""
         if document.incomplete is not None:
             where = self.checkpoints.uri(document.write_key)
             raise NotCommittedError(
@@ -202,7 +203,7 @@ class Claimer:
             )
 
     def _check_name(self, document: Checkpoint) -> None:
-        """Raise if the write is committed and this delivery has claimed or skipped it: two blocks have one name.
+        """Raise if the write is committed and this delivery has claimed or skipped it: two blocks have the same name.
 
         The first block may have been in another process of the run, so the document records it.
         """

@@ -62,11 +62,11 @@ class Ending:
         self._one_at_a_time = threading.Lock()
         self._after_deadline = False
         self._noted = False
-        self._spotless = False
+        self._left_nothing = False
         self._unanswered = False
         self._cancelled_for_turn = False
         self.succeeded = False
-        """The program has called `success()` and the table has confirmed it: nobody undoes the write any more."""
+        """The program has called `success()` and the table has confirmed it: no settler undoes the write any more."""
 
     @property
     def document(self) -> Checkpoint:
@@ -76,7 +76,7 @@ class Ending:
     # -- by the program ----------------------------------------------------------------------------------------------
 
     def succeed(self, *, no_change: bool = False) -> None:
-        """Read the commit back and say committed; raises the errors of `SafeWriter.success`.
+        """Read the commit back and record committed; raises the errors of `SafeWriter.success`.
 
         `no_change`: the program says that it has nothing to write.
         """
@@ -103,12 +103,12 @@ class Ending:
         ) from error
 
     def finish(self, *, files_stay: bool) -> None:
-        """Clean up beside the job after a success. `files_stay`: a statement may still need those of the block."""
+        """Clean up in the background after a success. `files_stay`: a statement may still need the block's files."""
         tidy(self._block.checkpoint_uri, partial(self._clean_after_success, files_stay=files_stay))
 
     def never_began(self) -> None:
         """Settle a claimed write whose block could not be opened, so that no retry has to wait for it."""
-        evidence = Evidence(self.document.epoch, nothing_sent=True, quiet=True)
+        evidence = Evidence(self.document.epoch, nothing_sent=True, requests_ended=True)
         if self._block.session.has_begun:  # another thread of the script may have used the gate already
             _, evidence = self._halt("the block could not be opened", _QUIET_S)
         try:
@@ -124,7 +124,7 @@ class Ending:
         if schedule is None:
             raise AssertionError  # for the type checker: without a deadline there is no watchdog
         patience_s = (schedule.quiet_by_ms - schedule.warn_at_ms) / 1000
-        # A JVM that hangs answers no call, and py4j waits for ever. The process must be gone before the deadline.
+        # A hung JVM answers no call, and py4j waits for ever. The process must end before the deadline.
         exit_after_s = (schedule.exit_at_ms - schedule.warn_at_ms) / 1000
         last_resort = threading.Timer(exit_after_s, os._exit, (DeadlineError.exit_code,))
         last_resort.daemon = True
@@ -136,7 +136,7 @@ class Ending:
                 self._tell_supervisor()
                 _, evidence = self._halt("the deadline is near", patience_s)
                 self._settle(Cause.DEADLINE, evidence)
-        except Exception:  # noqa: BLE001 - whatever it was, this thread is the last that can act
+        except Exception:  # noqa: BLE001 - no other thread can act before the deadline
             _log.exception(
                 "the deadline is here and %s could not be settled; ending the process", self._block.checkpoint_uri
             )
@@ -158,7 +158,7 @@ class Ending:
             _log.warning("the turn has ended, and the JVM does not answer (%s)", error)
 
     def _tell_supervisor(self) -> None:
-        """An exception may lose its type on its way through a stream or the user's code; the journal keeps it."""
+        """Log the deadline to the journal: an exception may lose its type in a stream or in the user's code."""
         if self._block.journal:
             with suppress(OSError):
                 journal.append(self._block.journal, "deadline", nonce=self._block.attempt.nonce)
@@ -179,7 +179,7 @@ class Ending:
             return
         patience_s = self._block.patience_s(_QUIET_S, lambda schedule: schedule.terminate_at_ms)
         _, evidence = self._halt("the deadline is near", patience_s)
-        if evidence.quiet:
+        if evidence.requests_ended:
             self._clean()
 
     # -- the parts ---------------------------------------------------------------------------------------------------
@@ -216,14 +216,14 @@ class Ending:
         report = block.session.report()
         self._noted = report.noted
         # Files of an earlier attempt may have arrived after its clean-up.
-        self._spotless = checkpoint.document.epoch == 1 and not block.session.may_have_left_files(report)
+        self._left_nothing = checkpoint.document.epoch == 1 and not block.session.may_have_left_files(report)
         move = self._nothing_to_write(report) if no_change else self._confirmed(report)
         moved = checkpoint.document.moved(
             move.status,
             reason=move.reason,
             settled_ms=epoch_ms(),
             settled_by=Cause.SUCCESS.value,
-            cleaned=self._spotless,
+            cleaned=self._left_nothing,
             **move.record,
         )
         won = block.checkpoints.replace(checkpoint, moved)
@@ -239,13 +239,13 @@ class Ending:
         return self._block.recovery.table_of(document).confirm(document, report)
 
     def _nothing_to_write(self, report: Report) -> Move:
-        """Take the program's word, unless the session knows better."""
+        """Return committed; raise `UsageError` if the session knows of strays or of a refused statement."""
         if (known := report.strays or report.lost) is not None:
             raise UsageError(f"success(no_change=True) is not true of {self._block.table}: {known}")
         return Move(Status.COMMITTED, NO_CHANGE)
 
     def _lost(self) -> None:
-        """Read the document again: another process has changed it, or our own request whose answer was lost."""
+        """Read the document again: another process has changed it, or our own request did and its answer was lost."""
         stored = self._block.checkpoints.read(self._block.write.key)
         if stored is None:
             raise UnknownOutcomeError(f"{self._block.checkpoint_uri} is gone")
@@ -271,8 +271,8 @@ class Ending:
                 raise
             error.add_note(str(unknown))
             return
-        if self.document.attempt.settled_by != cause.value and evidence.quiet:
-            # Settled, and perhaps cleaned, by somebody else while this process was not running.
+        if self.document.attempt.settled_by != cause.value and evidence.requests_ended:
+            # Another settler settled the write, and perhaps cleaned it, while this process was not running.
             self._clean()
         self._explain(error, report)
 
@@ -297,13 +297,13 @@ class Ending:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
 
     def _raise_lost_turn(self, verdict: str, error: BaseException | None) -> None:
-        """Raise `TurnLostError` in front of an error that our own cancelling may have caused."""
+        """Raise `TurnLostError` from an error that our own cancellation may have caused."""
         if self._block.turn is not None:
             lost = self._block.turn.lost_error()
             raise (TurnLostError(f"{lost}; {self._block.table}: {verdict}") if verdict else lost) from error
 
     def _halt(self, reason: str, patience_s: float) -> tuple[Report | None, Evidence]:
-        """Stop the block's work; return what the session knows of it, or None if the JVM does not answer."""
+        """Stop the block's work; return the session's report (None if the JVM does not answer) and the evidence."""
         epoch, session = self.document.epoch, self._block.session
         try:
             session.shut(reason)
@@ -318,7 +318,7 @@ class Ending:
         return report, Evidence(
             epoch,
             nothing_sent=not report.passed,
-            quiet=quiet and report.answered,
+            requests_ended=quiet and report.answered,
             lost=report.lost,
             strays=report.strays,
         )
@@ -332,14 +332,14 @@ class Ending:
     def _clean(self) -> None:
         """Remove the attempt's leftovers, now that all its requests have ended."""
         key, nonce = self._block.write.key, self._block.attempt.nonce
-        tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, quiet_nonce=nonce))
+        tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, ended_nonce=nonce))
 
     def _clean_after_success(self, *, files_stay: bool) -> None:
         document, checkpoints = self.document, self._block.checkpoints
         if document.attempt.cleaned:
             checkpoints.unmark(document.write_key, self._block.attempt.nonce)
-        if self._noted:  # its slot is taken for good, so nobody needs the note
+        if self._noted:  # the commit has its slot for good, so no settler needs the note
             checkpoints.forget_note(document.write_key, document.epoch)
         if not files_stay and any(not attempt.cleaned for attempt in document.attempts):
             nonce = self._block.attempt.nonce
-            self._block.recovery.clean(document.write_key, quiet_nonce=nonce, spotless=self._spotless)
+            self._block.recovery.clean(document.write_key, ended_nonce=nonce, left_nothing=self._left_nothing)

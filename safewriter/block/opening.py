@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 __all__ = ["claim", "open_gate", "open_skipping", "record_in_turn", "tell_not_entered", "tell_not_made"]
 
 _TEXT_MAX: Final = 4000
-"""Characters of an error that the journal holds: a line has a limit, and a plan of Spark's may be longer."""
+"""Characters of an error that go into the journal: its lines are limited, and a Spark plan may be longer."""
 
 
 def claim(block: Block) -> Claim:
-    """Claim the write, or find it committed. After an error nothing is claimed; the error names a problem with S3."""
+    """Claim the write, or find it committed. A `StoreError` becomes `SettingError` if denied, else `TryAgainError`."""
     if block.turn is not None:
         _check(block.turn)
     try:
@@ -51,7 +51,7 @@ def claim(block: Block) -> Claim:
             raise SettingError("SW_CHECKPOINT_BUCKET", problem) from error
         raise TryAgainError(f"nothing was written: {error}") from error
     except UnknownOutcomeError:
-        raise  # the marker stays: by it an operator finds the write, and settles it by hand
+        raise  # the marker stays, so that an operator finds the write and settles it by hand
     except Exception as error:
         if isinstance(error, TooLateError) and block.journal:
             with suppress(OSError):  # a stream or the user's code may lose the error's type
@@ -89,7 +89,7 @@ def _claim(block: Block) -> Claim:
 
 
 def _announce(block: Block) -> None:
-    """Tell the supervisor of the write, before anything of it is on S3."""
+    """Announce the write in the journal, before any object of it is on S3."""
     if not block.journal:
         return
     try:
@@ -102,14 +102,14 @@ def _announce(block: Block) -> None:
 
 
 def tell_not_entered(block: Block, error: BaseException) -> None:
-    """Tell the supervisor that a block was not entered: a script may swallow the error, and its rows are nowhere."""
+    """Log to the journal that a block was not entered: a script may swallow the error, and its rows are missing."""
     if block.journal:
-        with suppress(OSError):  # the script gets the error all the same
+        with suppress(OSError):  # the script gets the error anyway
             _tell(block.journal, "not_entered", block, **_error_fields(error))
 
 
 def tell_not_made(table: str, error: BaseException) -> None:
-    """Tell the supervisor of a guard that could not be made, for the same reason."""
+    """Log to the journal that a guard could not be made, for the same reason."""
     if path := os.environ.get("SOAL_JOURNAL"):
         with suppress(OSError):
             journal.append(path, "not_made", table=_cut(str(table)), **_error_fields(error))
@@ -120,7 +120,7 @@ def _error_fields(error: BaseException) -> dict[str, str]:
 
 
 def _cut(text: str) -> str:
-    """Cut a text, and end it with an ellipsis, by which the handler knows that half of a secret may stand before it."""
+    """Truncate a text; the ellipsis shows the handler that half of a secret may precede it."""
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
 
 
@@ -151,7 +151,7 @@ def _check_undoable(block: Block, before: TableState) -> None:
 
 
 def record_in_turn(block: Block, claimed: Claim) -> None:
-    """Note the claimed write in the record of the turn's lock, so that whoever takes the lock over settles it first.
+    """Note the claimed write in the record of the turn's lock, so that the next holder settles it first.
 
     The write can commit only afterwards, and the note fails once another job has the turn. Raises `TurnLostError`.
     """
@@ -183,7 +183,7 @@ def open_gate(block: Block, claimed: Claim) -> None:
 def open_skipping(block: Block) -> None:
     """Open a block whose write an earlier attempt has committed: no commit passes, and Delta skips the write."""
     if block.journal:
-        with suppress(OSError):  # a journal that is gone leaves a doubt by itself
+        with suppress(OSError):  # the supervisor needs the line only if the document is lost, too
             journal.append(block.journal, "write_skipped", nonce=block.attempt.nonce)
     if block.batch is not None:
         block.session.keep_state()

@@ -1,4 +1,4 @@
-"""Work that no verdict waits for: it runs beside the job. If a kill interrupts it, a later settler does it."""
+"""Background clean-up after the verdict. If a kill interrupts it, a later settler repeats it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _log = logging.getLogger(__name__)
 
 
 def tidy(subject: str, work: Callable[[], object]) -> None:
-    """Run `work` on a thread of its own, for which the interpreter waits; `subject` names it in a warning."""
+    """Run `work` on a non-daemon thread; `subject` names it in a warning."""
 
     def run() -> None:
         try:

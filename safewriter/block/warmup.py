@@ -1,4 +1,4 @@
-"""Prepare what every first block needs, while the process has nothing else to do."""
+"""Load what the first block needs while the process is idle."""
 
 from __future__ import annotations
 

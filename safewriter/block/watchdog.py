@@ -1,6 +1,4 @@
-"""The threads of a block: one acts before the deadline, because nothing can act after it; one renews the lease where
-no supervisor does it.
-"""
+"""The threads of a block: one acts before the deadline; one renews the lease if there is no supervisor."""
 
 from __future__ import annotations
 

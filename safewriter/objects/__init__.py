@@ -1,6 +1,6 @@
 """Objects with compare-and-swap: SafeWriter keeps all its state in them.
 
-The store on S3 is imported from its own module: boto3 takes longer to import than all the rest.
+The S3 store is not imported here, but from its own module: boto3 takes longer to import than all the rest.
 """
 
 from safewriter.objects.location import Location

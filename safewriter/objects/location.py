@@ -42,7 +42,7 @@ class Location:
         return Location(self.bucket, f"{self.key.rstrip('/')}/{name}" if self.key else name)
 
     def is_below(self, folder: Location) -> bool:
-        """Tell whether this is a key below another location, slash by slash."""
+        """Return whether this is a key below another location, by whole path segments."""
         return self.bucket == folder.bucket and self.key.startswith(f"{folder.key.rstrip('/')}/" if folder.key else "")
 
     def __str__(self) -> str:

@@ -46,6 +46,6 @@ def until_answered(
 
 
 def _may_answer(error: Exception) -> bool:
-    """Tell whether S3 may answer a moment later: not if it refuses the caller, nor if the table itself cannot tell."""
+    """Return whether a retry may help: not if S3 refuses the caller, nor if the table itself does not decide."""
     cause = error.__cause__ if isinstance(error, UnknownOutcomeError) else error
     return isinstance(cause, StoreError) and not cause.denied

@@ -41,10 +41,10 @@ _BLOCK: Final = 1 << 20
 _CONFLICT: Final = "ConditionalRequestConflict"
 _PRECONDITION: Final = ("PreconditionFailed", "412")
 _MISSING: Final = ("NoSuchKey", "404")
-# A GET of a missing key is 403, too, for a caller without s3:ListBucket. So it tells nothing, and nobody acts on it.
+# S3 also answers 403 to a GET of a missing key, for a caller without s3:ListBucket. So a 403 proves nothing.
 _FORBIDDEN: Final = ("AccessDenied", "403")
 
-# 501 is permanent: a store without tags answers it, for example.
+# 501 is permanent: a store without tags returns it, for example.
 _DENIED: Final = (
     *_FORBIDDEN,
     "NoSuchBucket",
@@ -53,7 +53,7 @@ _DENIED: Final = (
     "ExpiredToken",
     "NotImplemented",
 )
-# What a store answers that cannot delete several objects by one request, or cannot read the request.
+# Errors of a store without DeleteObjects, or of one that cannot parse the request.
 _NO_BATCHES: Final = ("NotImplemented", "501", "MethodNotAllowed", "405", "MissingContentMD5", "MalformedXML")
 _PASSING: Final = {"InternalError": 500, "SlowDown": 503, "ServiceUnavailable": 503}
 
@@ -67,7 +67,7 @@ def s3_client(
     store below retries itself and reads back. Region and credentials come from the environment as always with boto3;
     so does the endpoint, unless it is given.
     """
-    import boto3  # takes an eighth of a second, so late: Java starts meanwhile
+    import boto3  # late, since it takes an eighth of a second: Java starts meanwhile
     from botocore.config import Config
 
     config = Config(
@@ -165,7 +165,7 @@ class S3ObjectStore:
         self._tried("DELETE", key, lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key))
 
     def delete_all(self, keys: Sequence[str]) -> None:
-        # A list of names is XML, which has no control characters. In the request for one object its name is in the URL.
+        # DeleteObjects sends XML, which has no control characters. DeleteObject sends the key in the URL.
         self._delete_batch([key for key in keys if key.isprintable()])
         for key in keys:
             if not key.isprintable():
@@ -185,7 +185,7 @@ class S3ObjectStore:
                 raise _of_one(refused)
             return True
 
-        # One object goes without the request for several, which not every store has.
+        # A single object is deleted by DeleteObject: not every store has DeleteObjects.
         if len(keys) <= 1 or not self._tried("DELETE", f"{keys[0]} and {len(keys) - 1} more", request):
             for key in keys:
                 self.delete(key)
@@ -204,7 +204,7 @@ class S3ObjectStore:
         more: dict[str, str] = {}
         while True:
             page = self._tried("LIST UPLOADS", prefix, functools.partial(self._uploads_page, prefix, more))
-            # The client asks for such names in listings of objects by itself, and decodes them there only.
+            # boto3 requests and decodes URL-encoded names by itself, but only in listings of objects.
             name = unquote_plus if page.get("EncodingType") == "url" else str
             for row in page.get("Uploads", ()):
                 yield Upload(name(row["Key"])[len(self._prefix) :], row["UploadId"], row.get("Initiated"))
@@ -261,10 +261,10 @@ class S3ObjectStore:
         raise AssertionError
 
     def _read_back(self, key: str, refusal: Exception) -> StoredObject | None:
-        """Return what is there after a PUT without success.
+        """Return the object after a PUT that failed; None if there is none, or if the read is denied.
 
-        Where nothing may be read, a 412 is no lost race: what is there may be this PUT, whose first answer was lost.
-        Any other refusal speaks for itself, and the same PUT may be sent again: its condition keeps it from harm.
+        A 412 with a denied read raises: the object may be that of this very PUT, whose first answer was lost. After
+        any other refusal the same PUT may be sent again: its condition makes that safe.
         """
         try:
             return self.get(key)
@@ -286,12 +286,12 @@ class S3ObjectStore:
 
 
 def _gone(error: ClientError, condition: dict[str, str]) -> bool:
-    """Tell whether an `If-Match` was refused because there is no object any more."""
+    """Return whether an `If-Match` was refused because the object is gone."""
     return "IfMatch" in condition and code_of(error) in ("NoSuchKey", "404")
 
 
 def code_of(error: ClientError) -> str:
-    """Return S3's name of an error."""
+    """Return S3's code of an error."""
     return str(error.response.get("Error", {}).get("Code", ""))
 
 
@@ -311,7 +311,7 @@ def failure(verb: str, uri: str, error: Exception) -> StoreError:
 
 
 def _of_one(refused: Any) -> ClientError:  # noqa: ANN401 - a boto3 TypedDict
-    """Return the error of one object of a batch, whose request has succeeded."""
+    """Return the error of one object in a successful response to DeleteObjects."""
     code = refused.get("Code", "")
     response: Any = {
         "Error": {"Code": code, "Message": f"{refused.get('Key')}: {refused.get('Message')}"},
@@ -321,7 +321,7 @@ def _of_one(refused: Any) -> ClientError:  # noqa: ANN401 - a boto3 TypedDict
 
 
 def may_pass(error: Exception) -> bool:
-    """Tell whether the same request may work a moment later."""
+    """Return whether the same request may succeed a moment later."""
     if not isinstance(error, ClientError):
         return not isinstance(error, UnicodeEncodeError)
     if code_of(error) in _DENIED:

@@ -1,9 +1,9 @@
 """The operations on objects: everything else is built from them.
 
-A conditional write has three outcomes: it won, it lost (`PreconditionFailed`), or nobody knows (`StoreError`).
+A conditional write has three outcomes: it won, it lost (`PreconditionFailed`), or that is unknown (`StoreError`).
 An implementation must not report a write of its own that landed as lost: when the answer to the first try is lost, the
-retry meets its own object and gets 412 (aws/aws-sdk-java-v2#6580). The body tells: two writers never send equal bytes
-here, since every document carries a nonce.
+retry meets its own object and gets 412 (aws/aws-sdk-java-v2#6580). It compares the body: two writers never send equal
+bytes here, since every document carries a nonce.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class ListedObject:
 
 @dataclass(frozen=True, slots=True)
 class Upload:
-    """A multipart upload that was begun and neither completed nor aborted. `initiated` is known of a listed one."""
+    """A multipart upload that was begun and neither completed nor aborted. `initiated`: set if it was listed."""
 
     key: str
     id: str
@@ -86,14 +86,14 @@ class ObjectStore(Protocol):
         ...
 
     def stream(self, key: str) -> Iterator[bytes] | None:
-        """Return an object that may be too large for the memory in blocks, or None as `get` does. Each block may raise
-        `StoreError`.
+        """Return an object in blocks, as it may be too large for the memory, or None as `get` does. Each block may
+        raise `StoreError`.
         """
         ...
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:
-        """Write the object if there is none; return its ETag; raise `PreconditionFailed` if somebody else's is
-        there. `tag`: `name=value`, the object's only tag.
+        """Write the object if there is none; return its ETag; raise `PreconditionFailed` if another writer's is there.
+        `tag`: `name=value`, the object's only tag.
         """
         ...
 
@@ -134,14 +134,14 @@ class ObjectStore(Protocol):
 
 
 def is_there(store: ObjectStore, key: str) -> bool:
-    """Tell whether there is an object, whatever its size."""
+    """Return whether the object exists, without reading it."""
     first = next(iter(store.list(key)), None)
     return first is not None and first.key == key
 
 
 def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
-    """Cut keys into batches for `delete_all`, also while they are listed: nobody holds millions of names. Between two
-    of them the caller looks at its clock. A key that a store deletes by a request of its own is a batch.
+    """Split keys into batches for `delete_all` while they are listed, so that millions of names are never in memory.
+    The caller can check its time between two batches. A key that needs a request of its own is a batch.
     """
     batch: list[str] = []
     for key in keys:
@@ -157,7 +157,7 @@ def batches(keys: Iterable[str]) -> Iterator[Sequence[str]]:
 
 
 def paced(entries: Iterable[_T], check_time: Callable[[], None]) -> Iterator[_T]:
-    """Yield what a store lists, and look at the clock once for each page, whatever becomes of its names."""
+    """Yield what a store lists, and call `check_time` once for each page."""
     for number, entry in enumerate(entries, 1):
         if number % _BATCH == 0:
             check_time()

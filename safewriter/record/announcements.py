@@ -21,8 +21,8 @@ __all__ = ["Announcements", "announcements"]
 class Announcements:
     """All markers of a write, the oldest first; `readable` are those that could be read.
 
-    `problem`: the error of one that could not. `living`: the nonce of an attempt whose time is not over, or whose lease
-    has not expired; None if all are dead.
+    `problem`: the error of a marker that could not be read. `living`: the nonce of an attempt whose time is not over,
+    or whose lease has not expired; None if all are dead.
     """
 
     markers: tuple[ListedMarker, ...]
@@ -32,7 +32,7 @@ class Announcements:
 
     @property
     def youngest(self) -> Marker:
-        """The last attempt that has announced itself: if any has raised the epoch, it did so last."""
+        """The marker that was put last: if several attempts raised the epoch, this one did so last."""
         return self.readable[-1].marker
 
 

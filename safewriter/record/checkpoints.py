@@ -26,14 +26,14 @@ __all__ = ["FINISHED", "UNCLAIMED", "Announced", "Checkpoints", "HeldCheckpoint"
 
 _T = TypeVar("_T")
 FINISHED: Final = "soal=finished"
-"""The tag of objects that may expire, as S3 takes it: tombstones, and documents of settled and cleaned writes."""
+"""The S3 tag of objects that may expire: tombstones, and documents of settled and cleaned writes."""
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
 _LEASES: Final = "leases/"
 UNCLAIMED: Final = timedelta(days=1)
 """An attempt without a deadline that has not claimed after this time will not claim any more."""
 _OLD_LEASE: Final = timedelta(days=1)
-"""A lease expires after seconds, by S3's clock; two clocks never differ by as much as this."""
+"""Far longer than a lease lives, and more than any two clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class ListedMarker:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """A marker as read, with its own time and that of the reading, both by the store's clock."""
+    """A marker as read. `since`: when it was put; `now`: when it was read; both by the store's clock."""
 
     marker: Marker
     since: datetime
@@ -76,31 +76,31 @@ class Announced:
 
     @property
     def is_over(self) -> bool:
-        """Whether the attempt can claim no more: its deadline and grace have passed, without a deadline a day."""
+        """Whether the attempt can no longer claim: deadline and grace have passed, or a day if it has no deadline."""
         if self.marker.deadline_ms is None:
             return self.now - self.since > UNCLAIMED
         return is_over(self.marker.deadline_ms, self.now)
 
 
 class Checkpoints:
-    """The documents of one checkpoint bucket. `catalog`, for markers: a settler reaches the table's catalog by it."""
+    """The documents of one checkpoint bucket. `catalog`: put into markers, so that a settler can reach the catalog."""
 
     def __init__(self, store: ObjectStore, catalog: Mapping[str, str] | None = None) -> None:
         self.store = store
         self._catalog = dict(catalog or {})
 
     def announcing(self, catalog: Mapping[str, str]) -> Checkpoints:
-        """Return the same documents, with markers that tell a settler how to reach the catalog."""
+        """Return the same documents, with these properties of the catalog for their markers."""
         return Checkpoints(self.store, catalog)
 
     def uri(self, write_key: str) -> str:
-        """Return where the document of a write lies."""
+        """Return the URI of the document of a write."""
         return self.store.uri(_document(write_key))
 
     def read(self, write_key: str) -> StoredCheckpoint | None:
         """Return the document; None if the store says that there is none (a 404).
 
-        `StoreError` if nobody may read it, `UnreadableCheckpointError`, with its ETag, if nobody can.
+        Raises `StoreError` if it may not be read, `UnreadableCheckpointError`, with its ETag, if it cannot be parsed.
         """
         stored = self.store.get(key := _document(write_key))
         if stored is None:
@@ -115,18 +115,18 @@ class Checkpoints:
             raise type(error)(f"{self.store.uri(key)}: {error}", stored.etag) from error
 
     def create(self, document: Checkpoint) -> HeldCheckpoint | None:
-        """Write the first document of a write key; None if there is one."""
+        """Write the first document of a write key; return None if there is one already."""
         key, body = _document(document.write_key), document.to_bytes()
         return self._written(document, lambda tag: self.store.create(key, body, tag=tag))
 
     def replace(self, checkpoint: HeldCheckpoint, document: Checkpoint) -> HeldCheckpoint | None:
-        """Write the document if it is still the one that is held; None if it is not."""
+        """Replace the held document if it is unchanged in the store; return None otherwise."""
         key, body = _document(document.write_key), document.to_bytes()
         return self._written(document, lambda tag: self.store.replace(key, body, etag=checkpoint.etag, tag=tag))
 
     @staticmethod
     def _written(document: Checkpoint, write: Callable[[str], str]) -> HeldCheckpoint | None:
-        """Write a document, a finished one with the tag by which it may expire."""
+        """Write a document; tag it if it is finished, so that it may expire."""
         try:
             return HeldCheckpoint(document, _tagged(write) if document.is_finished else write(""))
         except PreconditionFailed:
@@ -144,7 +144,7 @@ class Checkpoints:
         self.store.put(_marker(marker.write_key, marker.nonce), body)
 
     def announced(self, marker: ListedMarker) -> Announced | None:
-        """Return a marker's content, or None; `UnreadableCheckpointError` if it cannot be read."""
+        """Return a marker's content, None if it is gone; raise `UnreadableCheckpointError` if it cannot be parsed."""
         stored = self.store.get(key := _marker(marker.write_key, marker.nonce))
         if stored is None:
             return None
@@ -176,15 +176,15 @@ class Checkpoints:
         self.store.put(_lease(write_key, nonce), b"alive")
 
     def has_sign_of_life(self, marker: ListedMarker) -> bool:
-        """Tell whether an attempt has a lease that has not expired."""
+        """Return whether an attempt has a lease that has not expired."""
         lease = self.store.get(_lease(marker.write_key, marker.nonce))
         return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
 
     def sighting(self, stored: StoredCheckpoint) -> Sighting:
         """Return the signs of life of a document's owner.
 
-        Raises `StoreError` if its lease may not be read, or is missing where a missing object shows itself as denied:
-        then only the end of its time tells that it is dead.
+        Raises `StoreError` if its lease may not be read, or is missing and S3 denies the GET of a missing object: then
+        the owner is known to be dead only once its time is over.
         """
         document = stored.document
         last_sign = stored.last_modified
@@ -194,7 +194,7 @@ class Checkpoints:
         return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
 
     def forget_leases(self, now_ms: int, may_go_on: Callable[[], bool]) -> None:
-        """Remove the leases that nobody has renewed for a day.
+        """Remove the leases that were not renewed for a day.
 
         An expired lease means the same as none. Needs ListBucket, and the right to delete, which no job needs here.
         """
@@ -212,7 +212,7 @@ class Checkpoints:
         return f"notes/{write_key}/{epoch}"
 
     def close_creation(self, write_key: str, epoch: int) -> bytes | None:
-        """Take the creation note of an epoch that is being settled.
+        """Close the creation note of an epoch that is being settled: put a tombstone if there is no note.
 
         Returns None if no commit of that epoch was or can ever be sent, else the note: the protocol and metaData
         actions of the table that the commit would have created.
@@ -228,13 +228,13 @@ class Checkpoints:
         return None
 
     def forget_note(self, write_key: str, epoch: int) -> None:
-        """Let the note of a commit that has landed for good expire, like a tombstone.
+        """Tag the note of a commit that has landed for good, so that it expires like a tombstone.
 
-        It is not deleted: whoever may delete notes may lift the fence of a creation.
+        It is not deleted: a role that may delete notes could lift the fence of a creation.
         """
         note = self.store.get(key := self.note_key(write_key, epoch))
         if note is not None:
-            with suppress(PreconditionFailed):  # another one has tagged it
+            with suppress(PreconditionFailed):  # another process has tagged it
                 _tagged(lambda tag: self.store.replace(key, note.body, etag=note.etag, tag=tag))
 
     # -- the audit log of rollbacks ----------------------------------------------------------------------------------
@@ -255,7 +255,7 @@ class Checkpoints:
 
 
 def _tagged(write: Callable[[str], str]) -> str:
-    """Write with the tag. Without it where the caller may set none or the store has none: then it never expires."""
+    """Write with the tag, or without it if the store denies tags: then the object never expires."""
     try:
         return write(FINISHED)
     except StoreError as error:
@@ -265,7 +265,7 @@ def _tagged(write: Callable[[str], str]) -> str:
 
 
 def past_grace(attempt: AttemptRecord, now: datetime) -> bool:
-    """Tell whether no request of an attempt can still arrive."""
+    """Return whether no request of an attempt can still arrive."""
     return is_over(_end_ms(attempt), now)
 
 

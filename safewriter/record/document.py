@@ -1,6 +1,6 @@
 """The checkpoint document: the state of one write, and how it may change.
 
-The legal moves are data. The store checks them before each write, the tests after each kill.
+The legal moves are data. Each change of a document checks them, and so do the tests after each kill.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ SCHEMA_VERSION: Final = 1
 ATTEMPTS_MAX: Final = 50
 DELIVERIES_MAX: Final = 20
 BY_HAND: Final = "by hand"
-"""Who has settled a write whose verdict a person has set: the table may say something else."""
+"""`settled_by` of a verdict that a person has set; the table may say something else."""
 
 FOUND: Final = "the table holds it, and its document was gone"
-"""The reason of a write that only the table has told of."""
+"""The reason of a verdict that was read from the table alone."""
 NO_CHANGE: Final = "no change: the program has said that it has nothing to write"
-"""The reason of a write that is committed and has left nothing in the table."""
+"""The reason of a committed write whose block made no commit."""
 
 
 class Status(StrEnum):
@@ -94,7 +94,7 @@ class IllegalMoveError(Exception):
 class AttemptRecord:
     """One attempt as the document records it. Times are epoch milliseconds.
 
-    `version_before` is a lower bound of the table's version at the claim, -1 standing for "absent" (so it is written).
+    `version_before` is a lower bound of the table's version at the claim; -1, in JSON "absent", if there was no table.
     `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are those of
     the table at that time: enough to settle without Spark.
     """
@@ -133,8 +133,8 @@ class AttemptRecord:
 class Checkpoint:
     """The document of one write key. `owner` is the nonce of the attempt that owns `epoch`.
 
-    `deliveries` are the deliveries (`Run.delivery`) whose block has claimed the write or skipped it; the last few.
-    `incomplete`: why a retry may neither skip nor write this again before its owner has looked: a committed write lacks
+    `deliveries` are the last few deliveries (`Run.delivery`) whose block has claimed the write or skipped it.
+    `incomplete`: why a retry may neither skip nor repeat the write before its owner has looked: a committed write lacks
     rows of its block, or statements of the block have written past it, and their rows stay.
     """
 
@@ -175,7 +175,7 @@ class Checkpoint:
         incomplete: str | None = None,
         **attempt: Any,  # noqa: ANN401 - fields of AttemptRecord
     ) -> Checkpoint:
-        """Return the document after a legal move, `attempt` being changes to the owner's record."""
+        """Return the document after a legal move; `attempt`: changes to the owner's record."""
         if (self.status, status) not in LEGAL_MOVES or status is Status.IN_PROGRESS:
             raise IllegalMoveError(f"{self.write_key}: {self.status} -> {status}")
         last = dataclasses.replace(self.attempt, **attempt)
@@ -238,7 +238,7 @@ class Checkpoint:
     def to_bytes(self) -> bytes:
         """Return the document as JSON, with a nonce of its own, so that no two writes of it are equal.
 
-        Raises `UnreadableCheckpointError` for one that `from_bytes` would refuse: the earlier one stays readable.
+        Raises `UnreadableCheckpointError` if `from_bytes` would refuse the result: the stored one stays readable.
         """
         body = json.dumps(_written(self), indent=1).encode()
         try:
@@ -249,7 +249,7 @@ class Checkpoint:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Checkpoint:
-        """Parse a document; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
+        """Parse a document; raise `UnreadableCheckpointError` if it is damaged or of an unknown schema version."""
         try:
             fields = parsed(body)
             version = fields.pop("schema_version")

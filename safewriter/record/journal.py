@@ -4,7 +4,7 @@ The supervisor may not list the checkpoint bucket, and after a SIGKILL it has no
 line is written by one write(2) to a file opened with O_APPEND, before the act it announces.
 
 The job may delete or overwrite the file. So the supervisor makes it and reads it through one descriptor, which a
-deletion does not touch; the job never makes the file, and so cannot announce anything where nobody reads.
+deletion does not touch; the job never makes the file, so it cannot write to one that the supervisor does not read.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ __all__ = ["Entry", "Journal", "append"]
 
 _LINE_MAX_BYTES: Final = 65_536
 _FILE_MAX_BYTES: Final = 16 * 1024 * 1024
-# A full disk tears a line now and then. More than that is somebody else's text, which must not delay the supervisor.
+# A full disk tears a line now and then. More than that comes from another writer, and must not delay the supervisor.
 _GARBLED_MAX: Final = 100
 
 
@@ -93,15 +93,15 @@ class Journal:
             return tuple(self._entries[since:])
 
     def is_whole(self) -> bool:
-        """Tell whether the journal is complete: every finished line is an entry, and all were read.
+        """Return whether the journal is complete: every finished line is an entry, and all were read.
 
-        A line that a full disk has torn swallows the one that is appended to it. The last line may be torn, since
-        nobody has acted on it yet.
+        A line that a full disk has torn counts as finished once another follows. The last line may be torn: the job
+        fails before the act that it announces.
         """
         return self.doubt() is None and not self._garbled
 
     def doubt(self) -> str | None:
-        """Return why there may be lines that nobody can read any more; None if there are none.
+        """Return why lines of the journal may be lost; None if none are.
 
         A job that could not write a line has failed before the act that the line announces: so neither a torn line nor
         a deleted file hides anything. This finds accidents. A script that wants to deceive has easier ways, since it

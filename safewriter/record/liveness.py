@@ -1,4 +1,4 @@
-"""Whether the owner of an object on S3 lives. No safety rests on the answer.
+"""Is the owner of an S3 object alive? The answer serves progress only, never safety.
 
 An owner renews a small object beside what it owns, its lease. All times are S3's own, so no two clocks are compared.
 """
@@ -32,7 +32,7 @@ class Owner(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Sighting:
-    """The state at `now` of an object with an owner, who ends at `end_ms` (epoch milliseconds; None: not known)."""
+    """The state at `now` of an object with an owner; its time ends at `end_ms` (epoch milliseconds; None: unknown)."""
 
     etag: str
     last_sign: datetime
@@ -41,12 +41,12 @@ class Sighting:
 
     @property
     def is_dead(self) -> bool:
-        """Whether the owner's time is over, or its lease."""
+        """Whether the owner's time and grace are over, or its lease has expired."""
         return is_over(self.end_ms, self.now) or (self.now - self.last_sign).total_seconds() * 1000 > LEASE_MS
 
 
 def is_over(end_ms: int | None, now: datetime) -> bool:
-    """Tell whether an end, epoch milliseconds, and the grace after it have passed; None never passes."""
+    """Return whether `end_ms` (epoch milliseconds) and the grace after it have passed; False for None."""
     return end_ms is not None and now.timestamp() * 1000 > end_ms + GRACE_MS
 
 
@@ -57,7 +57,7 @@ def watch(
     may_wait: Callable[[], bool],
     sleep: Callable[[float], None],
 ) -> Owner:
-    """Look until the owner gives a sign of life, or its lease expires; two leases' length at most.
+    """Poll until the owner gives a sign of life, or its lease expires, for at most twice the length of a lease.
 
     `look` returns None if the object is gone.
     """

@@ -75,7 +75,7 @@ class Marker:
         claims an epoch above the one that the table knows.
         """
         trace = trace or Trace(epoch=1)
-        # Counts as clean: nobody can tell the attempt's leftovers from files that the table needs.
+        # Counts as clean: a settler could not tell the attempt's leftovers from files that the table needs.
         record = AttemptRecord(
             epoch=trace.epoch,
             nonce=self.nonce,
@@ -113,7 +113,7 @@ class Marker:
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Marker:
-        """Parse a marker; `UnreadableCheckpointError` if it is of a version that is not known here, or damaged."""
+        """Parse a marker; raise `UnreadableCheckpointError` if it is damaged or of an unknown schema version."""
         try:
             fields: dict[str, Any] = parsed(body)
             if fields["schema_version"] != _SCHEMA_VERSION:

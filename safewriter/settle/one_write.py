@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Action", "Inspection", "close_unclaimed", "settle_one", "settle_or_clean"]
 
 _GIVEN_UP: Final = timedelta(days=7)
-"""After this time an attempt that nobody could clean up (its table was dropped) is left to `soal orphans`."""
+"""An attempt that could not be cleaned up in this time (its table was dropped, say) is left to `soal orphans`."""
 
 
 class Action(StrEnum):
@@ -47,15 +47,15 @@ class Action(StrEnum):
     FAILED = "failed"
     """No verdict could be found; the write stays open."""
     UNREADABLE = "unreadable"
-    """A document or marker that is damaged, or of a version that is not known here: left alone."""
+    """A document or marker is damaged, or of an unknown schema version; it is left alone."""
     LEFT = "left"
     """No time was left to inspect it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Inspection:
-    """The result for one write. `before` and `document` are its document as found and as it is now, None without one
-    that could be read; `marker` is that of a write without a document.
+    """The result for one write. `before`: its document as found; `document`: its document now; None if there is none
+    or it could not be read. `marker`: set for a write without a document.
     """
 
     action: Action
@@ -66,9 +66,9 @@ class Inspection:
 
 
 def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Inspection:
-    """Settle one write and clean up after it, as far as possible; remove its markers that nobody needs any more.
+    """Settle one write and clean up after it, as far as possible; remove the markers that are no longer needed.
 
-    Never raises, whatever its objects hold and its stores answer: the other writes must be inspected, too.
+    Never raises: an error in one write must not keep the caller from the others.
     """
     before: StoredCheckpoint | None = None
     stored: StoredCheckpoint | None = None
@@ -96,7 +96,7 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
 def settle_or_clean(
     checkpoints: Checkpoints, recovery: Recovery, stored: StoredCheckpoint, cause: Cause
 ) -> tuple[Action, str | None]:
-    """Settle a write if it is open and its owner dead, clean up after it if it is settled; return any problem, too."""
+    """Settle an open write whose owner is dead, or clean up after a settled one; return the action and any problem."""
     document = stored.document
     if document.status not in OPEN:
         return _clean(recovery, document)
@@ -121,13 +121,13 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
         recovery.clean(document.write_key)
     except SafeWriterError as error:
         return Action.UNCLEAN, str(error)
-    except Exception as error:  # noqa: BLE001 - the verdict stands, and the markers' time must come
+    except Exception as error:  # noqa: BLE001 - the verdict stands, and the markers come next
         return Action.UNCLEAN, shortened(repr(error))
     return Action.CLEANED, None
 
 
 def _take_away(checkpoints: Checkpoints, marker: ListedMarker, stored: StoredCheckpoint) -> bool:
-    """Remove a marker that nobody needs any more; return whether it is gone."""
+    """Remove a marker that is no longer needed; return whether it is gone."""
     document = stored.document
     attempt = next((attempt for attempt in document.attempts if attempt.nonce == marker.nonce), None)
     if attempt is None:
@@ -156,10 +156,10 @@ def _can_claim_no_more(checkpoints: Checkpoints, marker: ListedMarker, now: date
 def close_unclaimed(
     checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock
 ) -> Inspection:
-    """Make the document of a write that was announced and has none, once none of its attempts can claim or commit.
+    """Create the document of an announced write that has none, once none of its attempts can claim or commit.
 
-    The verdict is the table's. If the table does not decide, the write stays open for an operator. Raises
-    `UnreadableCheckpointError` if a marker cannot be read: nobody knows until when its attempt may write.
+    The table gives the verdict. If it does not decide, the write stays open for an operator. Raises
+    `UnreadableCheckpointError` if a marker cannot be read: then it is unknown how long its attempt may write.
     """
     announced = announcements(checkpoints, write_key, clock)
     if announced.problem is not None:
@@ -179,7 +179,7 @@ def close_unclaimed(
     landed = None if trace is None else trace.landed
     needs_success = any(attempt.marker.commit_point is CommitPoint.SUCCESS for attempt in announced.readable)
     if landed is not None and needs_success and trace is not None and not trace.succeeded:
-        # An undo needs the state on which the attempt began, and nobody knows whether success() was called.
+        # An undo needs the table's state before the attempt, and it is unknown whether success() was called.
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
         return _undecided(checkpoints, youngest, problem)
     if landed is not None:
@@ -187,7 +187,7 @@ def close_unclaimed(
     elif trace is not None:  # the table no longer holds it: it was fenced or undone
         reason = "nothing of it is in the table any more, and its document was gone"
         document = youngest.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
-    if checkpoints.create(document) is None:  # somebody has claimed it after all
+    if checkpoints.create(document) is None:  # an attempt has claimed it after all
         return Inspection(Action.ALIVE, marker=youngest)
     for marker in announced.markers:
         checkpoints.unmark(write_key, marker.nonce)

@@ -20,9 +20,9 @@ __all__ = ["override"]
 def override(checkpoints: Checkpoints, write_key: str, verdict: Status, reason: str, clock: Clock) -> Checkpoint:
     """Set the verdict of a write that settling has left open, whatever open state it is in; return its document.
 
-    A write whose document is missing or damaged gets one made from its marker. The line of the audit log is written
-    first, so that every verdict by hand has one. Raises `UsageError` if the verdict is not a final one, the reason is
-    empty, the document is settled already or of another version, its owner lives, or neither document nor marker can
+    If the document is missing or damaged, a new one is made from the marker. The line of the audit log is written
+    first, so that every verdict by hand has one. Raises `UsageError` if the verdict is not final, the reason is empty,
+    the document is settled already or of an unknown schema version, its owner lives, or neither document nor marker can
     be read.
     """
     if verdict in OPEN:
@@ -58,7 +58,7 @@ def _of_marker(
     reason: str,
     clock: Clock,
 ) -> Checkpoint:
-    """Make the document of a write that has a marker and no document that can be read."""
+    """Make the document of a write that has a marker but no readable document."""
     announced = announcements(checkpoints, write_key, clock)
     if not announced.readable:
         problem = damage or announced.problem

@@ -1,5 +1,5 @@
-"""Settle: find the one true verdict of a write, whatever happened to it. The same code settles for guard, supervisor,
-retry, sweeper and operator.
+"""Settle: find the true verdict of a write, and record it. Guard, supervisor, retry, sweeper and operator all settle
+through this code.
 
 The verdict is always read from the table; the document follows it. Only a format's adapter (`tables/`) reads and
 changes tables. docs/concepts/settling.md numbers the steps S1 to S6.
@@ -35,13 +35,13 @@ __all__ = ["Cause", "Evidence", "Recovery"]
 
 _ROUNDS_MAX: Final = 50
 _MOVES_MAX: Final = 3
-"""From in_progress over rolling_back to the verdict, and one to spare."""
+"""in_progress, then rolling_back, then the verdict, plus one spare."""
 _log = logging.getLogger(__name__)
 
 
 class Cause(Enum):
-    """Why a write is settled. An exception of the program says that the write failed. A kill from outside does not say
-    so, nor does an exception because S3 did not answer `success()`.
+    """Why a write is settled. An exception of the program means that the write failed. A kill from outside does not,
+    nor does an exception that `success()` raises because S3 did not answer.
     """
 
     SUCCESS = "success"
@@ -60,29 +60,29 @@ class Evidence:
     """Facts about the attempt that only its settler knows.
 
     `epoch`: settle only this epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
-    ever sent, so none can land and no fence is needed. `quiet`: none of its requests can still arrive.
+    ever sent, so none can land and no fence is needed. `requests_ended`: none of its requests can still arrive.
     `cleans_later`: the settler cleans up by itself after the verdict. `lost`: why a commit of the attempt lacks rows of
-    its block. `strays`: which rows the block's statements have put into the table past the block, and which stay.
+    its block. `strays`: which rows the block's statements have committed past the block; they stay in the table.
     """
 
     epoch: int | None = None
     nothing_sent: bool = False
-    quiet: bool = False
+    requests_ended: bool = False
     cleans_later: bool = False
     lost: str | None = None
     strays: str | None = None
 
     def incomplete(self, verdict: Status) -> str | None:
-        """Return why a write with this verdict needs its owner before a retry."""
+        """Return why the owner must look at a write with this verdict before a retry; None if there is no reason."""
         return self.strays or (self.lost if verdict is Status.COMMITTED else None)
 
 
 class Recovery:
     """Settles and cleans the writes of one checkpoint bucket, without Spark.
 
-    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets`: a catalog's
-    credentials, which no document holds; without them they come from the environment. With a `rehearsal` no catalog is
-    changed: the changes are listed there.
+    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets`: a catalog's credentials,
+    which no document holds; without them they come from the environment. With a `rehearsal` no catalog is changed;
+    each change is appended to that list instead.
     """
 
     def __init__(
@@ -103,11 +103,12 @@ class Recovery:
         self._may_go_on = may_go_on
 
     def table_of(self, document: Checkpoint) -> Table:
-        """Return the table that a document is about; `UnsupportedError` for a format that is not known here."""
+        """Return the table that a document is about; raise `UnsupportedError` for an unknown format."""
         return format_of(document.format).table(document, self.settling)
 
     def settle(self, write_key: str, cause: Cause, evidence: Evidence = Evidence()) -> StoredCheckpoint | None:
-        """Return the document once it is not open any more (None: there is none).
+        """Settle a write and return its document; None if there is none. The document may still be open if the owner's
+        epoch is not `evidence.epoch`.
 
         Raises `UnknownOutcomeError` if S3 prevents a verdict now; the document then stays open (or says unknown), and
         the next settler continues from there.
@@ -133,7 +134,7 @@ class Recovery:
         return document.status in OPEN and (evidence.epoch is None or evidence.epoch == document.epoch)
 
     def _round(self, table: Table, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
-        """Go once through S2 to S6; a lost compare-and-swap ends the round, the next one begins by reading."""
+        """Run S2 to S6 once. A lost compare-and-swap ends the round; the next round reads the document again."""
         checkpoint: HeldCheckpoint = stored
         for _ in range(_MOVES_MAX):
             move = self._next_move(table, checkpoint.document, cause, evidence)
@@ -169,47 +170,47 @@ class Recovery:
     def _clean_up(self, document: Checkpoint, evidence: Evidence) -> None:
         if evidence.cleans_later:
             return
-        # The verdict stands, whatever the clean-up finds. If it fails, a later settler repeats it.
+        # A failed clean-up does not change the verdict; a later settler repeats it.
         try:
-            self.clean(document.write_key, quiet_nonce=document.owner if evidence.quiet else None)
+            self.clean(document.write_key, ended_nonce=document.owner if evidence.requests_ended else None)
         except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
             problem = shortened(str(error))
             _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, problem)
 
     # -- clean-up: only under a terminal verdict, only files that are exactly ours -----------------------------------
 
-    def clean(self, write_key: str, *, quiet_nonce: str | None = None, spotless: bool = False) -> int:
-        """Delete the files that the ended attempts of a write have left; return their number. Deletes nothing under an
-        open document, with one exception: the caller's own attempt, if a later one has claimed the write since.
+    def clean(self, write_key: str, *, ended_nonce: str | None = None, left_nothing: bool = False) -> int:
+        """Delete the files that the ended attempts of a write have left; return their number. Under an open document
+        delete nothing, except the files of the attempt `ended_nonce` if a later attempt has claimed the write since.
 
-        An attempt counts as clean, and its marker is removed, once none of its requests can still arrive: its grace is
-        over, or it is the caller's (`quiet_nonce`), who knows that all of them have ended. `spotless`: the caller also
-        knows that it has left no files, so none are looked for. A job that lives after its success may have a statement
-        that needs its files, so they stay until the attempt's grace is over.
+        An attempt counts as clean, and its marker is removed, once no request of it can still arrive: after its grace,
+        or at once if it is `ended_nonce`, of which the caller knows that. `left_nothing`: the caller also knows that
+        `ended_nonce` left no files, so there is no LIST for it. A job may run on after its success with a statement
+        that needs its files, so files of a successful attempt stay until its grace is over.
         """
         removed = 0
         for _ in range(_ROUNDS_MAX):
             stored = self._checkpoints.read(write_key)
             if stored is None or stored.document.status in OPEN:
-                return removed + (0 if stored is None else self._clean_superseded(stored.document, quiet_nonce))
-            # A frozen writer may have written more after its attempt was cleaned, so it deletes its own files.
+                return removed + (0 if stored is None else self._clean_superseded(stored.document, ended_nonce))
+            # A frozen writer may have written more files after its attempt was cleaned, so it cleans its own again.
             dirty = [
-                attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == quiet_nonce
+                attempt for attempt in stored.document.attempts if not attempt.cleaned or attempt.nonce == ended_nonce
             ]
             if not dirty:
                 return removed
-            self._audit(stored.document)  # here, so that after a kill a later settler does it
+            self._audit(stored.document)  # before the clean-up, so that a later settler repeats it after a kill
             looked_for = [
                 attempt
                 for attempt in dirty
-                if (not spotless if attempt.nonce == quiet_nonce else _may_be_removed(attempt, stored.server_date))
+                if (not left_nothing if attempt.nonce == ended_nonce else _may_be_removed(attempt, stored.server_date))
             ]
             count = self._remove(stored.document, looked_for)
             removed += count
             nonces = {
                 attempt.nonce
                 for attempt in dirty
-                if attempt.nonce == quiet_nonce or past_grace(attempt, stored.server_date)
+                if attempt.nonce == ended_nonce or past_grace(attempt, stored.server_date)
             }
             if not nonces and not count:
                 return removed
@@ -220,17 +221,17 @@ class Recovery:
         return removed
 
     def clean_skipped(self, write_key: str, nonce: str) -> None:
-        """Delete the files of a block whose write was committed before, and its marker. The block has ended; the task
-        of a statement that failed may outlive it, and leave one more file.
+        """Delete the files and the marker of a block that skipped its write and has ended. A task of a failed statement
+        may outlive the block and leave one more file.
         """
         stored = self._checkpoints.read(write_key)
         if stored is not None:
             self.table_of(stored.document).remove_skipped(stored.document, nonce)
         self._checkpoints.unmark(write_key, nonce)
 
-    def _clean_superseded(self, document: Checkpoint, quiet_nonce: str | None) -> int:
-        # This attempt has its verdict, or nobody could have claimed. The document stays: its owner needs its ETag.
-        attempts = [attempt for attempt in document.attempts[:-1] if attempt.nonce == quiet_nonce]
+    def _clean_superseded(self, document: Checkpoint, ended_nonce: str | None) -> int:
+        # This attempt has its verdict, or no other could have claimed. The document stays: its owner needs its ETag.
+        attempts = [attempt for attempt in document.attempts[:-1] if attempt.nonce == ended_nonce]
         return self._remove(document, attempts)
 
     def _audit(self, document: Checkpoint) -> None:
@@ -250,7 +251,7 @@ class Recovery:
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:
-    """Tell whether a commit of the write should be undone, if the table leaves a choice."""
+    """Return whether a commit of the write should be undone, if the table leaves a choice."""
     return cause is Cause.EXCEPTION or document.commit_point is CommitPoint.SUCCESS
 
 

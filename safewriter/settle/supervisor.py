@@ -75,7 +75,7 @@ class OpenWrites:
         self._by_nonce: dict[str, _Opened] = {}
 
     def now(self) -> tuple[_Opened, ...]:
-        """Return them in the order of opening."""
+        """Return the open blocks in the order of opening."""
         fresh = self._journal.entries(since=self._count)
         self._count += len(fresh)
         for entry in fresh:
@@ -85,7 +85,7 @@ class OpenWrites:
         return tuple(self._by_nonce.values())
 
     def tables(self) -> tuple[str, ...]:
-        """Return their tables, each once."""
+        """Return the tables of the open blocks, each once."""
         return tuple(dict.fromkeys(opened.table for opened in self.now()))
 
 
@@ -110,8 +110,8 @@ class Supervision:
     def settle(self, *, budget_ms: int) -> tuple[WriteReport, ...]:
         """Settle every write that the journal names; call it only when no process of the child runs any more.
 
-        A write that cannot be settled within the budget is reported as unknown, never as anything else. `doubt` tells
-        whether the journal may lack writes.
+        A write that cannot be settled within the budget is reported as unknown, never as anything else. `doubt` returns
+        why the journal may lack writes.
         """
         until_ms = self._clock() + budget_ms
         recovery = Recovery(
@@ -172,9 +172,9 @@ class Supervision:
             return _report(opened, Status.UNKNOWN, str(error))
 
     def _note_incomplete(self, stored: StoredCheckpoint, wrong: _Wrong) -> Checkpoint:
-        """Write into a settled document what was refused after the block's end: a retry would skip it without a word.
+        """Record in a settled document what was refused after the block's end: a retry would silently skip the write.
 
-        Raises `StoreError` or `UnknownOutcomeError` if the document does not say it in the end.
+        Raises `StoreError` or `UnknownOutcomeError` if it could not be recorded.
         """
         settled = stored.document
         why = wrong.evidence(settled.epoch, settled.owner, nothing_sent=False).incomplete(settled.status)
@@ -195,8 +195,8 @@ class Supervision:
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
-    """By the nonce of an attempt: why its first refused statement was refused, and what it wrote past its block; the
-    error of a block that was not entered, with its type; and whether the write was skipped.
+    """Problems of attempts, by nonce: why the first statement was refused, what was written past the block, type and
+    text of the error if the block was not entered; and which attempts skipped their write.
     """
 
     refused: Mapping[str, str]
@@ -218,9 +218,9 @@ class _Wrong:
         )
 
     def judged(self, report: WriteReport, last: _Opened) -> WriteReport:
-        """Return the report on a write, of which `last` is the last block.
+        """Return the report on a write; `last` is its last block.
 
-        The rows of a block that was not entered are nowhere, also if an earlier block of its name is committed.
+        If that block was not entered, its rows are missing, even if an earlier block of its name is committed.
         """
         if last.nonce not in self.not_entered or report.status is not Status.COMMITTED or report.incomplete is not None:
             return report
@@ -231,7 +231,7 @@ class _Wrong:
         return f"the block was not entered ({kind}: {reason})"
 
     def without_document(self, opened: _Opened, *, may_have_sent: bool) -> WriteReport:
-        """Report on a write without a document, whose absence proves nothing, not even that it was never there.
+        """Report on a write without a document. Its absence proves nothing: it may have been deleted.
 
         `may_have_sent`: an attempt of the job may have sent a commit.
         """
@@ -247,16 +247,14 @@ class _Wrong:
         return _report(opened, Status.ROLLED_BACK, why)
 
     def evidence(self, epoch: int, nonce: str, *, nothing_sent: bool) -> Evidence:
-        """Return what the supervisor knows of an attempt."""
+        """Return the supervisor's evidence about an attempt."""
         refused = self.refused.get(nonce)
         lost = None if refused is None else f"a statement of the block was refused ({refused})"
         return Evidence(epoch, nothing_sent=nothing_sent, lost=lost, strays=self.strays.get(nonce))
 
 
 def _opened(entries: tuple[Entry, ...], *events: str) -> tuple[_Opened, ...]:
-    """Return the writes that the guard has opened, or those of other events; ignores lines that the guard has not
-    written.
-    """
+    """Return the writes of `write_opened` entries, or of other events; skip lines that the guard has not written."""
     return tuple(
         _Opened(
             write_key=entry.fields["writeKey"],

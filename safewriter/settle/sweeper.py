@@ -63,15 +63,15 @@ class Sweep:
 
 
 def _ignore(_: Look) -> None:
-    """Tell nobody."""
+    """Ignore a result."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sweeper:
-    """Inspects all writes of one checkpoint bucket that have a marker, until `may_go_on` says no.
+    """Inspects all writes of one checkpoint bucket that have a marker, until `may_go_on` returns False.
 
-    Each sweep begins at a random key, and takes the oldest and the newest of the listed writes in turn: so neither end
-    of a backlog waits for all the others.
+    Each sweep begins at a random key, and takes the oldest and the newest of the listed writes in turn, so that neither
+    end of a backlog waits for all the others.
     """
 
     checkpoints: Checkpoints
@@ -81,7 +81,7 @@ class Sweeper:
     draw: Callable[[], float] = random.random
     threads: int = _THREADS
     on_look: Callable[[Look], None] = _ignore
-    """Gets each result as it comes, from several threads: what ends the process later does not hide it."""
+    """Called with each result at once, from several threads, so that a later kill of the process hides none."""
 
     def sweep(self) -> Sweep:
         """Go through the markers once. Raises `StoreError` if they cannot be listed."""

@@ -32,14 +32,14 @@ class Settling:
     may_go_on: Callable[[], bool] = lambda: True
     secrets: Mapping[str, str] = field(default_factory=dict)
     rehearsal: list[str] | None = None
-    """In a dry run: instead of a commit to a catalog, a format adds a line about it here."""
+    """In a dry run a format appends a line here instead of committing to a catalog."""
 
 
 class Format(Protocol):
     """One format. Its module must import neither Spark nor modules that only some of its methods need."""
 
     def parse(self, table: str) -> Hashable:
-        """Return the table's one name; documents hold its text. `UnsupportedError` if the table cannot be guarded."""
+        """Return the table's canonical name; documents hold its text. Raises `UnsupportedError` for a bad name."""
         ...
 
     def table(self, document: Checkpoint, settling: Settling) -> Table:
@@ -48,7 +48,7 @@ class Format(Protocol):
 
 
 class ScriptFormat(Format, Protocol):
-    """A format that statements of Spark write, so that a script may open a block of it."""
+    """A format that Spark statements write, so that a script may open a block on it."""
 
     def session(self, spark: SparkSession, table: str) -> Session:
         """Return the format's side of a Spark session for one block."""

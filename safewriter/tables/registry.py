@@ -23,13 +23,13 @@ FORMATS = {
 }
 """The module of each format by its name; the module's `FORMAT` is the format."""
 _LIBRARIES: Final = {"snapshot": "safewriter.snapshots"}
-"""Formats that no statement of Spark writes: a library does. It opens the block itself, and gives `Block.of` its own
+"""Formats that a library writes, not Spark statements. The library opens the block itself, and gives `Block.of` its own
 `Session`. A script's block of such a format would guard nothing.
 """
 
 
 def format_of(name: str) -> Format:
-    """Return a format by its name; `UnsupportedError` if there is none of that name."""
+    """Return a format by its name; raise `UnsupportedError` if there is none of that name."""
     if name not in FORMATS:
         raise UnsupportedError(f"format {name!r} is not guarded; use {_choice()}")
     adapter: Format = import_module(FORMATS[name]).FORMAT
@@ -37,7 +37,7 @@ def format_of(name: str) -> Format:
 
 
 def format_for_scripts(name: str) -> ScriptFormat:
-    """Return a format by its name; `UnsupportedError` also if a script's block would guard nothing."""
+    """Return a format by its name; raise `UnsupportedError` also if a script's block would guard nothing."""
     if name in _LIBRARIES:
         raise UnsupportedError(
             f"format {name!r} is not one of a block, which would guard nothing: {_LIBRARIES[name]} writes it, and"

@@ -10,7 +10,7 @@ from safewriter.errors import UnsupportedError
 __all__ = ["check_pyspark", "check_spark"]
 
 _SPARK: Final = "4.1"
-"""The log store calls Spark's own classes, which other releases have under other names."""
+"""The log store calls Spark classes whose names differ in other releases."""
 
 
 def check_pyspark() -> None:

@@ -44,9 +44,9 @@ class MicroBatch:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """The parameters of an opening. `latest_start_ms`: epoch milliseconds after which no commit may start.
+    """The parameters of `Session.begin`. `latest_start_ms`: epoch milliseconds after which no commit may start.
 
-    `note`: the URI for the note of a commit that creates or changes a table. `journal`: the path of the supervisor's.
+    `note`: the URI for the note of a commit that creates or changes a table. `journal`: the path of the journal.
     """
 
     document: Checkpoint
@@ -85,7 +85,7 @@ class Report(Protocol):
         ...
 
     def error_of(self, error: Exception) -> SafeWriterError | None:
-        """Return the guard's own refusal as a typed error if that is what `error` is about."""
+        """Return the guard's own refusal as a typed error if `error` reports one; else None."""
         ...
 
 
@@ -108,21 +108,21 @@ class Session(Protocol):
         ...
 
     def micro_batch(self) -> MicroBatch | None:
-        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if that cannot be told."""
+        """Return the stream's batch if this runs in `foreachBatch`; raise `UsageError` if that is unclear."""
         ...
 
     def verify(self) -> None:
-        """Make sure that this session's writes to the table can be guarded; `UsageError` says what to change."""
+        """Check that this session's writes to the table can be guarded; a `UsageError` says what to change."""
         ...
 
     def state(self) -> TableState:
-        """Read the table's state before the claim; `UnsupportedError` if the table cannot be guarded."""
+        """Read the table's state before the claim; raise `UnsupportedError` if the table cannot be guarded."""
         ...
 
     def named_since(self, write_key: str) -> int | None:
         """Return the first of the table's last versions that names the write; None if none does.
 
-        `StoreError` if that cannot be told.
+        Raises `StoreError` if the versions cannot be read.
         """
         ...
 
@@ -139,15 +139,15 @@ class Session(Protocol):
         ...
 
     def keep_state(self) -> None:
-        """Let the stream whose batch this is write the state of the batch, which a skipped block does not compute."""
+        """Have the stream write the state of this batch, which a skipped block does not compute."""
         ...
 
     def was_skipped(self, error: Exception) -> bool:
-        """Tell whether an error in a skipped block only means that the write was skipped."""
+        """Return whether an error in a skipped block only means that the write was skipped."""
         ...
 
     def check_skipped(self) -> None:
-        """Raise `NotCommittedError` if the table does not show the skipped write any more, as it did at the begin."""
+        """Raise `NotCommittedError` if the table has stopped showing the skipped write since the block began."""
         ...
 
     @property
@@ -156,7 +156,7 @@ class Session(Protocol):
         ...
 
     def has_written(self) -> bool:
-        """Tell whether a statement of the block has written rows, published or not."""
+        """Return whether a statement of the block has written rows, published or not."""
         ...
 
     def publish(self) -> None:
@@ -167,7 +167,7 @@ class Session(Protocol):
         ...
 
     def report(self) -> Report:
-        """Return what is known of the block's commits."""
+        """Return the session's report on the block's commits."""
         ...
 
     def shut(self, reason: str) -> None:
@@ -179,19 +179,19 @@ class Session(Protocol):
         ...
 
     def wait_until_quiet(self, patience_s: float) -> bool:
-        """Wait until no job of the block and no task at all runs here; False if patience ended first."""
+        """Wait until no job of the block and no task at all runs here; return False if `patience_s` passed first."""
         ...
 
     def may_have_left_files(self, report: Report) -> bool:
-        """Tell whether the block may have left files that no commit refers to."""
+        """Return whether the block may have left files that no commit refers to."""
         ...
 
     def is_outlived(self) -> bool:
-        """Tell whether a statement that began in the block may still run, and need the files that it has written; once
-        the session is restored, whether one did then.
+        """Return whether a statement that began in the block may still run and need its files; after the restore,
+        whether one did at that time.
         """
         ...
 
     def restore(self) -> None:
-        """Put the session back as it was."""
+        """Restore the session's settings."""
         ...

@@ -54,12 +54,12 @@ class SparkScope:
 
     @property
     def secrets(self) -> Mapping[str, str]:
-        """None for a table at a path."""
+        """Empty for a table at a path."""
         return {}
 
     @property
     def catalog(self) -> dict[str, str]:
-        """None, as above."""
+        """Empty, as above."""
         return {}
 
     def java_class(self, name: str) -> Any:  # noqa: ANN401 - py4j has no types
@@ -69,14 +69,14 @@ class SparkScope:
         return JavaClass(name, self.spark.sparkContext._gateway._gateway_client)  # type: ignore[union-attr]  # noqa: SLF001
 
     def micro_batch(self) -> MicroBatch | None:
-        """Return the stream's batch if this runs in `foreachBatch`; `UsageError` if that cannot be told."""
+        """Return the stream's batch if this runs in `foreachBatch`; raise `UsageError` if that is unclear."""
         query_id, batch_id = (self.spark.sparkContext.getLocalProperty(name) for name in _MICRO_BATCH)
         if not query_id and threading.current_thread() is threading.main_thread():
             return None  # Spark calls foreachBatch on threads of its own
         if query_id and batch_id:
             return self._running_batch(query_id, batch_id)
         if not self._streams().isEmpty():
-            # Named by the run, the write of the next batch would be taken for this one, and skipped.
+            # Named by the run, the write of the next batch would look like this one, and be skipped.
             raise UsageError(
                 f"nothing was written: a stream runs, and this thread does not say which of its batches the block on"
                 f" {self.table} belongs to. {_IN_A_BATCH}. Write tables outside a stream from the main thread"
@@ -103,7 +103,7 @@ class SparkScope:
         return MicroBatch(query_id, batch_id, str(stream.runId()))
 
     def keep_state(self) -> None:
-        """Let the stream whose batch this is write the state of the batch, which a skipped block does not compute."""
+        """Have the stream write the state of this batch, which a skipped block does not compute."""
         query_id = self.spark.sparkContext.getLocalProperty(_MICRO_BATCH[0])
         self.java_class("io.soal.logstore.StreamState").keep(self._stream(query_id))
 
@@ -142,25 +142,25 @@ class SparkScope:
             raise failure
 
     def undo_obstacle(self, before: TableState) -> str | None:  # noqa: ARG002 - of the protocol
-        """Return None, where a block leaves nothing to undo before its publication."""
+        """Default: a block has nothing to undo before its publication."""
         return None
 
     def was_skipped(self, error: Exception) -> bool:  # noqa: ARG002 - as above
-        """Return False, where no statement of a skipped block fails for the skip."""
+        """Default: no statement of a skipped block fails because of the skip."""
         return False
 
     def check_skipped(self) -> None:
-        """Do nothing, where no statement of a skipped block can take the write back."""
+        """Default: no statement of a skipped block can take the write back."""
 
     def publish(self) -> None:
-        """Do nothing, where each statement commits by itself."""
+        """Default: each statement commits by itself."""
 
     def may_have_left_files(self, report: Report) -> bool:  # noqa: ARG002 - as above
-        """Return False, where nobody looks for the files of a block by their names."""
+        """Default: no settler looks for files of a committed block."""
         return False
 
     def is_outlived(self) -> bool:
-        """Return False, as above."""
+        """Default: as above."""
         return False
 
     # -- the block's jobs --------------------------------------------------------------------------------------------
@@ -171,12 +171,12 @@ class SparkScope:
             self.jspark.sparkContext().cancelJobGroupAndFutureJobs(self._group)
 
     def _is_stopped(self) -> bool:
-        """Tell whether the script has stopped the block's Spark, which then knows nothing of its tasks."""
+        """Return whether the script has stopped Spark, which then no longer knows its tasks."""
         return bool(self.jspark.sparkContext().isStopped())
 
     def wait_until_quiet(self, patience_s: float) -> bool:
-        """Wait until no job of the block and no task at all runs here; False if patience ended first, or if nobody can
-        tell.
+        """Wait until no job of the block and no task at all runs here; return False if `patience_s` passed first, or if
+        Spark was stopped.
         """
         if self._is_stopped():
             return False

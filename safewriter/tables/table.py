@@ -41,7 +41,7 @@ class Intent:
 class Landed:
     """Our commit as the checkpoint records it: the table's version or snapshot, and rows and bytes if known.
 
-    Rows and bytes of more than 64 bits, which no table has, are not known. Raises `RetentionGapError` for such a
+    Rows and bytes of more than 64 bits, which no table has, become None. Raises `RetentionGapError` for such a
     version.
     """
 
@@ -72,7 +72,7 @@ class Move:
 
     @property
     def record(self) -> dict[str, Any]:
-        """The fields of the attempt that it changes."""
+        """The fields of the attempt that this move changes."""
         return {} if self.landed is None else asdict(self.landed)
 
 
@@ -133,6 +133,6 @@ class Table(Protocol):
 
     def trace_from(self, write_key: str, version: int) -> Trace | None:
         """Look for a write, of any epoch, in a version and all that follow; the session has seen it there
-        (`Session.named_since`). None if the table says that it does not hold it; `RetentionGapError` if it cannot say.
+        (`Session.named_since`). None if the table does not hold it; raises `RetentionGapError` if that is unknown.
         """
         ...

@@ -137,7 +137,7 @@ class Materialised(World):
         evidence = Evidence(
             settling.epoch or None,
             nothing_sent=settling.nothing_sent,
-            quiet=settling.quiet >= 0,
+            requests_ended=settling.quiet >= 0,
             lost="a statement of the block was refused" if settling.lost else None,
         )
         try:

@@ -24,13 +24,11 @@ __all__ = ["FENCE", "HELD_MAX_BYTES", "LINE_MAX_BYTES", "REVERT", "Added", "Comm
 FENCE: Final = "SAFEWRITER FENCE"
 REVERT: Final = "SAFEWRITER REVERT"
 HELD_MAX_BYTES: Final = 64 << 20
-"""What the versions that a settler holds of one table take at most: about 100,000 files that were added, or 200,000
-that were removed.
-"""
+"""The most memory for the versions of one table that a settler holds: about 100,000 added or 200,000 removed files."""
 LINE_MAX_BYTES: Final = 8 << 20
-"""Of a line: that of a schema with thousands of columns is the longest."""
+"""The limit of a line; the longest is that of a schema with thousands of columns."""
 _SPACE_MAX_BYTES: Final = 64 << 20
-"""What the values of one line take at most while it is parsed."""
+"""The most memory for the values of one line while it is parsed."""
 _SMALL_BYTES: Final = 64 << 10
 _ONE_LARGE_LINE: Final = threading.Lock()
 """A sweep settles several tables at once; their large lines are parsed one after the other."""
@@ -40,7 +38,7 @@ _EACH_BYTES: Final = 240
 """What Python takes for an action besides the characters of its texts."""
 _SHOWN_MAX: Final = 100
 _ENDS: Final = re.compile(r"[/?#]")
-"""What ends a name in a path or a URI."""
+"""The characters that end a name in a path or a URI."""
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _INFO: Final = ("operation", "userMetadata", "isBlindAppend")
 _TIMES: Final = ("timestamp", "inCommitTimestamp")
@@ -82,14 +80,14 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """A file that a commit has added. `about`: the fields that a removal of it repeats, as JSON, since most of them are
-    never looked at and a text takes a fraction of the memory.
+    """A file that a commit has added. `about`: the fields that a removal of it repeats, as JSON: most are never read,
+    and a text takes a fraction of the memory.
     """
 
     path: str
     changes_data: bool
     is_whole: bool
-    """Whether it has what the protocol demands of it."""
+    """Whether it has all fields that the protocol demands."""
     size: int
     about: str
 
@@ -98,7 +96,7 @@ class Added:
 class Commit:
     """A version with what a settler needs of its actions: statistics of files, which fill most of a log, are left out.
 
-    The paths of `removes` and `cdc` are decoded. `held_bytes`: how much memory all of it takes, about.
+    The paths of `removes` and `cdc` are decoded. `held_bytes`: about how much memory the commit takes.
     """
 
     version: int
@@ -155,10 +153,10 @@ class Commit:
 
     @property
     def names(self) -> Iterator[str]:
-        """The names in all these paths, of folders too: by them a file is known, whether its path is relative, with or
+        """The names in all these paths, of folders too: they identify a file, whether its path is relative, with or
         without dots, or a URI.
         """
-        # A name may hold what ends one in a URI.
+        # A name may hold a character that ends one in a URI.
         return (name for path in self.paths for name in {*path.split("/"), *_ENDS.split(path)})
 
     @property
@@ -175,18 +173,18 @@ class Commit:
         return not self.removes and (said is True or (said is None and appends))
 
     def settles(self, write_key: str, epoch: int) -> bool:
-        """Tell whether this is a commit or a fence of the write with this epoch or a later one."""
+        """Return whether this is a commit or a fence of the write with this epoch or a later one."""
         latest = self.epoch_of(write_key)
         return latest is not None and latest >= epoch
 
     def epoch_of(self, write_key: str) -> int | None:
-        """Return the epoch of a write's transaction in it; None if there is none, or one that no attempt has."""
+        """Return the epoch of a write's transaction in it; None if there is none, or if it is out of range."""
         epoch = self.transactions.get(write_key)
         return epoch if epoch is not None and 0 <= epoch <= EPOCH_MAX else None
 
     @property
     def rows(self) -> int | None:
-        """How many rows the operation says it has written, updated or deleted; None if it does not say."""
+        """The number of rows that the operation reports as written, updated or deleted; None if it reports none."""
         metrics = self.info.get("operationMetrics", {})
         names = _CHANGED.get(str(self.info.get("operation")), ("numOutputRows",))
         counts = [count for name in names if (count := _whole(metrics.get(name))) is not None]
@@ -199,7 +197,7 @@ class Commit:
 
 
 class _Actions:
-    """What the lines of one commit add up to."""
+    """The actions of one commit, collected line by line."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
@@ -313,7 +311,7 @@ def _text(value: object) -> str:
 
 
 def _flat(fields: object, names: Iterable[str] | None = None) -> dict[str, Any]:
-    """Return the fields, or those of these names, whose values are no lists or objects."""
+    """Return the fields (only those of `names`, if given) whose values are neither lists nor objects."""
     values = fields if isinstance(fields, dict) else {}
     names = values if names is None else names
     return {name: values[name] for name in names if name in values and not isinstance(values[name], (dict, list))}

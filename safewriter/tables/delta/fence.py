@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["fence"]
 
 _SLOTS_MAX: Final = 10_000
-"""On a busy table the settler loses many slots, each to a commit of somebody else's; its time is the real bound."""
+"""On a busy table the settler loses many slots, each to another writer's commit; its time is the real bound."""
 
 
 def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints, clock: Clock) -> tuple[Commit, ...]:
@@ -47,7 +47,7 @@ def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints,
                 return commits
             creation = _creation(note)
         if history.append(head + 1, _empty_commit(history, document, commits, clock, creation)):
-            return commits  # the slot behind the last of them is ours, so there are no others
+            return commits  # the slot after the last of them is ours, so there are no others
         commits = history.further(commits, before)
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
 

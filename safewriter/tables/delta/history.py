@@ -35,8 +35,8 @@ _HINT_MAX_BYTES: Final = 64 << 10
 
 @dataclass(slots=True)
 class _Listing:
-    """What a listing tells of the versions after `before`: they go to `head`, and behind that `lost` is the next one.
-    `first` is the first that was listed. Nothing else is kept of them: a folder may have millions of names.
+    """A listing of the versions after `before`: `head` is the last one before a gap, `lost` the next one after the gap.
+    `first` is the first that was listed. Nothing else is kept: a folder may have millions of names.
     """
 
     before: int
@@ -61,7 +61,7 @@ class DeltaHistory:
         Raises `RetentionGapError` if one is missing, or if the table is no longer the one that the attempt began on.
         """
         before = attempt.version_before
-        # -1 stands before every version: a minus sign sorts before the digits.
+        # -1 sorts before every version: a minus sign sorts before the digits.
         listing = self._list(before, f"_delta_log/{before:020}")
         if before >= 0:
             _check_same_table(attempt, listing)
@@ -72,7 +72,7 @@ class DeltaHistory:
 
         Raises `RetentionGapError` if the log does not reach back so far. One that begins with version 0 is whole.
         """
-        # Most logs are longer than what has happened since, and the last checkpoint is older than that.
+        # Try the versions after the last checkpoint first: usually that is older than the time, and the log is longer.
         recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=time_ms)
         if recent.before >= 0:
             return self._read(recent)
@@ -82,7 +82,7 @@ class DeltaHistory:
         return self._read(listing)
 
     def from_version(self, version: int) -> tuple[Commit, ...]:
-        """Return a version and all that follow; `RetentionGapError` if one is missing, that version too."""
+        """Return a version and all that follow; raise `RetentionGapError` if any of them is missing."""
         before = version - 1
         listing = self._list(before, f"_delta_log/{before:020}.json")
         if listing.first is None or listing.first[0] != version:
@@ -90,7 +90,7 @@ class DeltaHistory:
         return self._read(listing)
 
     def _list(self, before: int, start_after: str = "", *, older_than_ms: int = -1) -> _Listing:
-        """List the log from a version on; one that the store has received before a time moves `before` behind it."""
+        """List the log from a version on; `before` moves up to the last version older than `older_than_ms`."""
         listing = _Listing(before, before)
         for entry in paced(self.store.list("_delta_log/", start_after=start_after), self._check_time):
             match = _COMMIT.fullmatch(entry.key)
@@ -112,7 +112,7 @@ class DeltaHistory:
             raise StoreError(f"{self.store.uri('_delta_log')}: out of time while listing it")
 
     def _checkpoint(self) -> int:
-        """Return the version of the last checkpoint, as Delta's hint has it; -1 if there is none that can be read."""
+        """Return the version of the last checkpoint from Delta's hint; -1 if there is no readable hint."""
         try:
             hint = self.store.get("_delta_log/_last_checkpoint", max_bytes=_HINT_MAX_BYTES)
         except TooLarge:
@@ -131,9 +131,9 @@ class DeltaHistory:
         return tuple(self.read(version) for version in range(listing.before + 1, listing.head + 1))
 
     def further(self, commits: tuple[Commit, ...], before: int) -> tuple[Commit, ...]:
-        """Return `commits`, or nothing after `before`, with the versions that others have added behind them since.
+        """Return `commits`, which may be empty after `before`, and the versions that were added after them.
 
-        A lost slot holds a version, so it is read by its name: on a busy table nothing is listed again.
+        They are read by name until one is missing: on a busy table nothing is listed again.
         """
         versions = list(commits)
         while True:
@@ -144,7 +144,7 @@ class DeltaHistory:
             versions.append(commit)
 
     def read(self, version: int, body: bytes | None = None) -> Commit:
-        """Return one version; `StoreError` if it cannot be read, or if time has run out. `body`: its content, if
+        """Return one version; raise `StoreError` if it cannot be read, or if time has run out. `body`: its content, if
         the caller has read it.
         """
         if body is not None:
@@ -228,7 +228,7 @@ class DeltaHistory:
         }
         if _in_commit_timestamps(attempt, commits, creation or []):
             # Without it, or with one that goes back, DESCRIBE HISTORY fails and the table counts as damaged.
-            # Behind the last `long` there is none: the table reads one twice, and not a larger number.
+            # After the largest `long` repeat that: Delta reads an equal timestamp, but no larger number.
             following_ms = min(self._last_timestamp(attempt, commits) + 1, LONG_MAX)
             info = {"inCommitTimestamp": max(now_ms, following_ms), **info}
         return {"commitInfo": info}
@@ -241,7 +241,7 @@ class DeltaHistory:
 def _check_same_table(attempt: AttemptRecord, listing: _Listing) -> None:
     """Raise if the version that the attempt began on is another object now; it may be gone (log retention).
 
-    The table's id tells nothing: CREATE OR REPLACE gives another one to the same table.
+    The table's id proves nothing: CREATE OR REPLACE gives another one to the same table.
     """
     if listing.first is None:
         raise RetentionGapError(

@@ -21,11 +21,11 @@ __all__ = ["remove_files", "root_of_other_table"]
 
 _OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadata\.json)")
 _NAMES_MAX_BYTES: Final = 16 << 20
-"""What the names of files that are held at a time take: about 100,000 names."""
+"""The most memory for names of files that are held at a time: about 100,000 names."""
 _EACH_BYTES: Final = 64
-"""What Python takes for a name besides its letters."""
+"""What Python takes for a name besides its characters."""
 _TABLES_MAX: Final = 10_000
-"""So many folders of other tables are held."""
+"""The most folders of other tables that are held."""
 
 
 def remove_files(
@@ -34,8 +34,8 @@ def remove_files(
     """Delete the table's data files that have one of the prefixes and are in no commit; return their number.
 
     `commits` are all versions since the first of the attempts began: no other can refer to their files. A file stays if
-    a path of theirs has its name, in whatever folder: a task draws each name anew. Unfinished multipart uploads of such
-    files are aborted. Raises `StoreError` if the work could not be finished, also when `may_go_on` says no.
+    a path in them has its name, in any folder: a task draws a new name for each file. Unfinished multipart uploads of
+    such files are aborted. Raises `StoreError` if the work was not finished, also when `may_go_on` returned False.
     """
     referred = {name for commit in commits for name in commit.names if name.startswith(prefixes)}
     removed = 0
@@ -45,8 +45,8 @@ def remove_files(
             raise StoreError(f"{store.uri('')}: out of time while cleaning up, {removed} files removed so far")
 
     left = partial(_left, store, prefixes, referred, check_time)
-    # A block's session gives its prefix also to files that the script writes to a table inside this one. What tells of
-    # that table may be listed behind them, so nothing goes before all is listed.
+    # A block's session gives its prefix also to files that the script writes to a table inside this one. That table's
+    # log may be listed after them, so nothing is deleted before everything is listed.
     others: set[str] = set()
     matches = left(others)
     keys, space = [], 0

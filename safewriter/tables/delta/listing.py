@@ -1,7 +1,7 @@
-"""List a table's folder, and jump over the files that nobody looks for: thousands of them cost one request.
+"""List a table's folder, but jump over runs of files that the caller does not look for: one request for thousands.
 
-S3 lists keys in their order, a thousand at a time, from any key on. So after a full page the next one may begin behind
-the files whose names begin as the last one's does.
+S3 lists keys in order, a thousand at a time, from any key on. So after a full page the next one may begin after all
+files whose names begin like the last one's.
 """
 
 from __future__ import annotations
@@ -21,19 +21,18 @@ PAGE: Final = 1000
 """The most keys that S3 lists at once."""
 # The log, and the metadata that Iceberg keeps beside its own table or, with UniForm, beside this one.
 _FOLDERS: Final = re.compile(r"((?:.+/)?(?:_delta_log|metadata(?=/[^/]+\.(?:metadata\.json|avro)$)))/")
-# Names that Spark, Delta and SafeWriter give to data files, by how they begin: with a decimal number behind it, or a
-# hexadecimal one. A folder of a partition is called otherwise: an equals sign stands in its name.
+# How the names begin that Spark, Delta and SafeWriter give to data files; a decimal or hexadecimal number follows. The
+# folder of a partition does not match: it has an equals sign in its name.
 _FILES: Final = re.compile(r"((?:.*/)?(?:(?:part-|cdc-)(?P<number>[0-9])|(?:deletion_vector_|sw-)[0-9a-f]))[^/=]*")
 _BEHIND_NUMBER: Final = ":"
 _BEHIND_HEX: Final = "g"
 
 
 def keys_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[str]:
-    """Yield the keys below a table, in their order, except for long runs of files and logs that have no such prefix.
+    """Yield the keys below a table in order, but skip long runs of files and logs without any of `prefixes`.
 
-    Nothing is left out whose name begins with one of `prefixes`, except in a folder whose own name stands among such a
-    run: that of a partition column `part-0` or `sw-a`. The number of requests is never greater than that of a whole
-    listing.
+    A file with such a prefix is skipped only in a folder whose own name falls into such a run: that of a partition
+    column `part-0` or `sw-a`. It never takes more requests than a whole listing.
     """
     after = ""
     while True:
@@ -45,9 +44,9 @@ def keys_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[str]
 
 
 def _next_start(last: str, prefixes: tuple[str, ...]) -> str:
-    """Return the key behind which the next page begins."""
+    """Return the key after which the next page begins."""
     if (folder := _FOLDERS.match(last)) is not None:
-        return f"{folder[1]}0"  # the character behind the slash
+        return f"{folder[1]}0"  # the character after the slash
     run = _FILES.fullmatch(last)
     if run is None:
         return last

@@ -1,4 +1,4 @@
-"""Read a block's commit back from the table: `success()` says committed only after this check."""
+"""Read a block's commit back from the table: `success()` records committed only after this check."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ReadBack:
         """Return committed, with the commit that landed.
 
         Raises `NotCommittedError` if the table does not hold the block's write, or not all of it; `UnknownOutcomeError`
-        or `StoreError` if that cannot be told.
+        or `StoreError` if that is unknown.
         """
         if report.status is GateStatus.LANDED:
             landed = self._landed(document, report)

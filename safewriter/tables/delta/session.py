@@ -39,7 +39,7 @@ _CATALOG_MANAGED: Final = frozenset(
 
 
 def is_append_only(before: TableState) -> bool:
-    """Tell whether the table forbids removals, and with them every undo."""
+    """Return whether the table forbids removals, and with them every undo."""
     return before.properties.get("delta.appendOnly") == "true"
 
 
@@ -56,9 +56,7 @@ class DeltaSession(SparkScope):
     # -- before ------------------------------------------------------------------------------------------------------
 
     def verify(self) -> None:
-        """Make sure that this session commits to the table through the gate; `UnguardedSessionError` says what to
-        add.
-        """
+        """Check that this session commits to the table through the gate; `UnguardedSessionError` says what to add."""
         from py4j.protocol import Py4JError
 
         try:
@@ -77,7 +75,7 @@ class DeltaSession(SparkScope):
                 "another SafeWriter block is open on this Spark session; end it first (in foreachBatch write one table"
                 " after the other: a frame belongs to one session)"
             )
-        # A settler reads the table through this process's own client: where Spark's may reach another S3, so must we.
+        # A settler reads through this process's own client, so the gate's own read counts only at the same endpoint.
         self._reads_back = state["endpoint"].rstrip("/") == (custom_endpoint() or "").rstrip("/")
 
     def _unguarded(self, problem: str, key: str = "") -> UnguardedSessionError:
@@ -109,7 +107,8 @@ class DeltaSession(SparkScope):
     def named_since(self, write_key: str) -> int | None:
         """Return the first of the table's last 100 versions that names the write; None if none does.
 
-        `StoreError` if one of them cannot be read. A session that writes the table block after block asks nothing.
+        Raises `StoreError` if one of them cannot be read. A session that writes the table block after block sends no
+        request.
         """
         from py4j.protocol import Py4JJavaError
 
@@ -171,14 +170,14 @@ class DeltaSession(SparkScope):
                 "note": "",
                 "journal": "",
                 "nonce": nonce,
-                "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # by it the log store recognises a late file
+                "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # so that the log store recognises a late file
                 "undoable": False,
                 "skipped": True,
             },
         )
 
     def was_skipped(self, error: Exception) -> bool:
-        """Tell whether `error` only means that the write was skipped: Delta does not skip a statement by itself if it
+        """Return whether `error` only means that the write was skipped: Delta does not skip a statement by itself if it
         creates a table, nor if Delta has forgotten our transaction.
         """
         refused = refusal_in(error)
@@ -203,7 +202,7 @@ class DeltaSession(SparkScope):
         return self._gate is not None
 
     def has_written(self) -> bool:
-        """Tell whether a commit was sent: a statement makes one, also if it changes nothing."""
+        """Return whether a commit was sent: a statement makes one, also if it changes nothing."""
         return self.report().passed
 
     def report(self) -> GateState:
@@ -222,7 +221,7 @@ class DeltaSession(SparkScope):
         self._gate.shut(reason)
 
     def may_have_left_files(self, report: Report) -> bool:
-        """Tell whether the block may have left files that no commit refers to: all of its files, or those of a failed
+        """Return whether the block may have left files that no commit refers to: all of its files, or those of a failed
         task or of a statement that lost its slot.
         """
         if not isinstance(report, GateState) or report.status is not GateStatus.LANDED or report.tries > 1:
@@ -235,7 +234,7 @@ class DeltaSession(SparkScope):
         return not jobs.allTasksSucceeded(self.jspark, self._group)
 
     def is_outlived(self) -> bool:
-        """Tell whether a statement that began in the block may still run, and need the files that it has written."""
+        """Return whether a statement that began in the block may still run, and need the files that it has written."""
         try:
             return self._gate is not None and bool(self._gate.isOutlived())
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the verdict stands

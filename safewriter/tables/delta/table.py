@@ -48,7 +48,7 @@ class DeltaTable(Table):
         self._commits: tuple[Commit, ...] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Fence, look the commit up, and return the next move; an undo that the document announces is done first.
+        """Fence, look the commit up, and return the next move; first do an undo that the document announces.
 
         The log is listed once. The list stays valid until this settler loses a slot behind it, which it notices.
         """
@@ -105,7 +105,7 @@ class DeltaTable(Table):
     def trace_from(self, write_key: str, version: int) -> Trace | None:
         """Look for a commit of the write that was not undone, in a version and all that follow.
 
-        None is an answer of the log: Java may remember a version of a table that was dropped and made anew since.
+        The log may well lack it: Java may remember a version of a table that was dropped and recreated since.
         """
         return _trace(self._history.from_version(version), write_key)
 

@@ -1,7 +1,7 @@
-"""Undo one commit of ours, and nobody else's, by a new commit: it removes the files that ours has added.
+"""Undo one commit of ours, and no other, by a new commit: it removes the files that ours has added.
 
-Only a commit that does nothing but add files is undone. What it takes to bring back removed files, a schema or a
-transaction of the script's own is not in the log, or was used since. `RESTORE` is never used: it would also undo the
+Only a commit that does nothing but add files is undone. Removed files, a schema or a script's own transaction cannot be
+restored: the log lacks what that takes, or a later commit has used it. `RESTORE` is never used: it would also undo the
 commits of others since. Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#add-file-and-remove-file
 """
 
@@ -76,7 +76,7 @@ def undo(
 ) -> str | None:
     """Undo `commit`; return None when it is undone, or why it cannot be. Others' commits stay.
 
-    `commits` are those since the claim, as last seen. All settlers refuse alike: a reason stands in `commit` or in a
+    `commits` are those since the claim, as last seen. All settlers refuse alike: the reason lies in `commit` or in a
     later commit, and a settler that has not seen that commit loses its slot to it.
     """
     for _ in range(_SLOTS_MAX):
@@ -155,7 +155,7 @@ def _later_obstacle(commit: Commit, later: Commit) -> str | None:
 
 
 def _is_indifferent(later: Commit) -> bool:
-    """Tell whether a commit would have been the same with any rows in the table."""
+    """Return whether a commit would have been the same with any rows in the table."""
     return later.signature is not None or not later.changes_data or later.is_blind_append
 
 

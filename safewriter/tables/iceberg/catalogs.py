@@ -87,10 +87,10 @@ def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def open_pointer(name: TableName, properties: Mapping[str, str], table_store: Callable[[str], ObjectStore]) -> Pointer:
-    """Open a table by the properties of a session or of a checkpoint, in Iceberg's own words.
+    """Open a table by the properties of a session or of a checkpoint, under Iceberg's own names.
 
-    `table_store` opens an object store by its `s3://` URI. Raises `UnsupportedError` if the properties do not say of
-    which kind the catalog is.
+    `table_store` opens an object store by its `s3://` URI. Raises `UnsupportedError` if the properties lack the
+    catalog's kind.
     """
     reached = tuple(sorted(properties.items()))
 
@@ -111,9 +111,9 @@ def _catalog(name: str, properties: tuple[tuple[str, str], ...], environment: st
 
 
 def _of_environment(name: str) -> str:
-    """Return the catalog's properties in pyiceberg's own variables now, as JSON.
+    """Return the catalog's properties from pyiceberg's environment variables as they are now, as JSON.
 
-    pyiceberg reads its variables once, at its import. It would never use a password that somebody rotated since then.
+    pyiceberg itself reads its variables once, at its import, and would miss a password that was rotated since.
     """
     return json.dumps(Config().get_catalog_config(name) or {})
 

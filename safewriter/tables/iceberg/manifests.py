@@ -1,5 +1,5 @@
-"""Whether a snapshot names a file of an attempt. A settler asks before it deletes such files: no property of the table,
-and no document, outweighs what a snapshot names.
+"""Check whether a snapshot names a file of an attempt. A settler does so before it deletes such files: a file that a
+snapshot names stays, whatever the table's properties or a document say.
 
 Only snapshots that are younger than the claim can name them. Where there are none, which is the usual case, nothing is
 read.
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["names_any"]
 
 _FILE_MAX_BYTES: Final = 64 << 20
-"""Of a list of manifests, or of a manifest, which Iceberg ends at 8 MB."""
+"""The limit of a list of manifests, and of a manifest, which Iceberg ends at 8 MB."""
 
 
 def names_any(
@@ -45,7 +45,7 @@ def names_any(
     table_store: Callable[[str], ObjectStore],
     may_go_on: Callable[[], bool],
 ) -> bool:
-    """Tell whether a snapshot names a file in `folder`. `claimed`: main's snapshot before the attempt's claim.
+    """Return whether a snapshot names a file in `folder`. `claimed`: main's snapshot before the attempt's claim.
 
     Raises `StoreError` if that cannot be read in time, and `ValueError` if a file is not there or cannot be understood.
     """
@@ -68,7 +68,7 @@ def names_any(
 
 
 def _sequence_number(metadata: Mapping[str, Any], snapshot_id: int) -> int:
-    """Return a snapshot's place in the order of all commits; 0 if nobody knows: in format version 1, or expired."""
+    """Return a snapshot's place in the order of all commits; 0 if it is unknown: in format version 1, or expired."""
     snapshots = (snapshot for snapshot in metadata.get("snapshots") or () if snapshot["snapshot-id"] == snapshot_id)
     return next((int(snapshot.get("sequence-number") or 0) for snapshot in snapshots), 0)
 
@@ -100,7 +100,7 @@ def _files(manifest: InputFile) -> Iterator[str]:
 
 
 class _Bytes:
-    """A file that was read, as pyiceberg opens one."""
+    """The content of a file, with the part of pyiceberg's `InputFile` that its reader uses."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body

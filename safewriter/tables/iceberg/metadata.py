@@ -28,7 +28,7 @@ __all__ = [
 
 TEXT_MAX_BYTES: Final = 32 << 20
 _SPACE_MAX_BYTES: Final = 128 << 20
-"""What the metadata of one table takes in memory at most: that of about 20,000 snapshots."""
+"""The most memory for the metadata of one table: that of about 20,000 snapshots."""
 _PLACES: Final = ("write.data.path", "write.folder-storage.path", "write.object-storage.path", "write.metadata.path")
 _SHARED: Final = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _MAIN: Final = "main"
@@ -38,7 +38,7 @@ _MAIN: Final = "main"
 class LiveTable:
     """A table's metadata as it was read. The catalog compares a commit with `version`, in the catalog's own terms.
 
-    `location`: the URI of the metadata file; None if the catalog does not tell.
+    `location`: the URI of the metadata file; None if the catalog does not report it.
     """
 
     metadata: dict[str, Any]
@@ -82,7 +82,7 @@ def data_folder(metadata: Mapping[str, Any]) -> Location:
 
 
 def misplaced(metadata: Mapping[str, Any]) -> str | None:
-    """Name the property that sends the table's files to a place of one process; None if there is no such property.
+    """Return the property that sends the table's files to a local directory, with its value; None if there is none.
 
     A path without a scheme is below the directory of the process that writes it.
     """

@@ -1,7 +1,7 @@
 """The pointer of a catalog that keeps no metadata itself: it holds the location of the table's metadata file.
 
 A fence replaces values in the text of that file. All other text stays as it was, to the byte: fields that this module
-does not know, and numbers that Python would write otherwise.
+does not know, and numbers that Python would write differently.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _END: Final = re.compile(r"\s*\}\s*")
 
 @dataclass(frozen=True)
 class FilePointer(Pointer):
-    """One table. Its version is the metadata file that was read: no two metadata files have one name."""
+    """One table. Its version is the metadata file that was read: no two metadata files have the same name."""
 
     table_store: Callable[[str], ObjectStore]
 
@@ -70,7 +70,7 @@ class FilePointer(Pointer):
 
     @abstractmethod
     def _location(self) -> str | None:
-        """Return where the table's metadata is; None if there is no such table of Iceberg's."""
+        """Return the location of the table's metadata file; None if there is no such Iceberg table."""
 
     @abstractmethod
     def _swap(self, old: str, new: str) -> bool:
@@ -79,7 +79,7 @@ class FilePointer(Pointer):
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A metadata file as it was read; `spans` tells where in its text the value of each field stands."""
+    """A metadata file as it was read; `spans`: begin and end of the value of each field in the text."""
 
     location: str
     is_gzip: bool

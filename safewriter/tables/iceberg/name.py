@@ -49,7 +49,7 @@ class TableName:
         return _joined((self.catalog, *self.identifier), always=True)
 
     def staged(self, attempt: str) -> str:
-        """Return the table's name in the catalog of the open blocks, by which an attempt's statements write it."""
+        """Return the table's name in the catalog of the open blocks, under which an attempt's statements write it."""
         return _joined(("safewriter", attempt, *self.identifier, *self._branch), always=True)
 
     @property

@@ -38,7 +38,7 @@ class Pointer(ABC):
     def commit(self, table: LiveTable, fence: FenceTag) -> bool:
         """Add the fence; return False if the catalog refused it, since another commit was first.
 
-        After a `StoreError` nobody knows whether the catalog added it: read again.
+        After a `StoreError` it is unknown whether the catalog added it: read again.
         """
         return self._ask("fence", lambda: self._commit(table, fence))
 

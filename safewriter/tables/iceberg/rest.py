@@ -64,7 +64,7 @@ class RestPointer(Pointer):
 
     def _table(self, answer: Response) -> dict[str, Any]:
         if not answer.ok:
-            # With an ellipsis where it is cut, by which the handler knows that half of a secret may stand before it.
+            # The ellipsis shows the handler that half of a secret may precede it.
             said = answer.text if len(answer.text) <= _SHOWN_MAX else f"{answer.text[:_SHOWN_MAX]}…"
             raise StoreError(f"{self.name}: the catalog answers {answer.status_code}: {said}")
         body = b""

@@ -103,13 +103,13 @@ class IcebergSession(SparkScope):
 
     @property
     def catalog(self) -> dict[str, str]:
-        """Those of them that a checkpoint may hold."""
+        """The properties that a checkpoint may hold."""
         return without_secrets(self._catalog)
 
     # -- before ------------------------------------------------------------------------------------------------------
 
     def verify(self) -> None:
-        """Make sure that the session's statements stage nowhere else."""
+        """Raise `UnguardedSessionError` if the session's settings stage statements elsewhere."""
         for key in _STAGE_ELSEWHERE:
             if (value := self.spark.conf.get(key, None)) is not None:
                 raise UnguardedSessionError(f"{key} is set to {value!r}: the block stages by itself; unset it first")
@@ -158,15 +158,15 @@ class IcebergSession(SparkScope):
         self._open(name_of(attempt), str(attempt.table_id), opening.latest_start_ms)
 
     def skip(self, *, write_key: str, nonce: str) -> None:
-        """Let each statement of the block write into a transaction that nobody will publish."""
+        """Let each statement of the block write into a transaction that is never published."""
         self._open(skipped_name(write_key, nonce), str(self.state().table_id), None, skipped=True)
         if self._live is not None:
             self._skipped = snapshots_of(self._live, write_key) & history_of(self._live.metadata, self._name.target)
 
     def check_skipped(self) -> None:
-        """Raise `NotCommittedError` if the target was set back behind the write since the skipped block began.
+        """Raise `NotCommittedError` if the target was set back to before the write since the skipped block began.
 
-        Iceberg's procedures for that change the table at once, whatever block is open.
+        Iceberg's procedures for that change the table at once, also while a block is open.
         """
         if not self._skipped or (table := self._pointer.read()) is None:
             return
@@ -204,7 +204,7 @@ class IcebergSession(SparkScope):
         return self._staging is not None
 
     def has_written(self) -> bool:
-        """Tell whether a statement has staged rows, or they were sent."""
+        """Return whether a statement has staged rows, or they were sent."""
         try:
             return self._sent or bool(self._staging.isStaged())
         except (Py4JJavaError, CapturedException) as error:
@@ -213,7 +213,7 @@ class IcebergSession(SparkScope):
             raise
 
     def report(self) -> StagingState:
-        """Say whether the publication was sent, and which statements have written past the block."""
+        """Return whether the publication was sent, and which statements have written past the block."""
         return StagingState(passed=self._sent, answered=self._answered, mark=self._mark, strays=self._strays)
 
     # -- the end -----------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class IcebergSession(SparkScope):
 
     def publish(self) -> None:
         """Commit the transaction, once. Raises `ConflictError` if Iceberg refused it, and `NotCommittedError` if a
-        statement has written past the block. After a `StoreError` only the table can say whether it arrived.
+        statement has written past the block. After a `StoreError` only the table shows whether it arrived.
         """
         if self._sent:
             return

@@ -1,8 +1,8 @@
-"""Settle a write to an Iceberg table without a JVM: the settler reads the metadata and writes at most a fence. Of an
-attempt that was not published it then deletes the data files.
+"""Settle a write to an Iceberg table without a JVM: the settler reads the metadata and writes at most a fence. Then it
+deletes the data files of an attempt that was not published.
 
 The commit that publishes an attempt leaves two witnesses: its mark, a table property that outlives the snapshot, and
-the attempt's name in the snapshot's summary, which nobody can unset. A fence is a tag with the attempt's name: no
+the attempt's name in the snapshot's summary, which cannot be unset. A fence is a tag with the attempt's name: no
 publication lands beside it. docs/concepts/iceberg.md says why that is enough.
 """
 
@@ -42,7 +42,7 @@ _DAY_MS: Final = 86_400_000
 _KEPT_MS: Final = 7 * _DAY_MS
 """How long publications keep marks (`Publication.java`), and how long a fence lives."""
 DECIDED_MS: Final = 6 * _DAY_MS
-"""How long an attempt without a deadline may publish, and how long a missing mark means that it has not."""
+"""How long an attempt without a deadline may publish, and how long a missing mark proves that it has not."""
 _MARK: Final = "safewriter."
 _SUMMARY: Final = "safewriter.attempt"
 """The field of a snapshot's summary that names the attempt which has published it."""
@@ -59,13 +59,13 @@ def name_of(attempt: AttemptRecord) -> str:
 
 
 def skipped_name(write_key: str, nonce: str) -> str:
-    """Return the name of a block that nobody publishes, since the write is committed."""
+    """Return the name of a skipped block, which is never published: the write is committed already."""
     return f"{write_key[:15]}-skipped-{nonce}"
 
 
 @dataclass(frozen=True)
 class IcebergTable(Table):
-    """One table of a catalog. With a `rehearsal` a fence is listed there, and not set."""
+    """One table of a catalog. With a `rehearsal` a fence is appended to that list instead of set."""
 
     name: TableName
     pointer: Pointer
@@ -73,7 +73,7 @@ class IcebergTable(Table):
     may_go_on: Callable[[], bool]
     rehearsal: list[str] | None = None
     files: Callable[[str], ObjectStore] | None = None
-    """Opens a bucket by its `s3://` URI; None: nobody deletes files."""
+    """Opens a bucket by its `s3://` URI; None: no files are deleted."""
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Return committed if the table shows the publication; else fence the attempt and return rolled_back."""
@@ -147,8 +147,8 @@ class IcebergTable(Table):
     ) -> int:
         """Delete the data files of attempts that have not published: each attempt has a folder of its own.
 
-        Left to `remove_orphan_files` are those of another table of the name, of one that is gone, of an attempt whose
-        verdict a person has set, and those that the settler may not delete.
+        It leaves to `remove_orphan_files` those of another table of the name or of a dropped one, those of an attempt
+        whose verdict a person has set, and those that the settler may not delete.
         """
         if self.files is None or self.rehearsal is not None:
             return 0
@@ -164,7 +164,7 @@ class IcebergTable(Table):
         return sum(self._remove(folder / name_of(old)) for old in ended if self._is_free(table, old, folder))
 
     def _is_free(self, table: LiveTable, attempt: AttemptRecord, folder: Location) -> bool:
-        """Tell whether no snapshot names a file of an attempt, whatever the mark and the document say."""
+        """Return whether no snapshot names a file of an attempt, whatever the mark and the document say."""
         name = name_of(attempt)
         if self.files is None or _landed(table, name) is not None:
             return False
@@ -183,17 +183,17 @@ class IcebergTable(Table):
         return not is_named
 
     def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
-        """Delete the data files of a skipped block: it had a folder of its own, too, and no settler knows of it."""
+        """Delete the data files of a skipped block: it has a folder of its own, too, which no settler knows."""
         place = None if self.files is None else self._data_folder()
         return 0 if place is None else self._remove(place[1] / skipped_name(document.write_key, nonce))
 
     def _data_folder(self) -> tuple[LiveTable, Location] | None:
-        """Return the table as it is now, with the folder of its data files; None if that cannot be told."""
+        """Return the table as it is now, with the folder of its data files; None if the folder is unknown."""
         try:
             table = self._read(None)
             return table, data_folder(table.metadata)
         except StoreError:
-            raise  # the caller tries again: nobody has said that the table has no such folder
+            raise  # the caller tries again: the table may well have such a folder
         except (RetentionGapError, SafeWriterError, ValueError) as error:
             _log.warning("%s: files that nothing refers to are left: %s", self.name, error)
             return None
@@ -247,7 +247,7 @@ def epochs_of(table: LiveTable, write_key: str) -> dict[str, int]:
 
 
 def snapshots_of(table: LiveTable, write_key: str) -> frozenset[int]:
-    """Return the snapshots by which the attempts of a write were published, as far as the table tells."""
+    """Return the snapshots by which the attempts of a write were published, as far as the table shows."""
     publications = [_landed(table, name) for name in epochs_of(table, write_key)]
     return frozenset(landed.commit_version for landed in publications if landed is not None)
 
@@ -267,7 +267,7 @@ def _attempt_of(snapshot: Mapping[str, Any]) -> str | None:
 def _landed(table: LiveTable, name: str) -> Landed | None:
     """Return the publication that an attempt's mark records, or else its snapshots; None without either.
 
-    Somebody may have unset the mark, and some catalogs keep no property that they do not know.
+    A mark may have been unset, and some catalogs drop properties that they do not know.
     """
     snapshots = [snapshot for snapshot in table.metadata.get("snapshots") or () if _attempt_of(snapshot) == name]
     mark = properties(table.metadata).get(f"{_MARK}{name}")
@@ -282,7 +282,7 @@ def _landed(table: LiveTable, name: str) -> Landed | None:
 
 
 def _number(text: object) -> int:
-    """Return what a summary counts; 0 for what is no number of 64 bits."""
+    """Return a count in a summary; 0 if it is no number of at most 18 digits."""
     return int(str(text)) if _DIGITS.fullmatch(str(text)) else 0
 
 

@@ -108,7 +108,7 @@ class _Bench:
             self.s3.ask(latency_ms=0)
             self.s3.answer()
             began = time.monotonic_ns()
-            settled = recovery.settle(key, Cause.KILLED, Evidence(1, quiet=True))
+            settled = recovery.settle(key, Cause.KILLED, Evidence(1, requests_ended=True))
             ended = time.monotonic_ns()
             trace = self._trace()
             self._check(None if settled is None else settled.document)

@@ -124,7 +124,9 @@ class Materialised:
 
     def settled(self, settling: Settling) -> bool:
         """Let the code settle; return False if the outcome is unknown."""
-        evidence = Evidence(settling.epoch or None, nothing_sent=settling.nothing_sent, quiet=settling.quiet >= 0)
+        evidence = Evidence(
+            settling.epoch or None, nothing_sent=settling.nothing_sent, requests_ended=settling.quiet >= 0
+        )
         try:
             self._recovery.settle(self._key, settling.cause, evidence)
         except UnknownOutcomeError:

@@ -1,4 +1,4 @@
-"""Session, watchdog, heartbeat and ending of a block, which note what is asked of them."""
+"""Session, watchdog, heartbeat and ending of a block, which record their calls."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from safewriter import SafeWriter
 
 
 class Spark:
-    """A session of Spark, told from others by itself."""
+    """A Spark session, distinguished from others only by its identity."""
 
 
 class Session:
-    """A session that notes what is asked of it."""
+    """A session that records its calls."""
 
     table = "s3a://lake/t"
 
@@ -36,7 +36,7 @@ class Session:
 
 
 class Thread:
-    """A watchdog or a heartbeat that notes what it was made with, and does nothing by itself."""
+    """A watchdog or a heartbeat that records its arguments, and does nothing by itself."""
 
     done: list[str]
 
@@ -53,15 +53,15 @@ class Thread:
 
 
 class Watchdog(Thread):
-    """The one at the deadline."""
+    """The watchdog at the deadline."""
 
 
 class Heartbeat(Thread):
-    """The one that renews the lease."""
+    """The heartbeat that renews the lease."""
 
 
 class Ending:
-    """The end of a block, which notes how it was reached."""
+    """The end of a block, which records its calls."""
 
     succeeded = False
     document = "the document"

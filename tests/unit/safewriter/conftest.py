@@ -22,7 +22,7 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.fixture
 def block(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
-    """What a SafeWriter holds; nothing in it needs a JVM."""
+    """The block of a SafeWriter; nothing in it needs a JVM."""
     done: list[str] = []
     made = SimpleNamespace(
         done=done,

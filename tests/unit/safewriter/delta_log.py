@@ -1,4 +1,4 @@
-"""A Delta log written by hand, and read by folding it: what a writer and a reader that are not ours do."""
+"""A Delta log written by hand, and read by folding it, independent of the code under test."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class DeltaLog:
         return version
 
     def put(self, version: int, body: bytes) -> bool:
-        """Send one commit; tell whether its slot was free."""
+        """Send one commit; return whether its slot was free."""
         try:
             self.store.create(key_of(version), body)
         except PreconditionFailed:
@@ -142,7 +142,7 @@ class DeltaLog:
         return [action[kind] for number in versions for action in self.read(number) if kind in action]
 
     def live(self) -> list[str]:
-        """Return the keys of the files of the newest version; one that was added twice stands there twice."""
+        """Return the keys of the files of the newest version; a file that was added twice appears twice."""
         files: list[str] = []
         for version in self.versions:
             for action in self.read(version):

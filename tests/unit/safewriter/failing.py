@@ -1,7 +1,7 @@
-"""What lies between one process and its object stores, and can break there: the stores themselves stay as they are.
+"""The network between one process and its object stores, with faults; the stores themselves are not faulty.
 
-Reads and writes of all stores of one process are counted together. The n-th write can be hit by a fault; before each
-request somebody else can be let in; and a process can be stopped between two requests and go on later.
+Reads and writes of all stores of one process are counted together. A fault can hit the n-th write; before each request
+another process can run; and a process can be stopped between two requests and continue later.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ _T = TypeVar("_T")
 
 
 class Killed(BaseException):
-    """The process is no more; nothing may catch this but the test."""
+    """The process is dead; only the test may catch this."""
 
 
 class Stopped(BaseException):
-    """The process stands still between two requests; `Network.resumed` lets it go on."""
+    """The process is stopped between two requests; `Network.resumed` continues it."""
 
 
 class Fault(Enum):
-    """What happens to one write, and to the process that has sent it."""
+    """The fault of one write, and its effect on the process that sent it."""
 
     KILL_BEFORE = "killed before it was applied"
     KILL_AFTER = "killed after it was applied"
@@ -44,7 +44,7 @@ class Fault(Enum):
 
 @dataclass(frozen=True)
 class Sent:
-    """One request as it left the process."""
+    """One request as the process sent it."""
 
     verb: str
     key: str
@@ -80,7 +80,7 @@ class Network:
         return _Store(self, inner)
 
     def land(self) -> None:
-        """Apply what was late, under the conditions it was sent with."""
+        """Apply the late request, under the conditions it was sent with."""
         while self._late:
             try:
                 self._late.pop(0)()

@@ -58,7 +58,7 @@ def documents(world: World) -> list[dict[str, Any]]:
 
 
 def batches(world: World) -> list[str]:
-    """Return the nonces of the attempts whose files are in the table, each as often as they are; torn ones fail."""
+    """Return the nonces of the attempts with files in the table, as often as they occur; fail for torn batches."""
     live = world.log.live()
     found = []
     for job in world.jobs:
@@ -69,7 +69,7 @@ def batches(world: World) -> list[str]:
 
 
 def verdict_is_true(world: World) -> None:
-    """A terminal document says what is in the table: one whole batch, or nothing of the write."""
+    """A terminal document is true of the table: it holds one whole batch, or nothing of the write."""
     moves = documents(world)
     found = batches(world)
     assert len(found) <= 1
@@ -78,7 +78,7 @@ def verdict_is_true(world: World) -> None:
 
 
 def nothing_is_left(world: World) -> None:
-    """No file of any attempt that no version refers to, no upload, no marker of an attempt that is not clean yet."""
+    """No unreferenced file of any attempt and no upload is left, and every attempt is clean."""
     prefixes = tuple(f"{world.key[:15]}-{epoch}-" for epoch in range(10))
     referred = world.log.referred()
     names = [key for key in world.lake.contents() if key.rsplit("/", 1)[-1].startswith(prefixes)]

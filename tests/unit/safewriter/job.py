@@ -67,7 +67,7 @@ class Job:
         return self.held.document
 
     def state(self) -> TableState:
-        """Look at the table as the guard does."""
+        """Read the table as the guard does."""
         head = self.log.head
         if head < 0:
             return TableState(-1, None, (), {})
@@ -116,7 +116,7 @@ class Job:
         return creation(self.world.properties, self.world.features)
 
     def note(self) -> bool:
-        """Write the creation note, if one is needed; False if somebody has closed the creation."""
+        """Write the creation note, if one is needed; return False if another process has closed the creation."""
         if self.document.attempt.version_before >= 0:
             return True
         body = body_of([*self.created(), {"note": {"nonce": self.attempt.nonce}}])
@@ -127,7 +127,7 @@ class Job:
         return True
 
     def send(self) -> bool:
-        """Send the prepared commit once, as a request that is in the air when its process dies."""
+        """Send the prepared commit once, as a request that is in flight when its process dies."""
         return self.log.put(self.slot, self._body)
 
     def commit(self) -> bool:
@@ -159,12 +159,12 @@ class Job:
         )
 
     def land(self) -> Job:
-        """Commit, which has to work."""
+        """Commit; this must succeed."""
         assert self.commit()
         return self
 
     def success(self) -> bool:
-        """Say committed, if the log holds our version; tell whether the document says so."""
+        """Record committed, if the log holds our version; return whether the document says so."""
         version = next(
             (
                 version
@@ -196,7 +196,7 @@ class Job:
         return stored.document.owner == self.attempt.nonce
 
     def run(self) -> bool:
-        """Do the whole job, as a retry does; False if it failed, and is settled as failed."""
+        """Do the whole job, as a retry does; return False if it failed, and is settled as failed."""
         if self.claim().already_committed:
             return True
         self.put_data()

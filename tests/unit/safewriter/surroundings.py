@@ -1,4 +1,4 @@
-"""A checkpoint bucket, a table and a clock, and what settles the writes in them."""
+"""A checkpoint bucket, a table, a clock, and a settler of the writes in them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class RecordingStore(MemoryObjectStore):
         return super()._write(key, body)
 
     def contents(self) -> dict[str, bytes]:
-        """Return everything that is there."""
+        """Return all objects."""
         return {key: body for key, (body, _, _) in self._objects.items()}
 
 
@@ -91,13 +91,13 @@ class Surroundings:
         return tuple(marked.nonce for marked in self.checkpoints.marked())
 
     def append_foreign(self) -> int:
-        """Let somebody else append a file of theirs."""
+        """Let another writer append a file of its own."""
         file = File(f"foreign-{len(self.foreign)}.parquet")
         self.foreign.append(file)
         return self.log.append(file)
 
     def hide(self, key: str) -> Callable[[], None]:
-        """Let an object of the lake be gone until the function that is returned is called."""
+        """Hide an object of the lake until the returned function is called."""
         hidden = self.lake._objects.pop(key)
 
         def show_again() -> None:
@@ -106,7 +106,7 @@ class Surroundings:
         return show_again
 
     def recovery(self, network: Network | None = None, **more: Any) -> Recovery:
-        """Return a settler, as its process sees the stores."""
+        """Return a settler with its process's view of the stores."""
         network = network or Network()
         bucket, lake = network.store(self.bucket), network.store(self.lake)
         return Recovery(Checkpoints(bucket), lambda _: lake, clock=self.clock, **more)
@@ -120,7 +120,7 @@ class Surroundings:
         return stored.document
 
     def owner_dies(self) -> None:
-        """Let the lease of whoever lives run out."""
+        """Let the lease of the owner expire."""
         self.now_ms += LEASE_MS + 1000
 
     def grace_passes(self) -> None:

@@ -26,7 +26,7 @@ from safewriter.parsing import parsed
     ],
 )
 def test_values_take_no_more_memory_than_their_text_tells(each: str) -> None:
-    """A settler refuses by it what would end its process, before anything is parsed."""
+    """By this bound a settler refuses a text that would exhaust its memory, before it parses anything."""
     text = "[" + ",".join(each.replace("%d", str(n)).replace("%040d", f"{n:040}") for n in range(20_000)) + "]"
     for body in (text, text.encode()):
         tracemalloc.start()
@@ -40,14 +40,14 @@ def test_values_take_no_more_memory_than_their_text_tells(each: str) -> None:
 
 @pytest.mark.parametrize("value", [2**63, -(2**63), 1.0, float("inf"), float("nan"), True, "1", None, []])
 def test_a_number_is_whole_and_has_64_bits_or_is_none(value: object) -> None:
-    """What Delta writes as a long is nothing else."""
+    """Delta writes nothing else as a long."""
     with pytest.raises(ValueError, match="whole number"):
         whole(value)
     assert whole(2**63 - 1) == 2**63 - 1
 
 
 def test_a_message_has_its_beginning_and_its_last_words() -> None:
-    """They say what, where, and what to do; of a word that is cut only the beginning is left, before the mark."""
+    """They say what, where, and what to do; a word is cut only before the ellipsis."""
     assert shortened("x" * 6000) == "x" * 6000
     long = shortened("where: " + "s" * 2_000_000 + " do this")
     assert long == "where: " + "s" * 3993 + "… (2,000,015 letters) do this"
@@ -61,7 +61,7 @@ def test_a_value_of_others_is_shown_by_its_beginning() -> None:
 
 
 def test_one_wide_letter_widens_a_text() -> None:
-    """Python takes as many bytes for each letter as for the widest."""
+    """Python takes as many bytes for each character as for the widest."""
     assert (space_of("a" * 9), space_of("a" * 8 + "\U0001f600")) == (9, 36)
     wide = "a" * 999 + "\U0001f600"
     assert space_of(wide) <= sys.getsizeof(wide) <= space_of(wide) + 100

@@ -60,7 +60,7 @@ def test_a_timeout_counts_from_the_start_of_the_process() -> None:
 
 
 def test_on_lambda_the_longest_timeout_is_assumed() -> None:
-    """Without any word of the timeout a function has Lambda's limit."""
+    """If the timeout is unknown, a function has Lambda's limit."""
     found = Deadline.from_environment({"AWS_LAMBDA_FUNCTION_NAME": "f"})
 
     assert found is not None
@@ -104,12 +104,12 @@ def test_a_process_began_when_the_kernel_says(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_deadline_shows_its_times_only() -> None:
-    """The clock says nothing to who reads an error."""
+    """The clock is of no use in an error message."""
     assert repr(Deadline(1_000, 0)) == "Deadline(at_ms=1000, started_ms=0)"
 
 
 def test_the_beginning_that_the_handler_passes_counts() -> None:
-    """Not that of this process, which is a later one; but never after the deadline."""
+    """Not the later start of this process; but never after the deadline."""
     passed = {"SOAL_DEADLINE_EPOCH_MS": "1000000", "SOAL_STARTED_EPOCH_MS": "400000"}
 
     assert Deadline.from_environment(passed) == Deadline(1_000_000, 400_000)

@@ -8,7 +8,7 @@ from safewriter.environment import variables_set
 
 
 def test_variables_are_as_before_at_the_end_of_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that had a value gets it back, one that had none goes; also after an error."""
+    """A variable that had a value gets it back, any other is deleted; also after an error."""
     monkeypatch.setenv("SOAL_TEST_KEPT", "before")
     monkeypatch.delenv("SOAL_TEST_NEW", raising=False)
     with pytest.raises(ZeroDivisionError), variables_set({"SOAL_TEST_KEPT": "in", "SOAL_TEST_NEW": "in"}):

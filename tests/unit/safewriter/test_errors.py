@@ -30,7 +30,7 @@ def test_each_error_says_how_a_process_should_end(error: type[SafeWriterError]) 
 
 
 def test_the_tree_in_the_docstring_is_the_tree() -> None:
-    """Names, exit codes and parents of the drawing are those of the classes, and none is missing."""
+    """Names, exit codes and parents in the drawing match the classes, and none is missing."""
     drawn = re.findall(r"^    ([│ ]*)(?:[├└]── )?(\w+Error)\b(?:.*exit (\d+))?", errors.__doc__ or "", re.MULTILINE)
     parents = {0: "Exception"}
     for indent, name, code in drawn:

@@ -76,7 +76,7 @@ def test_the_write_key_is_the_same_on_every_retry() -> None:
     ],
 )
 def test_another_run_table_or_step_is_another_write(other: Write) -> None:
-    """Each part of the name counts, and no step is not an empty step."""
+    """Each part of the name counts, and a missing step is not an empty one."""
     assert other.key != WRITE.key
 
 
@@ -152,14 +152,14 @@ def test_an_empty_key_is_no_key() -> None:
 
 @pytest.mark.parametrize("epoch", ["9" * 24, "9" * 5_000, "1000000000", "\u0661", "-1", ""])
 def test_an_epoch_that_no_attempt_reaches_is_no_attempt_s(epoch: str) -> None:
-    """Whoever has put the name there: a retry would have to go beyond it."""
+    """Somebody else has put the name there: a retry would have to go beyond it."""
     assert attempts_in([f"sw-{'a' * 12}-{epoch}-{'b' * 16}"], f"sw-{'a' * 32}") == {}
     last = f"sw-{'a' * 12}-{EPOCH_MAX}-{'b' * 16}"
     assert attempts_in([last], f"sw-{'a' * 32}") == {last: EPOCH_MAX}
 
 
 def test_a_process_that_is_forked_off_is_another_run() -> None:
-    """It was forked after the import, so it has all that its parent had in memory."""
+    """It was forked after the import, so it has its parent's memory."""
     context = multiprocessing.get_context("fork")
     queue: multiprocessing.Queue[str] = context.Queue()
     child = context.Process(target=lambda: queue.put(Run.from_environment({}).key))
@@ -171,7 +171,7 @@ def test_a_process_that_is_forked_off_is_another_run() -> None:
 
 
 def test_a_process_draws_its_id_once_and_again_in_each_fork() -> None:
-    """Whatever was imported, and asked, before."""
+    """Whatever was imported or called before."""
     process = _Process()
     before = process.run_id
     context = multiprocessing.get_context("fork")

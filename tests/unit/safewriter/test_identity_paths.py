@@ -14,5 +14,5 @@ def test_a_path_that_hadoop_would_resolve_is_refused(path: str) -> None:
 
 
 def test_a_name_may_hold_dots() -> None:
-    """Only a name that is nothing else is resolved."""
+    """Only a part that is `.` or `..` as a whole is resolved."""
     assert str(canonical_table("s3://lake/.hidden/a..b")) == "s3://lake/.hidden/a..b"

@@ -39,7 +39,7 @@ def test_another_session_may_have_a_block_of_its_own() -> None:
 
 
 def test_a_name_is_open_once_in_a_process() -> None:
-    """Two blocks at once on the same table and step cannot both be the run's write."""
+    """Two simultaneous blocks on the same table and step cannot both be the run's write."""
     blocks = OpenBlocks()
     blocks.open(first := Session(), write())
 
@@ -63,7 +63,7 @@ def test_a_refused_block_leaves_no_trace() -> None:
 
 @pytest.mark.slow
 def test_a_session_that_is_gone_is_forgotten() -> None:
-    """The blocks keeps no session alive."""
+    """The registry keeps no session alive."""
     blocks, session = OpenBlocks(), Session()
     blocks.open(session, write())
 

@@ -13,7 +13,7 @@ from safewriter.tables.delta.commit import Signature
 
 @pytest.mark.parametrize("text", ["[" * 100_000, '{"a":' * 100_000, ("[" * 100_000).encode()])
 def test_a_text_that_is_nested_too_deeply_is_no_json(text: str | bytes) -> None:
-    """It is refused like any other that cannot be read."""
+    """It is refused like any other invalid text."""
     with pytest.raises(ValueError, match="nested too deeply"):
         parsed(text)
 
@@ -27,7 +27,7 @@ def test_any_other_text_is_parsed_as_python_does() -> None:
 
 
 def test_no_document_ends_a_sweep_by_its_depth() -> None:
-    """A checkpoint, a marker and a signature that are nested too deeply are unreadable, or somebody else's."""
+    """A checkpoint, a marker and a signature that are nested too deeply count as unreadable, or as foreign."""
     body = b"[" * 100_000
     for document in (Checkpoint, Marker):
         with pytest.raises(UnreadableCheckpointError):
@@ -37,7 +37,7 @@ def test_no_document_ends_a_sweep_by_its_depth() -> None:
 
 @pytest.mark.parametrize("text", ["[0, 1, 2]", b"[0, 1, 2]", '{"a": 1, "b": [2]}'])
 def test_a_text_of_too_many_values_is_not_parsed(text: str | bytes) -> None:
-    """Each takes many times the memory of its text."""
+    """Each value takes many times the memory of its text."""
     assert parsed(text, values_max=3) == parsed(text)
     with pytest.raises(ValueError, match="has more than 2 values"):
         parsed(text, values_max=2)

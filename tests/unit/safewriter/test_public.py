@@ -11,7 +11,7 @@ from scripts.reference import error_tree
 
 
 def test_the_public_names_are_those_of_the_reference_page() -> None:
-    """A name that comes or goes is told to the reader."""
+    """The page lists each new name, and no removed one."""
     page = (ROOT / "docs" / "reference" / "python.md").read_text(encoding="utf-8")
     documented = re.findall(r"auto(?:class|function):: safewriter\.(\w+)$", page, re.MULTILINE)
     errors = re.findall(r"\w+Error\b", error_tree())
@@ -19,7 +19,7 @@ def test_the_public_names_are_those_of_the_reference_page() -> None:
 
 
 def test_every_public_name_is_there_and_documented() -> None:
-    """Each can be imported and says what it is."""
+    """Each can be imported and has a docstring."""
     for package in (safewriter, objects, delta):
         for name in package.__all__:
             assert inspect.getdoc(getattr(package, name)), name

@@ -34,7 +34,7 @@ def test_each_instant_is_its_share_of_the_lead_before_the_deadline() -> None:
 
 
 def test_a_lead_that_is_longer_than_the_time_is_refused() -> None:
-    """No block could ever begin, and the job would learn it only from its first one."""
+    """No block could ever begin, and the job would notice only at its first one."""
     with pytest.raises(ValueError, match="a lead of 61 ms is too long"):
         Schedule(Deadline(100, 0), 61)
 

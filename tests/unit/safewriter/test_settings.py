@@ -36,14 +36,14 @@ def test_the_bucket_is_required() -> None:
 
 
 def test_the_rest_has_defaults() -> None:
-    """Thirty seconds of lead, and the audit log is on."""
+    """A lead of thirty seconds, and the audit log is on."""
     found = Settings.from_environment({"SW_CHECKPOINT_BUCKET": "bucket"})
 
     assert (found.warn_before_ms, found.audit_log) == (30_000, True)
 
 
 def test_arguments_win() -> None:
-    """An explicit argument is taken, also where the environment is set."""
+    """An explicit argument wins over the environment."""
     environment = {"SW_CHECKPOINT_BUCKET": "environment", "SW_WARN_BEFORE_MS": "7"}
 
     found = Settings.from_environment(environment, checkpoint_bucket="argument/p", warn_before_ms=9)
@@ -84,7 +84,7 @@ def test_any_other_word_for_the_audit_log_is_an_error(text: str) -> None:
 
 
 def test_the_shortest_warning_is_a_millisecond() -> None:
-    """Only none at all is refused."""
+    """Only zero is refused."""
     environment = {"SW_CHECKPOINT_BUCKET": "bucket", "SW_WARN_BEFORE_MS": "1"}
 
     assert Settings.from_environment(environment).warn_before_ms == 1

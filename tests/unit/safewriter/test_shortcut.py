@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Block:
-    """A block that remembers how it was made, and what was done in it."""
+    """A block that records its arguments and calls."""
 
     made: tuple[Any, ...] = ()
     already_committed = False
@@ -40,7 +40,7 @@ class Block:
 
 
 class Writer:
-    """A frame's writer of the session "spark"."""
+    """A writer of a frame of the session "spark"."""
 
     _spark = "spark"
 
@@ -55,7 +55,7 @@ def block(monkeypatch: pytest.MonkeyPatch) -> type[Block]:
 
 
 def test_a_line_is_a_block_with_its_write_and_success() -> None:
-    """With the step and the commit point that it was given; the document is what it returns."""
+    """With the given step and commit point; it returns the document."""
     writer: Any = Writer()
     document: Any = shortcut.save(writer, "s3a://lake/t", step="daily", commit_point="success")
     assert document == "the document"

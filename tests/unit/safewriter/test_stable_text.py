@@ -30,11 +30,11 @@ class Piece:
 
 
 class Opaque:
-    """An object that shows its place in memory."""
+    """An object whose `repr` shows its memory address."""
 
 
 class Frame:
-    """As of Spark: its text has the columns, and not the rows."""
+    """Like Spark's: its text has the columns, but not the rows."""
 
     def __repr__(self) -> str:
         return "DataFrame[id: bigint]"
@@ -65,7 +65,7 @@ class Frame:
     ids=str,
 )
 def test_the_text_is_the_whole_value(value: Any, text: str) -> None:
-    """And nothing but the value: an order that Python does not promise is not in it."""
+    """And nothing but the value: the text does not depend on an order that Python does not promise."""
     assert stable_text(value) == text
 
 
@@ -75,19 +75,19 @@ def test_the_text_is_the_whole_value(value: Any, text: str) -> None:
     ids=lambda one: str(type(one)),
 )
 def test_a_value_without_a_text_of_its_own_is_refused(value: Any) -> None:
-    """Two of them would pass for one, or one for two."""
+    """Two of them could have one text, or one could have two."""
     with pytest.raises(ValueError, match="has no text that is the same on each attempt"):
         stable_text(value)
 
 
 def test_two_values_have_two_texts() -> None:
-    """The number and its digits, a list and what it holds, a longer list."""
+    """The number and its digits, a list and its element, a longer list."""
     values: list[Any] = [1, "1", [1], [[1]], [1, 1], ["1, 1"], ["1", "1"], {1: 1}, {1}, b"1", None, "None", Decimal(1)]
     assert len({stable_text(value) for value in values}) == len(values)
 
 
 def test_another_process_finds_the_same_text() -> None:
-    """Hashes of texts are another one in each."""
+    """There hashes of texts differ."""
     program = "from safewriter.stable_text import stable_text; print(stable_text({'a', 'b', 'c', 'd', 'e'}))"
     texts = {
         subprocess.run(

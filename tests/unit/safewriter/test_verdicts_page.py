@@ -1,4 +1,4 @@
-"""docs/concepts/verdicts.md names each place in the code that gives a verdict, and no other."""
+"""docs/concepts/verdicts.md names each place in the code that returns a verdict, and no other."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _verdicts(function: ast.FunctionDef) -> Iterator[str]:
 
 
 def listed() -> Iterator[tuple[str, str, str]]:
-    """Yield the same from the page's table."""
+    """Yield the same from the table on the page."""
     for line in PAGE.read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.split("|")[1:-1]]
         if len(cells) != 4 or not (verdict := re.match(r"[a-z_]+", cells[0])) or "`" not in cells[3]:
@@ -52,12 +52,12 @@ def listed() -> Iterator[tuple[str, str, str]]:
 
 
 def test_every_verdict_of_the_code_has_its_witness_on_the_page() -> None:
-    """A new place that gives a verdict must say what it rests on."""
+    """A new place that returns a verdict must name its witness."""
     assert set(given()) == set(listed())
 
 
 def test_every_row_of_the_page_names_a_witness() -> None:
-    """A verdict that rests on nothing is none."""
+    """A verdict without a witness is none."""
     rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ") and ".py`" in line]
     assert len(rows) >= 12
     assert all(row.split("|")[2].strip() for row in rows)

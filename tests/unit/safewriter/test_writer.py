@@ -19,7 +19,7 @@ from tests.unit.safewriter.block_parts import CLOSED, Spark, guarded
 def test_a_claimed_write_whose_gate_cannot_be_opened_is_settled(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has to wait for its lease to run out."""
+    """No retry has to wait until its lease expires."""
 
     def refuse(*_: object) -> None:
         raise RuntimeError("no gate")
@@ -33,7 +33,7 @@ def test_a_claimed_write_whose_gate_cannot_be_opened_is_settled(
 def test_a_session_that_cannot_be_put_back_changes_no_verdict(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is a warning; and the block is over for those that come after it."""
+    """It is a warning, and the block is closed for later blocks."""
 
     def fail() -> None:
         raise OSError("the JVM is gone")
@@ -48,7 +48,7 @@ def test_a_session_that_cannot_be_put_back_changes_no_verdict(
 
 
 def test_a_block_is_made_as_the_script_says(block: SimpleNamespace) -> None:
-    """Each of its options has the name that the script gives it."""
+    """Each option reaches the block under the name that the script uses."""
     options: dict[str, Any] = {
         "format": "iceberg",
         "step": "daily",
@@ -65,7 +65,7 @@ def test_a_block_is_made_as_the_script_says(block: SimpleNamespace) -> None:
 def test_a_write_that_cannot_be_claimed_leaves_nothing_to_settle(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The error says why, and the session is as it was."""
+    """The error says why, and the session is restored."""
 
     def refuse(_: object) -> None:
         raise TooLateError("too late")
@@ -77,13 +77,13 @@ def test_a_write_that_cannot_be_claimed_leaves_nothing_to_settle(
 
 
 def test_a_block_that_was_never_entered_has_no_verdict(block: SimpleNamespace) -> None:
-    """An ExitStack of a script's may end it all the same."""
+    """A script's ExitStack may end it anyway."""
     guarded().__exit__(None, None, None)
     assert block.done == ["restored", CLOSED]
 
 
 def test_no_statement_gets_the_table_before_the_block(block: SimpleNamespace) -> None:
-    """It would write without a guard, and the script would never know."""
+    """It would write without a guard, and the script would not notice."""
     sw = guarded()
     with pytest.raises(UsageError, match=r"write SafeWriter\.table inside `with"):
         _ = sw.table
@@ -93,7 +93,7 @@ def test_no_statement_gets_the_table_before_the_block(block: SimpleNamespace) ->
 
 
 def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespace) -> None:
-    """Once, however often the script says success."""
+    """Once, however often the script calls success()."""
     sw = guarded()
     assert sw.checkpoint is None
     assert sw.checkpoint_uri == "s3://checkpoints/key"
@@ -108,7 +108,7 @@ def test_a_block_is_claimed_opened_declared_done_and_ended(block: SimpleNamespac
 def test_a_guard_that_cannot_be_made_is_told_to_the_supervisor(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A script may swallow the error; then no block of it is entered."""
+    """A script may swallow the error; then it enters no block."""
     told: list[tuple[str, str]] = []
     monkeypatch.setattr(writer, "tell_not_made", lambda table, error: told.append((table, str(error))))
 
@@ -123,7 +123,7 @@ def test_a_guard_that_cannot_be_made_is_told_to_the_supervisor(
 
 
 def test_a_block_on_a_thread_of_no_batch_is_refused_before_anything_is_done(block: SimpleNamespace) -> None:
-    """Nobody could tell which batch it is for."""
+    """It would be unclear which batch it is for."""
 
     def refuse() -> None:
         raise UsageError("no batch")
@@ -135,7 +135,7 @@ def test_a_block_on_a_thread_of_no_batch_is_refused_before_anything_is_done(bloc
 
 
 def test_one_block_is_open_on_a_session(block: SimpleNamespace) -> None:
-    """The refused one leaves the open one as it is; after that one's end there may be another."""
+    """The refused block leaves the open one as it is; after the end of that one another may open."""
     first = guarded().__enter__()
     second = SafeWriter(first._spark, "s3a://lake/t")
     with pytest.raises(BlockOpenError):
@@ -148,7 +148,7 @@ def test_one_block_is_open_on_a_session(block: SimpleNamespace) -> None:
 
 
 def test_success_is_for_an_open_block(block: SimpleNamespace) -> None:
-    """Before and after it is a mistake of the script, and so is a block that is entered again."""
+    """Before and after the block it is a mistake of the script, and so is entering a block twice."""
     sw = guarded()
     with pytest.raises(UsageError, match="not open"):
         sw.success()
@@ -162,7 +162,7 @@ def test_success_is_for_an_open_block(block: SimpleNamespace) -> None:
 
 
 def test_the_error_of_a_script_fails_its_block_and_goes_on(block: SimpleNamespace) -> None:
-    """The write is settled first, then the session is put back."""
+    """The write is settled first, then the session is restored."""
     with pytest.raises(ZeroDivisionError), guarded():
         raise ZeroDivisionError("theirs")
     assert block.done == ["verified", "opened", "failed: theirs", "restored", CLOSED]
@@ -201,7 +201,7 @@ def test_a_fork_leaves_the_block_to_its_parent(block: SimpleNamespace, monkeypat
 def test_a_journal_that_cannot_be_written_changes_no_verdict(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It would end the lease early, no more."""
+    """It could only have ended the lease early."""
 
     def full(*_: object, **__: object) -> None:
         raise OSError("no space left on device")
@@ -224,7 +224,7 @@ def test_a_journal_that_cannot_be_written_changes_no_verdict(
 def test_a_write_that_was_committed_before_is_skipped(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch, error: BaseException | None, *, goes_on: bool
 ) -> None:
-    """An error that says no more than that does not go on."""
+    """An error that only means that the write was skipped is not raised."""
     monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     with pytest.raises(type(error)) if error is not None and goes_on else nullcontext(), guarded() as sw:
         assert sw.already_committed
@@ -239,7 +239,7 @@ def test_a_write_that_was_committed_before_is_skipped(
 def test_a_skipped_block_leaves_a_statement_that_outlives_it_its_files(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """They are for a later settler, which finds the block's marker."""
+    """A later settler deletes them, and finds the block's marker."""
     monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     monkeypatch.setattr(block.session, "is_outlived", lambda: True)
     with guarded() as sw:
@@ -250,7 +250,7 @@ def test_a_skipped_block_leaves_a_statement_that_outlives_it_its_files(
 def test_a_success_beside_a_statement_that_outlives_it_keeps_the_files_and_is_remarked(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The statement may be a daemon thread's, which nobody waits for: no other line would tell of its rows."""
+    """The statement may run on a daemon thread, so only the journal's line can report its rows."""
     monkeypatch.setattr(block.session, "is_outlived", lambda: True)
     with guarded() as sw:
         sw.success()

@@ -12,7 +12,7 @@ from tests.unit.safewriter.block_parts import CLOSED, guarded
 
 
 def test_a_block_in_a_turn_is_noted_before_its_gate_opens_and_watches_the_turn(block: SimpleNamespace) -> None:
-    """In steps of a second at most, since a renewal may prolong it and a loss may shorten it."""
+    """It waits a second at most in each step, since a renewal may prolong the turn and a loss may shorten it."""
     for left_s, step_ms in ((9.0, 1000), (0.25, 250)):
         block.done.clear()
         block.turn = SimpleNamespace(left_s=left_s)
@@ -49,7 +49,7 @@ def test_a_write_that_cannot_be_noted_is_settled(block: SimpleNamespace, monkeyp
 def test_a_write_that_was_committed_before_is_not_noted(
     block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of it can be committed any more."""
+    """It can no longer commit anything."""
     monkeypatch.setattr(writer, "claim", lambda _: SimpleNamespace(checkpoint="checkpoint", already_committed=True))
     block.turn = SimpleNamespace(left_s=9.0)
     with guarded():

@@ -15,7 +15,7 @@ class World(Surroundings):
 
     @cached_property
     def jobs(self) -> list[Job]:
-        """The attempts, in the order in which they were started."""
+        """The attempts, in the order of their start."""
         return []
 
     def job(self, network: Network | None = None, **more: Any) -> Job:

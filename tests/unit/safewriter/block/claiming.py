@@ -1,4 +1,4 @@
-"""Claims with some part of the claimer changed, and owners that renew their lease meanwhile."""
+"""Claims with parts of the claimer changed, and owners that renew their lease meanwhile."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def claims(job: Job, **changes: Any) -> Claim:
-    """Claim with some parts of the claimer changed, the marker being there already."""
+    """Claim with parts of the claimer changed; the marker exists already."""
     return dataclasses.replace(job.claimer, **changes).claim(job.state())
 
 

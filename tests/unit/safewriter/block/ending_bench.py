@@ -27,7 +27,7 @@ NOTHING_SENT = GateState(GateStatus.NONE, passed=False, version=-1, refusal="", 
 
 @dataclass
 class FakeSession:
-    """The Spark side of a block, as far as its end asks it."""
+    """The Spark side of a block, as far as its ending calls it."""
 
     sight: GateState = NOTHING_SENT
     quiet: Iterator[bool] = field(default_factory=lambda: iter([True]))

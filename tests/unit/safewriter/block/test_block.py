@@ -26,7 +26,7 @@ BATCH = MicroBatch("7c5b2f0e-0000-4000-8000-000000000000", "12", "start")
 
 @dataclass
 class Session:
-    """What a block asks of its Spark session before it touches anything."""
+    """The Spark session as a block uses it before it changes anything."""
 
     batch: MicroBatch | None = None
     secrets: dict[str, str] = field(default_factory=dict)
@@ -72,13 +72,13 @@ def of(monkeypatch: pytest.MonkeyPatch, session: Session | None = None, **more: 
     ("step", "problem"), [(5, "step=5 is no text"), ("x" * 4097, "of 4097 characters is too long")]
 )
 def test_a_step_is_a_name(monkeypatch: pytest.MonkeyPatch, step: object, problem: str) -> None:
-    """Journal, document and result hold it."""
+    """The journal, the document and the result all hold the step."""
     with pytest.raises(UsageError, match=problem):
         of(monkeypatch, step=step)
 
 
 def test_a_block_is_what_arguments_and_environment_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table as the statements call it, the write by its one name, a nonce of its own."""
+    """The table's name in statements, the write by its canonical name, and a nonce of its own."""
     monkeypatch.setenv("SOAL_JOURNAL", "journal.jsonl")
 
     found, other = of(monkeypatch, step="a step", commit_point="success"), of(monkeypatch)
@@ -104,7 +104,7 @@ def test_arguments_win_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_in_a_micro_batch_the_write_is_the_stream_s(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever run drives it: a batch that Spark delivers again is the same write."""
+    """The run that drives the stream does not count: a batch that Spark delivers again is the same write."""
     first = of(monkeypatch, Session(BATCH))
     monkeypatch.setenv("SOAL_RUN_KEY", "another run")
     again = of(monkeypatch, Session(BATCH))
@@ -122,7 +122,7 @@ def test_in_a_micro_batch_the_write_is_the_stream_s(monkeypatch: pytest.MonkeyPa
 def test_a_block_that_was_made_in_another_batch_is_refused(
     monkeypatch: pytest.MonkeyPatch, made_in: MicroBatch | None, entered_in: MicroBatch | None
 ) -> None:
-    """It bears the name of another write, and would be skipped once that is committed."""
+    """It has the name of another write, and would be skipped once that write is committed."""
     session = Session(made_in)
     found = of(monkeypatch, session)
     found.check_surroundings()
@@ -143,7 +143,7 @@ def test_without_a_deadline_nothing_ends_the_block(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_guard_settles_within_its_deadline_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the deadline the process may be gone in the middle of anything: the guard begins nothing more."""
+    """At the deadline the process may end at any moment, so the guard begins nothing more."""
     monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(BEGAN_MS + 600_000))
     monkeypatch.setenv("SOAL_STARTED_EPOCH_MS", str(BEGAN_MS))
     now_ms = BEGAN_MS
@@ -159,7 +159,7 @@ def test_a_guard_settles_within_its_deadline_only(monkeypatch: pytest.MonkeyPatc
 
 
 def test_patience_ends_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked for, or what is left but for a part that something else needs; never less than nothing."""
+    """It is the requested time, or the time left before another step needs it; never negative."""
     monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(BEGAN_MS + 20_000))
     monkeypatch.setenv("SOAL_STARTED_EPOCH_MS", str(BEGAN_MS - 600_000))
     found = of(monkeypatch)
@@ -177,7 +177,7 @@ def test_patience_ends_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_settler_of_a_block_has_what_the_settings_and_the_session_know(
     monkeypatch: pytest.MonkeyPatch, *, audit_log: bool
 ) -> None:
-    """Secrets of a catalog are handed on in this process; the audit is as it was set."""
+    """A catalog's secrets are handed on in this process; the audit log follows the settings."""
     monkeypatch.setenv("SW_AUDIT_LOG", str(audit_log).lower())
 
     found = of(monkeypatch, Session(secrets={"uri": "jdbc:postgresql://db"}))
@@ -198,7 +198,7 @@ def test_what_cannot_be_guarded_touches_nothing(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_block_belongs_to_the_turn_of_its_thread_or_to_the_one_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a coordinator it belongs to none."""
+    """Without a coordinator it belongs to no turn."""
     own, given = SimpleNamespace(left_s=1.0), SimpleNamespace(left_s=0.0)
     assert of(monkeypatch).turn is None
     assert not of(monkeypatch).has_lost_turn

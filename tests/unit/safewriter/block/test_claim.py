@@ -57,7 +57,7 @@ def test_a_claim_writes_down_what_a_settler_must_know() -> None:
 
 
 def _landed_without_document(world: World) -> int:
-    """Land a commit, and let somebody empty the checkpoint bucket; return its version."""
+    """Land a commit, then empty the checkpoint bucket; return the commit's version."""
     job = world.job().begin().land()
     world.owner_dies()
     for listed in list(world.bucket.list("")):
@@ -66,7 +66,7 @@ def _landed_without_document(world: World) -> int:
 
 
 def test_a_write_that_the_table_holds_is_found_by_one_request() -> None:
-    """An open document in between would name a version behind the commit, and its settler would not look before it."""
+    """An open document would name a version after the commit, and its settler would not look before that version."""
     world = World()
     version = _landed_without_document(world)
     network = Network()
@@ -85,7 +85,7 @@ def test_a_write_that_the_table_holds_is_found_by_one_request() -> None:
 
 
 def test_a_transaction_that_no_attempt_has_keeps_no_retry_away() -> None:
-    """Whoever may write the table has put it there; there is no epoch beyond it that Delta could read."""
+    """Another writer has put it there; no epoch beyond it exists that Delta could read."""
     world = World()
     version = world.log.append(txn=(world.key, 2**63 - 1))
     job = world.job()
@@ -98,7 +98,7 @@ def test_a_transaction_that_no_attempt_has_keeps_no_retry_away() -> None:
 
 
 def test_nothing_is_claimed_beyond_the_last_epoch() -> None:
-    """Its transaction would be taken for nobody's, and its rows would be written once more."""
+    """Delta would not see its transaction as ours, and its rows would be written again."""
     world = World()
     version = world.log.append(txn=(world.key, EPOCH_MAX))
     job = world.job()
@@ -111,7 +111,7 @@ def test_nothing_is_claimed_beyond_the_last_epoch() -> None:
 
 
 def test_a_write_that_was_rolled_back_and_that_the_table_holds_is_found_by_one_request() -> None:
-    """Somebody has put back an old document."""
+    """Somebody has restored an old document."""
     world = World()
     world.job().begin()
     world.owner_dies()
@@ -128,7 +128,7 @@ def test_a_write_that_was_rolled_back_and_that_the_table_holds_is_found_by_one_r
 
 
 def test_a_write_that_the_table_names_no_more_is_not_claimed() -> None:
-    """Somebody changes the table: nobody knows what it holds."""
+    """The table is being changed, so its content is unknown."""
     world = World()
     version = _landed_without_document(world)
     job = world.job()
@@ -141,7 +141,7 @@ def test_a_write_that_the_table_names_no_more_is_not_claimed() -> None:
 
 
 def test_a_committed_write_is_not_claimed() -> None:
-    """The retry learns that it has nothing to do, and leaves in the document that it has skipped the write; no more."""
+    """The retry has nothing to do; it records in the document that it skipped the write, and nothing else."""
     world = World()
     assert world.job().run()
     before = world.document
@@ -157,7 +157,7 @@ def test_a_committed_write_is_not_claimed() -> None:
 
 @pytest.mark.parametrize("first", ["has written it", "has skipped it", "had nothing to change"])
 def test_a_second_block_of_one_name_in_one_run_is_refused(first: str) -> None:
-    """Skipped, its write would be lost; the first may be of another process of the run, so the document tells."""
+    """A skip would lose its write. The first block may be in another process, so the document records it."""
     world = World()
     one = world.job()
     if first == "had nothing to change":
@@ -178,7 +178,7 @@ def test_a_second_block_of_one_name_in_one_run_is_refused(first: str) -> None:
 
 
 def test_a_skip_that_another_attempt_has_come_between_is_tried_again() -> None:
-    """Two retries skip at once, and each is noted: the one that lost the document reads it again."""
+    """Two retries skip at once, and each is recorded: the one that lost the document reads it again."""
     world = World()
     assert world.job().run()
     other = world.job()
@@ -206,7 +206,7 @@ def test_a_second_block_is_known_also_when_another_attempt_has_skipped_the_write
 
 
 def test_a_block_that_was_settled_by_somebody_else_is_a_first_one_all_the_same() -> None:
-    """It may yet end well, so a second one of its name is not skipped; a retry of the run is."""
+    """It may yet succeed, so a second block of its name is not skipped; a retry of the run is."""
     world = World()
     one = world.job().begin().land()
     assert world.settle().status is Status.COMMITTED
@@ -242,7 +242,7 @@ def test_a_rolled_back_write_is_claimed_with_the_next_epoch() -> None:
 
 
 def test_another_job_under_the_same_key_is_a_usage_error() -> None:
-    """It is refused whatever the status, and never taken for done."""
+    """It is refused under any status, and never counts as done."""
     for ended in (False, True):
         world = World()
         if ended:
@@ -260,7 +260,7 @@ def test_another_job_under_the_same_key_is_a_usage_error() -> None:
 
 
 def test_a_step_of_the_same_process_may_claim_again() -> None:
-    """An attempt that was taken for dead and settled claims the next epoch, with files of another name."""
+    """An attempt that counted as dead and was settled claims the next epoch, with other file names."""
     world = World()
     job = world.job().begin()
     first = job.document.attempt.prefix
@@ -274,7 +274,7 @@ def test_a_step_of_the_same_process_may_claim_again() -> None:
 
 
 def test_a_marker_is_put_for_each_attempt() -> None:
-    """Also where there is nothing to claim: the attempt removes its own."""
+    """Also if there is nothing to claim: the attempt removes its own marker."""
     world = World()
     world.job().run()
 

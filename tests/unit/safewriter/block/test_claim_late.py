@@ -1,4 +1,4 @@
-"""A claim for which the time is too short."""
+"""Claims without enough time."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_too_late_for_a_marker_is_too_late(left_ms: int) -> None:
 
 
 def test_one_millisecond_before_the_lead_there_is_time() -> None:
-    """The boundary belongs to too late."""
+    """Exactly at the boundary it is too late."""
     world = World()
     claimer = dataclasses.replace(world.job().claimer, schedule=ending(world, LEAD_MS + 1))
 
@@ -44,7 +44,7 @@ def test_one_millisecond_before_the_lead_there_is_time() -> None:
 
 
 def test_too_late_for_the_first_document_is_too_late() -> None:
-    """Looking at the table can take its time, so the clock is looked at again."""
+    """Reading the table may take long, so the clock is checked again."""
     world = World()
 
     with pytest.raises(TooLateError):
@@ -55,7 +55,7 @@ def test_too_late_for_the_first_document_is_too_late() -> None:
 
 @pytest.mark.parametrize("read", [1, 2, 3])
 def test_after_reading_the_document_the_clock_is_looked_at_again(read: int) -> None:
-    """An attempt that froze over its reading must not claim what others have settled and cleaned meanwhile."""
+    """An attempt that froze during its read must not claim what others have settled and cleaned meanwhile."""
     world = World()
     world.job().begin()
     if read < 3:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def test_a_live_owner_is_left_alone() -> None:
-    """Its lease is renewed while we look, so this attempt ends with "try again" and has changed nothing."""
+    """Its lease is renewed while this attempt watches, so the attempt raises "try again" and changes nothing."""
     world = World()
     owner = world.job().begin()
     before = world.bucket.contents()[f"checkpoints/{world.key}.json"], world.lake.contents()
@@ -46,7 +46,7 @@ def test_a_live_owner_is_left_alone() -> None:
 
 
 def test_an_owner_that_renewed_its_lease_long_ago_is_waited_for() -> None:
-    """A lease that is there but is not renewed runs out, and then its owner is dead."""
+    """A lease that exists but is not renewed expires, and then its owner is dead."""
     world = World()
     owner = world.job().begin()
     world.now_ms += 5_000
@@ -92,7 +92,7 @@ def test_a_dead_owner_whose_commit_has_landed_leaves_nothing_to_do() -> None:
 
 
 def test_a_deadline_and_its_grace_end_an_owner_that_still_renews_its_lease() -> None:
-    """Nothing of it can be on its way any more."""
+    """None of its requests can still arrive."""
     world = World()
     owner = world.job(deadline_ms=100_000).begin()
     world.now_ms += 100_000 + GRACE_MS + 1
@@ -116,14 +116,14 @@ def test_an_owner_that_is_settled_while_we_wait_makes_room() -> None:
 
 
 def test_an_attempt_that_was_faster_is_not_settled() -> None:
-    """Between our look at the dead owner and our settling another retry has claimed, and it lives."""
+    """Between the look at the dead owner and the settling another retry, which is alive, has claimed."""
     world = World()
     world.job().begin()
     world.owner_dies()
     faster: list[Job] = []
 
     def before(_: int) -> None:
-        # The look at the lease has decided that the owner is dead; what comes next is the settling.
+        # The look at the lease has found the owner dead; the settling comes next.
         keys = [sent.key for sent in network.sent[-2:]]
         if not faster and keys[0].startswith("leases") and keys[-1].startswith("checkpoints"):
             faster.append(world.job())
@@ -156,7 +156,7 @@ def test_waiting_is_bounded() -> None:
 
 
 def test_a_write_whose_truth_cannot_be_found_out_is_not_claimed() -> None:
-    """The error of the settling goes on; nothing is written twice on a guess."""
+    """The settler's error is raised; nothing is written a second time on a guess."""
     world = World()
     world.job().begin()
     world.owner_dies()

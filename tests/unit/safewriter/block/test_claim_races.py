@@ -49,7 +49,7 @@ def test_of_two_first_claims_one_wins() -> None:
 
 
 def test_of_two_retries_one_wins() -> None:
-    """The compare-and-swap that comes second is lost, and what it finds then is a live owner."""
+    """The second compare-and-swap is lost, and then that retry finds a live owner."""
     world = World()
     world.job().begin()
     world.settle()
@@ -58,7 +58,7 @@ def test_of_two_retries_one_wins() -> None:
 
 
 def test_a_document_that_vanishes_is_created_again() -> None:
-    """Somebody has removed it between our failed creation and our reading."""
+    """Somebody has removed it between our failed creation and our read."""
     world = World()
     world.job().begin()
 
@@ -96,7 +96,7 @@ def test_a_document_that_changes_without_end_is_given_up_on() -> None:
 @pytest.mark.parametrize("fault", [Fault.REFUSE, Fault.LOSE_REPLY, Fault.LATE])
 @pytest.mark.parametrize("first", [True, False])
 def test_a_claim_that_gets_no_answer_ends_with_the_stores_error(fault: Fault, first: object) -> None:
-    """Whether it landed is not known; if it has, the next attempt finds an owner that shows no sign of life."""
+    """It is unknown whether it landed; if so, the next attempt finds an owner without a sign of life."""
     world = World()
     if not first:
         world.job().begin()

@@ -1,4 +1,4 @@
-"""A claim that waits for another owner's sign of life, and what may happen meanwhile."""
+"""A claim that waits for another owner's sign of life, and the events in the meantime."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def claim_while(job: Job, *happens: Callable[[], object]) -> Claim:
 
 
 def test_a_document_that_is_gone_while_its_owner_is_watched_is_claimed_anew() -> None:
-    """Somebody has removed it by hand: there is nobody to wait for any more."""
+    """Somebody has removed it by hand, so there is no owner left to wait for."""
     world = World()
     world.job().begin()
 
@@ -43,7 +43,7 @@ def test_a_document_that_is_gone_while_its_owner_is_watched_is_claimed_anew() ->
 
 
 def test_an_owner_that_has_changed_its_document_is_watched_again_and_not_settled() -> None:
-    """A change is a sign of life: whoever made it is left alone."""
+    """A change is a sign of life: the claim leaves that owner alone."""
     world = World()
     owner = world.job().begin()
 
@@ -60,7 +60,7 @@ def test_an_owner_that_has_changed_its_document_is_watched_again_and_not_settled
 
 
 def test_a_claim_waits_no_longer_than_its_own_deadline_lets_it() -> None:
-    """Not until the other's lease has run out, when the time for a write is over before."""
+    """Not until the other's lease expires, if its own time for a write ends before that."""
     world = World()
     world.job().begin()
     began = world.now_ms

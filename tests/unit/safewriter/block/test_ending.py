@@ -1,5 +1,5 @@
-"""How a block ends, with a Spark session that a test can hang, silence or let fail. The whole of it runs under
-integration; here is what only a broken JVM shows.
+"""How a block ends, with a Spark session that a test can hang, silence or let fail. Integration tests run the whole of
+it; these tests need a broken JVM.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def test_a_jvm_that_is_gone_at_the_deadline_is_settled_by_the_table(exits: list[
 
 
 def test_a_store_that_fails_at_the_deadline_ends_the_process(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """What this thread cannot settle nobody in this process can."""
+    """No other thread of this process could settle it either."""
     job = World().job().begin()
     end = ending(job, FakeSession())
 
@@ -79,7 +79,7 @@ def test_a_store_that_fails_at_the_deadline_ends_the_process(exits: list[int], m
 def test_tasks_that_outlast_the_watchdog_are_cleaned_up_after_by_the_block(
     exits: list[int],
 ) -> None:
-    """The watchdog must not wait for them; when their statement has ended, the block can."""
+    """The watchdog must not wait for them; the block can, once their statement has ended."""
     world = World()
     job = world.job().begin()
     end = ending(job, FakeSession(quiet=iter([False, True])))
@@ -94,7 +94,7 @@ def test_tasks_that_outlast_the_watchdog_are_cleaned_up_after_by_the_block(
 
 
 def test_tasks_that_never_end_keep_their_marker(exits: list[int]) -> None:
-    """Whoever looks later cleans up."""
+    """A later settler cleans up."""
     world = World()
     job = world.job().begin()
     end = ending(job, FakeSession(quiet=iter([False, False])))
@@ -106,7 +106,7 @@ def test_tasks_that_never_end_keep_their_marker(exits: list[int]) -> None:
 
 
 def test_a_success_that_was_said_is_not_touched_by_the_watchdog(exits: list[int]) -> None:
-    """It comes too late to matter."""
+    """The watchdog fires too late to matter."""
     world = World()
     job = world.job().begin().land()
     end = ending(job, FakeSession(sight=GateState(GateStatus.LANDED, passed=True, version=2, refusal="", stray="")))
@@ -118,7 +118,7 @@ def test_a_success_that_was_said_is_not_touched_by_the_watchdog(exits: list[int]
 
 
 def test_a_block_that_could_not_be_opened_is_rolled_back_at_once() -> None:
-    """Its gate was never there, so nothing was sent: no fence, no marker, nobody need wait for it."""
+    """Its gate never opened, so nothing was sent: no fence, no marker, and no retry has to wait."""
     world = World()
     job = world.job().begin()
     ending(job, FakeSession(has_begun=False)).never_began()
@@ -128,7 +128,7 @@ def test_a_block_that_could_not_be_opened_is_rolled_back_at_once() -> None:
 
 
 def test_a_gate_that_was_used_before_its_block_could_be_opened_is_asked() -> None:
-    """Another thread of the script has written through it: its commit is looked for, and undone."""
+    """Another thread of the script has written through it: the ending looks for its commit and undoes it."""
     world = World()
     job = world.job().begin().land()
     passed = GateState(GateStatus.LANDED, passed=True, version=2, refusal="", stray="")
@@ -141,7 +141,7 @@ def test_a_gate_that_was_used_before_its_block_could_be_opened_is_asked() -> Non
 
 
 class Outage:
-    """S3 answers nobody of one process while `is_on`; each nap of the process is counted, and lets the time pass."""
+    """S3 answers no request of one process while `is_on`; each nap of the process is counted, and lets time pass."""
 
     def __init__(self, world: World, *, ends_after_s: float = math.inf) -> None:
         self.world = world
@@ -173,7 +173,7 @@ def out(
 
 
 def test_an_outage_that_ends_before_the_deadline_costs_time_and_nothing_else() -> None:
-    """Nine of ten minutes, and success() has its answer."""
+    """Nine of ten minutes; then success() has its answer."""
     outage, _, end = out(ends_after_s=540)
     end.succeed()
     assert end.succeeded
@@ -182,7 +182,7 @@ def test_an_outage_that_ends_before_the_deadline_costs_time_and_nothing_else() -
 
 @pytest.mark.parametrize("lead_ms", [LEAD_MS, 60_000])
 def test_success_waits_until_the_watchdogs_time_and_not_longer(lead_ms: int) -> None:
-    """What is left of the deadline then is for settling."""
+    """The rest of the time before the deadline is for settling."""
     _, job, end = out()
     assert job.deadline is not None
     end._block = dataclasses.replace(end._block, schedule=Schedule(job.deadline, lead_ms))
@@ -192,7 +192,7 @@ def test_success_waits_until_the_watchdogs_time_and_not_longer(lead_ms: int) -> 
 
 
 def test_without_a_deadline_success_waits_for_five_minutes() -> None:
-    """The bound that is stated."""
+    """The documented bound."""
     outage, _, end = out(deadline_ms=None)
     begun_s = time.monotonic()
     with pytest.raises(UnknownOutcomeError):
@@ -205,7 +205,7 @@ def test_without_a_deadline_success_waits_for_five_minutes() -> None:
     ("commit_point", "status"), [(CommitPoint.WRITE, Status.COMMITTED), (CommitPoint.SUCCESS, Status.ROLLED_BACK)]
 )
 def test_once_success_was_said_lack_of_an_answer_does_not_undo(commit_point: CommitPoint, status: Status) -> None:
-    """The block is settled like one that was ended from outside, and the error says what became of it."""
+    """The block is settled like one that was killed from outside, and the error states the verdict."""
     outage, _, end = out(commit_point)
     with pytest.raises(UnknownOutcomeError) as raised:
         end.succeed()
@@ -218,7 +218,7 @@ def test_once_success_was_said_lack_of_an_answer_does_not_undo(commit_point: Com
 
 
 def test_a_refusal_is_not_waited_for() -> None:
-    """A permission that is missing does not come back; nor is the write undone for it."""
+    """A missing permission does not come back; but the write is not undone because of it."""
     outage, _, end = out()
     outage.denied = True
     with pytest.raises(UnknownOutcomeError):
@@ -230,7 +230,7 @@ def test_a_refusal_is_not_waited_for() -> None:
 
 
 def test_an_answer_that_is_lost_is_found_by_asking_again() -> None:
-    """The document says committed already; the next try reads that as its own."""
+    """The document is committed already; the next try recognises its own verdict."""
     world = World()
     job = world.job(network := Network(Fault.LOSE_REPLY, 7)).begin().land()
     naps: list[float] = []
@@ -243,7 +243,7 @@ def test_an_answer_that_is_lost_is_found_by_asking_again() -> None:
 
 
 def test_what_the_table_does_not_hold_is_rolled_back_after_success_too() -> None:
-    """That is an answer: nothing is asked again, and what the block has left is undone."""
+    """That is an answer: nothing is retried, and the block's leftovers are undone."""
     world = World()
     job = world.job().begin().land()
     stray = GateState(GateStatus.NONE, passed=True, version=-1, refusal="second commit", stray="")
@@ -257,7 +257,7 @@ def test_what_the_table_does_not_hold_is_rolled_back_after_success_too() -> None
 
 @pytest.mark.parametrize("commit_point", CommitPoint)
 def test_a_watchdog_that_was_first_answers_for_success(commit_point: CommitPoint) -> None:
-    """It could not wait for a request that took too long; success() takes its verdict, or raises for it."""
+    """It could not wait for a slow request; success() accepts its verdict, or raises."""
     outage, job, end = out(commit_point)
 
     def nap(seconds: float) -> None:
@@ -277,7 +277,7 @@ def test_a_watchdog_that_was_first_answers_for_success(commit_point: CommitPoint
 
 
 def test_a_document_that_is_gone_is_no_answer() -> None:
-    """Somebody has deleted it: nothing is undone, and the marker stays for the sweeper, which asks the table."""
+    """Somebody has deleted it: nothing is undone, and the marker stays for the sweeper, which reads the table."""
     world = World()
     job = world.job().begin().land()
     end = ending(job, FakeSession(sight=LANDED))

@@ -1,4 +1,4 @@
-"""How a block ends without success(), and what it says to the user."""
+"""How a block ends without success(), and which errors and notes the user sees."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ EXISTS = "[DELTA_PATH_EXISTS] Cannot write to already existent path"
 
 
 def after_a_creator(*, creators: int = 1) -> Job:
-    """A second attempt of a write whose first ones began without the table; what they had created was taken back."""
+    """A second attempt at a write whose earlier attempts began without the table; their creation was undone."""
     world = World(existing=False)
     for _ in range(creators):
         world.job().begin().land()
@@ -49,7 +49,7 @@ def gone() -> None:
 
 
 def test_a_block_that_fails_is_settled_with_its_undo() -> None:
-    """A landed commit is taken back, and what no version refers to goes."""
+    """A landed commit is undone, and files that no version refers to are deleted."""
     world, job, end = landed()
 
     end.fail(RuntimeError("the script's own"))
@@ -60,7 +60,7 @@ def test_a_block_that_fails_is_settled_with_its_undo() -> None:
 
 
 def test_a_commit_that_the_watchdog_has_found_stays_and_the_script_hears_it() -> None:
-    """The block fails after the deadline: the verdict is committed, and nothing undoes it."""
+    """The block fails after the deadline: the verdict is committed, nothing undoes it, the script gets the error."""
     _, _, end = landed()
     end.at_deadline()
 
@@ -69,7 +69,7 @@ def test_a_commit_that_the_watchdog_has_found_stays_and_the_script_hears_it() ->
 
 
 def test_a_failure_that_cannot_be_settled_keeps_the_script_s_error() -> None:
-    """What went wrong first is what the user must see; that the outcome is open is a note on it."""
+    """The user must see the first error; a note on it says that the outcome is open."""
     _, job, end = landed()
     job.recovery._may_go_on = lambda: False
     error = RuntimeError("the script's own")
@@ -80,7 +80,7 @@ def test_a_failure_that_cannot_be_settled_keeps_the_script_s_error() -> None:
 
 
 def test_a_block_without_success_that_cannot_be_settled_is_an_error_of_its_own() -> None:
-    """No error of the script is there to carry the note."""
+    """The script raised no error that could carry the note."""
     _, job, end = landed()
     job.recovery._may_go_on = lambda: False
 
@@ -90,11 +90,11 @@ def test_a_block_without_success_that_cannot_be_settled_is_an_error_of_its_own()
 
 @pytest.mark.parametrize("quiet", [True, False])
 def test_what_somebody_else_has_settled_is_cleaned_by_the_block_that_comes_back(*, quiet: bool) -> None:
-    """The process stood still, wrote on after it was settled and cleaned, and removes its own, if all tasks ended."""
+    """The process froze, wrote on after it was settled and cleaned, and removes its own files if all tasks ended."""
     world = World()
     job = world.job().begin()
     end = ending(job, FakeSession(quiet=iter([quiet])))
-    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, requests_ended=True))
     world.lake.put(job.leftover, b"parquet")
 
     end.fail(RuntimeError("woken up"))
@@ -104,7 +104,7 @@ def test_what_somebody_else_has_settled_is_cleaned_by_the_block_that_comes_back(
 
 
 def test_what_the_block_has_settled_itself_is_cleaned_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Settling has cleaned; a second look would cost a listing."""
+    """Settling has cleaned up; a second clean-up would cost a LIST."""
     job = World().job().begin()
     end = ending(job, FakeSession())
     looks: list[object] = []
@@ -134,21 +134,21 @@ def test_a_refusal_by_the_gate_gets_a_type_of_its_own() -> None:
 
 
 def test_an_interrupt_stays_an_interrupt() -> None:
-    """Whatever it says: who asks the process to end is not answered with another error."""
+    """Whatever its text is: an interrupt is not replaced by another error."""
     job = World().job().begin()
 
     ending(job, FakeSession()).fail(KeyboardInterrupt("SafeWriter [operation]: OPTIMIZE is not guarded"))
 
 
 def test_an_error_is_explained_without_a_jvm() -> None:
-    """Nothing is known of the gate, and the script's own error goes on."""
+    """Nothing is known of the gate, and the script's own error is raised."""
     job = World().job().begin()
 
     ending(job, FakeSession(answer=gone)).fail(RuntimeError("SafeWriter [operation]: OPTIMIZE is not guarded"))
 
 
 def test_a_block_that_is_left_without_success_only_warns(caplog: pytest.LogCaptureFixture) -> None:
-    """There is no error to add to."""
+    """There is no error to which a note could be added."""
     job = World().job().begin()
 
     ending(job, FakeSession()).fail(None)
@@ -158,7 +158,7 @@ def test_a_block_that_is_left_without_success_only_warns(caplog: pytest.LogCaptu
 
 @pytest.mark.parametrize("creators", [1, 2])
 def test_a_table_that_an_earlier_attempt_began_is_explained(creators: int) -> None:
-    """Spark only says that it is there."""
+    """Spark only reports that the table exists."""
     error = RuntimeError(EXISTS)
 
     ending(after_a_creator(creators=creators), FakeSession()).fail(error)
@@ -167,7 +167,7 @@ def test_a_table_that_an_earlier_attempt_began_is_explained(creators: int) -> No
 
 
 def test_a_table_that_was_there_before_any_attempt_is_not_explained_by_one() -> None:
-    """It exists since somebody else has made it."""
+    """Somebody else created it."""
     world = World()
     world.job().begin()
     world.owner_dies()
@@ -197,7 +197,7 @@ def test_another_error_after_an_earlier_creation_has_no_note() -> None:
 
 
 def test_a_commit_that_stays_is_told() -> None:
-    """The block failed and its rows are in the table: the reason is a note on the error."""
+    """The block failed and its rows are in the table: a note on the error gives the reason."""
     world = World(properties={"delta.appendOnly": "true"})
     _, _, end = landed(world)
     error = RuntimeError("the script's own")
@@ -212,7 +212,7 @@ def test_a_commit_that_stays_is_told() -> None:
 
 
 def test_the_deadline_is_told_to_the_supervisor(tmp_path: Path) -> None:
-    """The exception may lose its type on its way through a stream; the journal keeps whose deadline it was."""
+    """The exception may lose its type on its way through a stream; the journal records the deadline."""
     job = World().job().begin()
     with Journal(tmp_path / "journal") as journal:
         end = ending(job, FakeSession())
@@ -244,7 +244,7 @@ def test_a_journal_that_is_gone_does_not_keep_the_watchdog_from_settling(
 
 
 def test_a_gate_that_was_never_opened_is_not_asked() -> None:
-    """There is none to ask, and no fence is needed: nothing was sent."""
+    """There is no gate, and no fence is needed: nothing was sent."""
     world = World()
     job = world.job().begin()
 
@@ -255,7 +255,7 @@ def test_a_gate_that_was_never_opened_is_not_asked() -> None:
 
 
 def test_a_block_that_could_not_be_opened_nor_settled_stays_open(caplog: pytest.LogCaptureFixture) -> None:
-    """What kept it from being opened is the error that goes on."""
+    """The error that kept it from opening is raised."""
     world = World(CommitPoint.SUCCESS)
     job = world.job().begin()
     job.recovery._may_go_on = lambda: False
@@ -280,7 +280,7 @@ def test_a_store_that_does_not_answer_hides_no_error_of_the_opening(caplog: pyte
 
 
 def test_a_block_that_stood_still_leaves_the_epoch_of_its_successor_alone() -> None:
-    """Its own one was settled meanwhile, and a live attempt has claimed the write again."""
+    """Its own epoch was settled meanwhile, and a live attempt has claimed the write again."""
     world = World()
     end = ending(world.job().begin(), FakeSession())
     world.settle(Cause.KILLED, Evidence(1, nothing_sent=True))

@@ -1,4 +1,4 @@
-"""success(): what is read back, and what somebody else may have done meanwhile."""
+"""success(): what it reads back, and what other processes may have done meanwhile."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REFUSED = replace(NOTHING_SENT, refusal="thread: another thread's")
 
 @dataclass(frozen=True)
 class _Strayed(GateState):
-    """What a session has seen whose block wrote past itself."""
+    """The report of a session whose block has written past itself."""
 
     strays = "snapshot 7 is in main"
 
@@ -37,7 +37,7 @@ STRAYED = _Strayed(LANDED.status, passed=False, version=2, refusal="", stray="")
 
 
 def test_a_success_that_somebody_has_rolled_back_says_so() -> None:
-    """The document changed between the block's read-back and its compare-and-swap: only what it says now counts."""
+    """The document changed between read-back and compare-and-swap: only its new content counts."""
     world = World()
     job = world.job().begin()
     end = ending(job, FakeSession())
@@ -50,7 +50,7 @@ def test_a_success_that_somebody_has_rolled_back_says_so() -> None:
 
 
 def test_a_success_that_somebody_has_found_already_is_one() -> None:
-    """The supervisor took the process for dead, and found the commit."""
+    """The supervisor counted the process as dead, and found the commit."""
     world, _, end = landed()
     world.settle(Cause.KILLED)
 
@@ -78,7 +78,7 @@ def test_a_success_of_a_later_attempt_is_not_this_block_s() -> None:
 def test_a_table_that_cannot_be_read_back_leaves_the_outcome_open(
     monkeypatch: pytest.MonkeyPatch, *, log_is_read: bool
 ) -> None:
-    """Neither committed nor not: whoever looks next finds out."""
+    """It is neither committed nor rolled back: the next settler finds out."""
     world, _, end = landed()
     error = StoreError("no route to host")
 
@@ -94,7 +94,7 @@ def test_a_table_that_cannot_be_read_back_leaves_the_outcome_open(
 
 
 def test_a_block_publishes_before_its_table_is_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A format that publishes only now sends its one commit, and the read-back judges by what was seen after it."""
+    """A format that publishes only now sends its one commit; the read-back uses the report after it."""
     done: list[str] = []
     session = FakeSession(publication=lambda: done.append("published"))
     end = ending(World().job().begin(), session)
@@ -128,7 +128,7 @@ def test_the_gate_is_shut_before_the_block_is_published_and_read_back(monkeypatc
 
 
 def test_a_publication_without_an_answer_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next try reads the table back: the format knows what it has sent, and sends nothing twice."""
+    """The next try reads the table back: the session knows what it has sent, and sends nothing twice."""
     errors = [StoreError("SlowDown")]
 
     def publication() -> None:
@@ -143,7 +143,7 @@ def test_a_publication_without_an_answer_is_waited_for(monkeypatch: pytest.Monke
 
 
 def test_a_publication_that_is_refused_is_no_success_and_is_rolled_back() -> None:
-    """The script hears of the conflict; nothing has landed, so that nothing but the verdict is left to do."""
+    """The script gets the conflict; nothing has landed, so only the verdict is left to write."""
 
     def publication() -> None:
         raise ConflictError("the table has moved")
@@ -162,7 +162,7 @@ def test_a_publication_that_is_refused_is_no_success_and_is_rolled_back() -> Non
 
 @pytest.mark.parametrize("is_told", [True, False])
 def test_a_publication_without_any_answer_is_settled_by_what_the_table_says(*, is_told: bool) -> None:
-    """The program has said success, so that nothing of it is undone because nobody could tell."""
+    """The program has called success(), so a missing answer undoes nothing."""
     error = StoreError("no route to host")
 
     def publication() -> None:
@@ -190,7 +190,7 @@ def test_a_success_is_one_write_of_the_document() -> None:
 
 
 def test_a_block_without_a_commit_is_committed_on_the_program_s_word() -> None:
-    """It says that it has nothing to write; the document tells whose word it is."""
+    """The program declares that it has nothing to write; the document records that."""
     end = ending(World().job().begin(), FakeSession())
     with pytest.raises(NotCommittedError, match="no statement of the block has made a commit"):
         end.succeed()
@@ -202,7 +202,7 @@ def test_a_block_without_a_commit_is_committed_on_the_program_s_word() -> None:
 
 @pytest.mark.parametrize("sight", [LANDED, REFUSED, STRAYED], ids=["landed", "refused", "strayed"])
 def test_the_program_s_word_is_refused_where_the_session_knows_better(sight: GateState) -> None:
-    """A block that has written, or whose statement was refused, had something to write."""
+    """A block that has written, or had a statement refused, had something to write."""
     published: list[str] = []
     end = ending(World().job().begin(), FakeSession(sight=sight, publication=lambda: published.append("sent")))
 
@@ -214,7 +214,7 @@ def test_the_program_s_word_is_refused_where_the_session_knows_better(sight: Gat
 
 
 def test_a_success_whose_rows_are_not_all_in_the_table_is_none() -> None:
-    """One statement has landed, and another was refused: nobody would notice its rows."""
+    """One statement has landed and another was refused: its rows would be missing silently."""
     end = ending(World().job().begin().land(), FakeSession(sight=replace(LANDED, refusal=REFUSED.refusal)))
 
     with pytest.raises(NotCommittedError, match="is not whole"):
@@ -248,7 +248,7 @@ def test_a_success_after_the_watchdog_s_rollback_is_the_deadline(monkeypatch: py
 
 
 def test_a_success_after_the_watchdog_s_own_success_is_one() -> None:
-    """The watchdog has found the commit in the table; nothing else is asked of it."""
+    """The watchdog has found the commit in the table; success() has nothing left to do."""
     _, _, end = landed()
     end.at_deadline()
 

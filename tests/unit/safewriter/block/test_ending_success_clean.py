@@ -1,4 +1,4 @@
-"""After success(): what is looked for and removed, and which marker stays."""
+"""After success(): which leftovers are looked for and removed, and which marker stays."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending
 from tests.unit.safewriter.world import World
 
 
-def test_a_spotless_success_only_takes_its_marker_away() -> None:
-    """Nothing was left, so nothing is looked for: the lake is not asked again."""
+def test_a_success_that_left_nothing_only_removes_its_marker() -> None:
+    """There are no leftovers, so the lake gets no further request."""
     world, job, end = landed()
     end.succeed()
     asked = len(job.network.sent)
@@ -47,7 +47,7 @@ def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
 
 
 def test_a_statement_that_outlives_its_block_keeps_its_files(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It ends at the gate, which tells the supervisor; a later settler finds the files by the marker."""
+    """It ends at the gate, which reports it to the supervisor; a later settler finds the files by the marker."""
     monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
     world, job, end = landed()
     end.succeed()
@@ -60,7 +60,7 @@ def test_a_statement_that_outlives_its_block_keeps_its_files(monkeypatch: pytest
 
 
 def test_a_success_that_could_not_be_cleaned_keeps_its_marker(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Otherwise no sweeper would find what a failed task has left."""
+    """Otherwise no sweeper would find the files of a failed task."""
     monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
     world, job, end = landed()
     end.succeed()
@@ -76,11 +76,11 @@ def test_a_success_that_could_not_be_cleaned_keeps_its_marker(monkeypatch: pytes
 
 
 def test_an_earlier_attempt_s_files_are_looked_for_after_a_success() -> None:
-    """They may have come after that attempt's own clean-up; the block's own tasks have left nothing."""
+    """They may have arrived after that attempt's own clean-up; the block's own tasks have left nothing."""
     world = World()
     first = world.job().begin()
     world.owner_dies()
-    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.KILLED, Evidence(1, nothing_sent=True, requests_ended=True))
     second = world.job().begin().land()
     world.lake.put(first.leftover, b"parquet")
     end = ending(second, FakeSession(sight=replace(LANDED, version=second.slot)))
@@ -94,7 +94,7 @@ def test_an_earlier_attempt_s_files_are_looked_for_after_a_success() -> None:
 
 
 def test_a_note_may_expire_when_its_commit_has_landed() -> None:
-    """Its slot is taken for good; until then nothing says so."""
+    """The commit has its slot for good; before that nothing proves it."""
     world = World(existing=False)
     job = world.job().begin().land()
     key = job.checkpoints.note_key(world.key, 1)
@@ -111,7 +111,7 @@ def test_a_note_may_expire_when_its_commit_has_landed() -> None:
 def test_a_cleaned_success_is_not_cleaned_again_while_an_earlier_attempt_is_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One attempt that nobody has cleaned up after is enough for a look; none is none."""
+    """One attempt without a clean-up is enough for another look."""
     _, job, end = landed()
     end.succeed()
     monkeypatch.setattr(job.recovery, "clean", lambda *_, **__: pytest.fail("nothing is left to look for"))

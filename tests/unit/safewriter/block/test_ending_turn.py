@@ -34,7 +34,7 @@ class Turn:
 
 
 class Noting(FakeSession):
-    """A session that notes what is asked of it."""
+    """A session that records its calls."""
 
     done: list[str] = []  # noqa: RUF012 - each test makes its own
 
@@ -67,7 +67,7 @@ def test_nothing_is_published_in_a_turn_that_has_ended() -> None:
 
 
 def test_a_commit_that_has_passed_the_gate_needs_no_turn_any_more() -> None:
-    """It was made in the turn; whether it landed, the table tells."""
+    """It was made in the turn; the table shows whether it landed."""
     turn = Turn(0.0)
     job = World().job().begin().land()
     in_turn(job, turn, Noting(sight=LANDED)).succeed()
@@ -76,7 +76,7 @@ def test_a_commit_that_has_passed_the_gate_needs_no_turn_any_more() -> None:
 
 
 def test_a_failed_block_undoes_nothing_in_another_job_s_turn() -> None:
-    """An undo would be a commit. What had landed stays, and the note on it says whose end it was."""
+    """An undo would be a commit. A landed commit stays, and the note on it says that the turn has ended."""
     job = World().job().begin().land()
     in_turn(job, Turn(0.0), Noting(sight=LANDED)).fail(ZeroDivisionError())
     assert job.world.document.status is Status.COMMITTED
@@ -93,7 +93,7 @@ def test_a_failed_block_in_its_own_turn_is_undone() -> None:
 
 @pytest.mark.parametrize("error", [None, RuntimeError("Job 5 cancelled part of cancelled job group")])
 def test_a_turn_lost_after_the_commit_had_landed_ends_the_block_by_that(error: Exception | None) -> None:
-    """Not by the error that our own cancelling made of it: a stream begins again for its turn, and for nothing else."""
+    """Not by the error of our own cancellation: a stream restarts for a lost turn, and for nothing else."""
     job = World().job().begin().land()
     end = in_turn(job, Turn(0.0), Noting(sight=LANDED))
     end.at_lost_turn()
@@ -119,7 +119,7 @@ def test_a_lost_turn_of_a_write_that_nobody_can_judge_is_told(monkeypatch: pytes
 
 @pytest.mark.parametrize("error", [None, ZeroDivisionError()])
 def test_a_block_whose_turn_has_ended_says_so(error: Exception | None) -> None:
-    """Also if the script saw nothing of it, or another error before."""
+    """Also if the script did not notice, or raised another error before."""
     job = World().job().begin()
     with pytest.raises(TurnLostError) as raised:
         in_turn(job, Turn(0.0), Noting()).fail(error)
@@ -128,7 +128,7 @@ def test_a_block_whose_turn_has_ended_says_so(error: Exception | None) -> None:
 
 
 def test_a_lost_turn_shuts_the_gate_and_stops_the_work() -> None:
-    """On the watchdog's thread; after a success only the gate, which has nothing more to let through."""
+    """On the watchdog's thread; after a success it only shuts the gate."""
     session = Noting(sight=LANDED)
     end = in_turn(World().job().begin().land(), Turn(), session)
     end.at_lost_turn()
@@ -139,7 +139,7 @@ def test_a_lost_turn_shuts_the_gate_and_stops_the_work() -> None:
 
 
 def test_a_jvm_that_does_not_answer_leaves_a_lost_turn_to_the_next_holder(caplog: pytest.LogCaptureFixture) -> None:
-    """Its fence refuses what the gate may still let through."""
+    """The next holder's fence refuses a commit that the gate may still let through."""
 
     def hang() -> None:
         raise OSError("the JVM is gone")

@@ -1,4 +1,4 @@
-"""What the watchdog asks of a session, how long it waits, and what it leaves to the block."""
+"""What the watchdog calls on a session, how long it waits, and what it leaves to the block."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IN_FLIGHT = GateState(GateStatus.IN_FLIGHT, passed=True, version=-1, refusal="",
 
 @dataclass
 class AskedSession(FakeSession):
-    """Remembers what it was asked."""
+    """Records its calls."""
 
     asked: list[str] = field(default_factory=list)
     patience_s: list[float] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Timer:
 
 
 def test_the_last_resort_is_three_quarters_of_the_lead_away(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JVM that hangs may have a quarter for each of its answers; then the process ends, before the deadline."""
+    """A hung JVM may take a quarter for each of its answers; then the process ends, before the deadline."""
     made: list[Timer] = []
     monkeypatch.setattr(threading, "Timer", lambda *given: Timer(made, *given))
     end = ending(World().job().begin(), FakeSession())
@@ -81,7 +81,7 @@ def test_the_last_resort_is_three_quarters_of_the_lead_away(exits: list[int], mo
 
 @pytest.mark.usefixtures("exits")
 def test_the_program_s_own_end_does_not_keep_the_watchdog_waiting() -> None:
-    """Whoever has the lock may hang in a call into the JVM: after a while the watchdog settles without it."""
+    """The holder of the lock may hang in a call into the JVM: after a while the watchdog settles without the lock."""
     world = World()
     end = ending(world.job().begin(), FakeSession())
     held = threading.Lock()
@@ -106,7 +106,7 @@ def test_the_watchdog_gives_the_lock_back() -> None:
 
 @pytest.mark.usefixtures("exits")
 def test_a_success_after_the_deadline_asks_the_document_and_not_the_session() -> None:
-    """The watchdog has cancelled the block, and its JVM may hang."""
+    """The watchdog has cancelled the block, and the JVM may hang."""
     job = World().job().begin().land()
     session = AskedSession(sight=LANDED)
     end = ending(job, session)
@@ -136,7 +136,7 @@ def test_after_a_success_the_session_is_not_asked_any_more() -> None:
 
 @pytest.mark.usefixtures("exits")
 def test_a_later_attempt_s_commit_is_no_answer_to_the_deadline() -> None:
-    """The write is committed, but by another: this block has not done it."""
+    """The write is committed, but by another attempt, not by this block."""
     world = World()
     end = ending(world.job().begin(), FakeSession())
     world.settle(Cause.KILLED, Evidence(1, nothing_sent=True))
@@ -150,7 +150,7 @@ def test_a_later_attempt_s_commit_is_no_answer_to_the_deadline() -> None:
 
 @pytest.mark.usefixtures("exits")
 def test_what_the_watchdog_has_cleaned_is_not_waited_for() -> None:
-    """All tasks had ended, and nothing is left to ask."""
+    """All tasks had ended, so nothing is left to wait for."""
     session = AskedSession(quiet=iter([True, True]))
     end = ending(World().job().begin(), session)
     end.at_deadline()
@@ -162,7 +162,7 @@ def test_what_the_watchdog_has_cleaned_is_not_waited_for() -> None:
 
 
 def test_what_the_watchdog_could_not_settle_is_not_cleaned(exits: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under an open document nothing goes, so nobody waits for it."""
+    """Under an open document nothing is deleted, so the block does not wait for it."""
     session = AskedSession(quiet=iter([True, True]))
     job = World().job().begin()
     job.recovery._may_go_on = lambda: False
@@ -194,7 +194,7 @@ def test_half_the_lead_is_left_when_tasks_outlast_the_watchdog() -> None:
 
 @pytest.mark.usefixtures("exits")
 def test_a_success_that_the_watchdog_has_found_is_cleaned_like_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether its tasks left files is not known, so they are looked for; a note is not its to forget."""
+    """It is unknown whether its tasks left files, so they are looked for; the note stays."""
     world = World()
     job = world.job().begin().land()
     end = ending(job, FakeSession(sight=LANDED, quiet=iter([False])))
@@ -211,7 +211,7 @@ def test_a_success_that_the_watchdog_has_found_is_cleaned_like_any(monkeypatch: 
 
 
 def test_a_commit_that_is_on_its_way_while_the_block_cannot_be_opened_is_fenced() -> None:
-    """Another thread of the script has used the gate already: the commit may land, so it must be kept out."""
+    """Another thread of the script has used the gate already: the commit may land, so it must be fenced off."""
     world = World()
     job = world.job().begin()
 
@@ -229,7 +229,7 @@ def test_a_commit_that_is_on_its_way_while_the_block_cannot_be_opened_is_fenced(
 def test_what_is_known_of_a_failed_block_decides_on_fence_and_clean_up(
     sight: GateState, *, quiet: bool, fenced: int, cleaned: bool
 ) -> None:
-    """A commit that was sent is fenced; files are removed at once only if no task and no request is on its way."""
+    """A commit that was sent is fenced; files are removed at once only if no task and no request can still run."""
     world = World()
     session = AskedSession(sight=sight, quiet=iter([quiet]))
 

@@ -1,4 +1,4 @@
-"""From a block to its claim, without Spark: what is raised when S3 or the clock is against it, and who is told."""
+"""From a block to its claim, without Spark: which errors S3 or the clock cause, and what the journal gets."""
 
 from __future__ import annotations
 
@@ -97,12 +97,12 @@ def journal(path: str) -> Iterator[Journal]:
 
 
 def told(journal: Journal) -> list[Entry]:
-    """What the supervisor has been told, but that there is a journal."""
+    """The entries of the journal, without its own first line."""
     return [entry for entry in journal.entries() if entry.event != "journal_begun"]
 
 
 def test_a_claim_announces_the_write_to_the_supervisor(store: MemoryObjectStore, journal: Journal, path: str) -> None:
-    """With all that a supervisor needs to name it, and what counts at a kill."""
+    """With all that a supervisor needs to name it, and its commit point."""
     block = block_of(store, journal=path, commit_point=CommitPoint.SUCCESS)
     claimed = claim(block)
     (entry,) = told(journal)
@@ -123,7 +123,7 @@ def test_a_claim_announces_the_write_to_the_supervisor(store: MemoryObjectStore,
 def test_what_comes_too_late_is_told_to_the_supervisor(
     store: MemoryObjectStore, journal: Journal, path: str, *, journalled: bool
 ) -> None:
-    """An exception may lose its type on its way through a stream; without a supervisor nobody is told."""
+    """An exception may lose its type on its way through a stream; without a supervisor there is no journal."""
     block = block_of(store, journal=path if journalled else None, schedule=LATE)
     with pytest.raises(TooLateError):
         claim(block)
@@ -136,7 +136,7 @@ def test_what_comes_too_late_is_told_to_the_supervisor(
 def test_a_block_that_is_not_entered_is_told_to_the_supervisor(
     store: MemoryObjectStore, journal: Journal, path: str, *, journalled: bool
 ) -> None:
-    """A script may swallow the error, and a thread may keep it for itself."""
+    """A script may swallow the error, and a thread may not pass it on."""
     block = block_of(store, journal=path if journalled else None)
     tell_not_entered(block, TooLateError("too late"))
     (entry,) = told(journal) if journalled else [None]
@@ -164,12 +164,12 @@ def test_a_guard_that_could_not_be_made_is_told_by_its_table(
 
 
 def test_a_journal_that_is_gone_hides_no_error(store: MemoryObjectStore, tmp_path: Path) -> None:
-    """The script gets its own error all the same."""
+    """The script still gets its own error."""
     tell_not_entered(block_of(store, journal=str(tmp_path / "none" / "journal")), TooLateError("too late"))
 
 
 def test_a_skipped_write_is_told_to_the_supervisor(store: MemoryObjectStore, journal: Journal, path: str) -> None:
-    """If its document goes, nothing else says that the table holds the write."""
+    """If its document is lost, nothing else shows that the table holds the write."""
     skipped: list[str] = []
     session = Session()
     session.skip = lambda *, write_key, nonce: skipped.append(f"{write_key} {nonce}")  # type: ignore[attr-defined]
@@ -183,7 +183,7 @@ def test_a_skipped_write_is_told_to_the_supervisor(store: MemoryObjectStore, jou
 def test_a_write_that_nobody_can_decide_keeps_its_marker(
     store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the marker an operator finds it, and sets its verdict by hand."""
+    """The marker leads an operator to the write, who sets its verdict by hand."""
 
     def undecided(*_: object) -> None:
         raise UnknownOutcomeError("the table holds it")
@@ -198,7 +198,7 @@ def test_a_write_that_nobody_can_decide_keeps_its_marker(
 def test_a_journal_that_is_gone_by_then_is_no_other_error(
     store: MemoryObjectStore, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full; that it is too late is what the script must hear."""
+    """The disk is full; the script must still get the error that it is too late."""
 
     def full(where: str, event: str, **fields: Any) -> None:
         if event == "too_late":
@@ -220,7 +220,7 @@ def test_another_refusal_is_not_told_as_too_late(store: MemoryObjectStore, journ
 
 
 def test_a_claim_without_an_answer_leaves_its_marker(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The document may be there all the same, and only its marker leads a settler to it."""
+    """The document may have been written, and only the marker leads a settler to it."""
     create = store.create
 
     def lost(key: str, body: bytes, *, tag: str = "") -> str:
@@ -238,7 +238,7 @@ def test_a_claim_without_an_answer_leaves_its_marker(store: MemoryObjectStore, m
 def test_an_s3_that_refuses_is_told_from_one_that_does_not_answer(
     store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch, *, denied: bool, expected: type[Exception]
 ) -> None:
-    """The first is for the owner to change, the second for the next try."""
+    """The owner must change the first; the next try may cure the second."""
 
     def refuse(*_: Any, **__: Any) -> None:
         raise StoreError("PUT markers/x: no", denied=denied)
@@ -254,7 +254,7 @@ def test_an_s3_that_refuses_is_told_from_one_that_does_not_answer(
 
 
 class Turn:
-    """A turn of a coordinator's, which notes what it is asked."""
+    """A coordinator's turn that records its calls."""
 
     def __init__(self, *, error: Exception | None = None) -> None:
         self._error = error
@@ -285,7 +285,7 @@ def test_a_turn_that_is_lost_claims_nothing(store: MemoryObjectStore) -> None:
 
 
 def test_a_claimed_write_is_noted_in_its_turn(store: MemoryObjectStore) -> None:
-    """By all that another process needs to settle it."""
+    """With all that another process needs to settle it."""
     turn = Turn()
     block, claimed = claimed_in(store, turn)
     record_in_turn(block, claimed)
@@ -300,7 +300,7 @@ def test_a_note_that_the_lock_refuses_ends_the_block(store: MemoryObjectStore) -
 
 
 def test_a_note_without_an_answer_is_a_reason_to_try_again(store: MemoryObjectStore) -> None:
-    """Nothing was written, since the gate has not opened."""
+    """Nothing was written: the gate has not opened."""
     with pytest.raises(TryAgainError, match="nothing was written: no answer"):
         record_in_turn(*claimed_in(store, Turn(error=StoreError("no answer"))))
 
@@ -309,7 +309,7 @@ def test_a_note_without_an_answer_is_a_reason_to_try_again(store: MemoryObjectSt
 def test_a_skipped_block_of_a_stream_lets_the_stream_write_its_state(
     batch: MicroBatch | None, asked: list[str]
 ) -> None:
-    """The block's statement, which reads the batch and so computes its state, is not carried out."""
+    """The block's statement, which reads the batch and so computes its state, does not run."""
     done: list[str] = []
     session = SimpleNamespace(keep_state=lambda: done.append("state"), skip=lambda **_: done.append("skip"))
     open_skipping(block_of(MemoryObjectStore(), session=session, batch=batch))
@@ -317,7 +317,7 @@ def test_a_skipped_block_of_a_stream_lets_the_stream_write_its_state(
 
 
 def test_the_gate_knows_when_no_commit_may_start_any_more_and_where_commits_are_announced() -> None:
-    """Else one starts within the lead time, or the supervisor of a killed job believes that none was sent."""
+    """Otherwise one starts within the lead time, or the supervisor of a killed job assumes that none was sent."""
     told: list[Any] = []
     block = SimpleNamespace(
         checkpoints=Checkpoints(MemoryObjectStore()),

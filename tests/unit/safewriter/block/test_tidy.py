@@ -22,7 +22,7 @@ def failing(error: Exception) -> Callable[[], None]:
 
 @pytest.mark.parametrize("error", [StoreError("denied"), UnknownOutcomeError("no end"), LookupError("gone")])
 def test_what_cannot_be_cleaned_is_left_to_a_later_look(error: Exception, caplog: pytest.LogCaptureFixture) -> None:
-    """The verdict stands, so the job goes on with a warning that says of what."""
+    """The verdict stands, so the job goes on; a warning names the write."""
     tidy("s3://checkpoints/a", failing(error))
     wait_for_hygiene()
 
@@ -30,7 +30,7 @@ def test_what_cannot_be_cleaned_is_left_to_a_later_look(error: Exception, caplog
 
 
 def test_an_error_of_our_own_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only what S3 and tables answer is expected here."""
+    """Only errors of S3 and of tables are expected here."""
     seen: list[type[BaseException]] = []
     monkeypatch.setattr("threading.excepthook", lambda found: seen.append(found.exc_type))
 

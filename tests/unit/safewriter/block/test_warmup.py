@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def test_the_block_finds_the_client_that_the_warm_up_has_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    """None is made a second time."""
+    """The block makes no second client."""
     from safewriter.objects import s3
 
     made: list[object] = []
@@ -31,7 +31,7 @@ def test_the_block_finds_the_client_that_the_warm_up_has_made(monkeypatch: pytes
 
 
 def test_without_a_bucket_there_is_nothing_to_make(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The block says what is missing, where the script can see it."""
+    """The block raises the error about it, where the script can see it."""
     monkeypatch.delenv("SW_CHECKPOINT_BUCKET", raising=False)
     warm_up()
 

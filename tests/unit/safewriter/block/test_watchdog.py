@@ -23,7 +23,7 @@ def test_it_acts_when_the_lead_time_has_begun() -> None:
 
 
 def test_it_acts_once_the_clock_says_so() -> None:
-    """The clock is looked at again after each step, so a thaw is noticed however long the freeze was."""
+    """It reads the clock after each step, so it notices a thaw however long the freeze was."""
     left = itertools.chain([5, 2], itertools.repeat(-(10**9)))
     acted = threading.Event()
     dog = Watchdog(lambda: next(left), acted.set)
@@ -47,7 +47,7 @@ def test_a_stopped_one_never_acts() -> None:
 
 
 def test_one_that_was_stopped_before_the_deadline_came_does_not_act_after_it() -> None:
-    """The last look before acting is at the stop, not at the clock."""
+    """The last check before acting is of the stop, not of the clock."""
     acted = threading.Event()
     dog = Watchdog(lambda: -5, acted.set)
     dog.stop()
@@ -59,7 +59,7 @@ def test_one_that_was_stopped_before_the_deadline_came_does_not_act_after_it() -
 
 
 def test_join_says_that_an_act_still_runs() -> None:
-    """Whoever waits learns that the end has not come."""
+    """The caller learns that it still runs."""
     begun, goes_on = threading.Event(), threading.Event()
 
     def act() -> None:
@@ -76,7 +76,7 @@ def test_join_says_that_an_act_still_runs() -> None:
 
 
 def test_it_waits_no_longer_than_is_left_and_not_at_all_when_nothing_is() -> None:
-    """A step at the end would take from the time that its act needs."""
+    """A longer step would take from the time that `act` needs."""
     left = iter([250, 1, 0])
     waited: list[float] = []
 
@@ -96,7 +96,7 @@ def test_it_waits_no_longer_than_is_left_and_not_at_all_when_nothing_is() -> Non
 
 @pytest.mark.parametrize("name", ["safewriter-watchdog", "safewriter-lease"])
 def test_no_thread_of_a_block_keeps_a_process_alive(name: str) -> None:
-    """A script that ends in the middle of a block ends; a dump of the threads names ours."""
+    """A script that ends inside a block ends; a thread dump shows our names."""
     one = Watchdog(lambda: 10**15, lambda: None) if name.endswith("dog") else Heartbeat(BOUND_S, lambda: None)
     one.start()
     (thread,) = [each for each in threading.enumerate() if each.name == name]

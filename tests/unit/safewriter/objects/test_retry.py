@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Asked:
-    """What is asked: each question takes a second and ends with the next error, or with an answer after the last."""
+    """Each call takes a second and raises the next error, or succeeds after the last one."""
 
     def __init__(self, errors: Iterable[Exception]) -> None:
         self.errors = iter(errors)
@@ -47,7 +47,7 @@ def test_the_pauses_double_up_to_eight_seconds() -> None:
     [(0.5, []), (1, []), (1.25, [0.25]), (1.5, [0.5]), (2.5, [0.5]), (3.25, [0.5, 0.75]), (3.5, [0.5, 1])],
 )
 def test_the_time_of_asking_counts_and_the_last_pause_is_what_is_left(time_s: float, naps: list[float]) -> None:
-    """An endpoint that lets each request time out would be asked far beyond the deadline; all that is left is used."""
+    """If each request timed out, a loop that counts only the pauses would run far past the deadline."""
     asked = Asked([StoreError("SlowDown")] * 9)
     with pytest.raises(StoreError):
         asked.until_answered(time_s)
@@ -56,7 +56,7 @@ def test_the_time_of_asking_counts_and_the_last_pause_is_what_is_left(time_s: fl
 
 @pytest.mark.parametrize("error", [StoreError("SlowDown"), unknown(StoreError("SlowDown"))])
 def test_what_s3_did_not_answer_is_asked_again(error: Exception) -> None:
-    """It may answer a moment later, whoever has asked it."""
+    """It may answer a moment later."""
     asked = Asked([error])
     asked.until_answered(60)
     assert asked.naps == [0.5]
@@ -72,7 +72,7 @@ def test_what_s3_did_not_answer_is_asked_again(error: Exception) -> None:
     ],
 )
 def test_what_a_moment_cannot_change_is_raised_at_once(error: Exception) -> None:
-    """A permission that is missing, a table that cannot tell, an answer."""
+    """A missing permission, a table that does not decide, an answer."""
     asked = Asked([error])
     with pytest.raises(type(error)) as raised:
         asked.until_answered(60)

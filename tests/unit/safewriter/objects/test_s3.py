@@ -38,7 +38,7 @@ def test_a_custom_endpoint_has_its_buckets_in_the_path(monkeypatch: pytest.Monke
 
 
 def test_amazon_is_called_by_the_buckets_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without an endpoint of one's own nothing is changed."""
+    """Without a custom endpoint the addressing style stays the default."""
     monkeypatch.delenv("AWS_ENDPOINT_URL")
 
     assert not config_of().s3
@@ -72,7 +72,7 @@ def test_a_table_is_opened_by_its_uri() -> None:
 
 
 class Stubbed:
-    """A store on a client that answers what it is told to, and counts its naps."""
+    """A store on a client that returns scripted answers, and counts its naps."""
 
     def __init__(self) -> None:
         client = s3_client()
@@ -95,14 +95,14 @@ def stubbed() -> Iterator[Stubbed]:
 
 @pytest.mark.parametrize(("code", "status"), [("NoSuchKey", 404), ("404", 404)])
 def test_a_missing_object_is_known_without_a_body_too(stubbed: Stubbed, code: str, status: int) -> None:
-    """A proxy may send the status alone, which botocore then gives as the code."""
+    """A proxy may send only the status, which botocore then reports as the code."""
     stubbed.refuses("get_object", code, status)
     assert stubbed.store.get("key") is None
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "403"])
 def test_a_denied_object_is_known_without_a_body_too(stubbed: Stubbed, code: str) -> None:
-    """It is no missing one: S3 says the same of both to a caller who may not list."""
+    """It does not count as missing: S3 answers both alike to a caller who may not list."""
     for read in (stubbed.store.get, stubbed.store.stream):
         stubbed.refuses("get_object", code, 403)
         with pytest.raises(StoreError, match="denied, or not there") as raised:
@@ -112,7 +112,7 @@ def test_a_denied_object_is_known_without_a_body_too(stubbed: Stubbed, code: str
 
 @pytest.mark.parametrize("code", ["PreconditionFailed", "412"])
 def test_a_lost_race_is_known_without_a_body_too(stubbed: Stubbed, code: str) -> None:
-    """Nobody's bytes are there by the time of the read-back."""
+    """No other object is there by the time of the read-back."""
     stubbed.refuses("put_object", code, 412)
     stubbed.refuses("get_object", "NoSuchKey", 404)
     with pytest.raises(PreconditionFailed):
@@ -121,7 +121,7 @@ def test_a_lost_race_is_known_without_a_body_too(stubbed: Stubbed, code: str) ->
 
 @pytest.mark.parametrize("code", ["NoSuchKey", "404"])
 def test_only_a_replacement_is_lost_because_nothing_is_there(stubbed: Stubbed, code: str) -> None:
-    """A creation needs nothing, so a 404 for it says that something else is wrong."""
+    """A creation needs no object, so a 404 for it has another cause."""
     for _ in range(2):
         stubbed.refuses("put_object", code, 404)
         stubbed.refuses("get_object", "NoSuchKey", 404)
@@ -140,7 +140,7 @@ def test_only_a_replacement_is_lost_because_nothing_is_there(stubbed: Stubbed, c
     ],
 )
 def test_a_caller_who_is_refused_is_told_at_once(stubbed: Stubbed, code: str) -> None:
-    """Whatever status comes with it: trying again cannot help."""
+    """Whatever the status: a retry cannot help."""
     stubbed.refuses("delete_object", code, 501)
     with pytest.raises(StoreError, match=code) as raised:
         stubbed.store.delete("key")
@@ -156,7 +156,7 @@ def test_a_caller_who_is_refused_is_told_at_once(stubbed: Stubbed, code: str) ->
     ],
 )
 def test_what_may_work_a_moment_later_is_tried_three_times(stubbed: Stubbed, code: str, status: int) -> None:
-    """Two pauses; then whoever asked decides."""
+    """With two pauses; then the caller decides."""
     stubbed.refuses("delete_object", code, status, times=3)
     with pytest.raises(StoreError, match=code) as raised:
         stubbed.store.delete("key")
@@ -174,7 +174,7 @@ def test_a_request_that_is_wrong_is_not_tried_again(stubbed: Stubbed, status: in
 
 
 def test_a_server_that_is_not_there_is_tried_three_times(stubbed: Stubbed, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no answer that could tell; a write says so as a read does."""
+    """No answer proves anything; a write raises as a read does."""
 
     def gone(**_: object) -> None:
         raise EndpointConnectionError(endpoint_url="http://127.0.0.1:9")
@@ -200,7 +200,7 @@ def test_only_an_upload_that_is_gone_needs_no_abort(stubbed: Stubbed) -> None:
 
 
 def test_nothing_is_sent_that_was_not_asked_for(stubbed: Stubbed) -> None:
-    """No tag, which needs a permission of its own, and no place to begin."""
+    """No tag, which needs a permission of its own, and no start key."""
     stubbed.answers.add_response("list_objects_v2", {"IsTruncated": False}, {"Bucket": "bucket", "Prefix": "a"})
     assert list(stubbed.store.list("a")) == []
     sent = {"Bucket": "bucket", "Key": "key", "Body": ANY, "IfNoneMatch": "*"}
@@ -216,7 +216,7 @@ def batch(*errors: tuple[str, str]) -> dict[str, Any]:
 
 
 def test_what_passes_for_one_object_of_a_batch_is_tried_again(stubbed: Stubbed) -> None:
-    """The request has succeeded; a server that was busy with one object deletes it a moment later."""
+    """The request has succeeded; the retry deletes the object with which the server was busy."""
     stubbed.answers.add_response("delete_objects", batch(("a", "InternalError")))
     stubbed.answers.add_response("delete_objects", batch())
     stubbed.store.delete_all(["a", "b"])
@@ -225,7 +225,7 @@ def test_what_passes_for_one_object_of_a_batch_is_tried_again(stubbed: Stubbed) 
 
 @pytest.mark.parametrize(("code", "denied"), [("AccessDenied", True), ("InvalidRequest", False)])
 def test_an_object_of_a_batch_that_stays_is_an_error(stubbed: Stubbed, code: str, denied: bool) -> None:  # noqa: FBT001 - a column of the table above
-    """It is named, although the request itself has succeeded."""
+    """The error names it, although the request itself has succeeded."""
     stubbed.answers.add_response("delete_objects", batch(("b", code)))
     with pytest.raises(StoreError, match=f"{code}.*b: no") as raised:
         stubbed.store.delete_all(["a", "b"])
@@ -237,7 +237,7 @@ def test_an_object_of_a_batch_that_stays_is_an_error(stubbed: Stubbed, code: str
     ("code", "status"), [("NotImplemented", 501), ("501", 501), ("MethodNotAllowed", 405), ("MalformedXML", 400)]
 )
 def test_a_store_without_batches_deletes_one_object_after_the_other(stubbed: Stubbed, code: str, status: int) -> None:
-    """Some stores know only the plain request, and a key may hold what no XML can."""
+    """Some stores have only DeleteObject, and a key may hold characters that XML cannot."""
     stubbed.refuses("delete_objects", code, status)
     for key in ("a", "b"):
         stubbed.answers.add_response("delete_object", {}, {"Bucket": "bucket", "Key": key})
@@ -245,7 +245,7 @@ def test_a_store_without_batches_deletes_one_object_after_the_other(stubbed: Stu
 
 
 def test_uploads_are_listed_by_names_that_any_xml_can_hold(stubbed: Stubbed) -> None:
-    """The answer says whether they are encoded; the next page begins behind the decoded one."""
+    """The answer says whether they are encoded; the next page begins after the decoded one."""
     asked = {"Bucket": "bucket", "Prefix": "", "EncodingType": "url"}
     first = {"Uploads": [{"Key": "a%01+b", "UploadId": "1"}], "EncodingType": "url", "IsTruncated": True}
     more = {"NextKeyMarker": "a%01+b", "NextUploadIdMarker": "1"}
@@ -258,7 +258,7 @@ def test_uploads_are_listed_by_names_that_any_xml_can_hold(stubbed: Stubbed) -> 
 
 @pytest.mark.parametrize("key", ["a\x01", "a\r", "a\ufffe"])
 def test_a_key_that_no_xml_can_hold_is_deleted_by_itself(stubbed: Stubbed, key: str) -> None:
-    """One such name would end the clean-up of all others."""
+    """Otherwise one such name would end the clean-up of all others."""
     rest = {"Objects": [{"Key": "b"}, {"Key": "c"}], "Quiet": True}
     stubbed.answers.add_response("delete_objects", batch(), {"Bucket": "bucket", "Delete": rest})
     stubbed.answers.add_response("delete_object", {}, {"Bucket": "bucket", "Key": key})
@@ -267,7 +267,7 @@ def test_a_key_that_no_xml_can_hold_is_deleted_by_itself(stubbed: Stubbed, key: 
 
 @pytest.mark.parametrize(("code", "status"), [("AccessDenied", 403), ("NoSuchBucket", 404)])
 def test_a_batch_that_is_refused_as_a_whole_is_an_error(stubbed: Stubbed, code: str, status: int) -> None:
-    """Only a store that has no such request is asked in another way."""
+    """Only a store without DeleteObjects gets single requests."""
     stubbed.refuses("delete_objects", code, status)
     with pytest.raises(StoreError, match=f"a and 1 more.*{code}"):
         stubbed.store.delete_all(["a", "b"])
@@ -287,7 +287,7 @@ def test_a_batch_that_is_refused_as_a_whole_is_an_error(stubbed: Stubbed, code: 
 def test_a_key_that_is_no_text_in_utf8_is_an_error_of_the_store(
     monkeypatch: pytest.MonkeyPatch, call: Callable[[S3ObjectStore], object]
 ) -> None:
-    """Documents of others may name one; it can be printed, too. Nothing is sent."""
+    """A foreign document may name one; its message can be printed. No request is sent."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "made-up")
     store = S3ObjectStore(s3_client(endpoint="http://127.0.0.1:9"), "bucket", sleep=lambda _: None)

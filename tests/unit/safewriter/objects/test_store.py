@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def test_an_upload_is_known_by_key_and_id_alone() -> None:
-    """Only a listing tells when it was begun."""
+    """Only a listing has the time of its begin."""
     assert Upload("key", "id", datetime(2026, 11, 20, tzinfo=UTC)) == Upload("key", "id")
     assert Upload("key", "id") != Upload("key", "other")
 
 
 def test_a_batch_goes_before_the_next_names_are_listed() -> None:
-    """So nobody holds the names of a folder with millions of objects."""
+    """So the names of millions of objects are never in memory at once."""
     taken: list[str] = []
 
     def listed() -> Iterator[str]:
@@ -29,5 +29,5 @@ def test_a_batch_goes_before_the_next_names_are_listed() -> None:
 
 
 def test_a_key_that_no_list_can_hold_is_a_batch() -> None:
-    """A store deletes it by a request of its own, and its caller looks at the clock before each."""
+    """A store deletes it by a request of its own, and the caller checks its time before each."""
     assert list(batches(["a", "b\x01", "c", "d\x01"])) == [["b\x01"], ["d\x01"], ["a", "c"]]

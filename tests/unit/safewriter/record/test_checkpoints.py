@@ -54,7 +54,7 @@ def test_of_two_changes_of_one_document_one_wins() -> None:
 
 
 def test_writing_the_same_document_again_is_a_change() -> None:
-    """Else a stale reader would win with the ETag of an equal body."""
+    """Otherwise a stale reader would win with the ETag of an equal body."""
     world = World()
     held = world.job().claim().checkpoint
     first = world.checkpoints.replace(held, held.document.moved(Status.COMMITTED))
@@ -77,7 +77,7 @@ def test_an_unreadable_document_is_left_as_it_is() -> None:
 
 
 def test_each_attempt_has_its_own_marker() -> None:
-    """A marker says what its attempt is, and its removal leaves the others' and the lease, which expires by itself."""
+    """A marker describes its attempt. Its removal leaves the others' markers, and the lease, which expires alone."""
     world = World()
     one, two = world.job(), world.job()
     for job in (one, two):
@@ -109,7 +109,7 @@ def test_markers_are_listed_once_each_wherever_the_listing_begins(start: str) ->
 
 
 def test_a_touched_document_says_the_same_and_cannot_be_claimed_as_it_was_read_before() -> None:
-    """The sweeper closes the door behind an attempt that may still send its claim."""
+    """The sweeper uses it against an attempt that may still send its claim."""
     world = World()
     world.job().begin()
     world.settle()
@@ -134,7 +134,7 @@ def test_the_audit_log_has_one_line_for_an_event() -> None:
 
 
 def test_a_marker_says_how_the_catalog_is_reached() -> None:
-    """Who settles the write without its document could not ask the table otherwise; no secret is in it."""
+    """Without it a settler without the document could not reach the table; the marker holds no secret."""
     found = without_secrets({"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
     assert found == {"type": "rest", "uri": "https://catalog"}
     world = World()
@@ -150,7 +150,7 @@ def test_a_marker_says_how_the_catalog_is_reached() -> None:
 
 
 def test_all_markers_are_one_listing() -> None:
-    """Only a start in the middle needs a second one, for those before it."""
+    """Only a start in the middle needs a second listing, for the markers before it."""
     network, world = Network(), World()
     job = world.job().begin()
     checkpoints = Checkpoints(network.store(world.bucket))

@@ -16,7 +16,7 @@ def tag(world: World) -> str:
 
 
 def test_only_a_document_that_is_finished_may_expire() -> None:
-    """It bears the tag when it is settled and cleaned up after, however it ended; a new claim takes the tag away."""
+    """It is tagged once it is settled and cleaned up, however it ended; a new claim removes the tag."""
     world = World()
     world.job().begin()
     assert tag(world) == ""
@@ -40,7 +40,7 @@ def test_only_a_document_that_is_finished_may_expire() -> None:
 
 
 def test_a_tombstone_is_finished() -> None:
-    """That of a write which was never claimed, and that of a creation which can never land."""
+    """That of a write that was never claimed, and that of a creation that can never land."""
     world = World(existing=False)
     job = world.job()
     job.claimer.announce()
@@ -54,7 +54,7 @@ def test_a_tombstone_is_finished() -> None:
 
 
 class Untaggable(MemoryObjectStore):
-    """A store whose caller may write objects and set no tags."""
+    """A store whose caller may write objects but set no tags."""
 
     def create(self, key: str, body: bytes, *, tag: str = "") -> str:
         self._check(tag)
@@ -84,7 +84,7 @@ def test_who_may_set_no_tags_writes_documents_that_never_expire() -> None:
 
 @pytest.mark.parametrize(("denied", "tries"), [(True, [FINISHED, ""]), (False, [FINISHED])])
 def test_a_refusal_that_is_not_about_the_tag_is_one(tries: list[str], *, denied: bool) -> None:
-    """Of a caller who may not write at all; and a store that does not answer is not asked again without the tag."""
+    """It denies the caller all writes; a store that does not answer gets no retry without the tag."""
     finished = World().job().claim().checkpoint.document.moved(Status.COMMITTED, cleaned=True)
     asked: list[str] = []
 

@@ -39,7 +39,7 @@ def test_an_owner_without_a_sign_of_life_is_dead(passed_ms: int, dead: object) -
 
 @pytest.mark.parametrize(("passed_ms", "dead"), [(LEASE_MS, False), (LEASE_MS + 1, True)])
 def test_a_renewed_lease_keeps_an_owner_alive(passed_ms: int, dead: object) -> None:
-    """What counts is the newest sign of life."""
+    """The newest sign of life counts."""
     world = World()
     job = world.job()
     job.claim()
@@ -53,7 +53,7 @@ def test_a_renewed_lease_keeps_an_owner_alive(passed_ms: int, dead: object) -> N
 
 
 def test_the_lease_of_another_attempt_says_nothing() -> None:
-    """A duplicate's sign of life does not keep a dead owner alive."""
+    """A duplicate's lease does not keep a dead owner alive."""
     world = World()
     world.job().claim()
     world.owner_dies()
@@ -90,7 +90,7 @@ def test_without_a_deadline_the_grace_of_an_open_attempt_never_passes() -> None:
 
 
 def test_after_the_grace_no_lease_is_read() -> None:
-    """Nothing that it could say counts, and a sweep looks at many."""
+    """It could change nothing, and a sweep reads many documents."""
     network, world = Network(), World()
     world.job().begin()
     world.grace_passes()

@@ -28,7 +28,7 @@ def test_a_creation_that_was_not_sent_is_closed_for_good() -> None:
 
 @pytest.mark.parametrize("word", ['{"partitionColumns":["closed"]}', '{"configuration":{"closed":true}}'])
 def test_a_creation_note_is_returned_whatever_words_it_holds(word: str) -> None:
-    """A column of the name "closed" makes no tombstone."""
+    """A column named "closed" makes no tombstone."""
     world = World()
     note = f'{{"metaData":{word}}}\n{{"note":{{"nonce":"a"}}}}\n'.encode()
     world.bucket.create(world.checkpoints.note_key("sw-x", 1), note)
@@ -37,7 +37,7 @@ def test_a_creation_note_is_returned_whatever_words_it_holds(word: str) -> None:
 
 
 def test_a_note_that_goes_meanwhile_is_an_error() -> None:
-    """Nothing may be concluded from that."""
+    """It proves nothing."""
 
     class Hidden(MemoryObjectStore):
         def get(self, key: str, *, max_bytes: int | None = None) -> None:
@@ -53,7 +53,7 @@ def test_a_note_that_goes_meanwhile_is_an_error() -> None:
 
 
 def test_the_note_of_a_landed_creation_may_expire() -> None:
-    """Its slot is taken, so it has no more to say. It stays until then: whoever may delete notes may lift fences."""
+    """The commit has its slot, so the note has no further use. It stays until then: deleting notes lifts fences."""
     world = World()
     key = world.checkpoints.note_key("sw-x", 1)
     world.bucket.create(key, b"note")
@@ -67,7 +67,7 @@ def test_the_note_of_a_landed_creation_may_expire() -> None:
 
 
 def test_a_note_that_is_gone_or_changes_meanwhile_is_left_alone() -> None:
-    """Whoever has changed it has settled the creation."""
+    """Whoever changed it has settled the creation."""
 
     class Changed(MemoryObjectStore):
         def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:

@@ -55,7 +55,7 @@ def test_a_legal_move_is_made(before: Status, after: Status) -> None:
     ("before", "after"), [pair for pair in PAIRS if pair not in MOVES or pair[1] == Status.IN_PROGRESS]
 )
 def test_every_other_move_is_refused(before: Status, after: Status) -> None:
-    """A pair that is not in the table is a bug of ours, and so is a claim by another door."""
+    """A pair that is not in the table is a bug of ours, and so is a claim through another method."""
     with pytest.raises(IllegalMoveError, match=f"{before} -> {after}"):
         document(before).moved(after)
 
@@ -70,7 +70,7 @@ def test_a_move_keeps_what_it_does_not_name() -> None:
 
 
 def test_a_move_changes_the_owners_record_only() -> None:
-    """What is learned of the owner's attempt leaves the earlier attempts as they were."""
+    """Facts about the owner's attempt leave the records of earlier attempts unchanged."""
     first, second = attempt(1, "a"), attempt(2, "b")
 
     moved = document(epoch=2, owner="b", attempts=(first, second)).moved(Status.COMMITTED, commit_version=7)
@@ -95,7 +95,7 @@ def test_a_claim_takes_only_a_write_that_was_rolled_back(status: Status) -> None
 
 
 def test_a_write_stays_incomplete_through_every_move() -> None:
-    """Only its owner can look at the rows; a clean-up or a second settler changes nothing of that."""
+    """Only its owner can look at the rows; a clean-up or a second settler does not change that."""
     first = document().moved(Status.COMMITTED, incomplete="a statement was refused")
 
     again = first.moved(Status.COMMITTED).cleaned({"a"}, 1)
@@ -112,7 +112,7 @@ def test_a_claim_raises_the_epoch_by_exactly_one(epoch: int) -> None:
 
 
 def test_attempts_are_bounded() -> None:
-    """The document keeps the newest attempts and counts those that it has forgotten."""
+    """The document keeps the newest attempts and counts those that it has dropped."""
     found = document(Status.ROLLED_BACK)
     for epoch in range(2, ATTEMPTS_MAX + 4):
         found = dataclasses.replace(
@@ -126,7 +126,7 @@ def test_attempts_are_bounded() -> None:
 
 @pytest.mark.parametrize("status", Status)
 def test_a_clean_up_is_noted_under_a_terminal_verdict_only(status: Status) -> None:
-    """While the outcome is open nothing may be said to be cleaned."""
+    """Under an open status no attempt may be marked clean."""
     before = document(status, epoch=2, owner="b", attempts=(attempt(1, "a"), attempt(2, "b", files_removed=1)))
     if status in OPEN:
         with pytest.raises(IllegalMoveError):
@@ -141,7 +141,7 @@ def test_a_clean_up_is_noted_under_a_terminal_verdict_only(status: Status) -> No
 
 @pytest.mark.parametrize(("creator", "others"), [(True, True), (True, False), (False, True), (False, False)])
 def test_the_creator_is_kept_whoever_is_clean(*, creator: bool, others: bool) -> None:
-    """Clean or not, the empty table is its."""
+    """Clean or not, the empty table is its creation."""
     found = document(Status.ROLLED_BACK, attempts=(attempt(1, "a", version_before=-1, cleaned=creator),))
     for epoch in range(2, ATTEMPTS_MAX + 4):
         claimed = found.claimed(

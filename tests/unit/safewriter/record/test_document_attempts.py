@@ -18,7 +18,7 @@ def test_only_who_began_without_the_table_may_have_created_it(version_before: in
 
 
 def test_a_new_claim_forgets_why_an_undo_was_refused() -> None:
-    """It was the earlier attempt's."""
+    """It belongs to the earlier attempt."""
     world = World()
     document = world.job().begin().document
     refused = document.moved(Status.ROLLED_BACK, reason="killed", undo_refused="append-only")
@@ -29,7 +29,7 @@ def test_a_new_claim_forgets_why_an_undo_was_refused() -> None:
 
 
 def test_of_many_attempts_one_that_is_clean_is_forgotten_before_an_older_one_that_is_not() -> None:
-    """What it has left would be forgotten with it."""
+    """Its leftovers would be forgotten with it."""
     world = World()
     attempt = world.job().begin().document.attempt
     world.settle(Cause.KILLED)

@@ -57,7 +57,7 @@ documents = st.builds(
 
 @given(documents)
 def test_a_document_is_read_as_it_was_written(before: Checkpoint) -> None:
-    """Nothing but the nonce of the writing changes on the way."""
+    """Only the nonce of the write differs."""
     after = Checkpoint.from_bytes(before.to_bytes())
 
     assert dataclasses.replace(after, nonce=before.nonce) == before
@@ -112,13 +112,13 @@ def test_an_unknown_schema_version_is_refused(version: object) -> None:
     ],
 )
 def test_a_damaged_body_is_refused(body: bytes) -> None:
-    """What is no whole document is refused as such, whatever is wrong with it."""
+    """Whatever is wrong with it, an incomplete document is refused."""
     with pytest.raises(UnreadableCheckpointError):
         Checkpoint.from_bytes(body)
 
 
 def test_a_document_without_attempts_is_refused() -> None:
-    """Nobody could say what to look for in the table."""
+    """It would not show what to look for in the table."""
     body = json.loads(document().to_bytes()) | {"attempts": []}
 
     with pytest.raises(UnreadableCheckpointError, match="no attempt"):
@@ -136,7 +136,7 @@ def test_a_catalog_is_written_down_where_there_is_one() -> None:
 
 @pytest.mark.parametrize("deliveries", [None, []])
 def test_a_document_without_deliveries_is_read(deliveries: list[str] | None) -> None:
-    """One of before they were kept."""
+    """An older version wrote it, before deliveries were recorded."""
     written = json.loads(document().to_bytes()) | {"deliveries": deliveries}
 
     assert Checkpoint.from_bytes(json.dumps(written).encode()).deliveries == ()
@@ -159,7 +159,7 @@ def test_a_document_without_deliveries_is_read(deliveries: list[str] | None) -> 
     ],
 )
 def test_a_field_of_another_type_is_damage(name: str, value: object) -> None:
-    """Whoever lists documents shows the others, and orders them by their times."""
+    """A list of documents shows the other ones, in the order of their times."""
     found = json.loads(document().to_bytes())
     (found if name in ("run_key", "write_key", "epoch") else found["attempts"][-1])[name] = value
     with pytest.raises(UnreadableCheckpointError, match=r"not a checkpoint document"):
@@ -168,6 +168,6 @@ def test_a_field_of_another_type_is_damage(name: str, value: object) -> None:
 
 @pytest.mark.parametrize(("name", "value"), [("version_before", 2**64), ("rows", 2**70), ("deadline_ms", 10**18)])
 def test_a_document_that_nobody_could_read_is_not_written(name: str, value: Any) -> None:
-    """The one before stays readable, and a settler can go on with it."""
+    """The earlier document stays readable, so a settler can continue from it."""
     with pytest.raises(UnreadableCheckpointError, match=f"sw-1: nothing was written, .*{name}|64 bits"):
         document(attempts=(dataclasses.replace(attempt(), **{name: value}),)).to_bytes()

@@ -66,7 +66,7 @@ def test_a_torn_last_line_is_left_out(tmp_path_factory: pytest.TempPathFactory, 
     ],
 )
 def test_a_line_that_is_no_entry_is_left_out_and_makes_the_journal_doubtful(path: Path, line: bytes) -> None:
-    """Somebody else has written into it, and may have written over a line that mattered."""
+    """Somebody else has written to it, and may have overwritten a line that mattered."""
     with Journal(path) as found:
         journal.append(path, "before")
         with path.open("ab") as file:
@@ -87,11 +87,11 @@ def test_a_torn_line_does_not_swallow_the_next_one_and_is_noticed(path: Path) ->
 
         assert events(found) == ["before", "commit_passed"]
         assert not found.is_whole()
-        assert found.doubt() is None  # who could not write that line did not do what it announces
+        assert found.doubt() is None  # a job that could not write that line did not do what it announces
 
 
 def test_a_line_that_does_not_fit_on_the_disk_is_an_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who announces something must not do it unannounced: a short write raises."""
+    """A job must not do what it could not announce: a short write raises."""
     write = os.write
     with Journal(path):
         monkeypatch.setattr(os, "write", lambda handle, data: write(handle, data[:7]))
@@ -100,7 +100,7 @@ def test_a_line_that_does_not_fit_on_the_disk_is_an_error(path: Path, monkeypatc
 
 
 def test_a_journal_is_made_by_its_supervisor_only(path: Path) -> None:
-    """Nobody announces something where nobody reads, and no file of somebody else's is taken for it."""
+    """The job cannot write to a journal that is not read, and another's file is not mistaken for it."""
     with pytest.raises(FileNotFoundError):
         journal.append(path, "write_opened")
     assert not path.exists()
@@ -110,7 +110,7 @@ def test_a_journal_is_made_by_its_supervisor_only(path: Path) -> None:
 
 
 def test_what_was_announced_is_read_although_the_file_is_gone(path: Path) -> None:
-    """A deletion takes the name only; nothing can be announced afterwards, so nothing is missing."""
+    """A deletion removes the name only; nothing can be announced afterwards, so nothing is missing."""
     with Journal(path) as found:
         journal.append(path, "one")
         path.unlink()
@@ -134,14 +134,14 @@ def test_a_truncated_journal_is_noticed_and_what_was_read_is_kept(path: Path) ->
 
 
 def test_a_journal_that_is_overwritten_before_anybody_has_read_it_is_noticed(path: Path) -> None:
-    """Its first line is a secret of the supervisor's."""
+    """Its first line holds a random token of the supervisor."""
     with Journal(path) as found:
         path.write_bytes(b"\n" * 10_000)
         assert "overwritten" in (found.doubt() or "")
 
 
 def test_a_replaced_journal_is_noticed(path: Path) -> None:
-    """What was announced in the new file is read by nobody."""
+    """Entries in the new file are not read."""
     with Journal(path) as found:
         path.rename(path.with_name("away"))
         assert found.doubt() is None
@@ -151,7 +151,7 @@ def test_a_replaced_journal_is_noticed(path: Path) -> None:
 
 
 def test_a_whole_journal_is_whole(path: Path) -> None:
-    """If each line is an entry, a line that is missing was never written, and the supervisor may rely on it."""
+    """If each line is an entry, a missing line was never written, and the supervisor may rely on that."""
     with Journal(path) as found:
         journal.append(path, "one")
         journal.append(path, "two")
@@ -160,7 +160,7 @@ def test_a_whole_journal_is_whole(path: Path) -> None:
 
 
 def test_a_journal_that_is_too_long_to_be_read_is_doubtful(path: Path) -> None:
-    """Reading is bounded, and beyond the bound anything may stand."""
+    """Reading is bounded, and the rest may hold anything."""
     line = b'{"event":"x","atMs":1,"fill":"' + b"x" * 1_000_000 + b'"}\n'
     with Journal(path) as found:
         with path.open("ab") as file:
@@ -207,7 +207,7 @@ def test_a_line_that_is_being_written_is_read_when_it_is_whole(path: Path) -> No
 
 
 def test_somebody_else_s_lines_are_doubtful_and_soon_given_up(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Empty lines cost nothing; of other text a hundred lines are looked at, and what was an entry before stays."""
+    """Empty lines cost nothing; the supervisor reads a hundred other lines at most, and keeps earlier entries."""
     looked_at: list[bytes] = []
 
     def parsed(line: bytes) -> object:
@@ -226,7 +226,7 @@ def test_somebody_else_s_lines_are_doubtful_and_soon_given_up(path: Path, monkey
 
 
 def test_a_journal_that_is_cut_behind_its_first_line_is_noticed(path: Path) -> None:
-    """Also when the supervisor's own line stays where it was."""
+    """Also if the supervisor's own first line is still there."""
     with Journal(path) as found:
         head = path.stat().st_size
         journal.append(path, "gone")
@@ -236,7 +236,7 @@ def test_a_journal_that_is_cut_behind_its_first_line_is_noticed(path: Path) -> N
 
 
 def test_a_journal_without_room_for_its_first_line_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The supervisor hears of the full disk, and no descriptor is left open."""
+    """The supervisor gets the error about the full disk, and no descriptor stays open."""
     closed: list[int] = []
     close = os.close
 

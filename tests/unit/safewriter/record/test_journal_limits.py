@@ -1,4 +1,4 @@
-"""How much of a journal is read, what a stranger's text may do to it, and what is left open."""
+"""How much of a journal is read, what foreign lines may do to it, and what stays open."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from safewriter.record.journal import Journal
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the journal lies."""
+    """The path of the journal."""
     return tmp_path / "journal"
 
 
 def events(found: Journal) -> list[str]:
-    """What was announced, without the journal's own head."""
+    """The entries, without the journal's own first line."""
     return [entry.event for entry in found.entries() if entry.event != "journal_begun"]
 
 
@@ -29,7 +29,7 @@ def write(path: Path, text: bytes) -> None:
 
 
 def test_each_line_is_one_object_without_blanks(path: Path) -> None:
-    """On a line of its own, whatever was torn before it."""
+    """On a line of its own, even after a torn line."""
     with Journal(path):
         journal.append(path, "one", table="a")
 
@@ -77,7 +77,7 @@ def test_a_journal_is_closed_once_and_then_says_what_it_knew(path: Path) -> None
 
 
 def test_the_longest_line_is_written_and_one_byte_more_is_not(path: Path) -> None:
-    """The limit is what one write(2) may be."""
+    """The limit is what one write(2) may write."""
     with Journal(path) as found:
         journal.append(path, "long", text="")
         left = journal._LINE_MAX_BYTES - (path.stat().st_size - len(found._head))
@@ -90,7 +90,7 @@ def test_the_longest_line_is_written_and_one_byte_more_is_not(path: Path) -> Non
 
 @pytest.mark.parametrize("garbled", [journal._GARBLED_MAX, journal._GARBLED_MAX + 1])
 def test_a_few_torn_lines_are_borne_and_a_stranger_s_text_is_not_read_on(path: Path, garbled: int) -> None:
-    """A full disk tears a line now and then; more than that must not hold the supervisor up."""
+    """A full disk tears a line now and then; more than that must not delay the supervisor."""
     bearable = garbled == journal._GARBLED_MAX
     with Journal(path) as found:
         write(path, b"no JSON\n" * garbled)
@@ -103,7 +103,7 @@ def test_a_few_torn_lines_are_borne_and_a_stranger_s_text_is_not_read_on(path: P
 
 
 def test_no_more_is_read_than_the_limit_also_in_several_steps(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands behind it is not read, and the supervisor doubts."""
+    """The rest is not read, and the supervisor reports a doubt."""
     with Journal(path) as found:
         journal.append(path, "one")
         assert events(found) == ["one"]
@@ -120,7 +120,7 @@ def test_no_more_is_read_than_the_limit_also_in_several_steps(path: Path, monkey
 
 
 def test_what_is_written_after_a_truncation_is_read_from_its_first_byte(path: Path) -> None:
-    """It may name a write; that lines are missing is known."""
+    """It may name a write; the loss of other lines is known."""
     with Journal(path) as found:
         journal.append(path, "one")
         assert events(found) == ["one"]

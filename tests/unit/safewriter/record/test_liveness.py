@@ -18,7 +18,7 @@ def at(ms: int) -> datetime:
 
 
 class Watched:
-    """An owner who renews its lease whenever `beats` says so, seen by a clock that only sleeping moves."""
+    """An owner that renews its lease as `beats` says, seen by a clock that only sleeping moves."""
 
     def __init__(
         self, *, beats: Callable[[int], bool] = lambda _: False, etag: Callable[[int], str] = lambda _: "a"
@@ -59,7 +59,7 @@ def test_silence_for_a_leases_length_is_death() -> None:
 
 
 def test_a_sign_of_life_ends_the_watch_at_once() -> None:
-    """Whoever has been seen to live twice lives."""
+    """An owner with two signs of life is alive."""
     watched = Watched(beats=lambda passed_ms: passed_ms >= 3_000)
     assert watched.watch() is Owner.ALIVE
     assert watched.now_ms - START_MS == 3_000
@@ -71,13 +71,13 @@ def test_an_object_that_changes_has_another_owner() -> None:
 
 
 def test_an_object_that_is_gone_has_no_owner() -> None:
-    """It counts as changed, so that whoever watched it reads anew instead of settling a dead owner."""
+    """It counts as changed, so the watcher reads again instead of settling a dead owner."""
     watched = Watched()
     assert watch(watched.look(), lambda: None, may_wait=lambda: True, sleep=watched.sleep) is Owner.REPLACED
 
 
 def test_whoever_may_not_wait_takes_the_owner_for_alive() -> None:
-    """Going away is the safe answer."""
+    """Giving up is the safe answer."""
     watched = Watched()
     assert watched.watch(may_wait=lambda: False) is Owner.ALIVE
     assert watched.looks == 1

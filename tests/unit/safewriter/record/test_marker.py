@@ -19,13 +19,13 @@ def marker(deadline_ms: int | None = 5) -> Marker:
 
 @pytest.mark.parametrize("deadline_ms", [None, 5])
 def test_a_marker_is_read_as_it_was_written(deadline_ms: int | None) -> None:
-    """All that it says comes back, also that there is no deadline."""
+    """All of it comes back, also the missing deadline."""
     written = marker(deadline_ms)
     assert Marker.from_bytes(written.to_bytes()) == written
 
 
 def test_a_marker_of_before_catalogs_were_named_is_read() -> None:
-    """Such a marker names no catalog, and may still be in a bucket when a new version comes."""
+    """An older version wrote it, and it may still be in a bucket."""
     written = dataclasses.replace(marker(), catalog={"type": "rest"})
     assert Marker.from_bytes(written.to_bytes()) == written
     old = {name: value for name, value in json.loads(written.to_bytes()).items() if name != "catalog"}
@@ -50,7 +50,7 @@ def test_a_marker_of_another_version_or_a_damaged_one_is_refused(body: bytes) ->
 
 
 def test_a_tombstone_is_the_document_that_the_attempt_would_have_claimed_rolled_back() -> None:
-    """A retry can claim the next epoch of it, and everybody can read it."""
+    """A retry can claim the next epoch after it, and it can be read back."""
     world = World()
     job = world.job()
     announced = Marker.of(world.write, job.attempt, world.commit_point, started_ms=1, deadline_ms=5)

@@ -6,7 +6,7 @@ from tests.unit.safewriter.world import World
 
 
 def test_a_tombstone_s_attempt_has_ended_and_left_nothing() -> None:
-    """It never claimed, so its epoch is the first, it says nothing of the table, and nobody need look for its files."""
+    """It never claimed: its epoch is the first, it says nothing of the table, and it has left no files."""
     world = World()
     job = world.job()
     marker = Marker.of(world.write, job.attempt, world.commit_point, started_ms=1, deadline_ms=5)

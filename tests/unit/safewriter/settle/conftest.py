@@ -1,4 +1,4 @@
-"""Children of a supervisor, and where their journal lies."""
+"""Children of a supervisor, and the path of their journal."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the journal lies."""
+    """The path of the journal."""
     return tmp_path / "journal"
 
 

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from tests.unit.safewriter.job import Job
 
 LIMIT = 1000
-"""No process here sends so many requests; a loop that gets there does not end by itself."""
+"""No process here sends that many requests; a loop that gets there does not end by itself."""
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """A block that died, and what is to become of it."""
+    """A block that died, and the expected outcome."""
 
     commit_point: CommitPoint
     cause: Cause
@@ -56,7 +56,7 @@ every_scenario = pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
 
 
 class Moment:
-    """Something that happens before the n-th request of all processes together; 0: never by itself."""
+    """An event before the n-th request of all processes together; 0: never by itself."""
 
     def __init__(self, number: int, happen: Callable[[], object]) -> None:
         self._number = number
@@ -76,11 +76,11 @@ class Moment:
 
 
 def nobody(_: int) -> None:
-    """Let nobody in between two requests."""
+    """Let no event happen between two requests."""
 
 
 def dies(world: World, scenario: Scenario, network: Network) -> None:
-    """Let a settler run until it ends or is killed; an error it may get, but not an untrue answer."""
+    """Let a settler run until it ends or is killed; it may raise an error, but not return an untrue answer."""
     try:
         world.settle(scenario.cause, network=network)
     except (Killed, UnknownOutcomeError):
@@ -123,7 +123,7 @@ def ends_well(world: World, scenario: Scenario, before: Callable[[int], None] = 
 
 
 def faults(*kinds: Fault, and_all_after: bool = False, before: Callable[[int], None] = nobody) -> Iterator[Network]:
-    """Yield a network for each write that can be hit, and one that is hit no more, for each kind of fault."""
+    """Yield a network for each write that can be hit, and one in which no write is, for each kind of fault."""
     for kind in kinds:
         for number in range(1, LIMIT):
             network = Network(kind, number, and_all_after=and_all_after, before=before)

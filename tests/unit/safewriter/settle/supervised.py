@@ -25,7 +25,7 @@ BUDGET_MS = 10_000
 
 
 class Child:
-    """What the supervisor sees of its child: a journal, and the two stores behind its own network."""
+    """A child as the supervisor sees it: a journal, and the two stores behind its own network."""
 
     def __init__(
         self, path: Path, monkeypatch: pytest.MonkeyPatch, world: World, network: Network | None = None

@@ -49,7 +49,7 @@ def test_the_epoch_is_that_of_the_commit() -> None:
 
 
 def test_what_was_to_count_only_with_success_is_left_to_a_person() -> None:
-    """Nobody knows whether success() was called, nor what an undo would need; the alarm stays."""
+    """Whether success() was called is unknown, and so is what an undo would need; the alarm stays."""
     world, _ = landed(CommitPoint.SUCCESS)
     before = world.bucket.contents()
 
@@ -60,7 +60,7 @@ def test_what_was_to_count_only_with_success_is_left_to_a_person() -> None:
 
 
 def test_a_commit_that_was_taken_back_is_no_commit() -> None:
-    """Undone, and then the document was deleted."""
+    """It was undone, and then the document was deleted."""
     world = World(CommitPoint.SUCCESS)
     world.job().begin().land()
     world.owner_dies()
@@ -73,7 +73,7 @@ def test_a_commit_that_was_taken_back_is_no_commit() -> None:
 
 
 def test_a_log_that_does_not_reach_back_decides_nothing() -> None:
-    """Log retention has taken the versions among which the commit may have been."""
+    """Log retention has removed the versions that may have included the commit."""
     world, _ = landed()
     for version in range(3):
         world.lake.delete(key_of(version))
@@ -85,7 +85,7 @@ def test_a_log_that_does_not_reach_back_decides_nothing() -> None:
 
 
 def test_a_log_without_a_version_is_not_an_empty_one() -> None:
-    """Its checkpoints say that there was something; a table that was never created holds nothing."""
+    """Its checkpoints show that it had versions; a table that was never created has nothing."""
     world = World(existing=False)
     world.job().claimer.announce()
     world.grace_passes()
@@ -128,7 +128,7 @@ def test_an_attempt_whose_lease_is_renewed_is_alive_although_its_document_is_gon
 
 
 def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
-    """Its attempt has ended by itself meanwhile, so that no document is made for it."""
+    """Its attempt has ended meanwhile, so no document is made for it."""
     world = World()
     job = world.job()
     job.claimer.announce()
@@ -144,7 +144,7 @@ def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
 
 @pytest.mark.parametrize("named", ["orc", "iceberg"])
 def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
-    """Of a format that is not known here, or in a catalog that the marker does not name."""
+    """It has an unknown format, or lies in a catalog that the marker does not name."""
     world = World()
     job = world.job()
     job.claimer.announce()
@@ -160,7 +160,7 @@ def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
 
 
 def test_a_write_is_looked_for_since_its_oldest_marker() -> None:
-    """The first attempt has landed, its retry died before its claim an hour later, and then the document went."""
+    """The first attempt landed, its retry died before its claim an hour later, and then the document was lost."""
     world = World()
     job = world.job().begin().land()
     world.append_foreign()
@@ -180,7 +180,7 @@ def test_a_write_is_looked_for_since_its_oldest_marker() -> None:
 
 @pytest.mark.parametrize("ahead_s", [-900, 900])
 def test_a_clock_that_is_wrong_hides_no_commit(ahead_s: int) -> None:
-    """S3 takes requests of clocks that are fifteen minutes apart from its own."""
+    """S3 accepts requests whose clock is up to fifteen minutes off."""
     world = World()
     world.append_foreign()
     world.sleep(3600)
@@ -213,7 +213,7 @@ def test_a_write_that_is_claimed_while_it_is_looked_at_is_alive(monkeypatch: pyt
 
 
 def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
-    """An operator sees from the two what the look has changed."""
+    """The two documents show an operator what the inspection has changed."""
     world = World()
     world.job().begin()
     world.grace_passes()
@@ -235,7 +235,7 @@ def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
 def test_a_write_that_slips_away_is_not_called_settled(
     monkeypatch: pytest.MonkeyPatch, left: str, action: Action, problem: str
 ) -> None:
-    """Its document is gone, or a retry has settled it and claimed it."""
+    """Its document is gone, or a retry has settled and claimed it."""
     world = World()
     world.job().begin()
     world.grace_passes()

@@ -17,7 +17,7 @@ from tests.unit.safewriter.world import World
 
 
 def test_a_write_stays_open_as_long_as_any_attempt_of_it_may_live() -> None:
-    """The oldest marker is over, a younger attempt is not: what it commits would be called rolled_back."""
+    """The oldest marker is over, a younger attempt is not: its commit would count as rolled back."""
     world = World()
     world.job().begin()
     world.sleep(400)
@@ -35,7 +35,7 @@ def test_a_write_stays_open_as_long_as_any_attempt_of_it_may_live() -> None:
 
 
 def test_attempts_that_a_sweep_did_not_list_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its listing is cut, and may be minutes old."""
+    """The listing is truncated, and may be minutes old."""
     world = World()
     world.job().begin()
     world.sleep(400)
@@ -50,7 +50,7 @@ def test_attempts_that_a_sweep_did_not_list_count(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_highest_epoch_is_the_youngest_attempt_s() -> None:
-    """So the document names the attempt that has raised it, with its prefix."""
+    """So the document names the attempt that raised it, with its prefix."""
     world = World()
     world.job().begin()
     world.settle()
@@ -66,7 +66,7 @@ def test_the_highest_epoch_is_the_youngest_attempt_s() -> None:
 
 
 def test_all_markers_of_a_write_that_is_closed_go() -> None:
-    """None of its attempts can come back, so none has more to say."""
+    """None of its attempts can come back, so no marker is needed any more."""
     world = World()
     for _ in range(2):
         world.job().claimer.announce()
@@ -79,7 +79,7 @@ def test_all_markers_of_a_write_that_is_closed_go() -> None:
 
 
 def test_what_was_fenced_is_closed_with_its_epoch() -> None:
-    """A claim that drew the same epoch again would find itself fenced."""
+    """A claim of the same epoch would find itself fenced."""
     world = World()
     world.job().begin()
     world.settle()
@@ -117,7 +117,7 @@ def test_the_look_begins_with_the_oldest_attempt() -> None:
 
 
 def test_a_write_of_which_any_attempt_needs_success_is_left_to_a_person() -> None:
-    """Nobody knows whose commit it is, nor whether success() was called."""
+    """It is unknown whose commit it is, and whether success() was called."""
     world = World()
     world.job().begin().land()
     world.bucket.delete(f"checkpoints/{world.key}.json")

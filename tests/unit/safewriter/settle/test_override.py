@@ -15,7 +15,7 @@ from tests.unit.safewriter.world import World
 
 
 def unknown() -> World:
-    """A write of which the log can no longer tell."""
+    """A write whose verdict the log no longer shows."""
     world = World()
     world.job().begin()
     world.append_foreign()
@@ -28,7 +28,7 @@ def unknown() -> World:
 
 @pytest.mark.parametrize("verdict", [Status.COMMITTED, Status.ROLLED_BACK])
 def test_an_unknown_write_is_decided_by_hand_and_audited(verdict: Status) -> None:
-    """Document and audit log say by whom and why."""
+    """Document and audit log record by whom and why."""
     world = unknown()
     document = override(world.checkpoints, world.key, verdict, "counted the rows", world.clock)
     assert (document.status, document.reason) == (verdict, "by hand: counted the rows")
@@ -39,7 +39,7 @@ def test_an_unknown_write_is_decided_by_hand_and_audited(verdict: Status) -> Non
 
 @pytest.mark.parametrize("status", [Status.IN_PROGRESS, Status.ROLLING_BACK])
 def test_an_open_write_of_a_dead_owner_is_decided_by_hand(status: Status) -> None:
-    """Settling it may fail for ever, on an object that cannot be read for example, and leaves the document as it is."""
+    """Settling it may fail for ever, on an unreadable object for example, and leaves the document as it is."""
     world = World()
     world.job().begin()
     world.grace_passes()
@@ -83,7 +83,7 @@ def test_no_verdict_by_hand_without_its_line() -> None:
 
 
 def test_a_document_that_changes_meanwhile_wins() -> None:
-    """Somebody has settled it after all."""
+    """Another settler has settled it after all."""
     world = unknown()
     put = world.bucket.put
 
@@ -101,7 +101,7 @@ def test_a_document_that_changes_meanwhile_wins() -> None:
 
 @pytest.mark.parametrize("verdict", [Status.COMMITTED, Status.ROLLED_BACK])
 def test_a_write_that_has_a_marker_and_no_document_is_decided_by_hand(verdict: Status) -> None:
-    """Its document has expired while it was open; the verdict makes a new one, and the alarm ends."""
+    """Its document has expired while the write was open; the verdict makes a new one, and the alarm ends."""
     world = World()
     world.job().begin()
     world.bucket.delete(f"checkpoints/{world.key}.json")
@@ -135,7 +135,7 @@ def test_a_document_that_is_made_meanwhile_wins() -> None:
 
 
 def test_a_verdict_by_hand_is_dated() -> None:
-    """The grace for what may still come of the attempt begins with it."""
+    """The grace for late requests of the attempt begins with it."""
     world = unknown()
     world.sleep(60)
 
@@ -145,7 +145,7 @@ def test_a_verdict_by_hand_is_dated() -> None:
 
 
 def test_an_attempt_with_a_sign_of_life_may_still_claim() -> None:
-    """Its time is over, and its lease is not yet."""
+    """Its time is over, but not its lease."""
     world = World()
     job = world.job()
     job.claimer.announce()

@@ -1,4 +1,4 @@
-"""Verdicts by hand over objects that nobody can read: the other object of the write tells which one it is."""
+"""Verdicts by hand over unreadable objects: the other object of the write identifies it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def damaged() -> World:
 
 @pytest.mark.parametrize("verdict", [Status.COMMITTED, Status.ROLLED_BACK])
 def test_a_document_that_is_damaged_is_replaced_by_one_of_its_marker(verdict: Status) -> None:
-    """It is alarmed until a person decides; the audit log has its line, and a retry knows what it is to do."""
+    """It raises the alarm until a person decides; the audit log has its line, and a retry knows what to do."""
     world = damaged()
     found = look(world)
     assert (found.action, found.status) == (Action.UNREADABLE, None)
@@ -54,7 +54,7 @@ def test_a_document_that_is_damaged_is_replaced_by_one_of_its_marker(verdict: St
 
 
 def test_a_damaged_document_stays_while_its_owner_may_live() -> None:
-    """Nobody can read who owns it, so each attempt with a marker counts."""
+    """Its owner is unknown, so each attempt with a marker counts."""
     world = World()
     job = world.job().begin()
     world.bucket.put(document(world), BODY)
@@ -69,7 +69,7 @@ def test_a_damaged_document_stays_while_its_owner_may_live() -> None:
 
 
 def test_a_damaged_document_stays_without_the_line_of_the_audit_log() -> None:
-    """No verdict by hand is without one."""
+    """Each verdict by hand has one."""
     world = damaged()
     checkpoints = type(world.checkpoints)(Network(Fault.REFUSE, 1).store(world.bucket))
     with pytest.raises(StoreError):
@@ -98,7 +98,7 @@ def test_a_document_that_is_brought_back_meanwhile_wins() -> None:
 
 
 def test_a_document_of_another_version_is_left_to_it() -> None:
-    """It may say committed to those who can read it."""
+    """It may be committed for those who can read it."""
     world = World()
     world.job().begin()
     world.grace_passes()
@@ -111,7 +111,7 @@ def test_a_document_of_another_version_is_left_to_it() -> None:
 
 @pytest.mark.parametrize("name", ["checkpoints/{}.json", "open/{}/0000000000000001"])
 def test_what_nothing_tells_of_is_named_with_what_to_do(name: str) -> None:
-    """Neither document nor marker can be read: nobody knows the table."""
+    """Neither document nor marker can be read, so the table is unknown."""
     world = World()
     key = name.format(world.key)
     world.bucket.put(key, BODY)
@@ -124,7 +124,7 @@ def test_what_nothing_tells_of_is_named_with_what_to_do(name: str) -> None:
 
 
 def test_a_damaged_marker_changes_nothing_where_the_document_can_be_read() -> None:
-    """The document says all that is needed."""
+    """The document is enough."""
     world = World()
     job = world.job().begin()
     marker = f"open/{world.key}/{job.attempt.nonce}"
@@ -138,7 +138,7 @@ def test_a_damaged_marker_changes_nothing_where_the_document_can_be_read() -> No
 
 
 def test_beside_a_marker_that_can_be_read_a_damaged_one_counts_as_alive_for_a_day() -> None:
-    """Until when its attempt may write nobody knows."""
+    """It is unknown how long its attempt may write."""
     world = World()
     world.job().claimer.announce()
     world.bucket.put(f"open/{world.key}/damaged", BODY)
@@ -153,7 +153,7 @@ def test_beside_a_marker_that_can_be_read_a_damaged_one_counts_as_alive_for_a_da
 
 
 def test_beside_a_settled_document_a_damaged_marker_goes_after_a_day() -> None:
-    """The alarm ends by itself: nothing is left that a person could decide."""
+    """The alarm ends by itself: a person could decide nothing more."""
     world = World()
     assert world.job().run()
     world.grace_passes()

@@ -1,4 +1,4 @@
-"""What a settler makes of an attempt that has landed, and of one that has not."""
+"""The verdict on an attempt that has landed, and on one that has not."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_fenced_commit_that_is_still_on_its_way_never_lands() -> None:
 
 
 def test_a_new_commit_of_the_dead_epoch_is_refused() -> None:
-    """A sandbox that thaws takes a fresh snapshot behind the fence; the gate finds the fence all the same."""
+    """A sandbox that thaws takes a fresh snapshot after the fence; the gate still finds the fence."""
     world = World()
     job = world.job().begin()
     world.settle()
@@ -71,7 +71,7 @@ def test_where_nothing_was_sent_no_fence_is_needed() -> None:
     world = World()
     world.job().begin()
 
-    document = world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+    document = world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True))
 
     assert document.status is Status.ROLLED_BACK
     assert operations(world) == ["CREATE TABLE", "WRITE"]
@@ -95,7 +95,7 @@ def test_foreign_commits_do_not_confuse_the_look_up() -> None:
 
 @pytest.mark.parametrize("cause", OUTSIDE)
 def test_with_commit_point_write_the_tables_commit_decides(cause: Cause) -> None:
-    """A deadline or a kill says nothing about the block, so what has landed counts."""
+    """A deadline or a kill does not mean that the block failed, so a landed commit counts."""
     world = World(CommitPoint.WRITE)
     job = world.job().begin().land()
     world.append_foreign()
@@ -114,7 +114,7 @@ def test_with_commit_point_write_the_tables_commit_decides(cause: Cause) -> None
     [*((CommitPoint.SUCCESS, cause) for cause in Cause), (CommitPoint.WRITE, Cause.EXCEPTION)],
 )
 def test_without_success_what_has_landed_is_undone(commit_point: CommitPoint, cause: Cause) -> None:
-    """Exactly our files go; what others committed since stays."""
+    """Exactly our files are removed; commits of others since then stay."""
     world = World(commit_point)
     world.job().begin().land()
     world.append_foreign()
@@ -141,7 +141,7 @@ def test_the_retry_after_an_undo_lands_once() -> None:
 
 
 def test_a_commit_that_created_the_table_leaves_an_empty_one() -> None:
-    """A table cannot be made undone, and the verdict says so."""
+    """A creation cannot be undone, and the verdict says so."""
     world = World(CommitPoint.SUCCESS, existing=False)
     world.job().begin().land()
 
@@ -154,10 +154,10 @@ def test_a_commit_that_created_the_table_leaves_an_empty_one() -> None:
 
 @pytest.mark.parametrize("cause", [Cause.EXCEPTION, Cause.KILLED])
 def test_an_undo_that_is_refused_ends_committed_and_says_why(cause: Cause) -> None:
-    """The rows are there, so nothing else would be true; nothing is announced that will not happen."""
+    """The rows are there, so only committed is true; no undo is announced that will not happen."""
     world = World(CommitPoint.SUCCESS)
     job = world.job().begin().land()
-    # Somebody has read our rows and written them elsewhere: they are in the table, in a file of theirs.
+    # Another writer has read our rows and written them elsewhere: they are in the table, in a file of its own.
     vector = {"storageType": "u", "pathOrInlineDv": "x", "offset": 1, "sizeInBytes": 1, "cardinality": 1}
     first = job.files[0]
     world.log.commit(
@@ -185,7 +185,7 @@ def test_an_undo_that_is_refused_ends_committed_and_says_why(cause: Cause) -> No
 def test_a_table_that_allows_no_undo_keeps_the_commit(
     properties: dict[str, str], features: tuple[str, ...], word: str
 ) -> None:
-    """What is known from the claim on ends the same way, and a second look changes nothing."""
+    """Facts that are known since the claim lead to the same end, and a second settling changes nothing."""
     world = World(properties=properties, features=features)
     world.job().begin().land()
 
@@ -198,7 +198,7 @@ def test_a_table_that_allows_no_undo_keeps_the_commit(
 
 
 def test_a_change_of_the_schema_since_keeps_the_commit() -> None:
-    """The removal might mean something else now."""
+    """The removal might have another meaning now."""
     world = World()
     world.job().begin().land()
     world.log.commit([{"commitInfo": {"operation": "ADD COLUMNS"}}, creation()[1]])
@@ -229,7 +229,7 @@ def test_partitions_and_encoded_paths_survive_an_undo() -> None:
 
 
 def test_what_sent_nothing_is_rolled_back_though_the_table_is_gone() -> None:
-    """Whatever has become of the table, none of it is ours."""
+    """Whatever happened to the table, none of it is ours."""
     world = World()
     world.job().begin()
     for key in [key for key in world.lake.contents() if key.startswith("_delta_log/")]:

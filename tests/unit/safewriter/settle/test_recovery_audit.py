@@ -1,4 +1,4 @@
-"""The line in the audit log that tells of a roll-back."""
+"""The line in the audit log for a rollback."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.safewriter.world import World
 
 @pytest.mark.parametrize("audit_log", [True, False])
 def test_a_roll_back_is_audited_if_that_is_wanted(audit_log: object) -> None:
-    """A commit is none of the audit log's business."""
+    """The audit log has no line for a commit."""
     for landed in (True, False):
         world = World()
         job = world.job().begin()
@@ -26,7 +26,7 @@ def test_a_roll_back_is_audited_if_that_is_wanted(audit_log: object) -> None:
 
 
 def test_a_roll_back_whose_settler_died_is_audited_by_the_next_look() -> None:
-    """Between the verdict and its line lies a moment."""
+    """A kill may come between the verdict and its line."""
     world = World()
     world.job().begin()
     world.settle(network=Network(Fault.REFUSE, 3, and_all_after=True))  # the fence, the verdict, the audit log

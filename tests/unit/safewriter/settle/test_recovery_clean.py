@@ -1,4 +1,4 @@
-"""The last step of recovery: what an ended attempt has left is removed, and nothing else."""
+"""The last step of recovery: it removes the leftovers of an ended attempt, and nothing else."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.unit.safewriter.world import World
 
 
 def test_a_roll_back_removes_every_file_of_the_attempt() -> None:
-    """Foreign files and the log stay, and the document counts what went."""
+    """Foreign files and the log stay, and the document counts the removed files."""
     world = World()
     world.job().begin("{}1.parquet", "day=a%20b/hour=1/{}2.parquet")
     world.lake.put("day=a b/foreign.parquet", b"")
@@ -60,7 +60,7 @@ def test_files_that_only_an_older_version_refers_to_stay() -> None:
 
 
 def test_a_skipped_block_takes_its_marker_away() -> None:
-    """And asks the table to delete what it has written, in a folder or under a name that only it knows."""
+    """And has the table delete its files, in a folder or under a name that only this block knows."""
     world = World()
     world.job().begin("{}1.parquet").land()
     write_key = world.settle().write_key
@@ -94,7 +94,7 @@ def test_the_files_of_other_writes_and_runs_stay() -> None:
 
 @pytest.mark.parametrize("status", [Status.IN_PROGRESS, Status.ROLLING_BACK, Status.UNKNOWN])
 def test_under_an_open_status_nothing_goes(status: Status) -> None:
-    """Not even after every grace, and not by whoever knows that all is quiet."""
+    """Not even after every grace, nor by a caller who knows that all requests have ended."""
     world = World()
     job = world.job().begin()
     assert job.held is not None
@@ -103,13 +103,13 @@ def test_under_an_open_status_nothing_goes(status: Status) -> None:
     world.grace_passes()
     before = world.bucket.contents(), world.lake.contents()
 
-    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 0
+    assert world.recovery().clean(world.key, ended_nonce=job.attempt.nonce) == 0
 
     assert (world.bucket.contents(), world.lake.contents()) == before
 
 
 def test_without_a_document_nothing_goes() -> None:
-    """Nobody has said what could be cleaned."""
+    """Without a verdict nothing may be cleaned."""
     assert World().recovery().clean("sw-none") == 0
 
 
@@ -117,7 +117,7 @@ def test_cleaning_again_changes_nothing() -> None:
     """A clean write costs one GET."""
     world = World()
     world.job().begin()
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True))
     before = world.bucket.contents(), world.lake.contents()
     network = Network()
 
@@ -129,7 +129,7 @@ def test_cleaning_again_changes_nothing() -> None:
 
 @pytest.mark.parametrize("landed", [True, False])
 def test_out_of_time_leaves_the_verdict(landed: object) -> None:
-    """Settling needs its time first; cleaning raises, and the files wait for the next look."""
+    """Settling comes first; the clean-up raises, and the files wait for the next settler."""
     world = World()
     job = world.job().begin()
     if landed:
@@ -153,7 +153,7 @@ def test_out_of_time_leaves_the_verdict(landed: object) -> None:
 
 
 def test_a_log_that_has_lost_versions_is_not_cleaned_by() -> None:
-    """What a lost version referred to cannot be known."""
+    """It is unknown which files a lost version referred to."""
     world = World()
     job = world.job().begin().land()
     network = Network(Fault.REFUSE, 2, and_all_after=True)  # only the verdict is written
@@ -171,7 +171,7 @@ def test_a_log_that_has_lost_versions_is_not_cleaned_by() -> None:
 
 
 def test_a_document_that_changes_meanwhile_is_read_again() -> None:
-    """What was cleaned is noted in the newest document, or not at all."""
+    """The newest document records the clean-up, or none does."""
     world = World()
     world.job().begin()
     world.settle(network=Network(Fault.REFUSE, 4, and_all_after=True))
@@ -192,7 +192,7 @@ def test_a_document_that_changes_meanwhile_is_read_again() -> None:
 
 
 def test_an_unknown_outcome_keeps_the_files_of_a_commit_that_cannot_be_seen() -> None:
-    """A dropped and recreated table is nobody's to clean."""
+    """No settler may clean a table that was dropped and recreated."""
     world = World()
     job = world.job().begin()
     for version in world.log.versions:

@@ -10,7 +10,7 @@ from tests.unit.safewriter.world import World
 
 
 def test_what_earlier_attempts_have_left_goes_too() -> None:
-    """Every attempt that is not clean yet is looked at, under the verdict of the newest."""
+    """Under the newest verdict every attempt that is not yet clean is cleaned."""
     world = World()
     world.job().begin()
     network = Network(Fault.REFUSE, 4, and_all_after=True)  # fence, verdict, audit: then nothing is cleaned
@@ -30,7 +30,7 @@ def test_what_earlier_attempts_have_left_goes_too() -> None:
 
 
 def test_who_comes_back_cleans_after_itself_also_while_a_later_attempt_writes() -> None:
-    """It was counted as clean while it stood still, so nobody else would; the open document stays as it is."""
+    """It counted as clean while it was frozen, so no settler would clean it again; the open document stays."""
     world = World()
     first = world.job().begin()
     world.settle()
@@ -40,16 +40,16 @@ def test_who_comes_back_cleans_after_itself_also_while_a_later_attempt_writes() 
     document = world.bucket.contents()[f"checkpoints/{world.key}.json"]
     world.lake.put(first.leftover, b"late")
 
-    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
+    assert world.recovery().clean(world.key, ended_nonce=first.attempt.nonce) == 1
 
     assert first.leftover not in data_files(world)
     assert {second.leftover, *(file.key for file in second.files)} <= data_files(world)
     assert world.bucket.contents()[f"checkpoints/{world.key}.json"] == document
-    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce) == 0
+    assert world.recovery().clean(world.key, ended_nonce=second.attempt.nonce) == 0
 
 
 def test_what_of_an_earlier_attempt_comes_late_goes_with_the_next() -> None:
-    """It was counted as clean, and nobody comes back for it."""
+    """It counted as clean, and its owner does not come back."""
     world = World()
     first = world.job().begin()
     world.settle()
@@ -66,7 +66,7 @@ def test_what_of_an_earlier_attempt_comes_late_goes_with_the_next() -> None:
 
 
 def test_a_log_that_has_forgotten_an_earlier_attempt_does_not_keep_the_last_from_being_cleaned() -> None:
-    """What the earlier one may have left late is then for `soal orphans`."""
+    """Late leftovers of the earlier one are for `soal orphans`."""
     world = World()
     world.job().begin()
     world.settle()
@@ -82,7 +82,7 @@ def test_a_log_that_has_forgotten_an_earlier_attempt_does_not_keep_the_last_from
 
 
 def test_a_later_attempt_is_never_cleaned_by_a_settler_of_an_earlier_one() -> None:
-    """While a write is open none of its files goes."""
+    """While a write is open none of its files is deleted."""
     world = World()
     world.job().begin()
     world.settle()

@@ -1,4 +1,4 @@
-"""When a marker may go: after the grace, or as soon as somebody knows that all is quiet."""
+"""When a marker may be removed: after the grace, or once it is known that all requests have ended."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.unit.safewriter.world import World
 
 
 def test_a_marker_stays_until_the_grace_has_passed() -> None:
-    """A data file may still be on its way, so somebody must look again."""
+    """A data file may still arrive, so a settler must look again."""
     world = World()
     job = world.job().begin()
     world.settle()
@@ -30,7 +30,7 @@ def test_a_marker_stays_until_the_grace_has_passed() -> None:
 
 
 def test_the_files_of_a_job_that_lives_after_its_success_stay_until_the_grace_has_passed() -> None:
-    """A statement of it may still run that needs them; whoever settles next asks nobody."""
+    """A statement may still run that needs them; the next settler cannot know."""
     world = World()
     job = world.job().begin().land()
     assert job.success()
@@ -46,7 +46,7 @@ def test_the_files_of_a_job_that_lives_after_its_success_stay_until_the_grace_ha
 
 
 def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
-    """Nobody has said when the attempt would end at the latest, so its verdict is its end."""
+    """Without a deadline the attempt's latest end is its verdict."""
     world = World()
     world.job(deadline_ms=None).begin()
     world.now_ms += 10 * WHOLE_MS
@@ -62,7 +62,7 @@ def test_without_a_deadline_the_grace_begins_with_the_verdict() -> None:
 
 
 def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
-    """What it wrote after its attempt was cleaned goes when it says that all is quiet."""
+    """Files that it wrote after its attempt was cleaned are removed once it knows that all its requests have ended."""
     world = World()
     job = world.job().begin()
     world.settle()
@@ -72,18 +72,18 @@ def test_a_guard_that_was_frozen_comes_back_for_its_own() -> None:
     late = f"{job.document.attempt.prefix}late.parquet"
     world.lake.put(late, b"")
 
-    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 1
+    assert world.recovery().clean(world.key, ended_nonce=job.attempt.nonce) == 1
 
     assert late not in data_files(world)
     nothing_is_left(world)
 
 
 def test_whoever_knows_that_all_is_quiet_is_done_at_once() -> None:
-    """A guard whose tasks have ended, and that has sent no commit, waits for nothing."""
+    """A guard whose tasks have ended, and that has sent no commit, need not wait for the grace."""
     world = World()
     world.job().begin()
 
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True))
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True))
 
     assert world.document.attempt.cleaned
     assert world.marked() == ()
@@ -97,19 +97,19 @@ def test_quiet_is_said_of_one_attempt_only() -> None:
     world.settle()
     world.job().begin()
 
-    world.settle(Cause.EXCEPTION, Evidence(2, nothing_sent=True, quiet=True))
+    world.settle(Cause.EXCEPTION, Evidence(2, nothing_sent=True, requests_ended=True))
 
     assert world.marked() == (first.attempt.nonce,)
     assert [attempt.cleaned for attempt in world.document.attempts] == [False, True]
 
 
 def test_a_marker_goes_after_the_document_was_touched() -> None:
-    """A claim that is still on its way must lose before the marker that would tell of it is gone."""
+    """A claim that may still arrive must lose before the marker that leads to it is removed."""
     world = World()
     world.job().begin()
     network = Network()
 
-    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, quiet=True), network)
+    world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True, requests_ended=True), network)
 
     writes = [(sent.verb, sent.key.split("/")[0]) for sent in network.sent if sent.mutates]
     assert writes[-2:] == [("replace", "checkpoints"), ("delete", "open")]

@@ -1,4 +1,4 @@
-"""A settler goes on where another one has ended, or comes late after it has slept."""
+"""A settler continues where another one has ended, or comes late after it has slept."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def begun_to_roll_back(*, reverted: bool) -> World:
 
 @pytest.mark.parametrize("cause", Cause)
 def test_a_roll_back_that_has_begun_is_ended(cause: Cause) -> None:
-    """Whatever the commit point says: a revert may be on its way, so nobody may answer committed any more."""
+    """Whatever the commit point: a revert may still land, so committed would be untrue."""
     world = begun_to_roll_back(reverted=False)
 
     assert world.settle(cause).status is Status.ROLLED_BACK
@@ -43,7 +43,7 @@ def test_a_roll_back_that_has_begun_is_ended(cause: Cause) -> None:
 
 
 def test_a_revert_that_is_there_already_is_enough() -> None:
-    """It is not written twice."""
+    """The revert is not written twice."""
     world = begun_to_roll_back(reverted=True)
 
     assert world.settle().status is Status.ROLLED_BACK
@@ -114,7 +114,7 @@ def test_a_guard_settles_only_its_own_epoch(land: object) -> None:
 def test_a_stale_settler_never_touches_the_commit_of_a_later_attempt(
     cause: Cause, commit_point: CommitPoint, landed: object
 ) -> None:
-    """Wherever it slept while a retry settled, claimed and committed: what it still sends changes nothing."""
+    """Wherever it slept while a retry settled, claimed and committed: its late requests change nothing."""
     stop_after, asleep = 0, True
     while asleep:
         stop_after += 1

@@ -57,7 +57,7 @@ def test_the_retry_of_a_creation_lands_once(noted: object) -> None:
 
 
 def test_a_creation_is_fenced_in_the_log_of_whoever_was_faster() -> None:
-    """Somebody else has created the table meanwhile, so an ordinary fence will do."""
+    """Another writer has created the table meanwhile, so an ordinary fence is enough."""
     world = World(existing=False)
     job = world.job().begin()
     job.prepare()
@@ -73,7 +73,7 @@ def test_a_creation_is_fenced_in_the_log_of_whoever_was_faster() -> None:
 
 
 def test_a_creation_that_landed_is_committed() -> None:
-    """Version 0 bears our transaction, so that nothing has to be fenced off."""
+    """Version 0 holds our transaction, so nothing has to be fenced off."""
     world = World(existing=False)
     world.job().begin().land()
 

@@ -1,4 +1,4 @@
-"""What recovery does not do: look at anything twice, write without a need, clean more than it was asked to."""
+"""What recovery avoids: reading anything twice, writing without need, cleaning more than it was asked to."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def touched(world: World) -> None:
-    """Somebody writes the document again, so that it has another ETag."""
+    """Write the document again, so that it has another ETag."""
     stored = world.checkpoints.read(world.key)
     assert stored is not None
     assert world.checkpoints.replace(stored, stored.document)
 
 
 def statuses(network: Network) -> list[str]:
-    """What was done to the document."""
+    """Return the statuses of all written documents."""
     return [sent.verb for sent in network.sent if sent.key.startswith("checkpoints/")]
 
 
@@ -39,13 +39,13 @@ def left_by(job: Job) -> bool:
 def settled_and_clean(world: World) -> Job:
     """An attempt that died and was cleaned up after."""
     job = world.job().begin()
-    world.settle(evidence=Evidence(quiet=True))
+    world.settle(evidence=Evidence(requests_ended=True))
     assert world.document.attempt.cleaned
     return job
 
 
 def test_secrets_of_a_catalog_are_handed_to_who_opens_tables() -> None:
-    """No document holds them; without any the environment has to."""
+    """No document holds them; without any they come from the environment."""
     world = World()
 
     assert world.recovery(secrets={"uri": "jdbc:x"}).settling.secrets == {"uri": "jdbc:x"}
@@ -53,7 +53,7 @@ def test_secrets_of_a_catalog_are_handed_to_who_opens_tables() -> None:
 
 
 def test_a_table_is_opened_once_for_all_rounds() -> None:
-    """A lost compare-and-swap begins a new round, and what was read of the log is still known."""
+    """A lost compare-and-swap begins a new round, which reuses the log that was read."""
     world = World()
     world.job().begin()
     opened: list[str] = []
@@ -68,11 +68,11 @@ def test_a_table_is_opened_once_for_all_rounds() -> None:
 
     assert stored is not None
     assert stored.document.status is Status.ROLLED_BACK
-    assert len(opened) == 2  # settle's own, and that of the clean-up behind it
+    assert len(opened) == 2  # settle's own, and that of the clean-up after it
 
 
 def test_a_verdict_is_dated_and_a_step_on_the_way_is_not() -> None:
-    """Who finds rolling_back knows by the missing date that nothing is decided."""
+    """The missing date of rolling_back shows a reader that nothing is decided."""
     world = World(CommitPoint.SUCCESS)
     world.job().begin().land()
 
@@ -86,7 +86,7 @@ def test_a_verdict_is_dated_and_a_step_on_the_way_is_not() -> None:
 
 
 def test_an_undo_reads_the_document_once_before_its_verdict() -> None:
-    """What the compare-and-swap has written is known without another look."""
+    """The settler keeps the document that its compare-and-swap has written."""
     world = World(CommitPoint.SUCCESS)
     world.job().begin().land()
     network = Network()
@@ -97,7 +97,7 @@ def test_an_undo_reads_the_document_once_before_its_verdict() -> None:
 
 
 def test_who_cleans_later_is_left_everything() -> None:
-    """The program goes on as soon as the verdict is out."""
+    """The program continues as soon as the verdict is written."""
     world = World()
     job = world.job().begin()
 
@@ -107,14 +107,14 @@ def test_who_cleans_later_is_left_everything() -> None:
     assert not world.document.attempt.cleaned
 
 
-def test_a_spotless_attempt_is_not_looked_for() -> None:
-    """Its owner knows that it has left nothing, and the lake is not asked."""
+def test_an_attempt_that_left_nothing_is_not_looked_for() -> None:
+    """Its owner knows that it has left nothing, so the lake gets no request."""
     world = World()
     job = world.job().begin().land()
     assert job.success()
     network = Network()
 
-    assert world.recovery(network).clean(world.key, quiet_nonce=job.attempt.nonce, spotless=True) == 0
+    assert world.recovery(network).clean(world.key, ended_nonce=job.attempt.nonce, left_nothing=True) == 0
 
     assert left_by(job)
     assert world.document.attempt.cleaned
@@ -123,21 +123,23 @@ def test_a_spotless_attempt_is_not_looked_for() -> None:
     assert not any(sent.verb == "list" for sent in network.sent)
 
 
-def test_beside_a_spotless_attempt_the_others_are_looked_for() -> None:
-    """Only its owner's word is spotless: an earlier attempt that died has left files."""
+def test_beside_an_attempt_that_left_nothing_the_others_are_looked_for() -> None:
+    """The owner says so only of its own attempt: an earlier attempt that died has left files."""
     world = World()
     first = world.job().begin()
     world.settle(evidence=Evidence(cleans_later=True))
     second = world.job().begin().land()
     assert second.success()
 
-    assert world.recovery().clean(world.key, quiet_nonce=second.attempt.nonce, spotless=True) == 1 + len(first.files)
+    assert world.recovery().clean(world.key, ended_nonce=second.attempt.nonce, left_nothing=True) == 1 + len(
+        first.files
+    )
 
     assert not left_by(first)
 
 
 def test_a_clean_up_that_finds_nothing_and_ends_nothing_writes_nothing() -> None:
-    """While the grace runs, each look would otherwise change the document."""
+    """While the grace runs, each settler would otherwise change the document."""
     world = World()
     world.job().begin()
     world.settle()
@@ -149,21 +151,21 @@ def test_a_clean_up_that_finds_nothing_and_ends_nothing_writes_nothing() -> None
 
 
 def test_who_comes_back_leaves_other_earlier_attempts_alone() -> None:
-    """While a later attempt writes, each cleans after itself only."""
+    """While a later attempt writes, each attempt cleans up only after itself."""
     world = World()
     first, second = settled_and_clean(world), settled_and_clean(world)
     world.job().begin()
     for one in (first, second):
         world.lake.put(one.leftover, b"late")
 
-    assert world.recovery().clean(world.key, quiet_nonce=first.attempt.nonce) == 1
+    assert world.recovery().clean(world.key, ended_nonce=first.attempt.nonce) == 1
 
     assert not left_by(first)
     assert left_by(second)
 
 
 def test_what_comes_late_goes_although_an_earlier_attempt_is_not_clean_yet() -> None:
-    """Every attempt before the last of those that are looked for is looked for with it."""
+    """Every attempt before the last of those to clean is looked for, too."""
     world = World()
     world.job().begin()
     world.settle()
@@ -172,13 +174,13 @@ def test_what_comes_late_goes_although_an_earlier_attempt_is_not_clean_yet() -> 
     third = world.job().begin().land()
     assert third.success()
 
-    world.recovery().clean(world.key, quiet_nonce=third.attempt.nonce)
+    world.recovery().clean(world.key, ended_nonce=third.attempt.nonce)
 
     assert not left_by(second)
 
 
 def test_a_document_that_changes_for_ever_ends_the_clean_up() -> None:
-    """After so many rounds, with what was removed meanwhile."""
+    """After a bounded number of rounds, with the number of files removed until then."""
     world = World()
     job = world.job().begin()
     world.settle(evidence=Evidence(cleans_later=True))
@@ -205,14 +207,14 @@ def test_recovery_audits_and_goes_on_unless_it_is_told_otherwise(cause: Cause) -
 
 
 def test_an_attempt_that_never_claimed_says_nothing_of_the_log() -> None:
-    """It has written nothing, and does not know when the table began: only what came since the others is read."""
+    """It has written nothing, and does not know when the table began: only versions since the other claims are read."""
     world, network = World(), Network()
     unclaimed = Marker.of(world.write, Attempt.draw(), world.commit_point, started_ms=1, deadline_ms=5)
     world.checkpoints.create(unclaimed.document(Status.ROLLED_BACK, "never claimed", world.now_ms, "sweeper"))
     job = world.job().begin().land()
     assert job.success()
 
-    world.recovery(network).clean(world.key, quiet_nonce=job.attempt.nonce)
+    world.recovery(network).clean(world.key, ended_nonce=job.attempt.nonce)
 
     assert world.document.attempt.cleaned
     assert [sent.key for sent in network.sent if sent.verb == "get" and "_delta_log" in sent.key] == [key_of(2)]
@@ -242,7 +244,7 @@ def requests_to_verdict(world: World, cause: Cause) -> list[str]:
 def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(
     commit_point: CommitPoint, status: Status, bound: int, *, landed: bool
 ) -> None:
-    """Every request waits for the one before, so their number is the time that a verdict takes."""
+    """Requests run one after the other, so their number is the time that a verdict takes."""
 
     def requests(commits: int) -> list[str]:
         world = World(commit_point)

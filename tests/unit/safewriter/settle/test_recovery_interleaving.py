@@ -1,4 +1,4 @@
-"""Several settlers at once, request by request, with others who append and a commit that lands when it likes."""
+"""Several settlers at once, request by request, with other writers and a commit that lands at any time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.slow
 
 
 class Settler:
-    """One that can be stopped between any two of its requests."""
+    """A settler that can be stopped between any two of its requests."""
 
     def __init__(self, world: World, cause: Cause, evidence: Evidence = NOTHING_KNOWN) -> None:
         self._world = world
@@ -41,7 +41,7 @@ class Settler:
         self.ended = False
 
     def step(self, requests: int | None = None) -> None:
-        """Let it send that many requests more, or all."""
+        """Let it send this many more requests, or all."""
         if self.ended:
             return
         self._sent = 0 if requests is None else self._sent + requests
@@ -66,7 +66,7 @@ SCENES = [
 def test_two_settlers_agree_wherever_they_take_turns(
     commit_point: CommitPoint, one: Cause, other: Cause, existing: object, landed: object
 ) -> None:
-    """The first stops anywhere, the second stops anywhere, the first goes on to its end, then the second does."""
+    """The first stops anywhere, the second stops anywhere, the first runs to its end, then the second does."""
     first_ended = False
     first_sends = longest = 0
     while not first_ended:
@@ -99,7 +99,7 @@ def test_two_settlers_agree_wherever_they_take_turns(
 
 
 class Interleaving(RuleBasedStateMachine):
-    """One block that ended somehow, two who settle it, one who appends, a retry, in any order of requests."""
+    """A block that ended somehow, two settlers, another writer, a retry, with their requests in any order."""
 
     world: World
     job: Job

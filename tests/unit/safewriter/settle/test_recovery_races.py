@@ -1,4 +1,4 @@
-"""Somebody else changes document or log between two requests of a settler."""
+"""Another process changes document or log between two requests of a settler."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.safewriter.world import World
 
 
 class Meddling(Checkpoints):
-    """Somebody else changes the document just before each of the first changes."""
+    """Another process changes the document just before each of the first changes."""
 
     def __init__(self, world: World, times: int) -> None:
         super().__init__(world.bucket)
@@ -32,7 +32,7 @@ class Meddling(Checkpoints):
 @pytest.mark.parametrize("landed", [True, False])
 @pytest.mark.parametrize("cause", [Cause.KILLED, Cause.EXCEPTION])
 def test_a_lost_compare_and_swap_begins_again_and_ends_true(cause: Cause, landed: object) -> None:
-    """Each lost race is a new reading, never a guess."""
+    """After each lost race the settler reads again, and never guesses."""
     world = World()
     job = world.job().begin()
     if landed:

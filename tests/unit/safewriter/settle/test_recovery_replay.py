@@ -1,4 +1,4 @@
-"""Every way in which a settler can die, be told nothing or be late, and every moment at which the commit can land.
+"""Every way in which a settler can die, get no answer or be late, and every moment at which the commit can land.
 
 The loops end themselves: n = 1, 2, 3 … until a run ends in which no fault has fired.
 """
@@ -70,7 +70,7 @@ def test_a_settler_that_gets_errors_at_any_write_leaves_nothing_untrue(scenario:
 @every_scenario
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_settler_whose_write_is_late_changes_nothing_when_it_lands(scenario: Scenario, landed: object) -> None:
-    """Each of its writes, landing before each request of the next settler and of the retry, or after them all."""
+    """Each of its writes lands before each request of the next settler and of the retry, or after them all."""
     for write in range(1, LIMIT):
         fired = False
         for number in range(1, LIMIT):
@@ -94,7 +94,7 @@ def test_a_settler_whose_write_is_late_changes_nothing_when_it_lands(scenario: S
 @every_scenario
 @pytest.mark.parametrize("landed", [True, False])
 def test_a_settler_that_gives_up_on_a_late_write_is_not_surprised_by_it(scenario: Scenario, landed: object) -> None:
-    """It goes on, or ends, with an error; the write lands after everything."""
+    """It continues, or ends with an error; the write lands after everything."""
     for network in faults(Fault.LATE):
         world, job = scenario.begun()
         if landed:
@@ -110,7 +110,7 @@ def test_a_settler_that_gives_up_on_a_late_write_is_not_surprised_by_it(scenario
 def test_a_supervisor_that_would_keep_what_a_dying_guard_undoes_says_the_truth(
     existing: object, landed: object
 ) -> None:
-    """The guard settles an exception and dies over it, or its write is late; whoever comes next only sees a kill."""
+    """The guard settles an exception and dies over it, or its write is late; the next settler only sees a kill."""
     guard = Scenario(CommitPoint.WRITE, Cause.EXCEPTION, existing=bool(existing))
     supervisor = Scenario(CommitPoint.WRITE, Cause.KILLED, existing=bool(existing))
     verdicts = set()
@@ -151,7 +151,7 @@ def test_a_retry_that_is_killed_at_any_write_leaves_nothing_untrue(scenario: Sce
 
 @every_scenario
 def test_a_retry_whose_write_is_late_is_settled_like_any_other(scenario: Scenario) -> None:
-    """Its claim, its commit or its verdict lands when the next attempt is long done."""
+    """Its claim, commit or verdict lands long after the next attempt has ended."""
     for network in faults(Fault.KILL_LATE):
         world, _ = scenario.begun()
         world.owner_dies()
@@ -181,7 +181,7 @@ def test_a_first_claim_that_is_late_is_found_by_its_marker(scenario: Scenario) -
 
 
 def test_the_loops_reach_every_kind_of_write() -> None:
-    """The harness itself: fence, revert, every state, audit log, data file, upload and marker were hit."""
+    """The harness itself: faults hit fence, revert, every state, audit log, data file, upload and marker."""
     hit = set()
     for scenario, landed in itertools.product(SCENARIOS, (True, False)):
         for network in faults(Fault.KILL_BEFORE):

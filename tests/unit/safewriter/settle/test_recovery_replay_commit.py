@@ -60,7 +60,7 @@ def test_a_commit_that_lands_at_any_moment_makes_no_verdict_untrue(scenario: Sce
 
 @every_scenario
 def test_a_commit_that_lands_at_any_moment_while_the_settler_dies_at_any_write(scenario: Scenario) -> None:
-    """Both together: the settler is killed, and the commit lands before, between or after."""
+    """Both at once: the settler is killed, and the commit lands before, between or after."""
     for kind in (Fault.KILL_BEFORE, Fault.KILL_AFTER):
         for write in range(1, LIMIT):
             fired = False
@@ -85,7 +85,7 @@ def test_a_commit_that_lands_at_any_moment_while_the_settler_dies_at_any_write(s
 
 @pytest.mark.parametrize("commit_point", CommitPoint)
 def test_note_and_commit_of_a_creation_land_at_any_two_moments(commit_point: CommitPoint) -> None:
-    """The note decides: closed before it is there, the commit is never sent; there before, version 0 is fenced."""
+    """The note decides: if it is closed first, the commit is never sent; otherwise version 0 is fenced."""
     scenario = Scenario(commit_point, Cause.KILLED, existing=False)
     fates = set()
     in_time = False

@@ -1,4 +1,4 @@
-"""A log or a store that cannot tell: the document stays open, and nothing is guessed."""
+"""A log or a store that does not decide: the document stays open, and nothing is guessed."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def recreate(world: World) -> None:
     ("harm", "word"), [(lose_a_version, "log retention"), (drop, "dropped"), (recreate, "recreated")]
 )
 def test_a_log_that_cannot_tell_makes_the_outcome_unknown(harm: object, word: str) -> None:
-    """Nothing is guessed: the document says unknown, and whoever looks again gets an error that says what to do."""
+    """The document says unknown, and the next settler gets an error that says what to do."""
     world = World()
     world.job().begin()
     assert callable(harm)
@@ -55,7 +55,7 @@ def test_a_log_that_cannot_tell_makes_the_outcome_unknown(harm: object, word: st
 
 
 def test_nothing_is_cleaned_while_the_outcome_is_unknown() -> None:
-    """The files may be those of a commit that nobody can see now."""
+    """The files may belong to a commit that cannot be seen now."""
     world = World()
     job = world.job().begin()
     lose_a_version(world)
@@ -63,14 +63,14 @@ def test_nothing_is_cleaned_while_the_outcome_is_unknown() -> None:
     with pytest.raises(UnknownOutcomeError):
         world.settle()
 
-    assert world.recovery().clean(world.key, quiet_nonce=job.attempt.nonce) == 0
+    assert world.recovery().clean(world.key, ended_nonce=job.attempt.nonce) == 0
     assert job.leftover in world.lake.contents()
     assert world.marked() == (job.attempt.nonce,)
 
 
 @pytest.mark.parametrize("landed", [True, False])
 def test_an_unknown_outcome_is_settled_once_the_log_can_tell(landed: object) -> None:
-    """Unknown is not an end."""
+    """Unknown is not final."""
     world = World()
     job = world.job().begin()
     if landed:
@@ -102,7 +102,7 @@ def test_a_store_that_does_not_answer_leaves_the_document_open() -> None:
 
 
 def test_a_damaged_version_leaves_the_document_open() -> None:
-    """Half a commit could be ours or anybody's."""
+    """A torn commit could be ours or another writer's."""
     world = World()
     world.job().begin()
     world.lake.put(key_of(2), b'{"commitInfo":')
@@ -114,7 +114,7 @@ def test_a_damaged_version_leaves_the_document_open() -> None:
 
 
 def test_without_time_nothing_is_begun() -> None:
-    """The document stays open for the next look, and nothing was sent."""
+    """The document stays open for the next settler, and nothing was sent."""
     world = World()
     world.job().begin()
     network = Network()

@@ -57,7 +57,7 @@ def test_a_commit_that_landed_before_the_kill_is_reported_whole(children: Childr
 
 
 def test_with_commit_point_success_a_kill_undoes(children: Children) -> None:
-    """What was not declared done is taken back."""
+    """A write without success() is undone."""
     found, job = children.claimed(World(CommitPoint.SUCCESS))
     found.passed(job)
     job.land()
@@ -95,7 +95,7 @@ def test_only_a_commit_that_may_have_been_sent_needs_a_fence(children: Children,
 
 
 def test_the_line_of_another_attempt_is_no_line_of_ours(children: Children, path: Path) -> None:
-    """Each attempt has sent, or has not sent, its own commit."""
+    """Each attempt has sent, or not sent, its own commit."""
     found, _ = children.claimed()
     journal.append(path, "commit_passed", nonce="another")
 
@@ -115,7 +115,7 @@ def test_an_attempt_that_never_claimed_is_rolled_back(children: Children) -> Non
 
 
 def test_a_write_that_another_attempt_owns_is_not_touched(children: Children) -> None:
-    """A duplicate delivery lives; our child never got the write."""
+    """A duplicate delivery is alive; our child never owned the write."""
     world = World()
     owner = world.job().begin()
     found = children.new(world)
@@ -132,7 +132,7 @@ def test_a_write_that_another_attempt_owns_is_not_touched(children: Children) ->
 
 
 def test_a_write_that_another_attempt_has_settled_is_reported_as_it_is(children: Children) -> None:
-    """The document says committed, whoever did it."""
+    """The document says committed, whoever settled it."""
     world = World()
     assert world.job().run()
     found = children.new(world)
@@ -191,7 +191,7 @@ def refused(child: Child, job: Job, event: str = "refused") -> None:
 
 @pytest.mark.parametrize("settled", [True, False])
 def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(children: Children, *, settled: bool) -> None:
-    """The commit stands, and rows of its block are missing: the report says so, and the document tells each retry."""
+    """The commit stays, but rows of its block are missing: the report says so, and so does the document to a retry."""
     found, job = children.claimed()
     found.passed(job)
     job.land()
@@ -213,7 +213,7 @@ def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(children: 
 
 
 def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(children: Children) -> None:
-    """A sweep changes the document between the supervisor's read and its write; the retry must still hear of it."""
+    """A sweep changes the document between the supervisor's read and write; the retry must still get the reason."""
     world = World()
     touched: list[int] = []
 
@@ -241,7 +241,7 @@ def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(childre
 
 
 def test_a_refusal_that_no_document_tells_is_unknown(children: Children) -> None:
-    """A retry would skip the write without a word."""
+    """A retry would silently skip the write."""
     world = World()
     job = world.job().begin().land()
     world.settle(Cause.SUCCESS)
@@ -263,7 +263,7 @@ def test_a_refusal_that_no_document_tells_is_unknown(children: Children) -> None
 
 
 def test_a_document_that_a_retry_has_claimed_meanwhile_is_its_own(children: Children) -> None:
-    """It would write the rows beside the block once more, and nothing tells it so: nobody knows how that ends."""
+    """It would write again the rows beside the block, and no document says so: the outcome is unknown."""
     world = World()
     job = world.job().begin()
     world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True))
@@ -303,7 +303,7 @@ def test_the_rows_of_a_block_that_was_not_entered_are_missing(children: Children
 
 
 def test_a_block_that_is_entered_at_the_second_try_lacks_nothing(children: Children) -> None:
-    """The script has waited and tried again."""
+    """The script has waited and retried."""
     found = children.new()
     found.not_entered(found.world.job(), "BlockOpenError", "another block is open")
     again = found.world.job().begin()
@@ -337,7 +337,7 @@ def test_rows_beside_a_block_are_reported_whatever_became_of_the_block(children:
 
 
 def test_a_refusal_of_an_earlier_block_of_the_write_is_healed_by_a_later_one(children: Children) -> None:
-    """The script has tried again, and the rows of that block are all there."""
+    """The script has retried, and all rows of that block are there."""
     found, job = children.claimed()
     refused(found, job)
     found.world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True))
@@ -355,8 +355,8 @@ def test_a_refusal_of_an_earlier_block_of_the_write_is_healed_by_a_later_one(chi
 def test_only_the_epoch_that_the_dead_attempt_owns_is_settled(
     children: Children, monkeypatch: pytest.MonkeyPatch, *, sent: bool
 ) -> None:
-    """Between the supervisor's two readings another settler and a retry were faster: that retry lives, and goes on. To
-    settle it by what is known of the dead one would let its commit land behind a verdict, and the next retry's again.
+    """Between the supervisor's two reads another settler and a retry were faster, and that retry is alive. If it were
+    settled by the evidence about the dead one, its commit would land after a verdict, and so would the next retry's.
     """
     found, dead = children.claimed(World(CommitPoint.SUCCESS))
     world = found.world

@@ -1,4 +1,4 @@
-"""A journal that is damaged, deleted or replaced, or that holds lines of somebody else."""
+"""A journal that is damaged, deleted or replaced, or that holds foreign lines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_a_commit_is_known_although_the_job_has_deleted_its_journal(children: Children, path: Path) -> None:
-    """The document on S3 is the truth, and its name was read before."""
+    """The document on S3 is the truth, and the journal had named it before."""
     found, job = children.claimed()
     found.passed(job)
     job.land()
@@ -44,7 +44,7 @@ def _replace(path: Path) -> None:
 def test_a_journal_that_was_emptied_or_replaced_does_not_hide_a_commit(
     children: Children, path: Path, damage: Callable[[Path], None]
 ) -> None:
-    """What was read before is settled, with a fence, since the line of a commit may be lost; and there may be more."""
+    """Writes read before are settled, with a fence, as a commit's line may be lost; there may be further writes."""
     found, job = children.claimed()
     supervision = found.supervision()
     supervision.renew_leases()
@@ -59,7 +59,7 @@ def test_a_journal_that_was_emptied_or_replaced_does_not_hide_a_commit(
 
 
 def test_a_line_of_a_stranger_names_no_write(children: Children, path: Path) -> None:
-    """Whatever its fields are, the guard's own are settled."""
+    """Whatever its fields are, the guard's own lines are settled."""
     found, _ = children.claimed()
     journal.append(path, "write_opened", nonce=["a"], writeKey={})
     journal.append(path, "commit_passed", nonce=["a"])
@@ -70,7 +70,7 @@ def test_a_line_of_a_stranger_names_no_write(children: Children, path: Path) -> 
 
 @pytest.mark.parametrize("torn", [b'{"event":"to', b"\x00\x00\n"])
 def test_a_damaged_journal_is_not_believed_to_be_silent(children: Children, path: Path, torn: bytes) -> None:
-    """A line of the gate may be lost in it: the table is fenced."""
+    """A line of the gate may be lost in it, so the table is fenced."""
     found, job = children.claimed()
     with path.open("ab") as file:
         file.write(torn)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_leases_are_renewed_for_open_blocks_only(children: Children) -> None:
-    """A block that has ended is nobody's to wait for."""
+    """No process waits for a block that has ended."""
     found = children.new()
     first, second = found.world.job(), found.world.job()
     found.opened(first)
@@ -31,7 +31,7 @@ def test_leases_are_renewed_for_open_blocks_only(children: Children) -> None:
 
 
 def test_a_lease_that_cannot_be_renewed_disturbs_nobody(children: Children) -> None:
-    """The next one is tried all the same, and nothing is raised."""
+    """The next one is still renewed, and nothing is raised."""
     found = children.new(World(), Network(Fault.REFUSE, 1))
     first, second = found.world.job(), found.world.job()
     found.opened(first)
@@ -55,7 +55,7 @@ def test_leases_without_a_journal_are_no_work(children: Children) -> None:
 
 
 def test_a_table_is_named_while_its_block_is_open(tmp_path: Path) -> None:
-    """Two tables at once are two names, two blocks on one table are one; a stranger's line is none."""
+    """Tables of two open blocks are two names, two blocks on one table are one; foreign lines name none."""
     path = tmp_path / "journal.jsonl"
     writes = OpenWrites(Journal(path))
     assert writes.tables() == ()

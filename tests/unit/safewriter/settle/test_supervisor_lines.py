@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize("name", ["writeKey", "nonce", "table", "format", "checkpoint"])
 @pytest.mark.parametrize("value", [None, 7, ["text"]])
 def test_a_line_without_one_of_its_texts_names_no_write(children: Children, name: str, value: object) -> None:
-    """The guard writes all of them; the line is of somebody else, and is no reason to fail."""
+    """The guard writes all of them; the line is foreign, and no reason to fail."""
     found = children.new()
     found.opened(found.world.job(), **{name: value})
 
@@ -40,7 +40,7 @@ def test_only_the_line_of_an_opened_block_opens_one(children: Children, path: Pa
 
 
 def test_what_was_read_is_not_read_again(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long job is looked at every few seconds."""
+    """A long job's journal is read every few seconds."""
     found, _ = children.claimed()
     asked: list[int] = []
     entries = found.journal.entries
@@ -58,7 +58,7 @@ def test_what_was_read_is_not_read_again(children: Children, monkeypatch: pytest
 
 
 def test_a_document_that_goes_away_meanwhile_is_reported_as_unknown(children: Children) -> None:
-    """Somebody has removed it between two requests: its absence says nothing of the table."""
+    """Somebody has removed it between two requests: its absence proves nothing about the table."""
     world = World()
     reads = 0
 

@@ -1,4 +1,4 @@
-"""What the supervisor cannot find out is unknown, and the document stays as it is."""
+"""If the supervisor finds no verdict, it reports unknown, and the document stays as it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def test_a_document_that_is_gone_is_not_taken_for_none(children: Children) -> None:
-    """Where a commit was sent there was a document."""
+    """If a commit was sent, there was a document."""
     found, job = children.claimed()
     found.passed(job)
     job.land()
@@ -33,7 +33,7 @@ def test_a_document_that_is_gone_is_not_taken_for_none(children: Children) -> No
 
 
 def test_a_document_that_is_gone_tells_nothing_if_an_earlier_block_has_sent_a_commit(children: Children) -> None:
-    """The child's second try at the write has sent none; its first may have landed."""
+    """The child's second try at the write has sent no commit; its first may have landed."""
     world = World()
     found, first = children.claimed(world)
     found.passed(first)
@@ -90,7 +90,7 @@ def test_a_skipped_write_whose_document_is_gone_is_unknown(children: Children, p
     ],
 )
 def test_a_block_that_was_not_entered_leaves_a_verdict(children: Children, kind: str, status: str, reason: str) -> None:
-    """Its error may have said that the table holds the write, and that nobody knows whether it should."""
+    """Its error may have said that the table holds the write, and that it is unknown whether it should stay."""
     found = children.new()
     job = found.world.job()
     found.opened(job)
@@ -128,7 +128,7 @@ def test_a_store_that_fails_is_unknown(children: Children) -> None:
 
 
 def test_a_log_that_cannot_tell_is_unknown(children: Children, path: Path) -> None:
-    """A gap or a damaged version pages somebody, and never ends the supervisor."""
+    """A gap or a damaged version alarms the owner, and never ends the supervisor."""
     for harm in ("gap", "damage"):
         found, job = children.claimed()
         found.passed(job)

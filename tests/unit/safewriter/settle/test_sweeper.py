@@ -48,7 +48,7 @@ def test_a_dead_write_is_settled_then_cleaned_and_then_it_costs_nothing(
 
 
 def test_what_lives_is_left_alone_and_its_age_is_told() -> None:
-    """The sweep changes no byte, and tells since when the write is open, for the alarm on old ones."""
+    """The sweep changes no byte, and reports since when the write is open, for the alarm on old writes."""
     world = World()
     world.job().begin()
     began = world.now()
@@ -60,7 +60,7 @@ def test_what_lives_is_left_alone_and_its_age_is_told() -> None:
 
 
 def test_a_retry_that_has_claimed_since_the_look_is_left_alone() -> None:
-    """Dead is the attempt that was found dead, not whoever owns the write a moment later."""
+    """Only the attempt that was found dead is dead, not the one that owns the write a moment later."""
     world = World()
     world.job().begin()
     world.owner_dies()
@@ -82,7 +82,7 @@ def test_a_retry_that_has_claimed_since_the_look_is_left_alone() -> None:
 
 
 def test_a_lease_goes_a_day_after_its_last_renewal() -> None:
-    """That of a write, and that of a handler."""
+    """The lease of a write, and that of a handler."""
     world = World()
     job = world.job()
     assert job.run()

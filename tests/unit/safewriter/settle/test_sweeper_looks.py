@@ -1,4 +1,4 @@
-"""What a look says of a write, and in which order writes are looked at."""
+"""What the inspection of a write reports, and the order of inspections."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def announced(world: World, *, deadline_ms: int | None) -> str:
 def done(world: World) -> None:
     """An attempt that was rolled back and cleaned up after, whose marker has stayed."""
     job = world.job().begin()
-    world.settle(evidence=Evidence(quiet=True))
+    world.settle(evidence=Evidence(requests_ended=True))
     world.bucket.put(f"open/{world.key}/{job.attempt.nonce}", b"{}")
 
 
 def test_the_oldest_undecided_write_tells_since_when_something_is_open() -> None:
-    """What is settled does not count, nor what nobody knows the age of."""
+    """Settled writes do not count, nor those of unknown age."""
     looks = (
         Look("sw-1", Action.SETTLED, since=at(1)),
         Look("sw-2", Action.ALIVE, since=at(4)),
@@ -75,7 +75,7 @@ def test_the_oldest_undecided_write_tells_since_when_something_is_open() -> None
 
 
 def test_what_time_did_not_suffice_for_is_left_with_its_age() -> None:
-    """Nothing is read of it."""
+    """None of its objects is read."""
     world, network = World(), Network()
     world.job().begin()
     began = world.now()
@@ -87,7 +87,7 @@ def test_what_time_did_not_suffice_for_is_left_with_its_age() -> None:
 
 
 def test_a_write_that_cannot_be_settled_is_failed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the table, by time, or by the checkpoint bucket."""
+    """Because of the table, of the time, or of the checkpoint bucket."""
     world = World()
     world.job().begin()
     world.owner_dies()
@@ -113,7 +113,7 @@ def test_one_attempt_that_is_not_clean_is_enough_for_a_clean_up() -> None:
 
 
 def test_what_cannot_be_cleaned_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict stands; the next sweep looks again."""
+    """The verdict stands; the next sweep retries."""
     world = World()
     world.job().begin()
     world.settle()
@@ -128,7 +128,7 @@ def test_what_cannot_be_cleaned_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_sweep_that_cannot_list_all_begins_somewhere_else_each_time(
     monkeypatch: pytest.MonkeyPatch, draw: float, first: str
 ) -> None:
-    """So none waits for ever behind others."""
+    """So no write waits for ever behind others."""
     monkeypatch.setattr(sweeper, "_LISTED_MAX", 1)
     world = World()
     for key in ("sw-0001", "sw-9000"):
@@ -139,7 +139,7 @@ def test_a_sweep_that_cannot_list_all_begins_somewhere_else_each_time(
 
 @pytest.mark.parametrize(("error", "problem"), [(StoreError("denied"), "denied"), (KeyError("x"), "KeyError('x')")])
 def test_whatever_a_look_meets_is_told(monkeypatch: pytest.MonkeyPatch, error: Exception, problem: str) -> None:
-    """An error of a kind that nobody expects with its type, since its text alone may say nothing."""
+    """An unexpected error is reported with its type, since its text alone may say nothing."""
     world = World()
     world.job().begin()
     monkeypatch.setattr(Checkpoints, "read", raising(error))
@@ -150,7 +150,7 @@ def test_whatever_a_look_meets_is_told(monkeypatch: pytest.MonkeyPatch, error: E
 
 
 def test_a_finished_write_is_read_once() -> None:
-    """The look that takes its last marker away needs one read, since nothing has changed since."""
+    """The inspection that removes its last marker needs one read, since nothing has changed in between."""
     world, network = World(), Network()
     done(world)
 
@@ -160,7 +160,7 @@ def test_a_finished_write_is_read_once() -> None:
 
 
 def test_a_document_that_goes_away_while_it_is_looked_after_is_told_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Somebody has removed it; the look has done its work."""
+    """Somebody has removed it; the inspection has done its work."""
     world = World()
     world.job().begin()
 
@@ -184,7 +184,7 @@ def test_beside_a_finished_attempt_one_that_has_yet_to_claim_keeps_the_write_ali
 
 
 def test_a_marker_that_goes_away_meanwhile_is_no_attempt_that_may_claim() -> None:
-    """Its owner has taken it away, so nobody waits for it."""
+    """Its owner has removed it, so no attempt is left to wait for."""
     world = World()
     done(world)
     announced(world, deadline_ms=None)
@@ -196,7 +196,7 @@ def test_a_marker_that_goes_away_meanwhile_is_no_attempt_that_may_claim() -> Non
 
 @pytest.mark.parametrize(("waited_s", "action"), [(DAY_S, Action.ALIVE), (DAY_S + 1, Action.SETTLED)])
 def test_an_attempt_without_a_deadline_may_claim_for_a_day(waited_s: int, action: Action) -> None:
-    """And its age is told."""
+    """And its age is reported."""
     world = World()
     announced(world, deadline_ms=None)
     began = world.now()

@@ -1,4 +1,4 @@
-"""Which markers a sweep takes away: those of which nothing can come any more, if nothing of their write is open."""
+"""Which markers a sweep removes: those of attempts that can send nothing more, if their write is not open."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ DAY_S = 86_400
 
 
 def test_a_write_that_stays_open_keeps_its_marker_however_old() -> None:
-    """Its log cannot tell for weeks; without the marker nobody would ever look again."""
+    """Its log may not decide for weeks; without the marker no sweeper would find it again."""
     world = World()
     job = world.job().begin()
     for _ in range(2):
@@ -41,7 +41,7 @@ def test_a_write_is_found_again_after_its_announcement_was_lost() -> None:
 
 
 def test_looks_are_counted_by_what_came_of_them() -> None:
-    """Of several kinds at once, too; what nobody asked for counts nothing."""
+    """Of several actions at once, too; other actions do not count."""
     found = Sweep(tuple(Look("sw-1", action) for action in (Action.SETTLED, Action.FAILED, Action.SETTLED)))
 
     assert found.count(Action.SETTLED) == 2
@@ -50,7 +50,7 @@ def test_looks_are_counted_by_what_came_of_them() -> None:
 
 
 def test_what_is_cleaned_and_what_never_claimed_go_with_one_look() -> None:
-    """The look that has changed the document knows it as it is now."""
+    """The inspection that has changed the document knows its new state."""
     world = World()
     world.job().begin()
     world.settle()

@@ -1,4 +1,4 @@
-"""What a sweep cannot read or cannot settle is counted, and does not hold up the rest."""
+"""Writes that a sweep cannot read or settle are counted, and do not delay the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def test_a_write_that_landed_stays_counted_as_failed_until_somebody_decides() -> None:
-    """Its document has expired, and the table alone does not decide: the alarm must not clear itself."""
+    """Its document has expired, and the table alone does not decide: the alarm must not end by itself."""
     world = World(CommitPoint.SUCCESS)
     world.job().begin().land()
     world.grace_passes()
@@ -56,7 +56,7 @@ def test_a_document_of_a_later_version_is_left_and_counted() -> None:
 
 
 def test_a_write_whose_log_cannot_be_read_fails_and_stays_open() -> None:
-    """The next sweep looks again; the others are looked at all the same."""
+    """The next sweep retries; the other writes are still inspected."""
     world = World()
     world.job().begin().land()
     world.owner_dies()
@@ -89,7 +89,7 @@ def test_one_write_that_is_not_understood_does_not_hold_up_the_others(note: byte
 
 
 def test_a_dropped_table_is_given_up_after_a_week() -> None:
-    """Until then somebody may bring it back; after it `soal orphans` finds what is left."""
+    """Until then somebody may restore it; after that `soal orphans` finds the leftovers."""
     world = World()
     job = world.job().begin()
     world.owner_dies()
@@ -105,7 +105,7 @@ def test_a_dropped_table_is_given_up_after_a_week() -> None:
 
 
 def test_a_sweep_whose_leases_cannot_be_listed_is_a_sweep(caplog: pytest.LogCaptureFixture) -> None:
-    """Its role may be of before it was to list them."""
+    """An older role may lack the right to list them."""
     world = World()
     world.job().begin()
     world.owner_dies()

@@ -14,7 +14,7 @@ from tests.unit.safewriter.world import World
 
 
 def test_an_attempt_that_died_before_its_claim_is_closed_and_cannot_claim_any_more() -> None:
-    """Even a claim that was sent before and lands later loses; a healthy retry does not."""
+    """A claim that was sent before and lands later loses; a healthy retry does not."""
     world = World()
     frozen = world.job()
     before = frozen.state()
@@ -35,7 +35,7 @@ def test_an_attempt_that_died_before_its_claim_is_closed_and_cannot_claim_any_mo
 
 
 def test_a_clean_up_after_a_write_that_was_closed_before_its_claim_reads_what_came_since_its_own() -> None:
-    """The attempt that never claimed has written nothing, so nobody looks back to the table's first version for it."""
+    """The attempt that never claimed has written nothing, so the clean-up need not read from the first version on."""
     world = World()
     world.job().claimer.announce()
     world.grace_passes()
@@ -81,7 +81,7 @@ def test_a_claim_that_comes_between_is_left_alone() -> None:
 
 
 def test_a_marker_that_a_settled_write_does_not_know_goes_when_its_time_is_over() -> None:
-    """An attempt that found the work done, and died before it took its marker away; its late claim loses."""
+    """An attempt that found the write committed, and died before it removed its marker; its late claim loses."""
     world = World()
     assert world.job().run()
     world.grace_passes()
@@ -99,7 +99,7 @@ def test_a_marker_that_a_settled_write_does_not_know_goes_when_its_time_is_over(
 
 
 def test_a_marker_that_an_open_write_does_not_know_goes_without_a_change_of_the_document() -> None:
-    """Its owner needs the document as it has read it."""
+    """Its owner needs the document's present ETag."""
     world = World()
     stranger = world.job(deadline_ms=1_000 + 30_000)
     stranger.claimer.announce()

@@ -1,4 +1,4 @@
-"""Traces that a settler leaves: operations in the log, statuses of the document, files in the lake."""
+"""Traces of a settler: operations in the log, statuses of the document, files in the lake."""
 
 from __future__ import annotations
 

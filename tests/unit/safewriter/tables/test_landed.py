@@ -6,7 +6,7 @@ from safewriter.tables.table import Landed, RetentionGapError
 
 
 def test_rows_and_bytes_that_no_table_has_are_not_known() -> None:
-    """A document that had them could not be read."""
+    """A document with them could not be read."""
     assert Landed(1, 2**63, 2**70) == Landed(1)
     assert Landed(1, 2**63 - 1, 0) == Landed(1, 2**63 - 1, 0)
 

@@ -25,7 +25,7 @@ def test_each_format_names_its_tables_in_one_way() -> None:
 
 @pytest.mark.parametrize("format", ["hudi", "parquet", "Delta", ""])
 def test_a_format_that_is_not_guarded_is_refused(format: str) -> None:  # noqa: A002 - the word of Spark's own API
-    """Before anything of the write is on S3, and by whoever finds a document that a newer version has left."""
+    """Before any object of the write is on S3, and for a document of a newer version."""
     with pytest.raises(UnsupportedError, match=r"is not guarded; use 'delta' or 'iceberg'$"):
         format_of(format)
     world = World()
@@ -35,7 +35,7 @@ def test_a_format_that_is_not_guarded_is_refused(format: str) -> None:  # noqa: 
 
 
 def test_a_script_s_block_is_of_a_format_that_statements_write() -> None:
-    """Nothing passes the gate of a snapshot but the library's own build, so a block of a script would guard nothing."""
+    """Only the library's own build passes the gate of a snapshot, so a script's block would guard nothing."""
     format_for_scripts("delta")
     format_for_scripts("iceberg")
     with pytest.raises(UnsupportedError, match=r"safewriter.snapshots writes it.* use 'delta' or 'iceberg'$"):
@@ -60,7 +60,7 @@ def test_without_a_bound_a_table_may_be_read_to_its_end() -> None:
 
 
 def test_a_format_of_ones_own_is_guarded_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One module and one entry are all that it takes: a block is claimed, and its dead attempt is settled."""
+    """One module and one entry are enough: a block is claimed, and its dead attempt is settled."""
     monkeypatch.setitem(FORMATS, "toy", "tests.unit.safewriter.tables.toy")
     world = World()
     write = replace(world.write, table=format_of("toy").parse("toy:shelf"), format="toy")

@@ -1,4 +1,4 @@
-"""What a block takes from its Spark session to name its write, with a session that is made of plain objects."""
+"""How a block's Spark session names its write, with a session that is made of plain objects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def stream_at(batch: int) -> Any:
 
 
 def elsewhere(found: SparkScope) -> Any:
-    """Ask on a thread that is not the main one."""
+    """Call it on a thread that is not the main one."""
     answers: list[Any] = []
 
     def ask() -> None:
@@ -49,7 +49,7 @@ def test_a_batch_is_named_by_its_stream_and_the_streams_start() -> None:
     ("streams", "where"), [({"query": 4}, "is at batch 4"), ({}, "has ended"), ({"other": 3}, "has")]
 )
 def test_a_thread_that_was_started_in_another_batch_is_refused(streams: dict[str, int], where: str) -> None:
-    """It keeps the name that it was given; the batch that it writes now would be taken for one that is done."""
+    """It keeps the name that it was given; the batch that it writes now would count as one that is committed."""
     found = elsewhere(scope(BATCH, {name: stream_at(batch) for name, batch in streams.items()}))
 
     assert isinstance(found, UsageError)
@@ -57,7 +57,7 @@ def test_a_thread_that_was_started_in_another_batch_is_refused(streams: dict[str
 
 
 def test_a_thread_that_knows_no_batch_is_refused_while_a_stream_runs() -> None:
-    """It may be one that foreachBatch has started, and says what to do about it."""
+    """A foreachBatch may have started it; the error says what to do."""
     found = elsewhere(scope({}, {"query": object()}))
 
     assert isinstance(found, UsageError)
@@ -66,7 +66,7 @@ def test_a_thread_that_knows_no_batch_is_refused_while_a_stream_runs() -> None:
 
 @pytest.mark.parametrize("half", BATCH)
 def test_half_a_name_is_none(half: str) -> None:
-    """A query without its batch would name all its batches alike."""
+    """A query without its batch would give all its batches one name."""
     found = elsewhere(scope({half: BATCH[half]}, {"query": stream_at(3)}))
 
     assert isinstance(found, UsageError)
@@ -96,7 +96,7 @@ def test_a_client_of_spark_connect_is_refused() -> None:
 
 
 def test_a_session_of_another_spark_is_refused() -> None:
-    """Also where the platform has made it, and nobody has called `configure_spark`."""
+    """Also if the platform has made it, without `configure_spark`."""
     context = SimpleNamespace(_gateway=object.__new__(ClientServer))
     session: Any = SimpleNamespace(_jvm=object(), version="4.0.1", sparkContext=context)
     with pytest.raises(UnsupportedError, match=r"this is Spark 4\.0\.1"):
@@ -119,13 +119,13 @@ def test_a_path_has_neither_a_catalog_nor_its_secrets() -> None:
 
 
 def test_threads_that_are_not_pinned_are_refused() -> None:
-    """Nobody could tell from which thread a write comes."""
+    """It would be unclear which thread a write comes from."""
     with pytest.raises(UnguardedSessionError, match="PYSPARK_PIN_THREAD"):
         scope({}, {}, gateway=object())
 
 
 def test_a_spark_that_was_stopped_knows_nothing_of_its_tasks() -> None:
-    """Its context is gone from Python, and with it the tracker of its jobs."""
+    """Its context is gone from Python, and with it the status tracker."""
     found = scope({}, {})
     found.jspark = SimpleNamespace(sparkContext=lambda: SimpleNamespace(isStopped=lambda: True))
 
@@ -133,7 +133,7 @@ def test_a_spark_that_was_stopped_knows_nothing_of_its_tasks() -> None:
 
 
 def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() -> None:
-    """The others have their turn, in reverse order."""
+    """The others are still undone, in reverse order."""
     found, done = scope({}, {}), []
 
     def failing(error: BaseException) -> None:
@@ -152,7 +152,7 @@ def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() ->
 
 @pytest.mark.parametrize(("theirs", "shown"), [("Nightly", "Nightly"), (None, "SafeWriter")])
 def test_a_thread_s_own_job_group_is_put_back(theirs: str | None, shown: str) -> None:
-    """Its name, its description, which the block's jobs bear, too, and whether its tasks are interrupted."""
+    """Its name, its description, which the block's jobs also have, and whether its tasks are interrupted."""
     group: dict[str, Any] = {
         "spark.jobGroup.id": "theirs",
         "spark.job.description": theirs,

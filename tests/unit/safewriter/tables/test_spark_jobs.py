@@ -29,7 +29,7 @@ def test_the_jobs_of_a_block_are_cancelled_those_to_come_too(*, stopped: bool, c
 
 
 def running(looks: list[tuple[list[str | None], list[int]]]) -> SparkScope:
-    """A scope whose Spark has these jobs and, on its executors, so many tasks, look by look; the last look stays."""
+    """A scope whose Spark has these jobs and, on its executors, this many tasks, poll by poll; the last poll stays."""
     found = scope({}, {})
     context: Any = found.spark.sparkContext
     seen = iter(looks)
@@ -63,7 +63,7 @@ def running(looks: list[tuple[list[str | None], list[int]]]) -> SparkScope:
 def test_a_block_is_quiet_once_no_job_of_it_and_no_task_at_all_runs(
     looks: list[tuple[list[str | None], list[int]]], *, quiet: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A task may outlive its job. Patience ends by the clock, which goes on a second with each look."""
+    """A task may outlive its job. The patience ends by the clock, which advances one second with each poll."""
     clock = iter(range(1000))
     monkeypatch.setattr("safewriter.tables.spark.time", SimpleNamespace(monotonic=lambda: next(clock), sleep=id))
     assert running(looks).wait_until_quiet(10) is quiet

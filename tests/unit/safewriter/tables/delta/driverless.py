@@ -1,4 +1,4 @@
-"""A Delta session without a JVM, of which only what needs none can be asked; tests/integration has a real one."""
+"""A Delta session without a JVM, for the methods that need none; tests/integration has a real one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from safewriter.tables.delta.session import DeltaSession
 
 
 class JavaError(Exception):
-    """An exception of Java's, as py4j hands it on."""
+    """An exception of Java's, as py4j raises it."""
 
     def __init__(self, said: str) -> None:
         super().__init__(said)
@@ -25,7 +25,7 @@ class Gates:
 
 
 def session() -> DeltaSession:
-    """A session without a JVM: only what needs none can be asked of it."""
+    """A session without a JVM, for the methods that need none."""
     made = object.__new__(DeltaSession)
     made.table = "s3a://lake/t"
     made.jspark = None

@@ -45,7 +45,7 @@ def test_a_commit_may_hold_nothing() -> None:
 
 @pytest.mark.parametrize("metric", [None, "", "many", "-1", 3])
 def test_rows_are_a_whole_number_or_unknown(metric: object) -> None:
-    """What the operation says of itself is not trusted to be a number."""
+    """A metric that is no number is ignored."""
     found = Commit.parse(0, body_of([{"commitInfo": {"operationMetrics": {"numOutputRows": metric}}}]))
 
     assert found.rows == (3 if metric == 3 else None)
@@ -53,7 +53,7 @@ def test_rows_are_a_whole_number_or_unknown(metric: object) -> None:
 
 @pytest.mark.parametrize("body", [b"{", b'{"add":{"path":"a"}}\n{"add":', b"\xff\xfe\n"])
 def test_a_torn_body_is_an_error(body: bytes) -> None:
-    """A commit that is not whole is none."""
+    """A torn commit is refused."""
     with pytest.raises(ValueError, match=r".+"):
         Commit.parse(0, body)
 
@@ -74,7 +74,7 @@ def test_any_other_text_is_no_mark(text: object) -> None:
 
 @pytest.mark.parametrize(("operation", "marked"), [(FENCE, True), (REVERT, True), ("WRITE", False)])
 def test_only_the_guards_own_commits_bear_a_mark(operation: str, marked: object) -> None:
-    """The text on an ordinary write, which a guarded one bears too, makes no fence of it."""
+    """The text on an ordinary write, which a guarded write bears too, makes it no fence."""
     text = json.dumps({"safewriter": {"key": "sw", "epoch": 1}})
     actions = append_actions((File("a"),), operation=operation, userMetadata=text)
 
@@ -116,7 +116,7 @@ def test_rows_are_those_that_changed_and_not_those_that_were_copied(
 def test_an_append_is_blind_if_it_says_so_or_can_be_nothing_else(
     operation: str, mode: str | None, said: object, removes: int, *, blind: bool
 ) -> None:
-    """Its own word counts; without one only an operation that appends and removes nothing."""
+    """Its own flag counts; without one only an operation that appends and removes nothing."""
     info = {"operation": operation, "operationParameters": {"mode": mode}, "isBlindAppend": said}
     found = Commit.parse(0, body_of([{"commitInfo": info}, *([{"remove": {"path": "a"}}] * removes)]))
 
@@ -124,7 +124,7 @@ def test_an_append_is_blind_if_it_says_so_or_can_be_nothing_else(
 
 
 def test_a_commit_is_read_in_blocks_wherever_they_are_cut() -> None:
-    """A large one comes line by line; what is read is the same."""
+    """A large one is read line by line, with the same result."""
     body = body_of([*creation(), *append_actions((File("a%20b"), File("c")), txn=("x", 3)), {"remove": {"path": "d"}}])
     whole = Commit.parse(5, body)
 
@@ -134,7 +134,7 @@ def test_a_commit_is_read_in_blocks_wherever_they_are_cut() -> None:
 
 @pytest.mark.slow
 def test_an_overwrite_of_20_000_files_takes_a_fraction_of_its_size() -> None:
-    """Statistics, which fill most of a log, are not held, nor what nobody asks of a removed file."""
+    """Statistics, which fill most of a log, are not held, nor are unused fields of a removed file."""
     stats = json.dumps({"minValues": {f"column_{number}": number for number in range(50)}})
     added = [File(f"part-{number:05}-{'0' * 36}").add(stats=stats) for number in range(20_000)]
     removed = [{"remove": {"path": f"part-{number:05}-{'1' * 36}", "tags": {"x": "y"}}} for number in range(20_000)]
@@ -161,7 +161,7 @@ def test_an_overwrite_of_20_000_files_takes_a_fraction_of_its_size() -> None:
     ids=["one large line", "many files", "many transactions", "no end of a line"],
 )
 def test_a_commit_that_would_fill_the_memory_is_not_read(body: bytes) -> None:
-    """Whoever writes to a table does not end the settlers of all others."""
+    """A writer of one table must not end the settlers of all others."""
     tracemalloc.start()
     with pytest.raises(ValueError, match=r"bytes of memory|more than"):
         Commit.parse(1, [body])
@@ -187,7 +187,7 @@ def test_a_commit_that_would_fill_the_memory_is_not_read(body: bytes) -> None:
     ],
 )
 def test_what_delta_does_not_write_is_no_commit(action: dict[str, Any]) -> None:
-    """A number that is none, a path that is no text: nothing is concluded from the version."""
+    """A number or a path of another type: nothing is concluded from the version."""
     with pytest.raises((ValueError, KeyError)):
         Commit.parse(1, body_of([action]))
 
@@ -217,5 +217,5 @@ def test_a_file_is_known_in_whatever_form_a_path_names_it(path: str) -> None:
 
 
 def test_what_an_operation_counts_may_be_no_number() -> None:
-    """Digits of other scripts are none that Python reads."""
+    """Python also reads digits of other scripts, which are refused here."""
     assert Commit.parse(1, body_of([{"commitInfo": {"operationMetrics": {"numOutputRows": "\u00b2"}}}])).rows is None

@@ -36,7 +36,7 @@ def test_a_fence_is_an_empty_commit_with_the_dead_epoch() -> None:
 
 
 def test_a_second_fence_is_not_written() -> None:
-    """Whoever comes later finds the first one."""
+    """A later settler finds the first one."""
     world = World()
     document = world.job().begin().document
 
@@ -47,7 +47,7 @@ def test_a_second_fence_is_not_written() -> None:
 
 
 def test_our_own_commit_needs_no_fence() -> None:
-    """Delta refuses to rebase anything of the same application behind it."""
+    """Delta refuses to rebase any transaction of the same application after it."""
     world = World()
     document = world.job().begin().land().document
 
@@ -80,7 +80,7 @@ def test_two_fences_of_one_moment_differ() -> None:
 
 
 def test_a_fence_that_finds_no_free_slot_gives_up() -> None:
-    """Somebody else is always faster; the loop ends all the same."""
+    """Another writer is always faster; the loop still ends."""
     world = World()
     document = world.job().begin().document
     log = DeltaHistory(world.lake, world.clock)
@@ -91,7 +91,7 @@ def test_a_fence_that_finds_no_free_slot_gives_up() -> None:
 
 
 def test_a_fence_on_a_busy_table_goes_on_as_long_as_it_has_time() -> None:
-    """It follows the others slot by slot, reads each of their commits once, and lists the log once."""
+    """It follows the other commits slot by slot, reads each once, and lists the log once."""
     world = World()
     document = world.job().begin().document
     network = Network()
@@ -139,7 +139,7 @@ def test_in_commit_timestamps_only_grow(ahead_ms: int) -> None:
 
 @pytest.mark.parametrize("appended", [True, False])
 def test_a_fence_is_dated_after_what_switched_in_commit_timestamps_on(*, appended: bool) -> None:
-    """The claim knew nothing of them, and the clock of whoever switched them on is ahead of ours."""
+    """The claim knew nothing of them, and the clock of the writer that switched them on is ahead of ours."""
     world = World()
     document = world.job().begin().document
     stamp = world.now_ms + 90_000
@@ -164,7 +164,7 @@ def test_a_table_without_in_commit_timestamps_gets_none() -> None:
 
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_newest_metadata_decides_on_in_commit_timestamps(enabled: object) -> None:
-    """A property that was changed after the claim counts as it is now."""
+    """A property that was changed after the claim counts with its new value."""
     world = World(properties={} if enabled else ENABLED)
     document = world.job().begin().document
     changed = creation(ENABLED if enabled else {})[1]

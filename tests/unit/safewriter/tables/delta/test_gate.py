@@ -30,7 +30,7 @@ NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: 
     ],
 )
 def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: type[Exception]) -> None:
-    """The code decides the type, the message goes on unchanged."""
+    """The code decides the type, and the message is unchanged."""
     code, _, text = refusal.partition(": ")
     found = NOTHING.error_of(RuntimeError(f"java.io.IOException: SafeWriter [{code}]: {text}\n\tat Gate.java"))
 
@@ -49,13 +49,13 @@ def test_no_refusal_is_no_error(refusal: str) -> None:
     ("status", "answered"), [("none", True), ("landed", True), ("in flight", False), ("unknown", False)]
 )
 def test_a_gate_knows_whether_every_commit_was_answered(status: str, answered: object) -> None:
-    """A commit that is on its way, or whose end nobody knows, is not."""
+    """A commit that is in flight, or whose end is unknown, has no answer."""
     assert GateState(GateStatus(status), passed=True, version=3, refusal="", stray="").answered is answered
 
 
 @pytest.mark.parametrize("code", ["session", "thread"])
 def test_a_write_from_elsewhere_is_a_session_that_is_not_guarded(code: str) -> None:
-    """Another thread or another session: the message says which one to take."""
+    """Another thread or another session: the message names the right one."""
     found = NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: open a block there"))
 
     assert (type(found), str(found)) == (UnguardedSessionError, "open a block there")

@@ -43,7 +43,7 @@ def test_only_versions_after_the_known_one_are_read(before: int, versions: list[
 
 
 def test_what_else_lies_in_the_log_is_no_version() -> None:
-    """Checkpoints, checksums, compactions and staged commits are passed over."""
+    """Checkpoints, checksums, compactions and staged commits are skipped."""
     world = World()
     for name in (
         f"{1:020}.checkpoint.parquet",
@@ -60,7 +60,7 @@ def test_what_else_lies_in_the_log_is_no_version() -> None:
 
 @pytest.mark.parametrize("lost", [2, 3])
 def test_a_gap_after_the_known_version_is_said(lost: int) -> None:
-    """Where a version is missing, ours may have been."""
+    """A missing version may have been ours."""
     world = World()
     for _ in range(3):
         world.append_foreign()
@@ -72,7 +72,7 @@ def test_a_gap_after_the_known_version_is_said(lost: int) -> None:
 
 @pytest.mark.parametrize("gone", [(0, 1, 2), (0, 1, 2, 3)])
 def test_retention_of_what_came_before_does_not_matter(gone: tuple[int, ...]) -> None:
-    """Old versions may go, version 0 with the table's id and the one on which the attempt began included."""
+    """Old versions may be gone, also version 0 with the table's id and the one on which the attempt began."""
     world = World()
     for _ in range(3):
         world.append_foreign()
@@ -85,7 +85,7 @@ def test_retention_of_what_came_before_does_not_matter(gone: tuple[int, ...]) ->
 
 
 def test_a_dropped_table_is_said() -> None:
-    """Nothing at or after the known version means that the table is gone."""
+    """If no version at or after the known one exists, the table is gone."""
     world = World(existing=False)
 
     with pytest.raises(RetentionGapError, match="dropped"):
@@ -94,7 +94,7 @@ def test_a_dropped_table_is_said() -> None:
 
 @pytest.mark.parametrize("version_before", [0, 1])
 def test_a_recreated_table_is_said(version_before: int) -> None:
-    """Another object in the place of the known version is another table, although the versions look right."""
+    """Another object at the known version means another table, although the versions look right."""
     world = World()
     world.append_foreign()
     begun = attempt(version_before=version_before, modified_ms=world.now_ms)
@@ -119,7 +119,7 @@ def test_a_table_that_was_replaced_is_the_same_table() -> None:
 
 @pytest.mark.parametrize("body", [b"{", b"[1]\n", b'{"txn":{"appId":"x"}}\n', b"\xff\n"])
 def test_a_damaged_version_is_a_store_error(body: bytes) -> None:
-    """Nothing can be concluded from it, so it is an answer that nobody knows, never a crash of the settler."""
+    """Nothing can be concluded from it, so the outcome is unknown; the settler never crashes."""
     world = World()
     world.lake.put(key_of(2), body)
 
@@ -128,7 +128,7 @@ def test_a_damaged_version_is_a_store_error(body: bytes) -> None:
 
 
 def test_a_version_that_is_listed_and_gone_is_a_store_error() -> None:
-    """The log is being cleaned up, or the table dropped; a version that may not be read is one by itself."""
+    """The log is being cleaned up, or the table dropped; a version that may not be read is an error of its own."""
 
     class Hidden(MemoryObjectStore):
         def get(self, key: str, *, max_bytes: int | None = None) -> None:
@@ -154,7 +154,7 @@ def test_a_version_is_written_once() -> None:
 
 
 def test_the_log_of_an_independent_writer_is_understood() -> None:
-    """Actions in the order in which other engines write them, protocol and metadata first."""
+    """Other engines order the actions differently, with protocol and metadata first."""
     store = MemoryObjectStore()
     store.create(key_of(0), body_of([*creation(), File("a").add(), {"commitInfo": {"operation": "CREATE TABLE"}}]))
 
@@ -164,7 +164,7 @@ def test_the_log_of_an_independent_writer_is_understood() -> None:
 
 
 def test_what_comes_behind_nothing_comes_behind_the_known_version() -> None:
-    """Not behind the table's beginning."""
+    """Not at the beginning of the table."""
     world = World()
     world.append_foreign()
     assert [one.version for one in history(world).further((), 1)] == [2]
@@ -178,7 +178,7 @@ def test_a_name_that_only_begins_like_a_version_is_none() -> None:
 
 
 def test_reading_ends_with_the_time() -> None:
-    """Nobody waits longer for a table than the function lives."""
+    """A settler waits no longer for a table than the function lives."""
     world = World()
     with pytest.raises(StoreError, match="out of time"):
         DeltaHistory(world.lake, world.clock, may_go_on=lambda: False).since(attempt(version_before=0))
@@ -206,7 +206,7 @@ def test_reading_ends_with_the_time() -> None:
 def test_what_came_since_a_time_is_listed_from_the_last_checkpoint_on(
     hint: bytes | None, begins: list[int | None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If that is older; else the whole log is. A hint that is damaged is none."""
+    """Only if the checkpoint is older; otherwise the whole log is. A damaged hint counts as none."""
     world = World(existing=False)
     since_ms = 0
     for version in range(10):
@@ -240,11 +240,11 @@ def test_the_first_version_dates_what_comes_after_it() -> None:
     found = DeltaHistory(store, lambda: 1).info("FENCE", Signature("sw-1", 1), begun, ())
 
     assert found["commitInfo"]["inCommitTimestamp"] == 9_001
-    assert found["commitInfo"]["isBlindAppend"] is False  # others check their rows against ours
+    assert found["commitInfo"]["isBlindAppend"] is False  # other writers check their rows against ours
 
 
 def test_no_number_is_written_that_delta_cannot_read() -> None:
-    """Behind the last one that a commit of others may bear there is none."""
+    """After the largest one that a foreign commit may have, it is repeated."""
     store = MemoryObjectStore(World().now)
     store.put(f"_delta_log/{0:020}.json", json.dumps({"commitInfo": {"inCommitTimestamp": 2**63 - 1}}).encode())
     begun = attempt(version_before=0, properties={"delta.enableInCommitTimestamps": "true"})
@@ -255,7 +255,7 @@ def test_no_number_is_written_that_delta_cannot_read() -> None:
 
 
 class Long(MemoryObjectStore):
-    """A log with a great many empty versions, which are made as they are asked for."""
+    """A log with very many empty versions, which are made on demand."""
 
     def list(self, prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
         for version in range(1, 50_000):
@@ -267,7 +267,7 @@ class Long(MemoryObjectStore):
 
 
 def test_a_listing_of_the_log_keeps_no_names() -> None:
-    """However many versions somebody has put there: they are counted, and the first that is missing ends it."""
+    """However many versions somebody has put there: they are counted, and the first gap ends the log."""
     tracemalloc.start()
     try:
         with pytest.raises(RetentionGapError, match="the next one is 1"):
@@ -278,13 +278,13 @@ def test_a_listing_of_the_log_keeps_no_names() -> None:
 
 
 def test_a_listing_of_the_log_ends_with_the_time() -> None:
-    """The time is asked for once a page."""
+    """The clock is checked once a page."""
     with pytest.raises(StoreError, match="out of time while listing"):
         DeltaHistory(Long(), lambda: 1, may_go_on=lambda: False).since(attempt(version_before=3))
 
 
 def test_versions_without_actions_take_memory_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many empty ones are not read."""
+    """A great many empty ones are not read."""
     monkeypatch.setattr("safewriter.tables.delta.history.HELD_MAX_BYTES", 100_000)
     with pytest.raises(StoreError, match="takes more than"):
         DeltaHistory(Long(), lambda: 1).since(attempt(version_before=3))
@@ -294,7 +294,7 @@ def test_versions_without_actions_take_memory_too(monkeypatch: pytest.MonkeyPatc
     "body", [b"no json", b"[1]", b'{"txn": 5}', b'{"txn": {}}', b'{"txn": {"appId": "a", "version": []}}']
 )
 def test_what_is_no_commit_decides_nothing(body: bytes) -> None:
-    """Whatever is wrong with it, it is named, and the write stays open."""
+    """Whatever is wrong with it, the error names it, and the write stays open."""
     store = MemoryObjectStore(World().now)
     store.put(f"_delta_log/{3:020}.json", body)
 
@@ -303,7 +303,7 @@ def test_what_is_no_commit_decides_nothing(body: bytes) -> None:
 
 
 def test_a_large_commit_is_read_in_blocks_and_not_at_once() -> None:
-    """With its actions, which the verdict rests on, behind thousands of others."""
+    """With its actions, on which the verdict rests, after thousands of others."""
     store = MemoryObjectStore()
     many = [File(f"part-{number:05}").add(stats="x" * 1000) for number in range(2_000)]
     store.put(key_of(0), body_of([*many, {"txn": {"appId": "sw-1", "version": 3}}]))
@@ -328,7 +328,7 @@ def test_a_large_commit_is_read_in_blocks_and_not_at_once() -> None:
 
 
 def test_all_versions_of_a_table_together_have_a_bound() -> None:
-    """A log of many large commits fills the memory no more than one does."""
+    """A log of many large commits takes no more memory than one of them."""
     store = MemoryObjectStore()
     for version in range(3):
         store.put(key_of(version), b'{"remove":{"path":"a"}}\n' * 150_000)
@@ -338,7 +338,7 @@ def test_all_versions_of_a_table_together_have_a_bound() -> None:
 
 
 def test_reading_of_one_large_commit_ends_with_the_time() -> None:
-    """A look at the clock comes before each of its blocks."""
+    """The clock is checked before each of its blocks."""
     store, looks = MemoryObjectStore(), iter([True, True, False])
     store.put(key_of(0), b'{"remove":{"path":"a"}}\n' * 100_000)
 
@@ -347,7 +347,7 @@ def test_reading_of_one_large_commit_ends_with_the_time() -> None:
 
 
 def test_a_commit_without_end_is_not_read_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is concluded from it, and the settlers of other tables have the time."""
+    """Nothing is concluded from it, and the time is left for other tables."""
     monkeypatch.setattr("safewriter.tables.delta.history._COMMIT_MAX_BYTES", 2 << 20)
     store = MemoryObjectStore()
     store.put(key_of(0), b"\n" * (3 << 20))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Disk:
-    """A table on disk that deltalake reads and writes, and the world's lake, taken from the one to the other."""
+    """A table on disk that deltalake reads and writes, copied to and from the world's lake."""
 
     def __init__(self, world: World, root: Path) -> None:
         self.world = world
@@ -37,14 +37,14 @@ class Disk:
         )
 
     def load(self) -> None:
-        """Take what is new on disk into the lake."""
+        """Copy what is new on disk into the lake."""
         for path in sorted(self.root.rglob("*")):
             key = str(path.relative_to(self.root))
             if path.is_file() and self.world.lake.get(key) is None:
                 self.world.lake.put(key, path.read_bytes())
 
     def save(self) -> None:
-        """Bring the disk to what is in the lake."""
+        """Make the disk equal to the lake."""
         for key, body in self.world.lake.contents().items():
             path = self.root / key
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -91,7 +91,7 @@ def test_a_fence_is_a_version_like_any_other(disk: Disk) -> None:
 
 @pytest.mark.parametrize("between", [False, True])
 def test_a_revert_takes_our_rows_and_no_others(disk: Disk, between: object) -> None:
-    """Partitions whose names need encoding included; every older version can still be read."""
+    """Partitions whose names need encoding included; every older version is still readable."""
     claimed(disk)
     ours = CommitProperties(app_transactions=[Transaction(disk.world.key, 1)])
     disk.append(["2026-11-20", "a b/c%d", "ü"], commit_properties=ours)
@@ -110,7 +110,7 @@ def test_a_revert_takes_our_rows_and_no_others(disk: Disk, between: object) -> N
 
 
 def test_files_that_another_engine_has_compacted_are_not_undone(disk: Disk) -> None:
-    """Its names for our paths may be encoded otherwise, and our rows are in its files now."""
+    """It may encode our paths differently, and our rows are in its files now."""
     claimed(disk)
     ours = CommitProperties(app_transactions=[Transaction(disk.world.key, 1)])
     disk.append(["2026-11-20", "a b/c%d"], commit_properties=ours)

@@ -42,7 +42,7 @@ def test_only_files_with_the_prefix_go() -> None:
 
 
 def test_no_prefix_takes_nothing() -> None:
-    """An empty list of prefixes is not every file."""
+    """An empty list of prefixes does not match every file."""
     world = World()
     world.lake.put("pre-1.parquet", b"")
 
@@ -51,7 +51,7 @@ def test_no_prefix_takes_nothing() -> None:
 
 
 def test_a_file_that_any_version_refers_to_stays() -> None:
-    """Added, or added and removed since, or a change file; written in the log as it is or percent-encoded."""
+    """It was added, or added and removed since, or is a change file; its path may be percent-encoded in the log."""
     world = World()
     world.log.append(File("pre-1.parquet"), File("day=a%20b%25/pre-2.parquet"), File("pre-3.parquet"))
     world.log.commit(
@@ -69,7 +69,7 @@ def test_a_file_that_any_version_refers_to_stays() -> None:
 
 
 def test_unfinished_uploads_of_such_files_are_aborted() -> None:
-    """Those of others go on."""
+    """Foreign uploads continue."""
     world = World()
     for key in ("pre-1.parquet", "a=1/pre-2.parquet", "foreign.parquet"):
         world.lake.begin_upload(Upload(key, "id"))
@@ -81,7 +81,7 @@ def test_unfinished_uploads_of_such_files_are_aborted() -> None:
 
 @pytest.mark.parametrize(("after", "left"), [("two of the list", 5), ("the list and two batches", 1)])
 def test_clean_up_stops_when_time_is_up(monkeypatch: pytest.MonkeyPatch, after: str, left: int) -> None:
-    """What was not done is said, so that nobody takes it for done."""
+    """An error says that work is left."""
     monkeypatch.setattr("safewriter.objects.store._BATCH", 2)
     world = World()
     for number in range(5):
@@ -122,12 +122,12 @@ def test_thousands_of_files_go_by_a_few_requests(monkeypatch: pytest.MonkeyPatch
     ],
 )
 def test_a_table_inside_the_table_is_known_by_its_log(key: str, root: str | None) -> None:
-    """Delta's, or Iceberg's metadata; the table's own are none."""
+    """Delta's, or Iceberg's metadata; the table's own does not count."""
     assert root_of_other_table(key) == root
 
 
 def test_more_files_than_names_that_are_held_go_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are listed once more, when it is known which of them lie in other tables."""
+    """They are listed a second time, when it is known which of them lie in other tables."""
     monkeypatch.setattr("safewriter.tables.delta.leftovers._NAMES_MAX_BYTES", 250)
     world = World()
     for number in range(9):
@@ -139,7 +139,7 @@ def test_more_files_than_names_that_are_held_go_all_the_same(monkeypatch: pytest
 
 
 def test_too_many_tables_inside_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their names would fill the memory, and none may be forgotten."""
+    """Their names would fill the memory, and none may be dropped."""
     monkeypatch.setattr("safewriter.tables.delta.leftovers._TABLES_MAX", 2)
     world = World()
     for number in range(3):
@@ -161,7 +161,7 @@ def test_a_file_that_a_version_refers_to_in_another_form_stays(path: str) -> Non
 
 @pytest.mark.parametrize("mark", ["?", "#"])
 def test_a_file_whose_name_holds_what_ends_one_in_a_uri_stays(mark: str) -> None:
-    """A log names it by an encoded path."""
+    """The log names it by an encoded path."""
     world = World()
     world.lake.put(f"pre-1{mark}x", b"")
     add = {"path": f"pre-1%{ord(mark):02X}x", "partitionValues": {}, "size": 1}
@@ -181,7 +181,7 @@ def test_the_clock_is_asked_before_each_abort() -> None:
 
 @pytest.mark.parametrize("inner", ["a=1/_delta_log/00000000000000000000.json", "a=1/metadata/v1.metadata.json"])
 def test_a_table_inside_the_table_keeps_its_files_and_uploads(inner: str) -> None:
-    """A block's session gives its prefix to all that the script writes."""
+    """A block's session gives its prefix to all files that the script writes."""
     world = World()
     for key in ("A=0/pre-1.parquet", "a=1/pre-2.parquet", "a=1/b=2/pre-3.parquet", "a=2/pre-4.parquet", inner):
         world.lake.put(key, b"")

@@ -1,4 +1,4 @@
-"""A listing that jumps over runs of files finds what a whole one would."""
+"""A listing that skips runs of files finds the same files as a whole one."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ keys = st.sets(st.builds(str.__add__, folders, names), max_size=60)
 
 
 class Counted(MemoryObjectStore):
-    """A store that counts the pages that are asked of it."""
+    """A store that counts the listed pages."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ def filled(found: set[str]) -> Counted:
 def test_a_run_of_files_hides_no_partition_that_is_called_nearly_so(
     monkeypatch: pytest.MonkeyPatch, column: str
 ) -> None:
-    """Its folder stands behind the numbers of the files."""
+    """Its folder sorts after the numbers of the files."""
     monkeypatch.setattr(listing, "PAGE", PAGE)
     ours = f"{column}=1/{OURS[0]}part-00000-c000.parquet"
     others = {f"{column[: column.index('-')]}-0000{number}-c000.parquet" for number in range(PAGE)}
@@ -68,7 +68,7 @@ def test_a_run_of_files_hides_no_partition_that_is_called_nearly_so(
 
 @given(keys)
 def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> None:
-    """In whatever folder it lies, and between whatever others; with no more pages than a whole listing has."""
+    """In any folder, and between any other files; with no more pages than a whole listing."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "PAGE", PAGE)
         store = filled(found)
@@ -95,7 +95,7 @@ def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> Non
     ids=["files", "log", "Iceberg's metadata", "guarded files", "a partition", "deletion vectors"],
 )
 def test_many_files_of_others_cost_no_more_requests(others: list[str]) -> None:
-    """Five pages of them are one, before ours and behind them."""
+    """Five pages of them cost one, before ours and after them."""
     ours = {f"{OURS[0]}part-1-c000.parquet", f"zone=z/{OURS[1]}part-1-c000.parquet"}
     store = filled({*others, *ours})
     assert ours <= set(keys_without(store, OURS))

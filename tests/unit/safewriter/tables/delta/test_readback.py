@@ -33,7 +33,7 @@ def read_back(job: Job, seen: GateState) -> Move:
 
 
 def after_a_creation_that_was_taken_back() -> World:
-    """The first attempt has created the table, and its rows were taken back."""
+    """The first attempt has created the table, and its rows were undone."""
     world = World(existing=False)
     world.job().begin().land()
     world.owner_dies()
@@ -41,7 +41,7 @@ def after_a_creation_that_was_taken_back() -> World:
 
 
 def test_a_commit_that_landed_is_read_from_the_table() -> None:
-    """The document gets the version, rows and bytes that the log holds, not what Spark has said."""
+    """The document gets the version, rows and bytes from the log, not from Spark."""
     job = World().job().begin().land()
 
     assert read_back(job, gate("landed", passed=True, version=2)) == Move(Status.COMMITTED, landed=Landed(2, 20, 200))
@@ -49,7 +49,7 @@ def test_a_commit_that_landed_is_read_from_the_table() -> None:
 
 @pytest.mark.parametrize("epoch", [1, 2])
 def test_a_commit_that_the_gate_has_read_back_is_not_read_again(epoch: int) -> None:
-    """It counts if it is this attempt's, with the size that the gate has added up."""
+    """It counts if it is this attempt's, with the size that the gate has summed up."""
     job = World().job().begin()
     lines = [{"commitInfo": {"operation": "WRITE", "operationMetrics": {"numOutputRows": "7"}}}]
     body = "\n".join(map(json.dumps, [*lines, {"txn": {"appId": job.document.write_key, "version": epoch}}]))
@@ -62,7 +62,7 @@ def test_a_commit_that_the_gate_has_read_back_is_not_read_again(epoch: int) -> N
 
 
 def test_a_version_of_somebody_else_is_not_this_block_s() -> None:
-    """A version that holds no transaction of the write is not believed, whatever the gate has said."""
+    """A version without the write's transaction does not count, whatever the gate has reported."""
     job = World().job().begin().land()
 
     with pytest.raises(NotCommittedError, match=r"version 1 of .* is not the commit of this block"):
@@ -81,7 +81,7 @@ def test_the_version_of_an_earlier_epoch_is_not_this_block_s() -> None:
 
 @pytest.mark.parametrize("status", ["in flight", "unknown"])
 def test_a_commit_without_an_answer_is_no_success(status: str) -> None:
-    """It may land yet, so neither committed nor rolled back is true."""
+    """It may still land, so neither committed nor rolled back is true."""
     job = World().job().begin()
 
     with pytest.raises(UnknownOutcomeError, match="its answer has not come"):
@@ -89,7 +89,7 @@ def test_a_commit_without_an_answer_is_no_success(status: str) -> None:
 
 
 def test_a_block_without_a_commit_is_no_success() -> None:
-    """That nobody sees a commit tells nothing; a statement that changes nothing makes one."""
+    """A commit that was not seen proves nothing; a statement that changes nothing makes one."""
     world = World()
     job = world.job().begin()
     world.append_foreign()
@@ -99,7 +99,7 @@ def test_a_block_without_a_commit_is_no_success() -> None:
 
 
 def test_a_write_past_the_guard_is_no_success() -> None:
-    """The block wrote another table instead, and the answer names it."""
+    """The block wrote another table instead, and the error names it."""
     job = World().job().begin()
 
     with pytest.raises(NotCommittedError, match="its statements wrote s3://lake/other, past the guard"):
@@ -107,7 +107,7 @@ def test_a_write_past_the_guard_is_no_success() -> None:
 
 
 def test_a_commit_that_lost_is_no_success() -> None:
-    """It passed the gate, and its slot was taken by somebody else."""
+    """It passed the gate, and another commit took its slot."""
     job = World().job().begin()
 
     with pytest.raises(NotCommittedError, match="another commit was first"):
@@ -122,7 +122,7 @@ def filled(job: Job, *files: File, mode: str = "Ignore") -> GateState:
 
 
 def test_an_empty_commit_to_a_table_that_an_earlier_attempt_left_is_no_success() -> None:
-    """A retry in the mode `ignore` finds the table and writes nothing; its rows are not there."""
+    """A retry in the mode `ignore` finds the table and writes nothing; its rows are missing."""
     world = after_a_creation_that_was_taken_back()
     world.settle(Cause.EXCEPTION)
     retry = world.job().begin()
@@ -132,7 +132,7 @@ def test_an_empty_commit_to_a_table_that_an_earlier_attempt_left_is_no_success()
 
 
 def test_a_retry_that_fills_the_table_of_an_earlier_attempt_is_a_success() -> None:
-    """It appends to the empty table, as the advice says."""
+    """It appends to the empty table, as the error message advises."""
     world = after_a_creation_that_was_taken_back()
     world.settle(Cause.EXCEPTION)
     retry = world.job().begin()
@@ -141,7 +141,7 @@ def test_a_retry_that_fills_the_table_of_an_earlier_attempt_is_a_success() -> No
 
 
 def test_a_retry_that_appends_no_row_to_the_table_of_an_earlier_attempt_is_a_success() -> None:
-    """Its batch is empty, and an append skips nothing for a table that exists."""
+    """Its batch is empty, and an append does not skip an existing table."""
     world = after_a_creation_that_was_taken_back()
     world.settle(Cause.EXCEPTION)
     retry = world.job().begin()
@@ -150,7 +150,7 @@ def test_a_retry_that_appends_no_row_to_the_table_of_an_earlier_attempt_is_a_suc
 
 
 def test_a_table_that_somebody_else_has_filled_since_is_theirs() -> None:
-    """An earlier attempt created it, but it is not there for that reason only."""
+    """An earlier attempt created it, but that is no longer the only reason that it exists."""
     world = after_a_creation_that_was_taken_back()
     world.settle(Cause.EXCEPTION)
     world.append_foreign()
@@ -160,7 +160,7 @@ def test_a_table_that_somebody_else_has_filled_since_is_theirs() -> None:
 
 
 def test_an_earlier_attempt_on_a_table_that_was_there_explains_nothing() -> None:
-    """All that came since is its own fence, but it has not created the table."""
+    """Only its own fence came since, but it has not created the table."""
     world = World()
     world.job().begin()
     world.owner_dies()

@@ -36,12 +36,12 @@ def test_a_table_may_be_append_only(value: str | None, append_only: object) -> N
 def test_a_table_with_what_no_undo_knows_is_an_obstacle(
     features: tuple[str, ...], properties: dict[str, str], obstacle: str | None
 ) -> None:
-    """It is named, in the order of the alphabet."""
+    """They are named in alphabetical order."""
     assert session().undo_obstacle(TableState(3, "id", features, properties)) == obstacle
 
 
 def surroundings(one: DeltaSession, monkeypatch: pytest.MonkeyPatch, **found: object) -> None:
-    """Have the log store say this of the session."""
+    """Let the log store report this about the session."""
     said = json.dumps({"busy": False, "endpoint": "", **found})
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: said))
     one._gates = SimpleNamespace(protocol=lambda: 9)
@@ -74,7 +74,7 @@ def test_a_setting_that_lets_a_commit_past_the_gate_is_named(
 
 
 def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The gate knows of blocks that this process does not: those of another copy of the module, or of a clone."""
+    """The gate knows blocks that this process does not: those of another copy of the module, or of a clone."""
     one: Any = session()
     surroundings(one, monkeypatch, busy=True)
     with pytest.raises(BlockOpenError, match="another SafeWriter block is open on this Spark session"):
@@ -98,7 +98,7 @@ def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.Monke
 def test_the_gate_s_reading_counts_where_a_settler_asks_the_same_s3(
     theirs: str, ours: str | None, *, taken: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Otherwise success() reads the version as a settler would, and finds out that it does not see it."""
+    """Otherwise success() reads the version as a settler would, and notices that it cannot see it."""
     one: Any = session()
     monkeypatch.setattr("safewriter.tables.delta.session.custom_endpoint", lambda: ours)
     surroundings(one, monkeypatch, endpoint=theirs)
@@ -117,7 +117,7 @@ def test_the_gate_s_reading_counts_where_a_settler_asks_the_same_s3(
     "feature", ["catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"]
 )
 def test_a_table_whose_commits_a_catalog_makes_is_refused(feature: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By whichever of the names that Delta has given the feature over its releases."""
+    """Under any of the names that Delta has given the feature over its releases."""
     one = session()
     state = {"version": 3, "modifiedMs": 5, "id": "id", "features": [feature, "appendOnly"], "properties": {}}
     found = SimpleNamespace(json=lambda: json.dumps(state))
@@ -132,7 +132,7 @@ def test_a_table_whose_commits_a_catalog_makes_is_refused(feature: str, monkeypa
 def test_a_log_that_a_catalog_manages_is_told_from_any_other_error(
     said: str, expected: type[Exception], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Delta's own words say so; what else it says goes on as it is."""
+    """Delta's own message says so; any other error is raised unchanged."""
 
     def of(*_: object) -> None:
         raise JavaError(said)
@@ -145,7 +145,7 @@ def test_a_log_that_a_catalog_manages_is_told_from_any_other_error(
 
 
 def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So the gate is about nothing that is there, and Delta takes the transaction's version for the lowest."""
+    """So the gate expects no table, and Delta sees the lowest transaction version."""
     one = session()
     opened: list[object] = []
     monkeypatch.setattr(one, "_open", lambda *arguments: opened.extend(arguments))
@@ -179,13 +179,13 @@ def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch:
     ],
 )
 def test_an_error_in_a_skipped_block_is_about_the_skipping_or_the_script_s_own(text: str, *, skipped: bool) -> None:
-    """The gate refuses, or Delta says that our table is there; anything else the script must hear."""
+    """The gate refuses, or Delta reports that our table exists; the script must get any other error."""
     assert session().was_skipped(RuntimeError(text)) is skipped
 
 
 @pytest.mark.parametrize(("location", "skipped"), [("s3a://lake/t", True), ("s3a://lake/x", False), (None, False)])
 def test_a_table_that_is_there_is_known_by_its_location(location: str | None, *, skipped: bool) -> None:
-    """The catalog tells where a name leads; one that leads nowhere is not our table's."""
+    """The catalog resolves the name; an unresolved name is not our table's."""
 
     class NamedError(RuntimeError):
         def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - PySpark's
@@ -262,7 +262,7 @@ def test_a_block_opens_its_gate(
 def test_files_are_looked_for_unless_the_first_try_landed_and_each_task_succeeded(
     seen: Any, *, at_once: bool, succeeded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed task has left a file, and so has a statement that lost its slot, or an append without rows."""
+    """Otherwise a failed task, a statement that lost its slot, or an append without rows has left a file."""
     one = session()
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(allTasksSucceeded=lambda *_: succeeded))
     one._group = "safewriter-1"
@@ -270,7 +270,7 @@ def test_files_are_looked_for_unless_the_first_try_landed_and_each_task_succeede
 
 
 def test_a_java_that_does_not_answer_may_still_carry_out_a_statement() -> None:
-    """Nothing says that the statement has ended, so its files stay."""
+    """The statement may still run, so its files stay."""
     one = session()
 
     def gone() -> bool:

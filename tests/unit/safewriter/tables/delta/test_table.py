@@ -18,7 +18,7 @@ def table(world: World, network: Network | None = None, **more: Any) -> DeltaTab
 
 
 def test_an_undo_lists_the_log_once() -> None:
-    """What was seen before the document said rolling_back counts until a slot behind it is lost."""
+    """The commits seen before rolling_back was written count until a slot after them is lost."""
     world, network = World(CommitPoint.SUCCESS), Network()
     world.job().begin().land()
 
@@ -29,7 +29,7 @@ def test_an_undo_lists_the_log_once() -> None:
 
 
 def test_what_was_listed_serves_the_revert_only() -> None:
-    """A document that says in_progress again, or that another settler has changed, is looked up anew."""
+    """If the document says in_progress again, or another settler has changed it, the log is read again."""
     world, network = World(), Network()
     document = world.job().begin().land().document
     found = table(world, network)
@@ -43,7 +43,7 @@ def test_what_was_listed_serves_the_revert_only() -> None:
 
 
 def test_a_settler_that_is_out_of_time_reads_no_version() -> None:
-    """Nothing is guessed from a log of which only a part was read."""
+    """Nothing is concluded from a log that was read in part."""
     world = World()
     document = world.job().begin().land().document
 
@@ -52,7 +52,7 @@ def test_a_settler_that_is_out_of_time_reads_no_version() -> None:
 
 
 def test_without_a_bound_a_settler_may_take_its_time() -> None:
-    """As a command of the operator does."""
+    """Commands of the operator do so."""
     world = World()
     document = world.job().begin().land().document
 
@@ -62,7 +62,7 @@ def test_without_a_bound_a_settler_may_take_its_time() -> None:
 
 
 def test_the_sight_of_another_format_is_a_mistake_of_ours() -> None:
-    """Nothing of it may be taken for this table's."""
+    """It must not be mistaken for this table's."""
     world = World()
     sight: Any = object()
 
@@ -71,7 +71,7 @@ def test_the_sight_of_another_format_is_a_mistake_of_ours() -> None:
 
 
 def test_a_note_that_is_of_no_creation_means_that_the_table_is_gone() -> None:
-    """The attempt has appended to a table, and now there is none: an empty one must not be made in its place."""
+    """The attempt has appended to a table that is gone now: no empty one must be made in its place."""
     world = World(existing=False)
     job = world.job()
     job.claim()
@@ -83,7 +83,7 @@ def test_a_note_that_is_of_no_creation_means_that_the_table_is_gone() -> None:
 
 
 def test_a_trace_is_that_of_the_highest_epoch() -> None:
-    """An earlier attempt was fenced; the one before which the commit landed is named, too."""
+    """An earlier attempt was fenced; the trace also has the version before the commit."""
     world = World()
     world.job().begin()
     world.grace_passes()

@@ -50,7 +50,7 @@ def test_a_fence_is_not_our_commit() -> None:
 
 
 def test_another_application_is_not_our_commit() -> None:
-    """The write key decides, not the number."""
+    """The write key decides, not the version of the transaction."""
     world = World()
     job = world.job().begin()
     world.log.append(File("x"), txn=("another", 1))
@@ -83,7 +83,7 @@ def test_a_revert_removes_exactly_our_files() -> None:
 
 
 def test_a_removal_has_the_form_that_delta_gives_it() -> None:
-    """As Spark wrote one for a DELETE: a NULL partition value is left out, and so is what the file had not."""
+    """Like Spark's for a DELETE: without NULL partition values, and without fields that the file did not have."""
     world = World()
     job = world.job().begin()
     file = File("day=x%20y/a.parquet", {"day": "x y", "hour": None})
@@ -116,7 +116,7 @@ def test_a_removal_has_the_form_that_delta_gives_it() -> None:
 
 
 def test_a_revert_bears_no_transaction() -> None:
-    """The fence is our commit itself; the retry's transaction must not meet another one."""
+    """Our commit itself is the fence; the retry's transaction must not meet another one."""
     world, job = landed()
 
     assert undo(world, job) is None
@@ -126,7 +126,7 @@ def test_a_revert_bears_no_transaction() -> None:
 
 
 def test_a_revert_is_not_done_twice() -> None:
-    """Whoever comes with the same commit in hand finds that it is undone already."""
+    """A second settler with the same commit finds it undone already."""
     world, job = landed()
     log = DeltaHistory(world.lake, world.clock)
     ours = log.read(2)
@@ -137,7 +137,7 @@ def test_a_revert_is_not_done_twice() -> None:
 
 
 def test_a_slot_that_was_lost_is_followed_by_a_new_look() -> None:
-    """A foreign commit takes the slot of the revert; the revert lands behind it."""
+    """A foreign commit takes the slot of the revert; the revert lands after it."""
     world, job = landed()
     log = DeltaHistory(world.lake, world.clock)
     append, foreign = log.append, iter([True, True])
@@ -155,7 +155,7 @@ def test_a_slot_that_was_lost_is_followed_by_a_new_look() -> None:
 
 
 def test_a_revert_that_finds_no_free_slot_gives_up() -> None:
-    """The loop ends although somebody else is always faster."""
+    """The loop ends although another writer is always faster."""
     world, job = landed()
     log = DeltaHistory(world.lake, world.clock)
     log.append = lambda version, actions: False  # type: ignore[method-assign]
@@ -165,7 +165,7 @@ def test_a_revert_that_finds_no_free_slot_gives_up() -> None:
 
 
 def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated() -> None:
-    """Later than everything before it, ours included."""
+    """Its time is later than all before it, ours included."""
     world = World(properties={"delta.enableInCommitTimestamps": "true"}, features=("inCommitTimestamp",))
     job = world.job().begin()
     ahead = world.now_ms + 70_000
@@ -177,7 +177,7 @@ def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated() -> None:
 
 
 def test_another_write_s_undo_undoes_nothing_of_ours() -> None:
-    """Its signature names a version, too, but a version of its own write."""
+    """Its signature names a version, too, but one of its own write."""
     world, job = landed()
     info = {"operation": "SAFEWRITER REVERT", "userMetadata": Signature("sw-other", 1, reverts=2).to_text()}
     world.log.commit([{"commitInfo": info}])

@@ -21,7 +21,7 @@ PAGE = Path(__file__).parents[5] / "docs" / "concepts" / "delta.md"
     "path", ["{}a.parquet", "day=x%20y/{}b.parquet", "day=x y/{}b.parquet", "day%3Dx%20y/{}b.parquet"]
 )
 def test_files_that_were_rewritten_since_stay(path: str) -> None:
-    """Their rows live on in other files, whatever way the other engine encodes a path."""
+    """Their rows are now in other files, however the other engine encodes a path."""
     world, job = landed()
     removed = path.format(job.document.attempt.prefix)
     world.log.commit([{"commitInfo": {"operation": "OPTIMIZE"}}, {"remove": {"path": removed}}, File("opt").add()])
@@ -30,7 +30,7 @@ def test_files_that_were_rewritten_since_stay(path: str) -> None:
 
 
 def test_rows_that_were_deleted_since_stay_deleted() -> None:
-    """A deletion vector adds our file again; removing the old entry would bring back nothing but confusion."""
+    """A deletion vector adds our file again; a removal of the old entry would bring nothing back."""
     world, job = landed()
     vector = {"storageType": "u", "pathOrInlineDv": "x", "sizeInBytes": 1, "cardinality": 1}
     world.log.commit([{"commitInfo": {"operation": "DELETE"}}, job.files[0].add(deletionVector=vector)])
@@ -65,14 +65,14 @@ def test_an_append_only_table_keeps_everything() -> None:
 
 
 def test_a_table_that_we_created_append_only_keeps_everything() -> None:
-    """What our own commit says of the table is newer than what the claim saw."""
+    """Our own commit's metadata is newer than the claim's."""
     world, job = landed(existing=False, properties={"delta.appendOnly": "true"}, features=("appendOnly",))
 
     assert "append-only" in obstacle(world, job)
 
 
 def test_an_unknown_feature_is_named() -> None:
-    """A feature that nobody has tried an undo under is no place for one."""
+    """An undo under an untested feature is refused."""
     for existing in (True, False):
         world, job = landed(existing=existing, features=("appendOnly", "newThing"))
 
@@ -111,7 +111,7 @@ DOMAIN = {"domainMetadata": {"domain": "delta.clustering", "configuration": "", 
     ],
 )
 def test_a_commit_that_has_done_more_than_add_files_stays(action: dict[str, Any], why: str) -> None:
-    """To bring back what it took is not in the log, or others have used what it brought."""
+    """The log lacks what it removed, or others have used what it added."""
     world = World()
     job = world.job().begin()
     world.log.commit([*append_actions(job.files, txn=(world.key, 1)), action])
@@ -120,7 +120,7 @@ def test_a_commit_that_has_done_more_than_add_files_stays(action: dict[str, Any]
 
 
 def test_the_creation_of_a_table_may_say_what_the_table_is() -> None:
-    """Its rows are taken back, and an empty table remains; a transaction of the script's own would remain, too."""
+    """Its rows are removed, and an empty table remains; a transaction of the script's own would remain, too."""
     for action, stays in ((DOMAIN, False), ({"txn": {"appId": "mine", "version": 7}}, True)):
         world = World(existing=False)
         job = world.job().begin()
@@ -134,7 +134,7 @@ def test_the_creation_of_a_table_may_say_what_the_table_is() -> None:
 
 
 def test_files_that_do_not_say_that_they_were_moved_hold_new_rows() -> None:
-    """`dataChange` is true where an engine has left it out."""
+    """`dataChange` is true if an engine has left it out."""
     world = World()
     job = world.job().begin()
     add = dict(File("x").add()["add"])
@@ -169,7 +169,7 @@ INDIFFERENT = [
 
 @pytest.mark.parametrize("commit", DEPENDENT, ids=["overwrite", "insert that looks", "merge"])
 def test_our_rows_stay_where_another_commit_may_have_counted_on_them(commit: list[dict[str, Any]]) -> None:
-    """A MERGE does not insert a key that it has found in ours; an insert and an overwrite may be computed from them."""
+    """A MERGE does not insert a key that it found in ours; an insert and an overwrite may be computed from them."""
     world, job = landed()
     world.log.commit(commit)
 
@@ -178,7 +178,7 @@ def test_our_rows_stay_where_another_commit_may_have_counted_on_them(commit: lis
 
 @pytest.mark.parametrize("commit", INDIFFERENT, ids=lambda one: one[0]["commitInfo"]["operation"])
 def test_our_rows_go_where_another_commit_would_have_been_the_same_without_them(commit: list[dict[str, Any]]) -> None:
-    """Appends that look at no row, compactions, the guard's own commits, and what decides row by row."""
+    """Appends that read no row, compactions, the guard's own commits, and operations that decide row by row."""
     world, job = landed()
     world.log.commit(commit)
 
@@ -186,7 +186,7 @@ def test_our_rows_go_where_another_commit_would_have_been_the_same_without_them(
 
 
 def test_the_row_ids_of_our_commit_are_not_in_the_way() -> None:
-    """Row tracking moves its high-water mark with every append; a mark that is too high harms nobody."""
+    """Row tracking moves its high-water mark with every append; a mark that is too high is harmless."""
     world = World()
     job = world.job().begin()
     domain = {"domainMetadata": {"domain": "delta.rowTracking", "configuration": "{}", "removed": False}}

@@ -6,7 +6,7 @@ from safewriter.tables.delta.vectors import relative_key
 
 
 def test_an_inline_vector_has_no_file() -> None:
-    """It stands in the log itself."""
+    """It is in the log itself."""
     assert relative_key({"storageType": "i", "pathOrInlineDv": "anything"}) is None
 
 
@@ -29,6 +29,6 @@ def test_a_vector_s_file_is_named_by_its_uuid(where: str) -> None:
     ],
 )
 def test_any_other_vector_is_refused(vector: dict[str, str]) -> None:
-    """Whether its file is there cannot be told, so nothing that needs it is put back."""
+    """It is unknown whether its file exists, so no file that needs it is put back."""
     with pytest.raises(ValueError, match="a deletion vector"):
         relative_key(vector)

@@ -31,7 +31,7 @@ def live(world: World, job: Job, epoch: int = 1) -> int | None:
 
 
 def obstacle(world: World, job: Job) -> str:
-    """Try to undo the commit, which has to be refused without a trace in the log."""
+    """Try to undo the commit; the undo must be refused, without a trace in the log."""
     head = world.log.head
     found = undo(world, job)
     assert found is not None

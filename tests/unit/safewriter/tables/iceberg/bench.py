@@ -51,7 +51,7 @@ def contents(store: ObjectStore) -> Iterator[tuple[str, bytes]]:
 
 
 class Bench:
-    """Everything outside of the processes; the table holds one file of somebody else's."""
+    """Everything outside of the processes; the table holds one foreign file."""
 
     name = NAME
     schema = IDS
@@ -161,12 +161,12 @@ class Bench:
         return snapshot
 
     def unset_mark(self, held: HeldCheckpoint) -> None:
-        """Remove the mark of an attempt, as somebody who tidies properties."""
+        """Remove the mark of an attempt, as a person who tidies properties does."""
         with self.load().transaction() as change:
             change.remove_properties(f"safewriter.{name_of(held.document.attempt)}")
 
     def forget(self, *snapshots: int) -> None:
-        """Expire snapshots, and leave the files that others name."""
+        """Expire snapshots, and leave the files that other snapshots name."""
         with self.load().transaction() as change:
             change._apply((RemoveSnapshotsUpdate(snapshot_ids=list(snapshots)),))
 

@@ -23,7 +23,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What was done, in its order; a line in the journal is one of it."""
+    """The calls in their order, lines of the journal included."""
     found: list[str] = []
     monkeypatch.setattr(
         "safewriter.record.journal.append",

@@ -1,4 +1,4 @@
-"""Tables to be fenced, made and read by pyiceberg, which is the judge of what the product writes."""
+"""Tables to be fenced, made and read by pyiceberg, the independent judge of our files."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def fence_on(metadata: TableMetadata, name: str = FENCE) -> FenceTag:
 
 
 def fenced(table: Table, fence: FenceTag) -> TableMetadata:
-    """Return what pyiceberg's own commit of the same tag makes of a table's metadata."""
+    """Return a table's metadata after pyiceberg's own commit of the same tag."""
     tag = SetSnapshotRefUpdate(
         ref_name=fence.name,
         type=SnapshotRefType.TAG,
@@ -142,7 +142,7 @@ class SqlTable(FencedTable):
         super().__init__(monkeypatch)
 
     def sql(self, statement: str) -> list[Any]:
-        """Execute a statement in the database, as somebody else."""
+        """Execute a statement in the database, as another client."""
         with closing(sqlite3.connect(self.database)) as connection, connection:
             return connection.execute(statement).fetchall()
 

@@ -35,7 +35,7 @@ class Java:
 
 
 class JavaError(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
-    """The same as py4j throws it."""
+    """The same, as py4j raises it."""
 
     def __init__(self, name: str) -> None:
         self.java_exception = Java(name)
@@ -45,7 +45,7 @@ class JavaError(Py4JJavaError):  # type: ignore[misc]  # py4j has no types
 
 
 class PySparkError(CapturedException):
-    """The same as pyspark throws it, if it has an exception of its own for it."""
+    """The same, as pyspark raises it, if it has an exception of its own for it."""
 
     def __init__(self, name: str) -> None:
         self._origin = Java(name)
@@ -55,7 +55,7 @@ class PySparkError(CapturedException):
 
 
 class Staging:
-    """A transaction that notes what is done with it."""
+    """A transaction that records its calls."""
 
     def __init__(self, done: list[str]) -> None:
         self._done = done
@@ -86,7 +86,7 @@ class Staging:
 
 
 def opened(session: IcebergSession, done: list[str]) -> Staging:
-    """Give it its transaction."""
+    """Give the session an open transaction, and return that."""
     staging = Staging(done)
     session._staging = staging
     return staging

@@ -19,7 +19,7 @@ def session(**properties: str) -> dict[str, str]:
 
 
 def test_a_catalog_is_read_from_the_session() -> None:
-    """Its own properties, and its kind under one name however it was given."""
+    """Its own properties, and its kind under one name, however it was given."""
     assert of_session("c", session(type="rest", uri="http://h")) == {"type": "rest", "uri": "http://h"}
 
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_guarded_is_refused_with_the_reason(settings: dict[str, s
 
 
 def test_a_lock_is_glue_s_matter_alone() -> None:
-    """Other catalogs compare, lock or not."""
+    """Other catalogs compare, with or without a lock."""
     assert of_session("c", session(type="jdbc", lock_impl="theirs")) == {"type": "jdbc", "lock-impl": "theirs"}
 
 
@@ -100,7 +100,7 @@ def test_a_settler_learns_how_a_catalog_is_reached(name: str) -> None:
     ],
 )
 def test_no_secret_reaches_a_checkpoint(secret: dict[str, str]) -> None:
-    """Only what is known to be open is kept."""
+    """Only properties that are known to be public are kept."""
     kept = without_secrets({"type": "rest", "uri": "https://h", "warehouse": "w", **secret})
     assert "s3cr3t" not in json.dumps(kept)
     assert kept["warehouse"] == "w"
@@ -120,18 +120,18 @@ def test_no_secret_reaches_a_checkpoint(secret: dict[str, str]) -> None:
     ],
 )
 def test_a_database_is_found_under_both_names(properties: dict[str, str], uri: str) -> None:
-    """Java's address and Python's are the same database."""
+    """Java's URL and Python's name the same database."""
     assert to_pyiceberg("c", {"type": "jdbc", **properties})["uri"] == uri
 
 
 def test_another_database_is_refused() -> None:
-    """Its driver is not here."""
+    """Its driver is not installed."""
     with pytest.raises(UnsupportedError, match="PostgreSQL"):
         to_pyiceberg("c", {"type": "jdbc", "uri": "jdbc:mysql://h/db"})
 
 
 def test_a_database_is_no_more_than_read_and_moved() -> None:
-    """By itself pyiceberg would create its tables."""
+    """By default pyiceberg would create its tables."""
     properties = {"type": "jdbc", "uri": "jdbc:sqlite:/a.db", "warehouse": "s3://w", "io-impl": "theirs"}
     assert to_pyiceberg("c", properties) == {
         "type": "sql", "uri": "sqlite:////a.db", "warehouse": "s3://w", "init_catalog_tables": "false"
@@ -139,19 +139,19 @@ def test_a_database_is_no_more_than_read_and_moved() -> None:
 
 
 def test_a_rest_catalog_is_reached_as_it_is() -> None:
-    """Its properties have the same names for pyiceberg."""
+    """Its properties have the same names in pyiceberg."""
     properties = {"type": "rest", "uri": "http://h", "scope": "all", "header.X": "1"}
     assert to_pyiceberg("c", properties) == properties
 
 
 def test_an_address_with_a_password_is_left_to_the_environment() -> None:
-    """There pyiceberg finds it; what is said here would win over it."""
+    """There pyiceberg finds it; a property in the checkpoint would win over it."""
     kept = without_secrets({"type": "jdbc", "uri": "jdbc:postgresql://h/db?password=x"})
     assert "uri" not in to_pyiceberg("c", kept)
 
 
 def test_a_database_cannot_be_reached_where_sqlalchemy_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in the image as it is: the error says what to add."""
+    """As in the plain image: the error says what to add."""
     monkeypatch.setattr(catalogs, "find_spec", lambda _: None)
     with pytest.raises(UnsupportedError, match=r"add the packages of requirements/sql\.txt to a derived image"):
         to_pyiceberg("ice", {"type": "jdbc", "uri": "jdbc:sqlite:/x.db"})

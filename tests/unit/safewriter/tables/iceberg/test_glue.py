@@ -43,19 +43,19 @@ def found(glue: Any) -> dict[str, Any]:
 
 
 def change(glue: Any, **fields: Any) -> None:
-    """Change fields of the table, as somebody else."""
+    """Change fields of the table, as another client."""
     taken = glue.meta.service_model.shape_for("TableInput").members
     kept = {key: value for key, value in found(glue).items() if key in taken}
     glue.update_table(DatabaseName="db", TableInput={**kept, **fields})
 
 
 def client(pointer: Any) -> Any:
-    """Return the client by which a pointer asks Glue."""
+    """Return the Glue client of a pointer."""
     return pointer.opened().glue
 
 
 def test_all_that_glue_tells_of_the_table_stays(table: GlueTable, glue: Any) -> None:
-    """But for the two parameters that are the pointer; what others have written of the table is kept."""
+    """Only the two parameters of the pointer change; the fields that others have written stay."""
     own = {"Owner": "them", "Description": "theirs", "Retention": 3, "ViewOriginalText": "", "PartitionKeys": []}
     change(glue, **own, Parameters={**found(glue)["Parameters"], "theirs": "1"})
     before, location, held = found(glue), table.load().metadata_location, table.pointer().read()
@@ -82,9 +82,7 @@ def test_a_change_of_glue_alone_is_kept(table: GlueTable, glue: Any) -> None:
 
 
 def test_a_commit_of_the_same_moment_is_not_overwritten(table: GlueTable) -> None:
-    """Somebody commits between the last look at the table and its change: Glue refuses to change a version that is
-    gone.
-    """
+    """Another client commits between the last read and the change: Glue refuses to change a version that is gone."""
     pointer = table.pointer()
     held, fence = pointer.read(), table.fence()
     events, others = client(pointer).meta.events, iter(["third"])
@@ -101,7 +99,7 @@ def test_a_commit_of_the_same_moment_is_not_overwritten(table: GlueTable) -> Non
 
 
 def test_a_commit_since_the_reading_is_not_overwritten(table: GlueTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The table's version is its newest one then, so that only the location shows that the fence is too late."""
+    """The fence names the table's newest version then, so only the location shows that the fence is too late."""
     pointer = table.pointer()
     held, fence = pointer.read(), table.fence()
     put, others = table.lake.put, iter(["third"])
@@ -120,7 +118,7 @@ def test_a_commit_since_the_reading_is_not_overwritten(table: GlueTable, monkeyp
 
 
 def test_a_table_that_is_dropped_at_the_same_moment_is_not_made_again(table: GlueTable) -> None:
-    """The fence is too late."""
+    """The fence comes too late."""
     pointer = table.pointer()
     held, fence = pointer.read(), table.fence()
     drop = functools.partial(table.catalog.drop_table, table.name.identifier)
@@ -152,10 +150,10 @@ def test_a_table_of_another_format_is_no_table(table: GlueTable, glue: Any) -> N
 
 
 def test_a_lost_answer_that_boto3_asks_for_again_leaves_the_fence(aws: EmbeddedS3, table: GlueTable) -> None:
-    """The request that it repeats meets the change of the first: too late, says Glue; whoever reads again finds it."""
+    """The repeated request meets the change of the first: too late, says Glue; the next read finds the fence."""
     held, fence = table.pointer().read(), table.fence()
     assert held is not None
-    rule = aws.wire.add(Rule(Match(), LoseReply(None), nth=2))  # the first one is a look
+    rule = aws.wire.add(Rule(Match(), LoseReply(None), nth=2))  # the first request is a read
     assert not table.pointer().commit(held, fence)
     assert rule.hits == 1
     again = table.pointer().read()
@@ -165,7 +163,7 @@ def test_a_lost_answer_that_boto3_asks_for_again_leaves_the_fence(aws: EmbeddedS
 
 
 def test_an_error_of_glue_is_an_error_of_the_catalog(table: GlueTable) -> None:
-    """Nobody knows whether the change was made."""
+    """It is unknown whether the change was made."""
     pointer = table.pointer()
     held, fence = pointer.read(), table.fence()
     assert held is not None

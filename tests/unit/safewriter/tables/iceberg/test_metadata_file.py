@@ -50,7 +50,7 @@ def one_file(lake: MemoryObjectStore, location: str = OLD) -> OneFile:
 
 
 def rewritten(text: str | bytes, location: str = OLD) -> tuple[str, bytes]:
-    """Return where the fenced file was written, and what."""
+    """Return location and text of the fenced file."""
     lake = MemoryObjectStore()
     lake.put(Location.parse(location).key, text if isinstance(text, bytes) else text.encode())
     pointer = one_file(lake, location)
@@ -83,7 +83,7 @@ def test_only_three_values_are_written_anew() -> None:
 
 
 def test_fields_that_are_missing_come_last() -> None:
-    """Metadata without references has main, which its current snapshot tells: it is written with the tag."""
+    """Metadata without references has main, as its current snapshot: both references are written."""
     before = '{"last-updated-ms":1700000000000,"current-snapshot-id":4611686018427387905} '
     main = '"main":{"snapshot-id":4611686018427387905,"type":"branch"}'
     after = (
@@ -95,7 +95,7 @@ def test_fields_that_are_missing_come_last() -> None:
 
 @pytest.mark.parametrize(("before_ms", "after_ms"), [(NOW_MS - 1, NOW_MS), (NOW_MS, NOW_MS), (NOW_MS + 1, NOW_MS + 1)])
 def test_time_does_not_go_back(before_ms: int, after_ms: int) -> None:
-    """Iceberg in Java refuses a table that was changed before the latest entry of its log."""
+    """Iceberg in Java refuses a table whose last change is older than the latest entry of its log."""
     written = json.loads(rewritten(f'{{"last-updated-ms":{before_ms},"refs":{{}}}}')[1])
     assert written["last-updated-ms"] == after_ms
     assert written["metadata-log"] == [{"timestamp-ms": before_ms, "metadata-file": OLD}]
@@ -139,7 +139,7 @@ def test_a_file_is_named_as_catalogs_name_it(name: str, number: str) -> None:
 
 @pytest.mark.parametrize("name", ["00007-8f2b.gz.metadata.json", "v7.metadata.json.gz"])
 def test_what_was_compressed_is_compressed(name: str) -> None:
-    """Under the name by which every reader knows that."""
+    """Its name has the ending by which every reader recognises gzip."""
     location, body = rewritten(gzip.compress(b'{"last-updated-ms":1700000000000}'), f"{PLACE}/{name}")
     assert location.endswith(".gz.metadata.json")
     assert json.loads(gzip.decompress(body))["last-updated-ms"] == NOW_MS
@@ -153,7 +153,7 @@ def test_what_was_compressed_is_compressed(name: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_no_json_object_is_refused(text: str) -> None:
-    """A file that was cut off above all."""
+    """A truncated file above all."""
     with pytest.raises(StoreError, match="catalog 'c'"):
         rewritten(text)
 
@@ -165,7 +165,7 @@ def test_a_field_that_stands_twice_is_refused() -> None:
 
 
 def test_a_file_that_is_not_there_is_an_error() -> None:
-    """Without ListBucket the store says so of one that may not be read."""
+    """Without ListBucket the store answers the same for a file that may not be read."""
     with pytest.raises(StoreError, match=re.escape(f"{OLD} is not there, or cannot be read")):
         one_file(MemoryObjectStore()).read()
 
@@ -184,7 +184,7 @@ OBJECTS = st.dictionaries(st.text() | st.sampled_from(["refs", "metadata-log"]),
 def test_any_object_is_changed_in_those_fields_only(
     fields: dict[str, Any], changes: dict[str, Any], indent: int | None
 ) -> None:
-    """Whatever the others hold, and however they are written: Python's parser reads what it should, in its order."""
+    """Whatever the others hold, and however they are written; Python's parser is the reference."""
     lake = MemoryObjectStore()
     lake.put("t", json.dumps(fields, indent=indent).encode())
     held = one_file(lake, "s3://lake/t").read()
@@ -203,7 +203,7 @@ def test_any_object_is_changed_in_those_fields_only(
     ids=["values", "bytes", "zipped"],
 )
 def test_a_file_that_would_fill_the_memory_is_not_read(body: bytes) -> None:
-    """Whoever writes to a table does not end the settlers of all others; the error says what to do."""
+    """A writer of one table must not end the settlers of all others; the error says what to do."""
     lake = MemoryObjectStore()
     lake.put(Location.parse(OLD).key, body)
 
@@ -212,7 +212,7 @@ def test_a_file_that_would_fill_the_memory_is_not_read(body: bytes) -> None:
 
 
 def test_a_zipped_file_is_expanded_no_further_than_it_is_read() -> None:
-    """A small one may be made to fill the memory."""
+    """A small one may expand to fill the memory."""
     body = gzip.compress(b"x" * (8 * TEXT_MAX_BYTES), 1)
     tracemalloc.start()
     with pytest.raises(StoreError, match="expands to more than"):

@@ -47,6 +47,6 @@ def test_statements_call_the_table_by_the_attempt() -> None:
     ["t", "db.t", "s3a://l/a.b.c", "c..t", "", "c.db.t.branch_", "c.db.`t", "c.db.t`", "c.db.`a`b`", ".c.d.t"],
 )
 def test_what_names_no_table_of_a_catalog_is_refused(text: str) -> None:
-    """A path above all: nobody commits to one by compare-and-swap."""
+    """A path above all: no commit to one is a compare-and-swap."""
     with pytest.raises(UnsupportedError, match=r"catalog\.namespace\.table"):
         TableName.parse(text)

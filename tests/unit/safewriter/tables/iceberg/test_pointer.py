@@ -1,4 +1,4 @@
-"""What holds in each catalog that keeps the pointer to a metadata file; REST has tests of its own."""
+"""Tests for each catalog that keeps the pointer to a metadata file; REST has tests of its own."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def table(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def lite(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlTable:
-    """The quickest one, where the kind makes no difference."""
+    """The quickest one, for tests to which the kind makes no difference."""
     return SqlTable(tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_a_fence_is_the_tag_that_pyiceberg_would_add(table: FencedTable, version: int) -> None:
-    """Its own commit of the same tag makes the same of everything that it knows of the table, in both versions."""
+    """A commit of pyiceberg's own with the same tag changes the known fields in the same way, in both versions."""
     table.create_again(version)
     before, fence = table.load(), table.fence()
     held = table.pointer().read()
@@ -61,7 +61,7 @@ def test_a_fence_is_the_tag_that_pyiceberg_would_add(table: FencedTable, version
 
 
 def test_what_is_read_is_the_file(lite: SqlTable) -> None:
-    """All of it, also what nobody here knows."""
+    """All of the file, also unknown fields."""
     lite.rewrite(lambda text: text.replace('{"location"', '{"of-tomorrow":{"n":9007199254740993},"location"', 1))
     held = lite.pointer().read()
     assert held is not None
@@ -70,7 +70,7 @@ def test_what_is_read_is_the_file(lite: SqlTable) -> None:
 
 
 def test_nothing_that_nobody_here_knows_is_changed(table: FencedTable) -> None:
-    """A format, a transform, a field and a number of tomorrow stay in the file as they were written."""
+    """A format, a transform, a field and a number of a later version stay as they were written."""
     known = {'"format-version":2': '"format-version":3', '"bucket[4]"': '"zorder[4]"', '"long"': '"geography(srid:1)"'}
     more = '"next-row-id":9007199254740993,"of-tomorrow" : [1.10, 1e400, "\\u00e9\\/é"],'
 
@@ -115,7 +115,7 @@ def test_pyiceberg_goes_on_from_a_fence(table: FencedTable) -> None:
 
 
 def test_the_first_of_two_fences_wins(table: FencedTable) -> None:
-    """The second one finds that the table is not as it was read."""
+    """The second one finds that the table has changed since it was read."""
     held, fence = table.pointer().read(), table.fence()
     assert held is not None
     assert table.pointer().commit(held, fence)
@@ -135,7 +135,7 @@ def test_the_first_of_two_fences_wins(table: FencedTable) -> None:
     ids=["a snapshot", "another tag", "another table of the name"],
 )
 def test_a_fence_comes_too_late(table: FencedTable, other: Callable[[FencedTable], None]) -> None:
-    """Somebody has committed since the table was read; what they have committed stays as it is."""
+    """Another commit has come since the table was read; it stays as it is."""
     held, fence = table.pointer().read(), table.fence()
     other(table)
     before = table.load()
@@ -156,14 +156,14 @@ def test_a_table_that_is_gone(table: FencedTable) -> None:
 
 @pytest.mark.slow
 def test_there_is_no_table_in_a_namespace_that_is_not_there(table: FencedTable) -> None:
-    """It is as gone as the table."""
+    """It counts as gone, like the table."""
     name = TableName.parse("lite.other.t")
     assert open_pointer(name, table.properties, table.table_store).read() is None
 
 
 @pytest.mark.parametrize("text", ["", "{", '{"format-version":2', "[]", '{"refs":{}}{}', "[" * 100_000, "\xff"])
 def test_a_damaged_file_is_an_error_of_the_catalog(lite: SqlTable, text: str) -> None:
-    """It tells nothing of the table, so nothing is decided."""
+    """It proves nothing about the table, so nothing is decided."""
     lite.rewrite(lambda _: text)
     with pytest.raises(StoreError, match="catalog 'lite'"):
         lite.pointer().read()
@@ -203,20 +203,20 @@ def test_a_rotated_secret_reaches_a_catalog_that_is_open(monkeypatch: pytest.Mon
 
 
 def test_a_catalog_is_opened_once(lite: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until what is known of it changes."""
+    """Until its properties change."""
     assert lite.pointer().read() is not None
     monkeypatch.setattr(catalogs, "load_catalog", lambda *_, **__: pytest.fail("opened again"))
     assert lite.pointer().read() is not None
 
 
 def test_what_cannot_be_reached_at_all_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An error of ours says what to do, and is no error of the catalog."""
+    """An error of ours says what to do, and counts as no error of the catalog."""
     name = TableName.parse("lake.db.t")
     with pytest.raises(UnsupportedError, match="use PostgreSQL"):
         open_pointer(name, {"type": "jdbc", "uri": "jdbc:oracle:x"}, lambda _: pytest.fail("no store")).read()
 
 
 def test_a_catalog_of_which_nothing_is_said_is_refused() -> None:
-    """A checkpoint of an older version may hold none of its properties."""
+    """A checkpoint of an older version may lack its properties."""
     with pytest.raises(UnsupportedError, match=r"nothing says how to reach the catalog 'lake' of lake\.db\.t"):
         open_pointer(TableName.parse("lake.db.t"), {}, lambda _: MemoryObjectStore())

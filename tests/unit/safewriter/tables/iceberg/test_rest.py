@@ -1,4 +1,4 @@
-"""What a server may answer, or not. A real one judges the requests in tests/integration/safewriter."""
+"""Answers that a server may give, or not. tests/integration/safewriter sends the requests to a real one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ HELD = LiveTable(METADATA, None)
 
 
 class Server(ThreadingHTTPServer):
-    """A catalog that gives the answers that it is told; None closes the connection."""
+    """A catalog that returns scripted answers; None closes the connection."""
 
     daemon_threads = True
 
@@ -51,7 +51,7 @@ class Server(ThreadingHTTPServer):
             self.answers.append(one and (one[0], body or b""))
 
     def handle_error(self, *_: Any) -> None:
-        """A client that has gone is no news."""
+        """A client that closes the connection is expected."""
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -85,7 +85,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: Any) -> None:
-        """Quiet."""
+        """Write no log."""
 
 
 @pytest.fixture
@@ -141,21 +141,21 @@ def test_a_commit_says_what_it_requires(server: Server) -> None:
 
 
 def test_names_are_written_as_the_server_wants_them(server: Server) -> None:
-    """What has a meaning in a path is escaped, and a namespace may have several parts."""
+    """Special characters of a path are escaped, and a namespace may have several parts."""
     server.answer((404, b""))
     server.pointer("lake.a b.c?d.t%", prefix="p").read()
     assert server.asked[0][1] == "/v1/p/namespaces/a%20b%1Fc%3Fd/tables/t%25"
 
 
 def test_a_requirement_that_is_not_met_makes_a_fence_come_too_late(server: Server) -> None:
-    """The specification's answer is 409."""
+    """The specification demands a 409."""
     server.answer((409, {"error": {"message": "no", "type": "CommitFailedException", "code": 409}}))
     assert not server.pointer().commit(HELD, FENCE)
 
 
 @pytest.mark.parametrize("status", [400, 403, 418, 429, 500, 502, 503, 504])
 def test_every_other_answer_leaves_it_open(server: Server, status: int) -> None:
-    """A gateway's answer does not tell what the server behind it has done."""
+    """A gateway's answer does not show what the server behind it has done."""
     server.answer((status, b"the reason"), (status, b"the reason"))
     with pytest.raises(StoreError, match=rf"lake\.db\.t: the catalog answers {status}: the reason"):
         server.pointer().commit(HELD, FENCE)
@@ -165,7 +165,7 @@ def test_every_other_answer_leaves_it_open(server: Server, status: int) -> None:
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b"[]", b'{"metadata":null}', b"[" * 100_000])
 def test_an_answer_that_is_none_leaves_it_open(server: Server, body: bytes) -> None:
-    """As above: whoever reads it cannot tell."""
+    """As above: the outcome is unknown."""
     server.answer((200, body), None)
     for _ in range(2):
         with pytest.raises(StoreError, match=r"fence lake\.db\.t in catalog 'lake'"):
@@ -174,7 +174,7 @@ def test_an_answer_that_is_none_leaves_it_open(server: Server, body: bytes) -> N
 
 @pytest.mark.parametrize("refs", [MAIN, {**MAIN, "sw-1": {"snapshot-id": 5, "type": "tag"}}])
 def test_a_server_that_does_not_do_what_it_says_is_not_believed(server: Server, refs: dict[str, Any]) -> None:
-    """Nessie answers 200 to a tag and sets none: a write that is called rolled back could still be published."""
+    """Nessie answers 200 to a tag and sets none: a write that counts as rolled back could still be published."""
     server.answer((200, {"metadata": {**METADATA, "refs": refs}}))
     with pytest.raises(StoreError, match="does not show the tag"):
         server.pointer().commit(HELD, FENCE)

@@ -30,7 +30,7 @@ from tests.unit.safewriter.tables.iceberg.staging import (
 
 @pytest.mark.parametrize("key", ["spark.wap.branch", "spark.wap.id"])
 def test_a_session_that_stages_elsewhere_is_refused(session: IcebergSession, key: str) -> None:
-    """Iceberg would take its branch for that of the block's statements."""
+    """Iceberg would write to that branch instead of the block's."""
     session.verify()
     session.spark.conf[key] = "theirs"  # type: ignore[index]
     with pytest.raises(UnguardedSessionError, match=f"{key} is set to 'theirs'"):
@@ -38,7 +38,7 @@ def test_a_session_that_stages_elsewhere_is_refused(session: IcebergSession, key
 
 
 def test_a_block_begins_with_the_catalog_of_its_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is asked of it yet, nothing sent. Java gets the table's name part by part: a part may hold a dot."""
+    """It has sent no request yet. Java gets the table's name part by part: a part may hold a dot."""
     asked: list[Any] = []
 
     class Java(SimpleNamespace):
@@ -73,7 +73,7 @@ def show(session: IcebergSession, table: dict[str, Any] | None) -> None:
 def test_a_table_is_looked_at_in_its_catalog(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, target: str, version: int
 ) -> None:
-    """What goes into a checkpoint holds no secret."""
+    """The properties for a checkpoint hold no secret."""
     session._name = TableName.parse("lake.db.t" if target == "main" else f"lake.db.t.branch_{target}")
     show(session, TABLE)
     assert session.state() == TableState(
@@ -104,7 +104,7 @@ def test_an_empty_table_gets_its_first_snapshot(session: IcebergSession, done: l
 def test_what_is_not_there_is_created_before_the_block(
     session: IcebergSession, table: dict[str, Any] | None, name: str, said: str
 ) -> None:
-    """Table or branch; a tag is none."""
+    """A table or a branch; a tag does not count as one."""
     session._name = TableName.parse(name)
     show(session, table)
     with pytest.raises(UnsupportedError, match=said):
@@ -122,7 +122,7 @@ def test_what_is_not_there_is_created_before_the_block(
     ],
 )
 def test_a_table_whose_files_go_to_this_machine_is_refused(session: IcebergSession, place: dict[str, Any]) -> None:
-    """A commit would name files that are gone with the process."""
+    """A commit would name files that are lost with the process."""
     show(session, {**TABLE, **place})
     with pytest.raises(
         UnsupportedError, match=f"its {next(iter(place.get('properties', place)))} is .*set it to a URI"
@@ -131,7 +131,7 @@ def test_a_table_whose_files_go_to_this_machine_is_refused(session: IcebergSessi
 
 
 def test_a_table_s_files_may_go_to_another_bucket(session: IcebergSession) -> None:
-    """Whatever its scheme is: the session has the file system."""
+    """Whatever its scheme: the session has the file system."""
     show(session, {**TABLE, "properties": {"write.data.path": "s3a://other/x", "write.metadata.path": "gs://m"}})
     assert session.state().version == 7
 
@@ -148,12 +148,12 @@ def test_nothing_of_a_block_is_undone_or_looked_for_by_name(session: IcebergSess
 
 
 def test_an_error_in_a_skipped_block_is_the_scripts_own(session: IcebergSession) -> None:
-    """The block has a transaction that nobody publishes, so the guard makes no statement fail."""
+    """The block has a transaction that is never published, so the guard makes no statement fail."""
     assert session.was_skipped(ValueError("theirs")) is False
 
 
 def test_a_block_has_begun_once_its_transaction_is_open(session: IcebergSession) -> None:
-    """Before that nobody can have used the block's table."""
+    """Before that no statement can have used the block's table."""
     assert session.has_begun is False
     session._staging = SimpleNamespace()
     assert session.has_begun is True
@@ -218,7 +218,7 @@ def test_a_block_is_opened_for_its_attempt(
 def test_a_skipped_block_is_opened_on_the_table_as_it_is(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its name is no attempt's, so no publication could bear it."""
+    """Its name belongs to no attempt, so no publication could bear it."""
     began: list[Any] = []
     monkeypatch.setattr(session, "_open", lambda *arguments, skipped: began.extend((*arguments, skipped)))
     show(session, TABLE)
@@ -227,7 +227,7 @@ def test_a_skipped_block_is_opened_on_the_table_as_it_is(
 
 
 def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession, done: list[str]) -> None:
-    """An open one refuses statements from then on."""
+    """An open block refuses statements from then on."""
     session.shut("its end")
     opened(session, done)
     session.shut("its end")
@@ -252,7 +252,7 @@ def _at(head: int, since: int = 0) -> dict[str, Any]:
 def test_a_skipped_write_that_main_shows_as_before_is_a_success(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch, begun: dict[str, Any], ended: dict[str, Any] | None
 ) -> None:
-    """Nothing speaks against it if main had left it before, its snapshot has expired, or the table is gone."""
+    """Also if main had left the write before, if its snapshot has expired, or if the table is gone."""
     monkeypatch.setattr(session, "_open", lambda *_, skipped: None)
     show(session, begun)
     session.skip(write_key=KEY, nonce="nonce")
@@ -263,7 +263,7 @@ def test_a_skipped_write_that_main_shows_as_before_is_a_success(
 def test_a_skipped_write_from_which_main_was_set_back_is_none(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A script that sets its table back in the block does so again on a retry, whose write is skipped."""
+    """A script that rolls its table back inside the block does so again on a retry, whose write is skipped."""
     monkeypatch.setattr(session, "_open", lambda *_, skipped: None)
     show(session, _at(7))
     session.skip(write_key=KEY, nonce="nonce")
@@ -276,7 +276,7 @@ def test_a_skipped_write_from_which_main_was_set_back_is_none(
 def test_a_block_whose_statement_runs_or_wrote_elsewhere_has_written(
     session: IcebergSession, done: list[str], kind: type[JavaError | PySparkError]
 ) -> None:
-    """Java answers with an exception then; any other one is no answer."""
+    """Java throws an exception then; any other exception is raised."""
     staging = opened(session, done)
     assert session.has_written() is True
     staging.stray = kind("UnsupportedOperationException")
@@ -297,7 +297,7 @@ def test_a_block_whose_statement_runs_or_wrote_elsewhere_has_written(
 def test_a_table_that_names_an_attempt_of_the_write_says_so(
     session: IcebergSession, properties: dict[str, str], named: int | None
 ) -> None:
-    """A claim without a document asks: the bucket may have been emptied."""
+    """A claim without a document needs it: the bucket may have been emptied."""
     show(session, {**TABLE, "properties": properties})
     session.state()
     assert session.named_since("sw-0123456789abcdef0123456789abcdef") == named

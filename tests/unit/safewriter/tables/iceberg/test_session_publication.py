@@ -1,4 +1,4 @@
-"""The end of an Iceberg block's session: what is published, and what an error on the way means."""
+"""The end of an Iceberg block's session: what it publishes, and what an error on the way means."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("journal", [("journal", "nonce"), None])
 def test_a_block_is_published_once(session: IcebergSession, done: list[str], journal: tuple[str, str] | None) -> None:
-    """The journal says so before, and the session sees it afterwards."""
+    """The journal has its line first, and the session shows the publication afterwards."""
     opened(session, done).mark = "7 10 70 99"
     session._journal = journal
     assert (session.report().passed, session.report().answered) == (False, True)
@@ -38,7 +38,7 @@ def test_a_session_that_shows_the_publication_is_not_made_to_read_anew(
 
 
 def test_a_block_without_a_statement_publishes_nothing(session: IcebergSession, done: list[str]) -> None:
-    """The session then says that no commit was sent, so that nothing need be fenced off."""
+    """The session then reports that no commit was sent, so no fence is needed."""
     opened(session, done).staged = False
     session._journal = ("journal", "nonce")
     session.publish()
@@ -64,7 +64,7 @@ def test_a_block_without_a_statement_publishes_nothing(session: IcebergSession, 
 def test_a_refused_publication_is_told_from_one_of_which_nobody_knows(
     session: IcebergSession, done: list[str], thrown: Any, kind: str, expected: type[Exception]
 ) -> None:
-    """Only the table can say whether the latter has arrived; of the former nothing is on its way any more."""
+    """Only the table shows whether the unknown one has arrived; the refused one is no longer in flight."""
     opened(session, done).error = thrown(kind)
     with pytest.raises(expected, match="said by Java") as raised:
         session.publish()
@@ -85,7 +85,7 @@ def test_a_refused_publication_is_told_from_one_of_which_nobody_knows(
 def test_an_error_before_the_publication_is_sent_leaves_nothing_open(
     session: IcebergSession, done: list[str], kind: str, expected: type[Exception]
 ) -> None:
-    """A table that is gone then has not got it."""
+    """A table that is gone cannot hold it."""
     opened(session, done).stray = JavaError(kind)
     with pytest.raises(expected, match="said by Java"):
         session.publish()
@@ -94,7 +94,7 @@ def test_an_error_before_the_publication_is_sent_leaves_nothing_open(
 
 
 def test_a_block_whose_statement_went_past_it_publishes_nothing(session: IcebergSession, done: list[str]) -> None:
-    """What the JVM has heard of it when it was shut is known to whoever settles the block."""
+    """The JVM reports the stray statement when it is shut, and the settler gets it."""
     opened(session, done).strays = "snapshot 9"
     session.shut("success() was called")
     with pytest.raises(NotCommittedError, match=r"snapshot 9\. Its rows stay"):

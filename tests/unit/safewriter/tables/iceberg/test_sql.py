@@ -22,7 +22,7 @@ def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SqlTable:
 
 
 def test_the_row_remembers_the_file_before(table: SqlTable) -> None:
-    """As every catalog on a database does; no other row is touched."""
+    """Like every catalog on a database; no other row changes."""
     table.catalog.create_namespace("other")
     for row in ("('lite', 'other', 't', 'x', NULL, 'TABLE')", "('more', 'db', 't', 'y', NULL, 'TABLE')"):
         table.sql(f"INSERT INTO iceberg_tables VALUES {row}")
@@ -46,20 +46,20 @@ def test_a_view_is_no_table(table: SqlTable) -> None:
 
 
 def test_a_row_of_the_first_version_in_a_database_of_the_second_is_a_table(table: SqlTable) -> None:
-    """The column was added, and nothing put into it."""
+    """The column was added later, and is empty."""
     table.sql("UPDATE iceberg_tables SET iceberg_type = NULL")
     assert table.pointer().read() is not None
 
 
 def test_a_database_without_tables_of_iceberg_is_an_error(table: SqlTable) -> None:
-    """The settings are wrong; a table that was dropped would be decided on."""
+    """The settings are wrong; as a dropped table it would get a verdict."""
     table.sql("DROP TABLE iceberg_tables")
     with pytest.raises(StoreError, match=r"catalog 'lite'.*iceberg_tables"):
         open_pointer(table.name, table.properties, table.table_store).read()
 
 
 def test_a_lost_answer_is_an_error_and_the_fence_is_there(table: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever reads again finds it."""
+    """The next read finds it."""
     held, fence = table.pointer().read(), table.fence()
     assert held is not None
     commit: Any = DefaultDialect.do_commit
@@ -78,7 +78,7 @@ def test_a_lost_answer_is_an_error_and_the_fence_is_there(table: SqlTable, monke
 
 
 def test_a_file_that_cannot_be_written_moves_nothing(table: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The file comes first; the store's own error tells whether to try again."""
+    """The file comes first; the store's own error shows whether a retry may help."""
     held, fence, before = table.pointer().read(), table.fence(), table.load().metadata_location
     assert held is not None
 

@@ -26,7 +26,7 @@ SENT, UNSENT = StagingState(passed=True, answered=True), StagingState(passed=Fal
 @pytest.mark.parametrize("cause", [Cause.KILLED, Cause.EXCEPTION, Cause.SWEEPER])
 @pytest.mark.parametrize("commit_point", CommitPoint)
 def test_what_bears_its_mark_is_committed(bench: Bench, cause: Cause, commit_point: CommitPoint) -> None:
-    """Only `success()` publishes, so nothing is left to decide, whoever asks."""
+    """Only `success()` publishes, so nothing is left to decide, whoever settles."""
     snapshot = bench.publish(bench.claim(commit_point))
     document = bench.settle(cause)
     assert (document.status, document.attempt.commit_version, document.attempt.rows) == ("committed", snapshot, 10)
@@ -36,7 +36,7 @@ def test_what_bears_its_mark_is_committed(bench: Bench, cause: Cause, commit_poi
 
 @pytest.mark.parametrize("commit_point", CommitPoint)
 def test_what_bears_none_is_fenced_off_and_rolled_back(bench: Bench, commit_point: CommitPoint) -> None:
-    """The fence is a tag of the attempt's name on what main shows; main itself stays as it is."""
+    """The fence is a tag of the attempt's name on main's snapshot; main itself stays as it is."""
     held = bench.claim(commit_point)
     before = bench.refs()["main"]
     assert bench.settle().status is Status.ROLLED_BACK
@@ -45,7 +45,7 @@ def test_what_bears_none_is_fenced_off_and_rolled_back(bench: Bench, commit_poin
 
 
 def test_where_nothing_was_sent_the_table_is_not_asked(bench: Bench) -> None:
-    """Nothing can arrive, so that nothing need be fenced off, and a catalog that is down is no obstacle."""
+    """Nothing can arrive, so no fence is needed, and a catalog that is down is no obstacle."""
     bench.claim()
     bench.catalog.drop_table("db.t")
     assert bench.settle(nothing_sent=True).status is Status.ROLLED_BACK
@@ -61,7 +61,7 @@ def test_without_time_nothing_is_asked(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
 def test_an_attempt_is_judged_by_its_missing_mark_for_six_days(bench: Bench, age_ms: int, *, decided: bool) -> None:
-    """Later others may have removed the mark, and the table does not tell."""
+    """Later the mark may have been removed, and the table does not decide."""
     bench.claim()
     bench.now_ms += age_ms
     if decided:
@@ -73,7 +73,7 @@ def test_an_attempt_is_judged_by_its_missing_mark_for_six_days(bench: Bench, age
 
 
 def test_a_fence_of_long_ago_proves_nothing(bench: Bench) -> None:
-    """It may have come right after a publication of which the mark was removed since."""
+    """It may have come after a publication whose mark was removed since."""
     held = bench.claim()
     bench.table().next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
     bench.now_ms += 6 * DAY_MS + 1
@@ -82,7 +82,7 @@ def test_a_fence_of_long_ago_proves_nothing(bench: Bench) -> None:
 
 
 def test_an_old_attempt_is_still_known_by_its_mark(bench: Bench) -> None:
-    """It says what came of it, whatever its age."""
+    """The mark decides, whatever the attempt's age."""
     bench.publish(bench.claim())
     bench.now_ms += 100 * DAY_MS
     assert bench.settle().status is Status.COMMITTED
@@ -90,7 +90,7 @@ def test_an_old_attempt_is_still_known_by_its_mark(bench: Bench) -> None:
 
 @pytest.mark.parametrize("recreated", [False, True])
 def test_another_table_than_the_one_that_was_claimed_tells_nothing(bench: Bench, *, recreated: bool) -> None:
-    """It was dropped, and perhaps made anew."""
+    """It was dropped, and perhaps recreated."""
     bench.claim()
     bench.catalog.drop_table("db.t")
     if recreated:
@@ -102,7 +102,7 @@ def test_another_table_than_the_one_that_was_claimed_tells_nothing(bench: Bench,
 
 
 def test_a_mark_that_cannot_be_read_is_left_to_a_person(bench: Bench) -> None:
-    """Somebody has set the property by hand, or a version to come."""
+    """Somebody has set the property by hand, or a later version has."""
     held = bench.claim()
     with bench.load().transaction() as change:
         change.set_properties({f"safewriter.{name_of(held.document.attempt)}": "yes"})
@@ -111,7 +111,7 @@ def test_a_mark_that_cannot_be_read_is_left_to_a_person(bench: Bench) -> None:
 
 
 def test_success_is_committed_when_the_mark_is_there(bench: Bench) -> None:
-    """What was published is read back from the catalog."""
+    """The publication is read back from the catalog."""
     held = bench.claim()
     snapshot = bench.publish(held)
     move = bench.table().confirm(held.document, SENT)
@@ -122,7 +122,7 @@ def test_success_is_committed_when_the_mark_is_there(bench: Bench) -> None:
 def test_success_asks_nobody_for_a_mark_that_the_block_has_read_back(
     bench: Bench, mark: str, landed: Landed | None
 ) -> None:
-    """It reads as it would stand in the table."""
+    """The mark has the form that it has in the table."""
     held = bench.claim()
     bench.catalog.drop_table("db.t")
     seen = StagingState(passed=True, answered=True, mark=mark)
@@ -134,14 +134,14 @@ def test_success_asks_nobody_for_a_mark_that_the_block_has_read_back(
 
 
 def test_success_without_anything_to_publish_is_refused(bench: Bench) -> None:
-    """That nobody has seen a commit is no witness that there was nothing to commit."""
+    """A commit that was not seen is no witness that there was nothing to commit."""
     held = bench.claim()
     with pytest.raises(NotCommittedError, match="no statement has written"):
         bench.table().confirm(held.document, UNSENT)
 
 
 def test_success_fences_off_what_has_not_arrived(bench: Bench) -> None:
-    """Then it is certain that it never will."""
+    """Then it certainly never arrives."""
     held = bench.claim()
     with pytest.raises(NotCommittedError, match="cannot any more"):
         bench.table().confirm(held.document, SENT)
@@ -149,7 +149,7 @@ def test_success_fences_off_what_has_not_arrived(bench: Bench) -> None:
 
 
 def leave_files(bench: Bench, held: HeldCheckpoint) -> set[str]:
-    """Two files in the attempt's folder, as Java puts them there, and one of an upload that was not finished."""
+    """Put two files into the attempt's folder, as Java does, and an unfinished upload."""
     folder = Location.parse(f"{bench.load().metadata.location}/data").key + f"/{name_of(held.document.attempt)}"
     for name in ("one.parquet", "city=Roma/two.parquet"):
         bench.lake.put(f"{folder}/{name}", b"rows")
@@ -158,7 +158,7 @@ def leave_files(bench: Bench, held: HeldCheckpoint) -> set[str]:
 
 
 def test_a_dead_attempt_s_files_are_deleted_and_no_others(bench: Bench) -> None:
-    """They lie in a folder of its own, whatever else lies beside it."""
+    """They lie in a folder of its own, whatever lies beside it."""
     held = bench.claim()
     before = {key for key, _ in contents(bench.lake)}
     left = leave_files(bench, held)
@@ -177,7 +177,7 @@ def test_a_dead_attempt_s_files_are_deleted_and_no_others(bench: Bench) -> None:
 
 
 def test_a_published_attempt_s_files_stay(bench: Bench) -> None:
-    """Whatever the verdict's cause, and also if the document does not say so."""
+    """Whatever the verdict's cause, and also if the document does not record it."""
     held = bench.claim()
     left = leave_files(bench, held)
     bench.publish(held)
@@ -187,7 +187,7 @@ def test_a_published_attempt_s_files_stay(bench: Bench) -> None:
 
 
 def test_a_committed_attempt_s_files_stay_when_its_mark_is_gone(bench: Bench) -> None:
-    """Marks are kept for a week, and snapshots expire; the document knows."""
+    """Marks are kept for a week, and snapshots expire; the document decides."""
     held = bench.claim()
     left = leave_files(bench, held)
     snapshot = bench.publish(held, "ours")
@@ -200,21 +200,21 @@ def test_a_committed_attempt_s_files_stay_when_its_mark_is_gone(bench: Bench) ->
 
 
 def test_files_stay_where_the_settler_may_not_delete(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict stands all the same, and nobody tries for ever."""
+    """The verdict still stands, and no settler retries for ever."""
     left = leave_files(bench, bench.claim())
 
     def refuse(_: str) -> None:
         raise StoreError("DELETE: 403", denied=True)
 
     monkeypatch.setattr(bench.lake, "delete", refuse)
-    assert bench.settle(quiet=True).attempt.cleaned
+    assert bench.settle(requests_ended=True).attempt.cleaned
     assert left <= {key for key, _ in contents(bench.lake)}
 
 
 def test_a_store_that_does_not_answer_leaves_the_attempt_for_the_next_settler(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Who then deletes them."""
+    """The next one deletes them."""
     left = leave_files(bench, bench.claim())
 
     def fail(_: str) -> None:
@@ -222,7 +222,7 @@ def test_a_store_that_does_not_answer_leaves_the_attempt_for_the_next_settler(
 
     with monkeypatch.context() as patch:
         patch.setattr(bench.lake, "delete", fail)
-        assert not bench.settle(quiet=True).attempt.cleaned
+        assert not bench.settle(requests_ended=True).attempt.cleaned
     bench.grace_passes()
     bench.recovery().clean(bench.write.key)
     assert not left & {key for key, _ in contents(bench.lake)}
@@ -261,7 +261,7 @@ def test_a_skipped_block_takes_its_own_files_away(bench: Bench) -> None:
 def test_files_of_a_table_that_cannot_be_read_now_are_not_forgotten(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The clean-up fails, so that the next one tries again; a table that is gone for good is another matter."""
+    """The clean-up fails, so the next settler retries it; a table that is gone for good is another matter."""
     held = bench.claim()
 
     def refuse(*_: object) -> None:
@@ -273,7 +273,7 @@ def test_files_of_a_table_that_cannot_be_read_now_are_not_forgotten(
 
 
 def test_another_table_of_the_name_is_left_alone(bench: Bench) -> None:
-    """One that was renamed keeps its folder, in which the new one has its files, too."""
+    """A renamed table keeps its folder, which the new one uses, too."""
     held = bench.claim()
     left = leave_files(bench, held)
     other = dataclasses.replace(held.document.attempt, table_id=str(uuid.uuid4()))
@@ -286,7 +286,7 @@ def test_another_table_of_the_name_is_left_alone(bench: Bench) -> None:
 
 
 def test_a_catalog_that_cannot_be_opened_is_no_obstacle(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The verdict stands, and nobody is alarmed for a week; nor is it asked where nothing is to be deleted."""
+    """The verdict stands, and no alarm rings for a week; without files to delete the catalog is not even opened."""
     held = bench.claim()
     bench.publish(held)
     committed = bench.settle()
@@ -301,15 +301,15 @@ def test_a_catalog_that_cannot_be_opened_is_no_obstacle(bench: Bench, monkeypatc
 
 
 def test_the_files_of_a_table_that_is_gone_stay(bench: Bench) -> None:
-    """Nobody can tell any more where they are; the attempt counts as clean all the same."""
+    """Their folder is unknown now; the attempt still counts as clean."""
     left = leave_files(bench, bench.claim())
     bench.catalog.drop_table("db.t")
-    assert bench.settle(nothing_sent=True, quiet=True).attempt.cleaned
+    assert bench.settle(nothing_sent=True, requests_ended=True).attempt.cleaned
     assert left <= {key for key, _ in contents(bench.lake)}
 
 
 def test_a_rehearsal_deletes_nothing(bench: Bench) -> None:
-    """Nor does it without time."""
+    """Nor does a settler without time."""
     held = bench.claim()
     left = leave_files(bench, held)
     rehearsed = dataclasses.replace(bench.table(), rehearsal=[])

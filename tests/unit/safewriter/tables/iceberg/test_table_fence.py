@@ -1,4 +1,4 @@
-"""Where a fence stands, how long it lives, and what comes between it and the look before."""
+"""Where a fence lies, how long it lives, and what may come between it and the read before it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_a_fenced_attempt_is_rolled_back_again_without_another_fence(bench: Benc
 
 
 def test_a_publication_that_comes_between_look_and_fence_counts(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whether the fence lands after it or is lost, the next look finds the mark."""
+    """Whether the fence lands after it or loses, the next read finds the mark."""
     held = bench.claim()
     _first(monkeypatch, lambda: bench.publish(held))
     assert bench.settle().status is Status.COMMITTED
@@ -60,7 +60,7 @@ def test_a_publication_that_comes_between_look_and_fence_counts(bench: Bench, mo
 
 
 def test_a_foreign_commit_between_look_and_fence_only_delays_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The fence then stands on what main shows by now."""
+    """The fence then lies on main's new snapshot."""
     held = bench.claim()
     _first(monkeypatch, lambda: bench.add("main", "foreign-1"))
     assert bench.settle().status is Status.ROLLED_BACK
@@ -70,7 +70,7 @@ def test_a_foreign_commit_between_look_and_fence_only_delays_it(bench: Bench, mo
 
 
 def _first(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None:
-    """Let something happen once, right before a fence is committed."""
+    """Run something once, right before a fence is committed."""
     commit, events = SqlPointer.commit, iter([event])
 
     def late(pointer: SqlPointer, held: LiveTable, fence: FenceTag) -> bool:
@@ -82,7 +82,7 @@ def _first(monkeypatch: pytest.MonkeyPatch, event: Callable[[], object]) -> None
 
 
 def test_a_table_that_moves_at_every_look_is_left_open(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fifty looks are enough for one settler."""
+    """One settler tries fifty times."""
     bench.claim()
     tries: list[FenceTag] = []
 
@@ -98,7 +98,7 @@ def test_a_table_that_moves_at_every_look_is_left_open(bench: Bench, monkeypatch
 
 
 def test_a_write_to_a_branch_that_is_gone_is_fenced_off_on_main(bench: Bench) -> None:
-    """Its publication finds no branch; the fence is for one that is made anew."""
+    """Its publication finds no branch; the fence is for a branch that is made again."""
     held = bench.claim()
     pointer = bench.pointer()
     table = IcebergTable(bench.name.parse("lite.db.t.branch_gone"), pointer, bench.clock, may_go_on=lambda: True)
@@ -131,7 +131,7 @@ def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: B
 
 
 def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
-    """A block gives an empty table its first one; here somebody has made the table anew under the same id."""
+    """A block gives an empty table its first one; here the table was recreated under the same id."""
     held = bench.claim()
     empty = LiveTable({"table-uuid": held.document.attempt.table_id, "properties": {}, "refs": {}}, None)
 
@@ -148,7 +148,7 @@ def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
 
 
 def test_a_rehearsal_notes_the_fence_and_does_not_set_it(bench: Bench) -> None:
-    """The verdict is the one that the settler would reach if no publication comes first."""
+    """The verdict is the one of a real settler if no publication comes first."""
     held, before, noted = bench.claim(), bench.load(), list[str]()
     name, intent = name_of(held.document.attempt), Intent("killed", undo=False, nothing_sent=False)
     table = IcebergTable(bench.name, bench.pointer(), bench.clock, lambda: True, noted)

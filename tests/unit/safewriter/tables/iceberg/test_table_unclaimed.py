@@ -22,7 +22,7 @@ def test_a_write_without_a_document_is_known_by_its_mark(bench: Bench) -> None:
 
 
 def test_a_write_without_a_document_is_known_by_its_snapshot(bench: Bench) -> None:
-    """Somebody has unset the mark, or its catalog keeps no property that it does not know."""
+    """Its mark was unset, or its catalog drops properties that it does not know."""
     held = bench.claim()
     snapshot = bench.publish(held)
     bench.unset_mark(held)
@@ -40,7 +40,7 @@ def test_of_several_attempts_the_mark_of_the_highest_epoch_counts(bench: Bench) 
 
 
 def test_a_write_without_a_document_is_known_by_its_fences(bench: Bench) -> None:
-    """Each of them says that nothing was published."""
+    """Each of them proves that nothing was published."""
     bench.claim()
     bench.settle()
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(1)
@@ -51,7 +51,7 @@ def test_a_write_without_a_document_is_known_by_its_fences(bench: Bench) -> None
 
 
 def test_marks_and_fences_of_other_writes_tell_nothing(bench: Bench) -> None:
-    """Nor do names that only begin or end alike, or a property of somebody else's."""
+    """Nor do names that only begin or end alike, or a foreign property."""
     key, nonce = bench.write.key[:15], "0123456789abcdef"
     names = [f"sw-ffffffffffff-1-{nonce}", f"{key}-1-{nonce}0", f"x{key}-1-{nonce}", f"{key}-skipped-{nonce}"]
     with bench.load().transaction() as change:
@@ -61,7 +61,7 @@ def test_marks_and_fences_of_other_writes_tell_nothing(bench: Bench) -> None:
 
 
 def test_a_write_that_the_session_has_seen_is_looked_for_whatever_its_age(bench: Bench) -> None:
-    """That the metadata does not show it any more is no answer: somebody has changed it meanwhile."""
+    """If the metadata no longer shows it, nothing is decided: somebody has changed the table meanwhile."""
     with pytest.raises(RetentionGapError, match="has named this write, and does not any more"):
         bench.table().trace_from(bench.write.key, 0)
     with bench.load().transaction() as change:
@@ -78,7 +78,7 @@ def test_a_table_that_is_gone_does_not_tell(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
 def test_a_write_of_which_nothing_is_known_is_judged_for_six_days(bench: Bench, age_ms: int, *, decided: bool) -> None:
-    """Later others may have removed its mark, as with an attempt that has a document."""
+    """Later its mark may have been removed, as with an attempt that has a document."""
     since_ms = bench.now_ms - age_ms
     if decided:
         assert bench.table().trace(bench.write.key, since_ms) is None

@@ -1,4 +1,4 @@
-"""The second witness of a publication, and the last guard of a clean-up: what snapshots name stays."""
+"""The second witness of a publication, and the last guard of a clean-up: a file that a snapshot names stays."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def rolled_back(held: HeldCheckpoint) -> Checkpoint:
 
 
 def published_and_forgotten(bench: Bench) -> HeldCheckpoint:
-    """A publication of which neither mark nor snapshot is left, whose file main's head names all the same."""
+    """A publication without mark and snapshot, whose file main's head names nevertheless."""
     held = bench.claim()
     snapshot = bench.publish(held)
     bench.add("main", "foreign-1")
@@ -40,11 +40,11 @@ def published_and_forgotten(bench: Bench) -> HeldCheckpoint:
 
 
 def test_a_publication_without_its_mark_is_known_by_its_snapshot(bench: Bench) -> None:
-    """Its process had ended before the verdict; the clean-up then leaves its files."""
+    """Its process had ended before the verdict; the clean-up then keeps its files."""
     held = bench.claim()
     snapshot = bench.publish(held)
     bench.unset_mark(held)
-    document = bench.settle(quiet=True)
+    document = bench.settle(requests_ended=True)
     assert (document.status, document.attempt.commit_version) == (Status.COMMITTED, snapshot)
     assert (document.attempt.rows, document.attempt.bytes) == (10, 7)
     assert own_files(bench, held)
@@ -72,7 +72,7 @@ def test_a_mark_of_no_snapshot_decides_nothing(bench: Bench, mark: str) -> None:
 
 @pytest.mark.parametrize("kept", ["mark", "snapshot", "neither"])
 def test_no_file_that_a_snapshot_names_is_deleted_whatever_the_document_says(bench: Bench, kept: str) -> None:
-    """Each witness alone keeps it, and without both what the manifests of later snapshots name."""
+    """Each witness alone keeps it, and so does a manifest of a later snapshot without both."""
     held = bench.claim()
     snapshot = bench.publish(held)
     bench.add("main", "foreign-1")
@@ -87,7 +87,7 @@ def test_no_file_that_a_snapshot_names_is_deleted_whatever_the_document_says(ben
 
 @pytest.mark.parametrize("version", [1, 2])
 def test_files_that_no_snapshot_names_go_also_beside_other_commits(bench: Bench, version: int) -> None:
-    """In format version 1 nothing tells the order of commits, so all manifests are read."""
+    """Format version 1 has no order of commits, so all manifests are read."""
     if version == 1:
         bench.catalog.drop_table("db.t")
         bench.catalog.create_table(bench.name.identifier, bench.schema, properties={"format-version": "1"})
@@ -101,7 +101,7 @@ def test_files_that_no_snapshot_names_go_also_beside_other_commits(bench: Bench,
 
 
 def test_without_a_commit_since_the_claim_no_manifest_is_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That there is none is the witness; a clean-up then sends no more requests than before."""
+    """That there is none is the witness; a clean-up then sends no further request."""
     held = bench.claim()
     read: list[str] = []
     get = bench.lake.get
@@ -116,7 +116,7 @@ def test_without_a_commit_since_the_claim_no_manifest_is_read(bench: Bench, monk
 
 
 def test_where_the_snapshot_of_the_claim_is_gone_all_manifests_are_read(bench: Bench) -> None:
-    """Nobody knows then which commits are younger."""
+    """It is unknown then which commits are younger."""
     held = published_and_forgotten(bench)
     bench.forget(held.document.attempt.version_before)
     before = own_files(bench, held)
@@ -156,7 +156,7 @@ def test_what_cannot_be_read_in_time_is_left_to_a_later_settler(bench: Bench) ->
 def test_a_store_that_shows_no_manifest_lets_no_file_be_deleted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, *, denied: bool
 ) -> None:
-    """Where reading is denied nobody tries for ever."""
+    """If reads are denied, no settler retries for ever."""
     held = published_and_forgotten(bench)
     before = own_files(bench, held)
     get = bench.lake.get
@@ -176,7 +176,7 @@ def test_a_store_that_shows_no_manifest_lets_no_file_be_deleted(
 
 
 def test_manifests_are_found_where_old_metadata_names_them_itself(bench: Bench) -> None:
-    """Version 1 allows a snapshot without a list."""
+    """Format version 1 allows a snapshot without a manifest list."""
     held = published_and_forgotten(bench)
     table = bench.load()
     where = Location.parse(table.metadata_location).key

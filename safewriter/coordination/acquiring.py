@@ -1,10 +1,10 @@
-"""From a job that wants its turn to a grant: wait for the lock and for the order, take over from a dead holder.
+"""Acquire a turn: wait for the lock and for the order, take over from a dead holder.
 
 A waiter compares no clocks. It takes a lock over only if it has seen the same grant without a renewal for the holder's
 whole lease, by its own monotonic clock: from the end of the first request that saw it to the start of the last one.
 
-A waiter that leaves before that writes what it has counted into the record. Others count on from there if that is more
-than they have counted. They add only the time after they have read it, so no second counts twice.
+A waiter that leaves before that writes the time that it has counted into the record. Others continue from the larger
+count, and add only the time after they have read it, so no second counts twice.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ __all__ = ["Acquirer", "Times", "uptime_s"]
 
 _CLAIM_S: Final = 1.0
 _CLAIM_POLLS: Final = 6
-"""A waiter that is next and asks no more loses its place after so many of its polls, a second at least, and a minute at
-most; if it lives, it joins again.
+"""The next waiter loses its place if it has not asked for this many of its polls (at least 1 s, at most 60 s). If it is
+alive, it joins again.
 """
 _CLAIM_MAX_S: Final = 60.0
 _SEEN_AGAIN_MS: Final = 86_400_000
@@ -54,13 +54,13 @@ _ATTEMPTS: Final = 10
 
 
 def uptime_s() -> float:
-    """Return this machine's uptime in seconds. It goes on while the machine sleeps, and nobody can set it."""
+    """Return this machine's uptime in seconds. It includes sleep, and no process can set it."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """When a request began and when it was answered, by `uptime_s`."""
+    """When a request was sent and when it was answered, by `uptime_s`."""
 
     asked_s: float
     answered_s: float
@@ -68,7 +68,7 @@ class Times:
 
 @dataclass(slots=True)
 class _Watch:
-    """How long something has been seen without a change. `before_s`: by others, until `since_s` at the latest."""
+    """How long a value has not changed. `before_s`: the time that others observed, up to `since_s` at the latest."""
 
     value: object = None
     since_s: float = 0.0
@@ -84,7 +84,7 @@ class _Watch:
 
 @dataclass(slots=True)
 class Acquirer:
-    """One job's way to one grant. `nonce` names the grant, `run` the run that asks, for people.
+    """Acquires one grant for a job. `nonce` names the grant; `run` is the run that asks, for people.
 
     With `run_has_one_turn` a second turn of that run does not count: its event was delivered twice.
     """
@@ -103,8 +103,8 @@ class Acquirer:
     def acquire(self) -> tuple[Stored, Times]:
         """Return the record with this grant, and when the request that wrote it was sent and answered.
 
-        Raises `TurnBlockedError` once the job may wait no longer, `TurnSkippedError` if it is to skip its turn then,
-        `SettingError` for an order that nobody can start. The job is in no queue then, as far as the service answers.
+        Raises `TurnBlockedError` once the job may wait no longer, or `TurnSkippedError` with `on.blocked=skip`, and
+        `SettingError` for an order that no job can start. The job has then left the queue, if the service answers.
         """
         try:
             return self._acquire(self.clock_s())
@@ -124,8 +124,8 @@ class Acquirer:
             self.backend.wait(self._last, min(self.configuration.poll_s, left_s))
 
     def _try_again_at_once(self) -> tuple[tuple[Stored, Times] | None, str]:
-        """Make one attempt, and another one at once whenever somebody else changes the record in between: a job that
-        paused after that would stay out of the queue of a busy lock.
+        """Make one attempt, and retry at once if another process changes the record meanwhile: a job that paused
+        instead would never enter the queue of a busy lock.
         """
         for _ in range(_ATTEMPTS):
             try:
@@ -136,7 +136,7 @@ class Acquirer:
         return None, f"{self.configuration.lock} changes faster than it can be taken"
 
     def _try(self) -> tuple[tuple[Stored, Times] | None, str]:
-        """Make one attempt: the grant, or the reason why there is none yet. Raises `RecordChanged`."""
+        """Make one attempt; return the grant, or the reason why there is none yet. Raises `RecordChanged`."""
         try:
             times, stored = self._read()
             record = self._present(stored)
@@ -156,7 +156,7 @@ class Acquirer:
 
     def _step(self, record: Record, stored: Stored | None, times: Times) -> tuple[Record | None, str]:
         if stored is not None and stored.is_held_by(self.nonce):
-            # The reply to the grant was lost, and others may have watched it since it landed: its lease counts anew.
+            # The reply to the grant was lost, and waiters may have counted since it landed: renew to restart its lease.
             return renew(record), "the lock service has not confirmed the turn"
         check_startable(record, self.configuration)
         return self._next(record, stored, times)
@@ -167,7 +167,7 @@ class Acquirer:
         return Times(asked_s, self.clock_s()), stored
 
     def _present(self, stored: Stored | None) -> Record:
-        """Return the record; the first job at a lock, or at a lock on another server, probes the server first."""
+        """Return the record. The first job at a lock, or at a lock on another server, probes the server first."""
         record = Record(self.configuration.lock) if stored is None else stored.record
         if self.backend.server and self.backend.server not in record.servers:
             probe.check(self.backend)
@@ -175,7 +175,7 @@ class Acquirer:
         return record
 
     def _next(self, record: Record, stored: Stored | None, times: Times) -> tuple[Record | None, str]:
-        """Return the change to make, if there is one, and why the job has no turn with it."""
+        """Return the changed record, if there is a change to make, and the reason if that change grants no turn."""
         if record.holder is not None:
             if not self._is_dead(record, stored, times):
                 return self._waiting(record, stored), f"{record.holder.job} holds {record.lock}"
@@ -199,17 +199,17 @@ class Acquirer:
         return obstacle(record, name, record.job(name).ordered_by(self.configuration))
 
     def _note(self, record: Record, stored: Stored | None) -> None:
-        """Note the order of a job that never waits, so that a ring which nobody can start is seen, and its probe."""
+        """Note the probe and the order of a job that never waits, so that a ring that no job can start is detected."""
         name, now_ms = self.configuration.job, epoch_ms()
         changed = noted(record, self.configuration, now_ms)
-        # Once a day also that it asks: a job that the record forgets would come to a turn that the order denies it.
+        # Once a day also note that it asks: if the record forgot the job, it could get a turn that its order denies.
         if stored is None or changed != stored.record or now_ms - stored.record.job(name).seen_ms > _SEEN_AGAIN_MS:
             self.backend.write(changed, stored)
 
     def _waiting(self, record: Record, stored: Stored | None) -> Record | None:
-        """Return the change that a waiter makes: it joins the queue, and notes a dead holder's end, or its probe."""
+        """Return the changed record: the job has joined the queue, with a dead holder's end and a probe noted."""
         is_waiting = any(waiter.nonce == self.nonce for waiter in record.queue)
-        if is_waiting or len(record.queue) >= QUEUE_MAX:  # a full queue is asked without a place in it
+        if is_waiting or len(record.queue) >= QUEUE_MAX:  # if the queue is full, the job asks without a place in it
             return None if stored is not None and record == stored.record else record
         return join(record, self.configuration, self.nonce, epoch_ms())
 
@@ -221,11 +221,11 @@ class Acquirer:
         return self._silent_s(record.holder, times) > record.holder.lease_s
 
     def _silent_s(self, holder: Holder, times: Times) -> float:
-        """Return for how long this waiter, and others before it began, saw no renewal."""
+        """Return for how many seconds this waiter, and others before it, have seen no renewal."""
         return self._holder.unchanged_s((holder.nonce, holder.beat), times, holder.silent_s)
 
     def _gave_up(self, waiter: Waiter, token: int, times: Times) -> bool:
-        # With the token: the time counts in which the lock is free for this waiter, and ends with any other's turn.
+        # The token is part of the value: the time restarts when any other job has had a turn.
         unchanged_s = self._waiter.unchanged_s((waiter.nonce, waiter.ticket, token), times)
         return unchanged_s > min(max(_CLAIM_S, _CLAIM_POLLS * waiter.poll_s), _CLAIM_MAX_S)
 
@@ -237,7 +237,7 @@ class Acquirer:
         )
 
     def _leave(self) -> None:
-        """Leave the queue, and give back a grant whose reply was lost. If the service does not answer, both expire."""
+        """Leave the queue, and give back a grant whose reply was lost. Both expire if the service does not answer."""
         unanswered = 0
         for _ in range(_ATTEMPTS):
             try:

@@ -1,4 +1,4 @@
-"""What a lock service must offer: one record for each lock, read and changed by compare-and-swap."""
+"""The interface of a lock service: one record for each lock, read and changed by compare-and-swap."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class RecordChanged(Exception):  # noqa: N818 - as `PreconditionFailed`, the nam
 
 
 class Connection(Enum):
-    """What a backend learns of its session with the service, where it has one."""
+    """The state of a backend's session with the service, if the service has sessions."""
 
     CONNECTED = auto()
     SUSPENDED = auto()
-    """No answer for the moment: a holder pauses."""
+    """The service does not answer at the moment: a holder pauses."""
     LOST = auto()
     """The service has ended the session, and with it the grant: a holder aborts."""
 
@@ -32,8 +32,8 @@ class Connection(Enum):
 class Stored:
     """A record as read or written. `version` is the backend's own.
 
-    `is_alive`: whether the holder's session lives, by a service that knows; False ends the grant at once. Else the
-    holder's renewals tell: a process may live on that has not learnt of its grant, or of the end of it.
+    `is_alive`: whether the holder's session is alive, if the service has sessions. False ends the grant at once; else
+    the holder's renewals count, since a live process may not know of its grant, or of the end of it.
     """
 
     record: Record
@@ -41,15 +41,15 @@ class Stored:
     is_alive: bool | None = None
 
     def is_held_by(self, nonce: str) -> bool:
-        """Tell whether this grant holds the lock, as far as the service knows."""
+        """Return whether this grant holds the lock, as far as the service knows."""
         return self.record.is_held_by(nonce) and self.is_alive is not False
 
 
 class Backend(Protocol):
-    """A lock service. Methods raise `StoreError` if the service does not answer, or its answer does not tell."""
+    """A lock service. Methods raise `StoreError` if the service does not answer, or its answer is inconclusive."""
 
     server: str
-    """Names the server, so that its conditional writes are probed once; empty: they are known to hold."""
+    """The name of a server whose conditional writes are probed once; empty for a server that is known to keep them."""
 
     def read(self, lock: str) -> Stored | None:
         """Return the record; None if there is none."""
@@ -58,13 +58,13 @@ class Backend(Protocol):
     def write(self, record: Record, after: Stored | None) -> Stored:
         """Write the record if it still is as in `after` (None: if there is none); raise `RecordChanged` otherwise.
 
-        A write of this caller that landed never counts as lost, also if its reply is. The backend may raise the token
-        of a grant; the returned record is the one that counts.
+        If the write landed and only its reply was lost, it counts as written. The backend may raise the token of a
+        grant; the returned record is the one that counts.
         """
         ...
 
     def wait(self, last: Stored | None, timeout_s: float) -> None:
-        """Return when the record may have changed since `last`, at the latest after `timeout_s` seconds."""
+        """Wait until the record may have changed since `last`, at most `timeout_s` seconds."""
         ...
 
     def locks(self) -> Iterator[str]:
@@ -72,9 +72,9 @@ class Backend(Protocol):
         ...
 
     def listen(self, listener: Callable[[Connection], None]) -> None:
-        """Tell the listener of changes of the session; a service without sessions has none to tell."""
+        """Report changes of the session to the listener. A service without sessions never calls it."""
         ...
 
     def close(self) -> None:
-        """End the session. What it holds expires."""
+        """End the session. Its grants expire."""
         ...

@@ -1,7 +1,7 @@
-"""The turn that the handler holds for its job, as the job's own process sees it.
+"""A turn that the handler holds for its job, as the job's process sees it.
 
-The handler takes the turn, renews it, ends the job when it is lost, and gives it back once the outcome is settled. The
-job's guarded writes only have to note themselves in the record, which fails once another job has the turn.
+The handler takes the turn, renews it, ends the job when the turn is lost, and gives it back once the outcome is
+settled. The job only notes its guarded writes in the record, which fails once another job has the turn.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class BorrowedTurn:
         self.unsettled: tuple[OpenWrite, ...] = ()
 
     def is_of(self, lock: str, backend: str) -> bool:
-        """Tell whether this is a turn at a lock of a backend, which its URI names."""
+        """Return whether this is a turn on `lock` at the backend with this URI."""
         return (self.lock, self._where) == (lock, backend)
 
     @property
     def is_lost(self) -> bool:
-        """Whether the record is known to name another grant."""
+        """Whether a read of the record has shown another grant."""
         return self.left_s <= 0
 
     def check(self) -> None:
@@ -67,7 +67,7 @@ class BorrowedTurn:
             raise self.lost_error()
 
     def open_write(self, write: OpenWrite) -> None:
-        """Note a write in the record. Raises `TurnLostError` once it names another grant."""
+        """Note a write in the record. Raises `TurnLostError` if the record names another grant."""
         for _ in range(_ROUNDS_MAX):
             stored = self._backend.read(self.lock)
             if stored is None or not stored.is_held_by(self.nonce):
@@ -81,17 +81,17 @@ class BorrowedTurn:
         raise StoreError(f"the record of {self.lock} changes faster than it can be written")
 
     def stop(self) -> None:
-        """The holder renews the turn."""
+        """Do nothing: the holder renews the turn."""
 
     def settled(self, writes: Collection[OpenWrite]) -> None:
-        """The holder has settled earlier writes already."""
+        """Do nothing: the holder has settled earlier writes."""
 
     def latest_writes(self) -> tuple[OpenWrite, ...]:
-        """The holder looks at their verdicts."""
+        """Return nothing: the holder reads the verdicts."""
         return ()
 
     def release(self, how: End, decided: Collection[OpenWrite] = ()) -> bool:  # noqa: ARG002 - the holder's to do
-        """The holder gives the turn back."""
+        """Return whether the turn is still held; the holder gives it back."""
         return not self.is_lost
 
     def lost_error(self) -> TurnLostError:
@@ -103,7 +103,7 @@ class BorrowedTurn:
 
 
 def borrowed_turn() -> BorrowedTurn | None:
-    """Return the turn that the handler holds for this job. Raises `SettingError` for a variable that is damaged."""
+    """Return the turn that the handler holds for this job, if any. Raises `SettingError` if `SOAL_TURN` is damaged."""
     text = os.environ.get(VARIABLE)
     return None if not text else _of(text)
 

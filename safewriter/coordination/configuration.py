@@ -1,4 +1,4 @@
-"""What a job asks of its coordinator: the article's three keys, and those beyond them.
+"""The keys `job.coordinator.…`: the article's three, and those that this code adds.
 
 Source of the first three: https://engineering.salesforce.com/global-synchronousness-and-ordering-in-delta-lake
 """
@@ -26,7 +26,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Mode(StrEnum):
-    """Which order the jobs of a lock keep."""
+    """In which order the jobs of a lock run."""
 
     COMPLETED = "completed"
     """A job runs when its predecessor has completed a turn since the job's own last one."""
@@ -39,7 +39,7 @@ class Edge(StrEnum):
 
     HARD = "hard"
     SOFT = "soft"
-    """The predecessor goes first if it waits for the lock, too."""
+    """The predecessor goes first if it also waits for the lock."""
     LAGGED = "lagged"
     """The job may complete `lag` turns for each completed turn of its predecessor."""
 
@@ -52,7 +52,7 @@ class FirstRun(StrEnum):
 
 
 class OnBlocked(StrEnum):
-    """What a job does that may not run yet."""
+    """What a job does if it may not run yet."""
 
     WAIT = "wait"
     RAISE = "raise"
@@ -77,7 +77,7 @@ _KEYS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
-    """One job's place at one lock. Raises `SettingError`, which names the key, for what cannot be kept.
+    """One job's settings at one lock. Raises `SettingError`, which names the key, for an invalid value.
 
     Parameters
     ----------
@@ -92,9 +92,9 @@ class Configuration:
     on_blocked, max_wait_s
         What to do while the lock or the order blocks the job; it waits at most `max_wait_s` seconds.
     lease_s
-        A holder that has not renewed for so many seconds loses the lock.
+        A holder that has not renewed for this many seconds loses the lock.
     poll_s
-        How often a job that waits asks, in seconds.
+        The pause between two polls of a waiting job, in seconds.
     backend
         `s3://bucket/prefix`, `dynamodb://table`, `zookeeper://host:port/path`, `memory://name`; empty: the checkpoint
         bucket.
@@ -131,7 +131,7 @@ class Configuration:
         for name, least, most in (
             ("lag", 1, _ENDLESS),
             ("max_wait_s", 0, _ENDLESS),
-            ("lease_s", 1, _DAY_S),  # a dead job's lock and place must be free again some day
+            ("lease_s", 1, _DAY_S),  # bounds how long a dead job keeps its lock, or its place in the queue
             ("poll_s", 0.001, _DAY_S),
         ):
             if not least <= getattr(self, name) <= most:
@@ -141,12 +141,12 @@ class Configuration:
 
     @property
     def defers(self) -> bool:
-        """Whether a predecessor that waits, too, goes first."""
+        """Whether a predecessor that also waits goes first."""
         return self.mode is Mode.COMPLETED and self.edge is Edge.SOFT
 
     @classmethod
     def from_mapping(cls, mapping: Mapping[str, str]) -> Configuration:
-        """Read the keys `job.coordinator.…` of a mapping; other keys are none of the coordinator's."""
+        """Read the keys `job.coordinator.…` of a mapping; ignore others. Raises `SettingError`, which names the key."""
         texts = {key[len(PREFIX) :]: value for key, value in mapping.items() if key.startswith(PREFIX)}
         unknown = sorted(texts.keys() - set(_KEYS.values()))
         if unknown:
@@ -163,7 +163,7 @@ class Configuration:
 
     @classmethod
     def from_spark(cls, spark: SparkSession) -> Configuration:
-        """Read the keys from a session's settings, with or without `spark.` before them; without it a key wins."""
+        """Read the keys from a session's settings, with or without the prefix `spark.`; a key without it wins."""
         settings = spark.conf.getAll
         prefixed = {key.removeprefix("spark."): value for key, value in settings.items() if key.startswith("spark.")}
         return cls.from_mapping({**prefixed, **settings})

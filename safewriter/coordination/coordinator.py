@@ -1,4 +1,4 @@
-"""The job's side: its turns at one lock. The three calls are those of the article's Job Coordinator."""
+"""A job's turns at one lock. `lock`, `register` and `unlock` are the calls of the article's Job Coordinator."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 _T = TypeVar("_T")
 _PAUSE_MAX_S: Final = 1.0
 _SPARE: Final = 4
-"""This part of a lease, 1/4, is left for the release when nobody can tell the verdicts."""
+"""Stop asking for verdicts when 1/4 of the lease is left, so that the release still fits."""
 
 
 class JobCoordinator:
@@ -49,7 +49,7 @@ class JobCoordinator:
     ...         frame.write.format("delta").mode("append").save(sw.table)
     ...         sw.success()
 
-    A guarded write in a turn belongs to it: once another job may have the turn, the table refuses the write.
+    A guarded write in a turn belongs to the turn: once another job may have the turn, the table refuses the write.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class JobCoordinator:
 
     @classmethod
     def from_spark(cls, spark: SparkSession) -> Self:
-        """Read the same keys from a session's settings, with or without `spark.` before them."""
+        """Read the same keys from a session's settings, with or without the prefix `spark.`."""
         return cls(Configuration.from_spark(spark))
 
     @property
@@ -90,10 +90,10 @@ class JobCoordinator:
         return self._turn
 
     def lock(self, *, may_wait: Callable[[], bool] | None = None, stream: str | None = None) -> Turn | BorrowedTurn:
-        """Take the turn: wait for lock and order while `may_wait` allows it, then settle what a dead holder left open.
+        """Take the turn: wait for lock and order while `may_wait` allows it, then settle a dead holder's open writes.
 
-        `stream`: the id of the stream's start whose batch the turn is for. Raises `TurnBlockedError` if the job gets no
-        turn in time, `TurnSkippedError` if it is to skip it then.
+        `stream`: the run id of the stream whose batch the turn is for. Raises `TurnBlockedError` if the job gets no
+        turn in time, `TurnSkippedError` instead with `on.blocked=skip`.
         """
         if self._turn is not None:
             raise UsageError(f"{self.configuration.job} has its turn on {self.configuration.lock} already")
@@ -123,24 +123,21 @@ class JobCoordinator:
         return turn
 
     def register(self) -> str | None:
-        """Return which job had the turn before this one; the lock's record names this job as the present one since
-        `lock`.
-        """
+        """Return the job that had the turn before this one. The lock's record has named this job since `lock`."""
         if self._turn is None:
             raise UsageError("register() is called with the lock held; call lock() first")
         return self._previous
 
     def unlock(self, end: End = End.COMPLETED) -> bool:
-        """Give the turn back; return False if it was lost before, so that it does not count as completed.
+        """Give the turn back; return False if it does not count as completed.
 
-        A turn with a guarded write that has no verdict, as far as the checkpoint bucket answers, does not count as
-        completed either.
+        That is so if the turn was lost before, or if the checkpoint bucket shows no verdict for one of its writes.
         """
         return self._turn is not None and self.give_back(self._turn, end)
 
     def give_back(self, turn: Turn | BorrowedTurn, end: End) -> bool:
-        """Give a turn back as `unlock` does. While nobody else can have it, a service that does not answer is asked
-        again: the successors wait for a completion that is not noted. Raises `StoreError` after that.
+        """Give a turn back as `unlock` does. If the service does not answer, retry until another job may take the turn
+        over, since the successors wait for this completion; then raise `StoreError`.
         """
         if turn is self._turn:
             self._turn = None
@@ -148,7 +145,7 @@ class JobCoordinator:
         turn.stop()
         try:
             writes = self._while_held(turn, lambda: self._verdicts(turn), spare_s=self.configuration.lease_s / _SPARE)
-        except Exception as error:  # noqa: BLE001 - nobody can tell now, whatever it is; the next holder settles them
+        except Exception as error:  # noqa: BLE001 - any error leaves the verdicts unknown; the next holder settles
             _log.warning("the turn of %s on %s does not count as completed: %s", turn.job, turn.lock, error)
             self._while_held(turn, lambda: turn.release(End.FAILED))
             return False
@@ -159,7 +156,7 @@ class JobCoordinator:
         return tuple(self._decided(writes)) if writes else ()
 
     def _while_held(self, turn: Turn | BorrowedTurn, call: Callable[[], _T], *, spare_s: float = 0.0) -> _T:
-        """Call again after no answer, as long as nobody else can have the turn, and `spare_s` of that are left."""
+        """Retry a call without an answer until only `spare_s` of the time are left in which the turn is surely held."""
         while True:
             try:
                 return call()
@@ -170,15 +167,15 @@ class JobCoordinator:
                 time.sleep(min(self.configuration.poll_s, _PAUSE_MAX_S, left_s))
 
     def lend(self) -> str:
-        """Return what the process of a job needs to use the turn that this coordinator holds."""
+        """Return the value of `SOAL_TURN`, with which a job's process uses the turn that this coordinator holds."""
         if not isinstance(self._turn, Turn):
             raise UsageError("there is no turn to lend; call lock() first")
         return lent(self._turn, backend_uri(self.configuration.backend), self._previous)
 
     def nothing_to_do(self) -> None:
-        """Take a turn and complete it at once: the successors need not wait for this job.
+        """Take a turn and complete it at once, so that the successors need not wait for this job.
 
-        Raises `TurnLostError` if it does not count.
+        Raises `TurnLostError` if the turn does not count as completed.
         """
         turn = self.lock()
         if not self.unlock(End.NOTHING):
@@ -188,7 +185,7 @@ class JobCoordinator:
     def turn(self) -> Iterator[Turn | BorrowedTurn]:
         """Hold a turn for a block. It completes if the block ends without an exception.
 
-        Raises `TurnLostError` at the end of a block that has outlived its turn, or left a write without a verdict.
+        Raises `TurnLostError` at the end of a block that has outlived its turn, or has left a write without a verdict.
         """
         turn = self.lock()
         try:
@@ -204,7 +201,7 @@ class JobCoordinator:
         """Return a function for `writeStream.foreachBatch` that calls `function` in a turn of its own for each batch.
 
         It raises `TurnBlockedError` if there is no turn, so that Spark delivers the batch again. The turn completes
-        when the stream has recorded the batch, and fails if the function raises or the stream ends before. Raises
+        when the stream has recorded the batch, and fails if the function raises or the stream ends first. Raises
         `SettingError` for `on.blocked=skip`, which would lose the batch. One coordinator serves one stream.
         """
         return self._batches.for_each(function)
@@ -212,11 +209,11 @@ class JobCoordinator:
     def run_stream(
         self, start: Callable[[], StreamingQuery], *, stop: threading.Event | None = None, restarts_max: int = 1000
     ) -> StreamingQuery:
-        """Start a stream whose batches are this coordinator's, and wait for its end.
+        """Start a stream that uses `for_each_batch` of this coordinator, and wait for its end.
 
-        If it ends because a batch had no turn or lost it, it is started again: after 1 s, then after twice as long, up
-        to a minute, and at most `restarts_max` times between two recorded batches. Every other error goes on.
-        `stop` ends the stream. Returns the last start of it.
+        If it ends because a batch had no turn or lost it, restart it: after 1 s, then after twice as long, up to a
+        minute, and at most `restarts_max` times between two recorded batches. Every other error propagates.
+        `stop` ends the stream. Returns the query of the last start.
         """
         return run_stream(self._batches, start, stop=stop or threading.Event(), restarts_max=restarts_max)
 
@@ -228,7 +225,7 @@ class JobCoordinator:
                 settled.append(write)
             turn.settled(settled)
         except SafeWriterError as error:
-            with suppress(SafeWriterError):  # the first error tells more
+            with suppress(SafeWriterError):  # the first error says more
                 turn.settled(settled)
             raise TurnBlockedError(
                 f"{turn.job} has no turn on {turn.lock}: an earlier holder's write is not settled ({error})."
@@ -238,7 +235,7 @@ class JobCoordinator:
 
 @contextmanager
 def _unanswered() -> Iterator[None]:
-    """Let the block's own exception go on whatever the lock service says; the lease ends the turn."""
+    """Log an error of the lock service, so that the block's own exception propagates; the lease ends the turn."""
     try:
         yield
     except SafeWriterError as error:

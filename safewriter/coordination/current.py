@@ -1,4 +1,4 @@
-"""The turns that this process holds, and which of them a guarded write belongs to."""
+"""The turns that this process holds, and to which of them a guarded write belongs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TURNS: Final[list[_Entry]] = []
 
 
 def begin(turn: Turn | BorrowedTurn, stream: str | None = None) -> None:
-    """Note a turn, on the thread that took it; one for a batch of a stream with the id of the stream's start."""
+    """Note a turn of this thread. `stream`: the run id of the stream, for a turn of a batch."""
     with _LOCK:
         _TURNS.append(_Entry(threading.get_ident(), turn, stream))
 
@@ -38,7 +38,7 @@ def end(turn: Turn | BorrowedTurn) -> None:
 
 
 def turn_of_this_thread(stream: str | None = None) -> Turn | BorrowedTurn | None:
-    """Return the turn under which this thread writes: its own, else the only one of the process.
+    """Return the turn under which this thread writes: its own, else the only turn of the process; None without one.
 
     The turn of a stream's batch is for that `stream` only. The turn that the handler holds for the process counts as
     this thread's own. Raises `UsageError` if there are several.

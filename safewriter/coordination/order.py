@@ -1,4 +1,4 @@
-"""Whether a job may have its turn now: the rules of order, as a table. Pure functions of the record.
+"""The rules of order: may a job have its turn now? Pure functions of the record.
 
 | row | mode      | edge   | state of the record                                            | may run |
 |-----|-----------|--------|----------------------------------------------------------------|---------|
@@ -16,7 +16,7 @@
 
 "Completed" includes a turn that the predecessor ended with "nothing to do". A turn that failed or expired completes
 nothing: the job may redo it (rows 3 and 10), and its successors wait. In a ring of soft edges whose jobs all wait,
-each waits for each other one; nobody goes first there but by ticket (row 8).
+each waits for each other one, so only the tickets decide (row 8).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = ["check_startable", "obstacle"]
 
 
 def obstacle(record: Record, name: str, job: Job) -> str | None:
-    """Return why the order does not let the job run now; None: it may."""
+    """Return why the order does not let the job run now; None if it may run."""
     return _obstacle(record.with_job(name, job), name)
 
 
@@ -70,7 +70,7 @@ def _defers_to(record: Record, name: str) -> str | None:
 
 
 def _is_in_ring(record: Record, name: str) -> bool:
-    """Tell whether the soft predecessors that wait lead back to the job."""
+    """Return whether the chain of waiting soft predecessors leads back to the job."""
     passed: list[str] = []
     at: str | None = name
     while at is not None and at not in passed:
@@ -91,7 +91,7 @@ def _strict(record: Record, name: str, job: Job) -> str | None:
 
 
 def _ring(record: Record, name: str) -> list[str]:
-    """Return the job and those before it, as far as their order is known. No other job's turn counts in the ring."""
+    """Return the job and its predecessors, as far as the record knows them. Only their turns count in the ring."""
     ring: list[str] = []
     at: str | None = name
     while at is not None and at not in ring:

@@ -1,4 +1,4 @@
-"""Whether a server keeps the conditions of writes. Some ignore the headers, and some let two writers win."""
+"""Probe whether a server keeps the conditions of writes. Some ignore the headers, and some let two writers win."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _ROUNDS: Final = 3
 
 
 def check(backend: Backend) -> None:
-    """Raise `UnsupportedError` if the server does not keep conditions: several writers at once, then stale ones.
+    """Raise `UnsupportedError` if the server does not keep conditions. Try concurrent writers, then stale ones.
 
-    Each probe has a record of its own, which stays: whoever probes at the same time does not disturb it.
+    Each probe has its own record, which is never deleted, so concurrent probes do not disturb each other.
     """
     record = Record(f"{_PREFIX}-{uuid.uuid4().hex}")
     if (winners := _winners(backend, record, None)) != 1:
@@ -45,12 +45,12 @@ def check(backend: Backend) -> None:
 
 
 def noted(record: Record, server: str) -> Record:
-    """Note that the lock's server was probed."""
+    """Return the record with the server noted as probed."""
     return replace(record, servers=(*record.servers, server)[-_SERVERS_MAX:])
 
 
 def is_probed(lock: str) -> bool:
-    """Tell whether this is a record that a probe has written, and no lock."""
+    """Return whether this record was written by a probe, and is no lock."""
     return lock.startswith(_PREFIX)
 
 

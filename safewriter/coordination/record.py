@@ -1,6 +1,6 @@
-"""The record of one lock: who holds it, who waits, how far each job is. One document, changed by compare-and-swap only.
+"""The record of one lock: holder, queue and each job's progress. One document, changed by compare-and-swap only.
 
-Nobody ever deletes a record: its token must only grow, and its writes must stay until a holder has settled them.
+A record is never deleted: its token must only grow, and its writes must stay until a holder has settled them.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ SCHEMA_VERSION: Final = 1
 HISTORY_MAX: Final = 100
 RUNS_MAX: Final = 50
 JOBS_MAX: Final = 50
-"""With `RUNS_MAX`, `HISTORY_MAX` and `QUEUE_MAX`, so much that the record fits into an item of DynamoDB, 400 KB."""
+"""With `RUNS_MAX`, `HISTORY_MAX` and `QUEUE_MAX` the record fits into an item of DynamoDB, 400 KB."""
 QUEUE_MAX: Final = 200
 UNSEEN_MAX_MS: Final = 90 * 86_400_000
-"""A job that has asked for no turn for so long leaves the record, by the clocks of those who ask."""
+"""A job that has asked for no turn for this long leaves the record, by the clock of a job that asks."""
 
 
 class End(StrEnum):
@@ -51,13 +51,13 @@ class End(StrEnum):
 
     COMPLETED = "completed"
     NOTHING = "nothing"
-    """The job said that it had nothing to do; for its successors that counts as completed."""
+    """The job reported that it had nothing to do; for its successors the turn counts as completed."""
     FAILED = "failed"
     """The job gave the turn back without completing it."""
     EXPIRED = "expired"
     """The holder's lease ended, and another job took the lock over."""
     REPEATED = "repeated"
-    """The run had completed a turn before, so this one does not count: its event was delivered twice."""
+    """The run had completed a turn before, so this turn does not count: its event was delivered twice."""
     FORCED = "forced"
     """An operator ended it with `soal locks release --force`."""
 
@@ -66,7 +66,7 @@ class End(StrEnum):
 class OpenWrite:
     """A guarded write that a holder has opened: its checkpoint bucket (`s3://bucket/prefix`), write key and epoch.
 
-    `noted_ms`: when, by the holder's wall clock. A finished document expires, so an old write has none any more.
+    `noted_ms`: when it was noted, by the holder's wall clock. Finished documents expire, so an old write has none.
     """
 
     checkpoints: str
@@ -77,10 +77,10 @@ class OpenWrite:
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """Who holds the lock. `beat` grows with each renewal; `since_ms` is the holder's wall clock, for people only.
+    """The holder of a lock. `beat` grows with each renewal; `since_ms` is the holder's wall clock, for people only.
 
-    `silent_s`: for how long waiters that have left since the last renewal saw none, one after the other. `repeats`: the
-    run has completed a turn before, and this one counts no second time.
+    `silent_s`: how long waiters that have left saw no renewal, one after the other. `repeats`: the run has completed a
+    turn before, so this turn does not count.
     """
 
     job: str
@@ -97,7 +97,7 @@ class Holder:
 
 @dataclass(frozen=True, slots=True)
 class Waiter:
-    """A job that waits for the lock, and asks for it every `poll_s` seconds; the lowest ticket comes first."""
+    """A job that waits for the lock, and polls every `poll_s` seconds; the lowest ticket comes first."""
 
     job: str
     nonce: str
@@ -108,7 +108,7 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """How far a job is, and the order that it asked for last.
+    """A job's progress, and the order that it asked for last.
 
     `registered`: the token of its last turn that began; `completed`: the sequence number of its last completion;
     `turns`: its completed turns since its predecessor completed one.
@@ -122,12 +122,12 @@ class Job:
     registered: int = 0
     completed: int = 0
     is_done: bool = True
-    """The turn that registered last has completed."""
+    """Whether its last turn that began has completed."""
     turns: int = 0
     runs: tuple[str, ...] = ()
-    """The last runs that completed a turn, for those of a handler: a second delivery of one does not count."""
+    """The last runs of a handler that completed a turn: a second delivery of one of them does not count."""
     seen_ms: int = field(default=0, compare=False)
-    """When it asked for a turn last, by its wall clock; 0: a record of before does not say."""
+    """When it asked for a turn last, by its wall clock; 0 in a record that older code wrote."""
 
     def ordered_by(self, configuration: Configuration) -> Job:
         """Return the job with the order that a configuration asks for."""
@@ -143,7 +143,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class PastTurn:
-    """A turn that has ended. The times are wall clocks of whoever wrote them, for people only."""
+    """A turn that has ended. The times are those of the writers' wall clocks, for people only."""
 
     job: str
     token: int
@@ -155,7 +155,7 @@ class PastTurn:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """All that is known of one lock. `token` is the last one granted; `completions` counts completed turns."""
+    """The state of one lock. `token` is the last one granted; `completions` counts completed turns."""
 
     lock: str
     token: int = 0
@@ -171,7 +171,7 @@ class Record:
     """The last servers whose conditional writes were probed for this lock, by their endpoints."""
 
     def job(self, name: str) -> Job:
-        """Return how far a job is; a job that nobody knows is at the start."""
+        """Return a job's progress; an unknown job starts at zero."""
         return self.jobs.get(name, Job())
 
     def with_job(self, name: str, job: Job) -> Record:
@@ -179,13 +179,13 @@ class Record:
         return replace(self, jobs={**self.jobs, name: job})
 
     def is_held_by(self, nonce: str) -> bool:
-        """Tell whether this grant holds the lock."""
+        """Return whether this grant holds the lock."""
         return self.holder is not None and self.holder.nonce == nonce
 
     def encode(self) -> bytes:
-        """Return the document. It bears a random id, so two changes never have equal bytes, nor equal ETags.
+        """Return the document. It has a random id, so two changes never have equal bytes, nor equal ETags.
 
-        Raises `UnreadableCheckpointError` for one that `decode` would refuse: the earlier one stays readable.
+        Raises `UnreadableCheckpointError` if `decode` would refuse it, so that the stored record stays readable.
         """
         body = json.dumps({"version": SCHEMA_VERSION, "change": uuid.uuid4().hex, **asdict(self)}).encode()
         self.decode(body, f"the next record of {self.lock}, which is not written,")
@@ -193,7 +193,7 @@ class Record:
 
     @classmethod
     def decode(cls, body: bytes, where: str) -> Record:
-        """Read a document. Raises `UnreadableCheckpointError` for a damaged one, or one of another version."""
+        """Read a document. Raises `UnreadableCheckpointError` if it is damaged or of another version."""
         try:
             fields = parsed(body)
         except ValueError:

@@ -1,4 +1,4 @@
-"""The stream that a batch belongs to, asked through py4j on the driver."""
+"""The stream of a batch, read through py4j on the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SparkStream"]
 
 
 class SparkStream:
-    """One start of a stream. It can also be asked once it has ended."""
+    """One start of a stream. Its methods also work after the stream has ended."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401 - py4j has no types
         self._stream = stream
@@ -21,7 +21,7 @@ class SparkStream:
 
     @classmethod
     def of(cls, frame: DataFrame) -> SparkStream:
-        """Return the stream whose batch this thread works on. Raises `UsageError` outside of `foreachBatch`."""
+        """Return the stream whose batch this thread processes. Raises `UsageError` outside of `foreachBatch`."""
         spark = frame.sparkSession
         if spark._jvm is None:  # noqa: SLF001 - py4j is the only way to the stream's log; Spark Connect has none
             raise UsageError("this session is a Spark Connect client; turns of a stream need the driver's own session")
@@ -34,16 +34,16 @@ class SparkStream:
         return cls(stream)
 
     def is_active(self) -> bool:
-        """Tell whether the stream goes on: it has not failed, and nobody has begun to stop it."""
+        """Return whether the stream runs: it has not failed, and no caller has begun to stop it."""
         return bool(self._stream.isActive())
 
     def has_ended(self) -> bool:
-        """Tell whether the stream can record no more batches."""
+        """Return whether the stream can record no more batches."""
         return not self._stream.queryExecutionThread().isAlive()
 
     def has_recorded(self, batch_id: int) -> bool:
-        """Tell whether the stream's commit log has the batch, so that Spark never delivers it again.
+        """Return whether the stream's commit log has the batch, so that Spark never delivers it again.
 
-        Its progress does not tell: older Sparks report the number of the batch to come while they wait for data.
+        The stream's progress is no evidence: older Sparks report the number of the next batch while they wait for data.
         """
         return bool(self._stream.commitLog().get(batch_id).isDefined())

@@ -1,4 +1,4 @@
-"""Turns for the batches of a stream, and a stream that starts again when it has given up its turn.
+"""Turns for the batches of a stream, and the restart of a stream that had no turn or lost it.
 
 Spark writes a batch into the stream's commit log only after `foreachBatch` has returned. A turn that ended before would
 let a successor run on a batch that Spark may still deliver again. So a thread holds the turn until the batch is
@@ -42,16 +42,16 @@ _STOP_POLL_S: Final = 1.0
 
 
 class Turns(Protocol):
-    """A coordinator, as far as a stream needs it."""
+    """The part of a coordinator that a stream needs."""
 
     configuration: Configuration
 
     def lock(self, *, may_wait: Callable[[], bool], stream: str) -> Turn | BorrowedTurn:
-        """Take the turn for a batch of a stream; wait for it while `may_wait` allows it."""
+        """Take the turn for a batch of a stream; wait while `may_wait` allows it."""
         ...
 
     def give_back(self, turn: Turn | BorrowedTurn, end: End) -> bool:
-        """Give the turn back; False if it does not count as completed."""
+        """Give the turn back; return False if it does not count as completed."""
         ...
 
 
@@ -61,20 +61,20 @@ class Stream(Protocol):
     run: str
 
     def is_active(self) -> bool:
-        """Tell whether the stream goes on: it has not failed, and nobody has begun to stop it."""
+        """Return whether the stream runs: it has not failed, and no caller has begun to stop it."""
         ...
 
     def has_ended(self) -> bool:
-        """Tell whether the stream can record no more batches."""
+        """Return whether the stream can record no more batches."""
         ...
 
     def has_recorded(self, batch_id: int) -> bool:
-        """Tell whether the stream's commit log has the batch."""
+        """Return whether the stream's commit log has the batch."""
         ...
 
 
 class Batches:
-    """The batches of one coordinator's stream: a turn for each."""
+    """Takes a turn for each batch of one coordinator's stream."""
 
     def __init__(self, coordinator: Turns, stream_of: Callable[[DataFrame], Stream] = SparkStream.of) -> None:
         self._coordinator = coordinator
@@ -82,7 +82,7 @@ class Batches:
         self._holding: threading.Thread | None = None
         self._given_up: str | None = None
         self.recorded = 0
-        """How many batches have been recorded in their turns."""
+        """How many batches the stream has recorded in their turns."""
 
     def for_each(self, function: Callable[[DataFrame, int], Any]) -> Callable[[DataFrame, int], None]:
         """Return the function for `foreachBatch`. Raises `SettingError` for `on.blocked=skip`."""
@@ -94,12 +94,12 @@ class Batches:
         return partial(self._run, function)
 
     def wait(self) -> None:
-        """Wait until the turn of the last batch has been given back: its stream has recorded it, or has ended."""
+        """Wait until the last batch's turn has been given back: its stream has recorded the batch, or has ended."""
         if self._holding is not None:
             self._holding.join()
 
     def gave_up(self, run: str) -> bool:
-        """Tell whether the stream's last start was `run`, and has ended because it had no turn, or lost it."""
+        """Return whether the start `run` was the last one that ended because a batch had no turn, or lost it."""
         return run == self._given_up
 
     def _run(self, function: Callable[[DataFrame, int], Any], frame: DataFrame, batch_id: int) -> None:
@@ -120,8 +120,8 @@ class Batches:
             with suppress(StoreError):  # the lease ends the turn, and the batch's own exception goes on
                 self._coordinator.give_back(turn, End.FAILED)
             raise
-        current.end(turn)  # nothing that this process writes from now on belongs to the batch
-        # Not a daemon: the stream of a script that ends with `availableNow` records its last batch, too.
+        current.end(turn)  # later writes of this process do not belong to the batch
+        # Not a daemon: a script that ends with `availableNow` must also wait for its stream's last batch.
         self._holding = threading.Thread(
             target=self._hold, args=(turn, stream, batch_id), name="safewriter-batch", daemon=False
         )
@@ -141,13 +141,13 @@ class Batches:
                          " write of the batch has no verdict", batch_id, turn.job, turn.lock)  # fmt: skip
 
     def _is_recorded(self, stream: Stream, batch_id: int) -> bool:
-        """Wait for the stream to record the batch, or to end. A JVM that answers no more for a lease counts
-        as a stream that has ended.
+        """Wait until the stream has recorded the batch or has ended; return whether it recorded the batch. If the JVM
+        has not answered for a lease, the stream counts as ended.
         """
         answered_s, pause_s = uptime_s(), _FIRST_POLL_S
         while True:
             try:
-                has_ended = stream.has_ended()  # asked first: it may record the batch and end between two questions
+                has_ended = stream.has_ended()  # first, since it may record the batch and end between the two calls
                 if stream.has_recorded(batch_id):
                     return True
                 if has_ended:
@@ -169,7 +169,7 @@ def run_stream(
     restarts_max: int,
     pause_s: float = _FIRST_PAUSE_S,
 ) -> StreamingQuery:
-    """Start a stream, and start it again whenever it has ended because of its turn; see `JobCoordinator.run_stream`."""
+    """Start a stream, and restart it whenever it has ended because of its turn; see `JobCoordinator.run_stream`."""
     restarts, recorded, first_pause_s = 0, batches.recorded, pause_s
     while True:
         query = start()
@@ -194,7 +194,7 @@ def run_stream(
 
 
 def _await_end(query: StreamingQuery, stop: threading.Event) -> None:
-    """Wait until the stream has ended; end it on `stop`, and if this thread is interrupted."""
+    """Wait until the stream has ended; stop it on `stop`, or if this thread is interrupted."""
     try:
         while not query.awaitTermination(_STOP_POLL_S):  # type: ignore[arg-type]  # seconds; a fraction is fine
             if stop.is_set():

@@ -1,8 +1,8 @@
-"""Settle what earlier holders left open, so that none of it can still land: this is how a token fences.
+"""Settle the open writes of earlier holders, so that none of them can still land: this is how a token fences.
 
-A guarded write is noted in the lock's record before it can commit, and only by the holder. So whoever takes the lock
-over finds every write of the dead holder there. Settling puts a fence into the table, or finds the commit there: from
-then on the table itself refuses what the dead holder may still send.
+The holder notes a guarded write in the lock's record before the write can commit. So the job that takes the lock over
+finds every write of the dead holder there. Settling puts a fence into the table, or finds the commit there: from then
+on the table itself refuses any late request of the dead holder.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def settle(
     store: Callable[[Location], ObjectStore] | None = None,
     table_store: Callable[[str], ObjectStore] | None = None,
 ) -> None:
-    """Settle a write of a holder that lost the lock, whether or not its process lives: it may commit no more.
+    """Settle a write of a holder that lost the lock, so that it cannot commit any more even if its process is alive.
 
-    Raises `UnknownOutcomeError` if the verdict cannot be had now, also for a document that may not be read, is gone, or
-    is older than the write: the write was claimed before it was noted, so nobody knows whether it may still land. A
-    write that was noted a week ago, and whose document is gone, is over: finished documents expire, and the sweeper
-    gives a job up after that time.
+    Raises `UnknownOutcomeError` if there is no verdict now. That includes a document that may not be read, is gone, or
+    is older than the write: the write was claimed before it was noted, so it may still land. A write that was noted
+    more than a week ago and whose document is gone is over: finished documents expire, and the sweeper gives a job up
+    after that time.
     """
     from safewriter.objects import s3  # boto3
 
@@ -82,6 +82,6 @@ def decided(writes: Iterable[OpenWrite]) -> Iterator[OpenWrite]:
         return stored is not None and (stored.document.epoch > write.epoch or stored.document.status not in OPEN)
 
     writes = list(writes)
-    with ThreadPoolExecutor(_READERS) as pool:  # one after the other, a turn of many writes would outlast its lease
+    with ThreadPoolExecutor(_READERS) as pool:  # in sequence, a turn with many writes would outlast its lease
         verdicts = pool.map(is_decided, writes)
         yield from (write for write, decided in zip(writes, verdicts, strict=True) if decided)

@@ -1,4 +1,4 @@
-"""How a lock's record may change. Pure functions; whoever calls them writes the result by compare-and-swap.
+"""The changes of a lock's record. Pure functions; the caller writes the result by compare-and-swap.
 
 A grant raises the token. Only the holder's own release, an expired lease or an operator ends a grant. The writes of a
 holder that lost the lock become `unsettled`; they leave that list only when a later holder has settled them.
@@ -48,9 +48,9 @@ _COMPLETING: Final = (End.COMPLETED, End.NOTHING)
 
 
 def noted(record: Record, configuration: Configuration, now_ms: int) -> Record:
-    """Note a job's order, and that it has asked. Jobs that nobody has seen for long leave the record before.
+    """Note a job's order, and when it asked. Jobs that have not asked for `UNSEEN_MAX_MS` leave the record first.
 
-    Raises `SettingError` if there are as many others as a record holds.
+    Raises `SettingError` if the record is full of other jobs.
     """
     record = _without_unseen(record, configuration.job, now_ms)
     if configuration.job not in record.jobs and len(record.jobs) >= JOBS_MAX:
@@ -64,7 +64,7 @@ def noted(record: Record, configuration: Configuration, now_ms: int) -> Record:
 
 
 def _without_unseen(record: Record, asking: str, now_ms: int) -> Record:
-    """Keep the jobs that were seen, those that ask, wait or hold the lock, and whatever goes before one of them."""
+    """Keep the jobs that asked recently, ask now, wait or hold the lock, and all predecessors of these."""
     jobs = {name: replace(job, seen_ms=job.seen_ms or now_ms) for name, job in record.jobs.items()}
     names = {name for name, job in jobs.items() if now_ms - job.seen_ms <= UNSEEN_MAX_MS}
     names |= {asking, *(waiter.job for waiter in record.queue)}
@@ -78,7 +78,7 @@ def _without_unseen(record: Record, asking: str, now_ms: int) -> Record:
 
 
 def join(record: Record, configuration: Configuration, nonce: str, now_ms: int) -> Record:
-    """Let a job wait: at the end of the queue, with the next ticket."""
+    """Add a job to the end of the queue, with the next ticket."""
     waiter = Waiter(configuration.job, nonce, record.tickets + 1, now_ms, configuration.poll_s)
     return replace(
         noted(record, configuration, now_ms), tickets=waiter.ticket, queue=(*leave(record, nonce).queue, waiter)
@@ -86,14 +86,14 @@ def join(record: Record, configuration: Configuration, nonce: str, now_ms: int) 
 
 
 def leave(record: Record, nonce: str) -> Record:
-    """Let a waiter go."""
+    """Remove a waiter from the queue."""
     return replace(record, queue=tuple(waiter for waiter in record.queue if waiter.nonce != nonce))
 
 
 def goes_first(record: Record, configuration: Configuration, nonce: str) -> Waiter | None:
     """Return the waiter that takes the free lock before this job, if there is one.
 
-    That is a waiter with a lower ticket that the order lets run, or a soft predecessor that may run.
+    That is a waiter with a lower ticket, or a soft predecessor, if the order lets it run.
     """
     ticket = next((waiter.ticket for waiter in record.queue if waiter.nonce == nonce), record.tickets + 1)
     job = record.job(configuration.job).ordered_by(configuration)
@@ -106,7 +106,7 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
 
 
 def next_waiter(record: Record) -> Waiter | None:
-    """Return the waiter that takes the free lock next, if nobody else asks."""
+    """Return the waiter that takes the free lock next, if no other job asks."""
     waiters = sorted(record.queue, key=lambda waiter: waiter.ticket)
     return next((waiter for waiter in waiters if obstacle(record, waiter.job, record.job(waiter.job)) is None), None)
 
@@ -114,8 +114,8 @@ def next_waiter(record: Record) -> Waiter | None:
 def grant(
     record: Record, configuration: Configuration, nonce: str, run: str, now_ms: int, *, repeats: bool = False
 ) -> Record:
-    """Give the free lock to a job, and register its turn. One that `repeats` a completed turn of its run changes
-    nothing in the order.
+    """Give the free lock to a job, and register its turn. `repeats`: the run has already completed a turn, so this one
+    does not change the order.
     """
     if record.holder is not None:
         raise ValueError(f"{record.lock} is held by {record.holder.job}")
@@ -128,12 +128,12 @@ def grant(
 
 
 def has_completed(record: Record, job: str, run: str) -> bool:
-    """Tell whether a run was one of the last that completed a turn of the job."""
+    """Return whether the run is one of the last that completed a turn of the job."""
     return bool(run) and run in record.job(job).runs
 
 
 def with_token(record: Record, token: int) -> Record:
-    """Number the present grant."""
+    """Set the token of the present grant."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
     numbered = replace(record, token=token, holder=replace(record.holder, token=token))
@@ -143,14 +143,14 @@ def with_token(record: Record, token: int) -> Record:
 
 
 def renew(record: Record) -> Record:
-    """Note a sign of life of the holder."""
+    """Renew the holder's lease."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
     return replace(record, holder=replace(record.holder, beat=record.holder.beat + 1, silent_s=0.0))
 
 
 def open_write(record: Record, write: OpenWrite) -> Record:
-    """Note a write of the holder, so that a later holder can settle it. This is a sign of life, too."""
+    """Note a write of the holder, so that a later holder can settle it. This also renews the lease."""
     if record.holder is None:
         raise ValueError(f"{record.lock} is free")
     writes = (*(other for other in record.holder.writes if other != write), write)
@@ -158,13 +158,13 @@ def open_write(record: Record, write: OpenWrite) -> Record:
 
 
 def forget_settled(record: Record, settled: Collection[OpenWrite]) -> Record:
-    """Strike settled writes of earlier holders. This is a sign of life of the present one, too."""
+    """Remove settled writes of earlier holders. This also renews the present holder's lease."""
     return renew(replace(record, unsettled=tuple(write for write in record.unsettled if write not in settled)))
 
 
 def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = ()) -> Record:
-    """End the present grant. A later holder must settle each of its writes but those that are `decided`; a turn that
-    leaves such a write has not completed.
+    """End the present grant. A later holder must settle its writes that are not `decided`; a turn with such a write has
+    not completed.
     """
     holder = record.holder
     if holder is None:

@@ -29,10 +29,10 @@ __all__ = ["Turn"]
 _RENEWALS: Final = 3
 """Renewals in one lease."""
 _MARGIN: Final = 5
-"""The holder stops itself this part of a lease before the lease can have ended: 1/5."""
+"""The holder stops 1/5 of a lease before the lease can end."""
 _PAUSE_S: Final = 0.05
 _TRIES: Final = 3
-"""How often a change that has no answer is tried."""
+"""Attempts at a change that has no answer."""
 _CHANGES_MAX: Final = 50
 _SESSION_ENDED: Final = "the lock service ended the session"
 
@@ -40,8 +40,8 @@ _SESSION_ENDED: Final = "the lock service ended the session"
 class Turn:
     """One grant of a lock. `token` is higher than that of every earlier grant.
 
-    The holder may act while `left_s` is positive. That is counted from when the last renewal that was answered was
-    sent, so no other job can have taken the lock over by then.
+    The holder may act while `left_s` is positive. The lease counts from when the last answered renewal was sent, so no
+    other job can have taken the lock over by then.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Turn:
             raise ValueError(f"{stored.record.lock} is free")
         self.lock, self.job, self.token = stored.record.lock, holder.job, holder.token
         self.repeats = holder.repeats
-        """The run had completed its turn before, so that this one was given without regard to the order."""
+        """The run has completed a turn before, so this turn was granted without regard to the order."""
         self._backend, self._configuration, self.nonce = backend, configuration, holder.nonce
         self._clock_s, self._sleep = clock_s, sleep
         self._stored = stored
@@ -67,7 +67,7 @@ class Turn:
         self._lost: str | None = None
         self._suspended = False
         self.is_lent = False
-        """Another process notes writes under this turn, too."""
+        """Another process also notes writes under this turn."""
         self._one_at_a_time = threading.RLock()
         self._stopped = threading.Event()
         self._process = os.getpid()
@@ -79,16 +79,16 @@ class Turn:
 
     @property
     def left_s(self) -> float:
-        """For how many seconds nobody can have taken this turn over. At zero the holder must not act any more."""
+        """The seconds until another job may take this turn over. At zero the holder must stop."""
         return 0.0 if self._lost is not None or os.getpid() != self._process else self._sure_until_s - self._clock_s()
 
     @property
     def is_lost(self) -> bool:
-        """Whether the turn has ended without its holder."""
+        """Whether the turn is known to have ended."""
         return self._lost is not None
 
     def check(self) -> None:
-        """Raise `TurnLostError` unless the turn is surely held; wait while the service only has to be asked again."""
+        """Raise `TurnLostError` unless the turn is surely held; wait while the connection is suspended."""
         while self._suspended and self.left_s > 0:
             self._sleep(_PAUSE_S)
         if self.left_s <= 0:
@@ -101,7 +101,7 @@ class Turn:
         return () if holder is None or holder.nonce != self.nonce else holder.writes
 
     def latest_writes(self) -> tuple[OpenWrite, ...]:
-        """Return the same; if the turn is lent, ask the service for those of the job's own process."""
+        """Return `writes`; for a lent turn, read the record again first, which has those of the job's process."""
         if self.is_lent:
             with self._one_at_a_time:
                 self._reread(is_last=False)
@@ -113,7 +113,7 @@ class Turn:
         return self._stored.record.unsettled
 
     def start(self) -> None:
-        """Begin to renew."""
+        """Start the renewals."""
         self._thread.start()
 
     def open_write(self, write: OpenWrite) -> None:
@@ -121,14 +121,14 @@ class Turn:
         self._change(lambda record: open_write(record, write))
 
     def settled(self, writes: Collection[OpenWrite]) -> None:
-        """Strike writes of earlier holders that are settled now."""
+        """Remove settled writes of earlier holders from the record. Raises `TurnLostError`."""
         if writes:
             self._change(lambda record: forget_settled(record, writes))
 
     def release(self, how: End, decided: Collection[OpenWrite] = ()) -> bool:
-        """Give the turn back; False if it was lost before, or if it counts as not completed: a write of it is not
-        `decided`. Raises `StoreError` if the service does not answer; the lease ends the turn then, and it counts as
-        not completed.
+        """Give the turn back; return False if it was lost before, or has a write that is not `decided`, so that it does
+        not count as completed. Raises `StoreError` if the service does not answer; the lease then ends the turn, which
+        does not count as completed.
         """
         if os.getpid() != self._process:  # the turn is the parent's
             return False
@@ -145,7 +145,7 @@ class Turn:
         return True
 
     def stop(self) -> None:
-        """End the renewals; the lease ends the turn."""
+        """Stop the renewals; the lease ends the turn."""
         self._stopped.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join()
@@ -153,9 +153,8 @@ class Turn:
     # -- the service's view ------------------------------------------------------------------------------------------
 
     def _change(self, change: Callable[[Record], Record], *, is_last: bool = False) -> None:
-        """Change the record while it shows this grant; whoever else changes it meanwhile (a waiter, a write of the
-        job's process) is no reason to stop. Each change but the last renews the grant, so the waiters count
-        anew, too.
+        """Change the record while it shows this grant; retry if a waiter or the job's process changes it meanwhile.
+        Each change but the last also renews the grant, so the waiters restart their count.
         """
         with self._one_at_a_time:
             unanswered = 0
@@ -166,7 +165,7 @@ class Turn:
                 try:
                     self._stored = self._backend.write(change(self._stored.record), self._stored)
                 except (RecordChanged, StoreError) as error:
-                    # A request without an answer may land late; against the version that is read here it then fails.
+                    # A request without an answer may land late; it fails once the record has another version.
                     if self._reread(is_last=is_last):
                         return
                     unanswered += isinstance(error, StoreError)
@@ -178,7 +177,7 @@ class Turn:
             raise StoreError(f"the record of {self.lock} changes faster than it can be written")
 
     def _reread(self, *, is_last: bool) -> bool:
-        """Read the record again. Return True if a release of ours turns out to have landed."""
+        """Read the record again; return True if an earlier release of this turn has landed. Raises `TurnLostError`."""
         stored = self._backend.read(self.lock)
         if stored is None or not stored.is_held_by(self.nonce):
             ended = stored is not None and any(
@@ -201,7 +200,7 @@ class Turn:
                 self._change(renew)
             except TurnLostError:
                 return
-            except Exception:  # noqa: BLE001 - the service does not answer: asked again soon, until the lease has ended
+            except Exception:  # noqa: BLE001 - the service does not answer: retry soon, until the lease has ended
                 pause_s = min(every_s, max(_PAUSE_S, self.left_s / 10))
 
     def _confirmed(self, asked_s: float) -> None:
@@ -225,7 +224,7 @@ class Turn:
         return TurnLostError(f"the turn of {self.job} on {self.lock} (token {self.token}) has ended: {why}")
 
     def give_up(self) -> None:
-        """Release without completing, as far as the service answers."""
+        """Release without completing; ignore a service that does not answer."""
         with suppress(StoreError):
             self.release(End.FAILED)
 

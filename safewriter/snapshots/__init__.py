@@ -82,7 +82,7 @@ _HOMES: Final = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - whatever the module has
-    """Import a name at its first use: who settles a dead build, or only reads, needs neither pyarrow nor numpy."""
+    """Import a name at its first use: settlers and readers need neither pyarrow nor numpy."""
     home = next((home for home, names in _HOMES.items() if name in names), None)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

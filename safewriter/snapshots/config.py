@@ -1,4 +1,4 @@
-"""What a build of a snapshot asks for, with the names and the defaults of shardyfusion's writer."""
+"""The configuration of a build, with the names and the defaults of shardyfusion's writer."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ __all__ = ["Duplicates", "ManifestOptions", "OutputOptions", "RetryConfig", "Wri
 
 
 class Duplicates(StrEnum):
-    """What happens to rows that have one key."""
+    """What happens to rows with the same key."""
 
     ERROR = "error"
     """The build fails, and names the key."""
     LAST = "last"
-    """The row stays that has the highest value in the column `last_by`; null is lower than all. If two rows have the
-    highest one, the build fails, and names the key."""
+    """Keep the row with the highest value in the column `last_by`; null is lower than all. If two rows have the highest
+    value, the build fails, and names the key."""
     ANY = "any"
-    """One of the rows stays, and nobody says which."""
+    """Keep one of the rows, unspecified which."""
 
 
 def _segment(name: str, value: str) -> str:
@@ -45,8 +45,8 @@ def _segment(name: str, value: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions:
-    """Where the shards go, and the records of runs. `local_root` is for files under work; each task makes a directory
-    of its own below it. None: a directory of the user's, in the temporary directory of the machine that the task is on.
+    """Where a build writes its shards and its run record. `local_root` is for files in progress; each task makes a
+    directory below it. None: a directory per user in the temporary directory of the task's machine.
     """
 
     run_id: str | None = None
@@ -73,7 +73,7 @@ class OutputOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestOptions:
-    """What else the manifest holds: what JSON has words for."""
+    """Extra fields of the manifest, which must be serialisable as JSON."""
 
     custom_manifest_fields: Mapping[str, Any] = field(default_factory=dict)
 
@@ -86,7 +86,7 @@ class ManifestOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryConfig:
-    """How often a shard is written again, and after which pauses: each is `backoff_multiplier` times the one before."""
+    """Retries of writing a shard. Each pause is `backoff_multiplier` times the previous one."""
 
     max_retries: int = 3
     initial_backoff_s: float = 1.0
@@ -102,26 +102,26 @@ class RetryConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteConfig:
-    """One snapshot.
+    """The configuration of one snapshot. Raises `ConfigValidationError`.
 
     Parameters
     ----------
     num_dbs
-        The number of shards; None if `sharding` says how many there are.
+        The number of shards; None if `sharding` determines it.
     s3_prefix
-        `s3://bucket/prefix`, where the snapshot lies. The scheme s3a and doubled slashes become that.
+        `s3://bucket/prefix` of the snapshots. The scheme s3a and doubled slashes are normalised.
     key_encoding
         How the shards store keys.
     sharding
-        Which rule gives each row its shard: by default the hash of its key.
+        The rule that maps rows to shards: by default the hash of the key.
     duplicates
-        What happens to rows of one key.
+        What happens to rows with the same key.
     last_by
-        The column that says which of them stays, for `Duplicates.LAST`.
+        The column that decides which of them to keep, for `Duplicates.LAST`.
     adapter_factory
         Opens the database of a shard, in its task; None for the SQLite file that readers expect.
     shard_retry
-        How `write_single_db` repeats what failed; None: not at all. Tasks of `write_sharded` are repeated by Spark.
+        The retries of `write_single_db`; None: no retries. Spark retries the tasks of `write_sharded`.
     metrics_collector
         Gets the events of the build, on the driver.
     """
@@ -153,5 +153,5 @@ class WriteConfig:
 
     @property
     def location(self) -> Location:
-        """Where the snapshot lies."""
+        """The location of the snapshots."""
         return Location.parse(self.s3_prefix)

@@ -1,4 +1,4 @@
-"""What may go wrong with a snapshot. A message names the column, the key or the object, and what to do."""
+"""The errors of snapshots. A message names the column, the key or the object, and what to do."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ __all__ = [
 
 
 class SnapshotError(SafeWriterError):
-    """Base of all of them."""
+    """The base of all errors of snapshots."""
 
 
 class ConfigValidationError(SnapshotError):
-    """A build cannot be as it is configured. Nothing was read or written."""
+    """The configuration is invalid. Nothing was published."""
 
 
 class MissingPackageError(SnapshotError):
-    """A package is not installed that this snapshot needs."""
+    """This snapshot needs a package that is not installed."""
 
 
 class KeyRangeError(SnapshotError):
-    """A key that is null, of another type, out of the range of its encoding, or that two rows have."""
+    """A key is null, of another type, out of the range of its encoding, or a duplicate."""
 
 
 class ValueEncodingError(SnapshotError):
-    """No value can be made of a row."""
+    """A row cannot be encoded as a value."""
 
 
 class ShardAssignmentError(SnapshotError):
-    """A row that belongs to no shard, or was written to another one than it belongs to."""
+    """A row belongs to no shard, or came to a shard that it does not belong to."""
 
 
 class ShardCoverageError(SnapshotError):
-    """The tasks of a build did not answer for each row and each shard. Nothing was published."""
+    """The tasks' counts of rows or shards do not add up. Nothing was published."""
 
 
 class ShardDamagedError(SnapshotError):
@@ -57,13 +57,13 @@ class ShardDamagedError(SnapshotError):
 
 
 class OtherDatabaseError(SnapshotError):
-    """A shard is in another database than SQLite, which this code does not read."""
+    """A shard is in a database other than SQLite, which this code does not read."""
 
 
 class ShardWriteError(SnapshotError):
     """A shard could not be written.
 
-    `db_id`, `attempt`, `db_url` and `rows_written` tell which one, and how far it was.
+    `db_id`, `attempt` and `db_url` identify it; `rows_written` is the number of rows before the error.
     """
 
     retryable = True
@@ -74,13 +74,13 @@ class ShardWriteError(SnapshotError):
 
 
 class ManifestPublishError(SnapshotError):
-    """A manifest or `_CURRENT` could not be written, or would be too large. `_CURRENT` is as it was."""
+    """A manifest or `_CURRENT` could not be written, or would be too large. `_CURRENT` is unchanged."""
 
 
 class PublishCurrentError(SnapshotError):
-    """Nobody knows whether `_CURRENT` points to the new manifest, which is at `manifest_ref`.
+    """It is unknown whether `_CURRENT` points to the new manifest, which is at `manifest_ref`.
 
-    Or, after a rollback, it points to that one, and nobody knows whether it stays, or a clean-up removes it.
+    After a rollback: `_CURRENT` points to that manifest, but a clean-up may have removed it, or may remove it now.
     """
 
     def __init__(self, message: str, *, manifest_ref: str) -> None:
@@ -89,8 +89,8 @@ class PublishCurrentError(SnapshotError):
 
 
 class PublishConflictError(SnapshotError):
-    """Another build has published since this one began, so this one is not current. `manifest_ref`: its manifest, if it
-    is written.
+    """Another build has published since this one began, so this build is not current. `manifest_ref`: its manifest, if
+    it was written.
     """
 
     def __init__(self, message: str, *, manifest_ref: str | None) -> None:
@@ -99,7 +99,7 @@ class PublishConflictError(SnapshotError):
 
 
 class ManifestParseError(SnapshotError):
-    """A manifest or `_CURRENT` is damaged, or of a version that this code does not know."""
+    """A manifest or `_CURRENT` is damaged, or of an unknown version."""
 
 
 class ReaderStateError(SnapshotError):
@@ -107,4 +107,4 @@ class ReaderStateError(SnapshotError):
 
 
 class RoutingContextError(SnapshotError):
-    """A reader was not given the columns by which the snapshot routes keys."""
+    """`routing_context` lacks a column by which the snapshot routes keys, or has it with another type."""

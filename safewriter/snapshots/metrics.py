@@ -1,4 +1,4 @@
-"""Events of builds, for whoever counts them. Their names are those of shardyfusion, as far as they mean the same."""
+"""Events of builds, for metrics. An event that shardyfusion also has bears its name."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _log = logging.getLogger(__name__)
 
 
 class MetricEvent(StrEnum):
-    """What is told. Each payload has `elapsed_ms`, since the build began."""
+    """The events of a build, with the fields of their payloads. Each also has `elapsed_ms` since the build began."""
 
     WRITE_STARTED = "write.started"
     SHARDING_COMPLETED = "write.sharding_completed"
     """The number of shards is known: `num_dbs`, `duration_ms`."""
     SHARD_COMPLETED = "write.shard.completed"
-    """Told of each shard when all are written: `db_id`, `attempt`, `row_count`, `db_bytes`, `duration_ms`."""
+    """For each shard, when all are written: `db_id`, `attempt`, `row_count`, `db_bytes`, `duration_ms`."""
     SHARD_RETRIED = "write.shard.retried"
     """By `write_single_db`: `db_id`, `attempt`, `backoff_s`."""
     SHARD_RETRY_EXHAUSTED = "write.shard.retry_exhausted"
@@ -31,7 +31,7 @@ class MetricEvent(StrEnum):
     SHARDS_COMPLETED = "write.shards_completed"
     """`rows_written`, `duration_ms`."""
     RATE_LIMITER_THROTTLED = "rate_limiter.throttled"
-    """Told once when all shards are written, if tasks have waited: `wait_seconds`, of all tasks together."""
+    """Once when all shards are written, if tasks have waited: `wait_seconds`, the sum of all tasks."""
     MANIFEST_PUBLISHED = "write.manifest_published"
     """`manifest_ref`."""
     CURRENT_PUBLISHED = "write.current_published"
@@ -43,16 +43,16 @@ class MetricEvent(StrEnum):
 
 
 class MetricsCollector(Protocol):
-    """Takes events, on the driver alone. One that raises does no harm to what it is told of."""
+    """Receives events, on the driver only. Its exceptions are caught, and the first one is logged."""
 
     def emit(self, event: MetricEvent, payload: dict[str, Any]) -> None:
-        """Take one event."""
+        """Receive one event."""
         ...
 
 
 @dataclass(slots=True)
 class Metrics:
-    """Tells a collector, if there is one."""
+    """Sends events to a collector, if there is one."""
 
     collector: MetricsCollector | None
     clock: Callable[[], float] = time.monotonic
@@ -63,12 +63,12 @@ class Metrics:
         self._began_s = self.clock()
 
     def emit(self, event: MetricEvent, **payload: Any) -> None:  # noqa: ANN401 - what the event's description says
-        """Tell of one event. The first error of the collector is logged, and the others are not."""
+        """Send one event. Log the collector's first error, and ignore further ones."""
         if self.collector is None:
             return
         try:
             self.collector.emit(event, {"elapsed_ms": round((self.clock() - self._began_s) * 1000), **payload})
-        except Exception:  # noqa: BLE001 - whatever counts events must not end what it counts
+        except Exception:  # noqa: BLE001 - metrics must not fail the build
             if not self._failed:
                 _log.exception("the metrics collector failed at %s; further errors of it are not logged", event)
             self._failed = True

@@ -1,4 +1,4 @@
-"""Which rule gives each row its shard: the hash of its key, or an expression in CEL, with shardyfusion's names."""
+"""The rules that map rows to shards: the hash of the key, or a CEL expression. The names are shardyfusion's."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ __all__ = [
 RoutingValue = int | str
 
 SHARDS_MAX: Final = 10_000
-"""A manifest with so many fits into its bound, and a reader's memory; an expression that gives more was not meant."""
+"""A manifest with this many shards fits into its bound, and a reader's memory. An expression with more is a mistake."""
 _VARIABLES_MAX: Final = 100
-"""To compile an expression takes time with the square of their number."""
+"""The time to compile an expression grows with the square of the number of variables."""
 _VARIABLE_LETTERS_MAX: Final = 256
 
 
 class ShardingStrategy(StrEnum):
-    """Which kind of rule gives each row its shard."""
+    """The kind of rule that maps rows to shards."""
 
     HASH = "hash"
     CEL = "cel"
 
 
 class CelType(StrEnum):
-    """The type that a variable has in an expression."""
+    """The type of a variable in an expression."""
 
     INT = "int"
     UINT = "uint"
@@ -56,7 +56,7 @@ class CelType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CelColumn:
-    """A column of `cel_sharding_by_columns` that is no text."""
+    """A column of `cel_sharding_by_columns` with its type."""
 
     name: str
     type: CelType = CelType.STRING
@@ -64,23 +64,23 @@ class CelColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShardingSpec:
-    """The rule.
+    """The rule that maps rows to shards. Raises `ConfigValidationError`.
 
     Parameters
     ----------
     strategy
         HASH: a key's hash, modulo the number of shards. CEL: `cel_expr`.
     max_keys_per_shard
-        For HASH, instead of `num_dbs`: the number of rows decides how many shards there are.
+        For HASH, instead of `num_dbs`: the number of shards follows from the number of rows.
     cel_expr
-        An expression over the columns of a row. Without routing values, it gives the shard's number itself.
+        An expression over the columns of a row. Without routing values, its result is the shard's number.
     cel_columns
         The expression's variables, with their types. `key` is the key column, whatever its name; any other variable is
         the column of that name.
     routing_values
-        What the expression may give; the place of a value is the number of its shard.
+        The allowed results of the expression; the index of a value is the number of its shard.
     infer_routing_values_from_data
-        Instead of `routing_values`: all that the expression gives for the data, sorted.
+        Instead of `routing_values`: all results of the expression for the data, sorted.
     """
 
     strategy: ShardingStrategy = ShardingStrategy.HASH
@@ -125,7 +125,7 @@ def cel_sharding_by_columns(
 ) -> ShardingSpec:
     """Route by the values of columns: by their hash with `num_shards`, else each distinct value has its own shard.
 
-    A column that is given by its name is text.
+    A column that is given by name only is text.
     """
     if not columns:
         raise ConfigValidationError("cel_sharding_by_columns needs a column")
@@ -137,7 +137,7 @@ def cel_sharding_by_columns(
         as_is |= {CelType.INT, CelType.UINT}
         if num_shards is not None:  # else the manifest would have to hold bytes
             as_is.add(CelType.BYTES)
-    # CEL reads the escapes of JSON, but not its pairs of surrogates.
+    # CEL parses the escapes of JSON, but not its surrogate pairs.
     between = f" + {json.dumps(separator, ensure_ascii=False)} + "
     value = between.join(column.name if column.type in as_is else f"string({column.name})" for column in typed)
     return ShardingSpec(
@@ -149,13 +149,13 @@ def cel_sharding_by_columns(
 
 
 def check_shards(number: int, setting: str) -> None:
-    """Raise `ConfigValidationError` for more shards than a snapshot can have; `setting` asks for so many."""
+    """Raise `ConfigValidationError` for more than `SHARDS_MAX` shards. `setting`: the setting that asks for them."""
     if number > SHARDS_MAX:
         raise ConfigValidationError(f"{setting} asks for {number:,} shards; a snapshot has {SHARDS_MAX:,} at most")
 
 
 def check_variables(columns: Mapping[str, object]) -> None:
-    """Raise `ConfigValidationError` for more variables than an expression can have, or one that is none."""
+    """Raise `ConfigValidationError` for too many variables, or for one with an invalid name or type."""
     longest = max(map(len, columns), default=0)
     if len(columns) > _VARIABLES_MAX or longest > _VARIABLE_LETTERS_MAX:
         raise ConfigValidationError(
@@ -170,7 +170,7 @@ def check_variables(columns: Mapping[str, object]) -> None:
 
 
 def check_routing_values(values: Sequence[object]) -> None:
-    """Raise `ConfigValidationError` unless they are integers or texts, of one type, each of them once."""
+    """Raise `ConfigValidationError` unless the values are distinct, and all integers or all texts."""
     check_shards(len(values), "routing_values")
     for value in values:
         if isinstance(value, bool) or not isinstance(value, (int, str)):

@@ -41,7 +41,7 @@ _AGAIN: Final = (
 
 
 class _Client(Protocol):
-    """What is used of boto3's client."""
+    """The part of boto3's client that is used here."""
 
     @property
     def meta(self) -> Any: ...  # noqa: ANN401 - as boto3
@@ -51,7 +51,7 @@ class _Client(Protocol):
 
 
 def dynamodb_client() -> _Client:
-    """Make a client whose calls end in bounded time. As on S3 its own retries are off: `write` reads back instead."""
+    """Make a client whose calls end in bounded time. As on S3, its own retries are off: `write` reads back instead."""
     import boto3
     from botocore.config import Config
 
@@ -68,7 +68,7 @@ def dynamodb_client() -> _Client:
 class DynamoDBBackend:
     """Locks in one table, whose partition key is the text `lock`.
 
-    DynamoDB itself keeps its conditions. Any other `server` is probed.
+    DynamoDB keeps the conditions of writes. Any other `server` is probed.
     """
 
     def __init__(
@@ -90,9 +90,9 @@ class DynamoDBBackend:
         return Stored(Record.decode(body.encode(), self._uri(lock)), change)
 
     def write(self, record: Record, after: Stored | None) -> Stored:
-        """Write under the condition that the last change is `after`; after any refusal or doubt read back.
+        """Write if the record still is as in `after`; after any error read the item back.
 
-        Each write bears an id of its own, so an item with that id can only be this one.
+        Each write has its own id, so an item with that id is the one written here.
         """
         change = uuid.uuid4().hex
         for pause_s in (*PAUSES_S, None):
@@ -110,7 +110,7 @@ class DynamoDBBackend:
             return Stored(record, change)
         raise AssertionError
 
-    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - DynamoDB tells nobody of a change
+    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - DynamoDB reports no changes
         self._sleep(timeout_s)
 
     def locks(self) -> Iterator[str]:
@@ -182,7 +182,7 @@ def _code(error: Exception) -> str:
 
 
 def _again(error: Exception) -> bool:
-    """Tell whether the same request may work a moment later."""
+    """Return whether the same request may succeed a moment later."""
     if not isinstance(error, ClientError):
         return True
     return error.response["ResponseMetadata"]["HTTPStatusCode"] >= 500 or _code(error) in _AGAIN  # noqa: PLR2004

@@ -51,10 +51,10 @@ class MemoryBackend:
             return iter(sorted(self._records))
 
     def listen(self, listener: Callable[[Connection], None]) -> None:
-        """A process has no session with itself."""
+        """Do nothing: there are no sessions."""
 
     def close(self) -> None:
-        """The locks stay for the other users in this process."""
+        """Do nothing: the locks stay for other users in this process."""
 
 
 _NAMED: dict[str, MemoryBackend] = {}

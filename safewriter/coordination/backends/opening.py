@@ -1,4 +1,4 @@
-"""From `job.coordinator.backend` to a lock service."""
+"""Open the lock service that `job.coordinator.backend` names."""
 
 from __future__ import annotations
 
@@ -20,39 +20,39 @@ __all__ = ["backend_uri", "open_backend", "other_server", "s3_backend"]
 _AWS: Final = re.compile(
     r"(.+\.)?(s3[a-z0-9-]*|dynamodb|ddb)(\.dualstack)?(\.[a-z]{2,}(-[a-z]+)+-\d+)?(\.vpce)?\.(amazonaws\.com(\.cn)?|api\.aws)"
 )
-"""https://docs.aws.amazon.com/general/latest/gr/rande.html; a name that it misses costs a probe."""
+"""https://docs.aws.amazon.com/general/latest/gr/rande.html; an endpoint that this misses is probed."""
 
 _TABLE: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
 
 
-# ZooKeeper keeps `/zookeeper` for itself, and knows neither empty names nor `.` and `..`.
+# ZooKeeper reserves `/zookeeper`, and allows neither empty names nor `.` and `..`.
 _ENSEMBLE: Final = re.compile(
     r"(?P<hosts>[\w.\[\]:-]+:\d+(,[\w.\[\]:-]+:\d+)*)/(?P<root>(?!zookeeper(/|$))\w[\w.-]*(/\w[\w.-]*)*)"
 )
 
 
 def other_server(endpoint: str) -> str:
-    """Return an endpoint that is not AWS's own, which keeps the conditions of writes; else nothing."""
+    """Return the endpoint, or "" for one of AWS's own, which keep the conditions of writes."""
     return "" if _AWS.fullmatch(urlsplit(endpoint).hostname or "") else endpoint
 
 
 def s3_backend(store: S3ObjectStore) -> S3Backend:
-    """Return the lock service in a bucket or prefix; a server that is not AWS's own is probed."""
+    """Return the lock service in a bucket or prefix; any server but AWS's own is probed."""
     from safewriter.coordination.backends.s3 import S3Backend
 
     return S3Backend(store, server=other_server(store.endpoint))
 
 
 def backend_uri(uri: str = "") -> str:
-    """Return the URI of the lock service that counts: the given one, else `SW_LOCKS`, else the checkpoint bucket."""
+    """Return the URI of the lock service: the given one, else `SW_LOCKS`, else the checkpoint bucket."""
     return uri or os.environ.get("SW_LOCKS", "") or _checkpoint_bucket()
 
 
 def open_backend(uri: str, *, lease_s: float = 30.0) -> Backend:
-    """Open the lock service that a URI names, or that `backend_uri` finds. Raises `SettingError` for another text.
+    """Open the lock service that `backend_uri` returns. Raises `SettingError` for a URI that names none.
 
-    `lease_s`: how long a session lives without a word from this process, where the service has sessions.
+    `lease_s`: after how many seconds without a message from this process a session ends, if the service has sessions.
     """
     uri = backend_uri(uri)
     scheme, _, rest = uri.partition("://")

@@ -24,7 +24,7 @@ _SUFFIX: Final = ".json"
 class S3Backend:
     """Locks in one bucket, or below one prefix of it.
 
-    S3 itself keeps its conditions. Any other `server` is probed: some ignore conditional headers.
+    S3 keeps the conditions of writes. Any other `server` is probed: some ignore conditional headers.
     """
 
     def __init__(self, store: ObjectStore, *, server: str = "", sleep: Callable[[float], None] = time.sleep) -> None:
@@ -47,7 +47,7 @@ class S3Backend:
         except PreconditionFailed as error:
             raise RecordChanged(record.lock) from error
 
-    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 tells nobody of a change
+    def wait(self, last: Stored | None, timeout_s: float) -> None:  # noqa: ARG002 - S3 reports no changes
         self._sleep(timeout_s)
 
     def locks(self) -> Iterator[str]:

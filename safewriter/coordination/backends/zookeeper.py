@@ -1,8 +1,8 @@
-"""Locks on ZooKeeper: a znode for each record, and below it an ephemeral one for the session of its holder.
+"""Locks on ZooKeeper: a znode for each record, and below it an ephemeral znode for the holder's session.
 
-`/ROOT/LOCK` holds the record, `/ROOT/LOCK/NONCE` stands for the holder: ZooKeeper deletes it when the session ends. A
-grant writes the one and creates the other in one transaction. That transaction's number (the czxid of the new znode) is
-the token: ZooKeeper counts all changes, and its count outlives sessions and restarts.
+`/ROOT/LOCK` holds the record. `/ROOT/LOCK/NONCE` stands for the holder: ZooKeeper deletes it when the session ends. A
+grant writes the first and creates the second in one transaction. That transaction's number (the czxid of the new znode)
+is the token: ZooKeeper counts all changes, and its count outlives sessions and restarts.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ __all__ = ["ZooKeeperBackend"]
 
 
 class ZooKeeperBackend:
-    """Locks below one znode, by one session of this process. `hosts` is `host:port[,host:port]`.
+    """Locks below one znode, in one session of this process. `hosts` is `host:port[,host:port]`.
 
     Parameters
     ----------
     lease_s
-        After so many seconds without a word from this process ZooKeeper is to end the session, and with it a grant.
+        The session timeout: after this many seconds without a message from this process ZooKeeper ends its grants.
     """
 
     server = ""
@@ -86,7 +86,7 @@ class ZooKeeperBackend:
         return Stored(record, stat.version, is_alive)
 
     def _change(self, change: TransactionRequest, record: Record, body: bytes, after: Stored | None) -> None:
-        """Add what a write does. Each of the three parts makes the whole fail if another job was faster."""
+        """Add the operations of a write. Each of the three parts fails the transaction if another job was faster."""
         path = self._path(record.lock)
         if after is None:
             change.create(path)
@@ -102,10 +102,10 @@ class ZooKeeperBackend:
             change.create(self._node(record.lock, record.holder), ephemeral=True)
 
     def _begun(self, record: Record, stat: ZnodeStat) -> Stored:
-        """Number a grant that has landed.
+        """Write the token of a grant that has landed.
 
-        If the number cannot be written, each reader learns it from the holder's znode and writes it with the next
-        change. Also whoever has changed the record since has done so.
+        If that fails, each reader takes the token from the holder's znode, and writes it with the next change. A
+        process that has changed the record since has already done so.
         """
         granted = _numbered(record, stat.mzxid)
         body = granted.encode()
@@ -126,7 +126,7 @@ class ZooKeeperBackend:
     # -- requests ----------------------------------------------------------------------------------------------------
 
     def _get(self, lock: str) -> tuple[bytes, ZnodeStat] | None:
-        """Return what the ensemble has now: a server that lags behind is brought up to date first."""
+        """Return the latest state of the ensemble: `sync` first brings a lagging server up to date."""
         path = self._path(lock)
         try:
             reply: tuple[bytes, ZnodeStat] = self._session.ask(
@@ -137,7 +137,7 @@ class ZooKeeperBackend:
         return reply
 
     def _commit(self, lock: str, add: Callable[[TransactionRequest], None]) -> ZnodeStat:
-        """Carry a transaction out, and return the state of the znode that it has set."""
+        """Send a transaction, and return the stat of the znode that it has set."""
 
         def send(client: KazooClient) -> list[Any]:
             transaction = client.transaction()
@@ -155,9 +155,9 @@ class ZooKeeperBackend:
         return next(result for result in results if isinstance(result, ZnodeStat))
 
     def _landed(self, lock: str, body: bytes, after: Stored | None) -> ZnodeStat:
-        """Return the record's state if a write that had no answer is there.
+        """Return the record's stat if a write without an answer has landed.
 
-        Raises `RecordChanged` if another write is in its place, `StoreError` if it may still land, or was written over.
+        Raises `RecordChanged` if another write is in its place, `StoreError` if it may still land, or was overwritten.
         """
         reply = self._get(lock)
         if reply is not None and reply[0] == body:
@@ -178,8 +178,8 @@ class ZooKeeperBackend:
             self._something.wait_for(lambda: self._events != before, max(0.0, until_s - time.monotonic()))
 
     def _has_changed(self, last: Stored, timeout_s: float) -> bool:
-        """Watch the holder, whose znode goes with its turn; of a free lock the record. A waiter need not wake for the
-        holder's renewals, nor for those that join. kazoo keeps a watcher of one path once, however often it is set.
+        """Watch the holder's znode, which ends with its turn, or the record of a free lock. So a waiter does not wake
+        for renewals, nor for jobs that join. kazoo keeps one watcher per path, however often it is set.
         """
         if last.record.holder is not None and last.is_alive:
             return (
@@ -218,17 +218,17 @@ class ZooKeeperBackend:
 
 
 def _is_grant(record: Record, after: Stored | None) -> bool:
-    """Tell whether a change begins a grant: each has a nonce and a token of its own."""
+    """Return whether a change begins a grant: each has its own nonce and token."""
     before = None if after is None else after.record.holder
     now = record.holder
     return now is not None and (before is None or (now.nonce, now.token) != (before.nonce, before.token))
 
 
 def _numbered(record: Record, czxid: int) -> Record:
-    """Give a grant its token. Also where records have come from an ensemble that had counted further, it only grows."""
+    """Set a grant's token. It only grows, even if the records come from an ensemble that had counted further."""
     return with_token(record, max(record.token, czxid))
 
 
 def _number(after: Stored | None) -> int:
-    """Return the version that a znode must have to be changed; a znode that the same transaction creates has 0."""
+    """Return the znode's version that a change requires; a znode that the same transaction creates has 0."""
     return 0 if after is None else int(str(after.version))

@@ -1,4 +1,4 @@
-"""The record of a build: who builds what, and until when it surely lives. Clean-up reads it, readers do not.
+"""The record of a build: its run, its place and its lease. Clean-up reads it, readers do not.
 
 Source of the format: shardyfusion's `run.yaml` of version 1. JSON is YAML, so it is written as JSON.
 """
@@ -23,17 +23,17 @@ RECORD_MAX_BYTES: Final = 1 << 16
 """The longest message of an error takes 24 KiB."""
 _FORMAT: Final = 1
 _MESSAGE_LETTERS: Final = 4000
-# What JSON may hold as it is and YAML may not, or takes for the end of a line.
-# Of YAML as others write the record: one field a line, and whatever goes on behind a line is indented.
+# YAML as other writers format the record: one field a line, with indented continuation lines.
 _FIELD: Final = re.compile(
     r"^(\w+):[ \t]+(?:'([^'\n]*)'|\"([^\"\\\n]*)\"|([^'\"\s#&*!|>%@\[{][^\n]*))[ \t]*\r?$", re.MULTILINE
 )
+# Characters that JSON allows unescaped, and that YAML forbids or reads as the end of a line.
 _ESCAPED: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildDocument:
-    """What a record says. `lease_expires_at`: a run that has not renewed it by then is dead."""
+    """The fields of a record. A run that has not renewed it by `lease_expires_at` is dead."""
 
     run_id: str
     status: Literal["running", "succeeded", "failed"]
@@ -49,7 +49,7 @@ class BuildDocument:
     error_message: str | None = None
 
     def encode(self) -> bytes:
-        """Return the file. Of a long error message it has the beginning."""
+        """Return the file, with a long error message truncated."""
         fields = {
             name: stamp(value) if isinstance(value, datetime) else value[:_MESSAGE_LETTERS] if value else value
             for name, value in asdict(self).items()
@@ -58,8 +58,8 @@ class BuildDocument:
 
 
 def fields_of(body: bytes) -> dict[str, Any]:
-    """Return what a record says: of JSON all, of YAML the fields that are simple texts. `ValueError` for anything else
-    that is not UTF-8, or holds a text that could not be: its values become keys.
+    """Return a record's fields: all of JSON, and of YAML those with simple texts. Raises `ValueError` for a record that
+    is not UTF-8, or whose texts cannot be encoded as UTF-8: they become keys.
     """
     try:
         record = parsed(body)
@@ -73,9 +73,9 @@ def fields_of(body: bytes) -> dict[str, Any]:
 
 
 def ended(body: bytes, now: datetime, manifest_ref: str | None) -> bytes | None:
-    """Return a record that says `running` as it is once the run was settled; None for any other.
+    """Return a `running` record with the outcome of the settled run; None for any other record.
 
-    `manifest_ref`: what the run has published; None if it has published nothing.
+    `manifest_ref`: the manifest that the run has published, if any.
     """
     try:
         record = parsed(body)
@@ -91,11 +91,11 @@ def ended(body: bytes, now: datetime, manifest_ref: str | None) -> bytes | None:
 
 
 def _encoded(fields: Mapping[str, object]) -> bytes:
-    # A pair of escaped surrogates is one letter to JSON and two bad ones to YAML, so letters stay as they are.
+    # YAML does not join an escaped surrogate pair into one character as JSON does, so do not escape characters.
     text = json.dumps(fields, sort_keys=True, indent=1, ensure_ascii=False)
     return _ESCAPED.sub(lambda match: f"\\u{ord(match[0]):04x}", text).encode(errors="replace")
 
 
 def record_key(prefix: str, run_id: str, started: datetime, token: str) -> str:
-    """Return the key of a run's record. The token keeps apart two runs of one name."""
+    """Return the key of a run's record. The token distinguishes runs with the same name."""
     return f"{prefix}/{stamp(started)}_run_id={run_id}_{token}/run.yaml"

@@ -1,8 +1,8 @@
-"""`_CURRENT`, which points to the manifest of the snapshot that is current: the one object that changes.
+"""`_CURRENT`, which points to the manifest of the current snapshot: the only object that changes.
 
-Source of the format: shardyfusion's `_CURRENT` of version 1. Its readers ignore members that they do not know; those
-after `format_version` are ours. Whoever settles a dead build reads this module, so it needs none of the packages of
-snapshots.
+Source of the format: shardyfusion's `_CURRENT` of version 1. Its readers ignore unknown members; we add `version`,
+`fencing_token`, `published`, `fenced`, `history` and `nonce`. Settlers import this module, so it needs no package that
+only snapshots need.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["CONTENT_TYPE", "CURRENT", "CURRENT_MAX_BYTES", "Current", "Past", "P
 CONTENT_TYPE: Final = "application/x-sqlite3"
 CURRENT: Final = "_CURRENT"
 CURRENT_MAX_BYTES: Final = 2 << 20
-"""A guarded build of the last week takes about 300 bytes: so many are 7,000 builds, one in 90 seconds."""
+"""Room for 7,000 guarded builds in the last week, one in 90 seconds: each takes about 300 bytes."""
 _VALUES_MAX: Final = 100_000
 _FORMAT: Final = 1
 _KEPT_MS: Final = 7 * 86_400_000
@@ -35,7 +35,7 @@ _PAST: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """What a guarded build leaves in `_CURRENT`, for a week: by it a settler knows that the build has landed."""
+    """The mark of a guarded build, kept in `_CURRENT` for a week: it shows a settler that the build has landed."""
 
     version: int
     manifest_ref: str
@@ -46,7 +46,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A manifest that was made current, and when."""
+    """A publication: a manifest, and when it was made current."""
 
     manifest_ref: str
     at: str
@@ -54,13 +54,13 @@ class Past:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Current:
-    """What `_CURRENT` says.
+    """The content of `_CURRENT`.
 
-    `manifest_ref` is None before the first publication: then a settler has fenced a build off, and there is nothing to
-    read yet. `version` counts the publications. `fencing_token`: that of the last turn in which a build began.
-    `published` and `fenced`: guarded builds of the last week by the names of their attempts. A fenced one publishes no
-    more; its value is the time of the fence (epoch milliseconds). `nonce` is new in each body, so that no two are
-    equal, nor their ETags.
+    `manifest_ref` is None before the first publication, if a settler has fenced a build or a turn has noted its token.
+    `version` counts the publications. `fencing_token` is that of the last turn in which a build began. `published` and
+    `fenced` have the guarded builds of the last week, by the names of their attempts. A fenced build cannot publish any
+    more; its value is the time of the fence (epoch milliseconds). `nonce` is new in each body, so that no two bodies or
+    ETags are equal.
     """
 
     manifest_ref: str | None
@@ -75,9 +75,7 @@ class Current:
     nonce: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def encode(self) -> bytes:
-        """Return the JSON document. Raises `ManifestPublishError` if it is larger than readers read, or if they would
-        refuse it for something else.
-        """
+        """Return the JSON document. Raises `ManifestPublishError` if it is too large, or `decode` would refuse it."""
         fields = {**asdict(self), "format_version": _FORMAT, "manifest_content_type": CONTENT_TYPE}
         needed = ("manifest_ref", "run_id")
         body = json.dumps(
@@ -127,34 +125,34 @@ class Current:
 
     @property
     def has_all(self) -> bool:
-        """Whether `history` has all publications that there were."""
+        """Whether `history` has all publications."""
         return len(self.history) >= self.version
 
     @classmethod
     def absent(cls, now: datetime) -> Self:
-        """Return one that points nowhere yet."""
+        """Return the content before the first publication: it points to no manifest."""
         return cls(manifest_ref=None, run_id=None, updated_at=stamp(now))
 
     def has_published(self, manifest_ref: str, attempt: str | None, since: int) -> bool:
-        """Tell whether a manifest was made current after version `since`, or by an attempt."""
+        """Return whether a manifest was made current after version `since`, or by the attempt."""
         young = self.history[: max(0, self.version - since)]
         return attempt in self.published or any(past.manifest_ref == manifest_ref for past in young)
 
     def names(self, manifest_ref: str) -> bool:
-        """Tell whether a manifest is current, or was, as far as the history goes back."""
+        """Return whether a manifest is current, or is in the history."""
         return manifest_ref == self.manifest_ref or any(past.manifest_ref == manifest_ref for past in self.history)
 
     @property
     def has_forgotten(self) -> bool:
-        """Whether the history is full, so that it may have had others."""
+        """Whether the history is full, so that older publications may be missing."""
         return len(self.history) >= _PAST
 
     def changed(self, **changes: Any) -> Self:  # noqa: ANN401 - fields of this class
-        """Return another body with these changes."""
+        """Return a copy with these changes and a new nonce."""
         return replace(self, **changes, nonce=uuid.uuid4().hex)
 
     def moved(self, manifest_ref: str, run_id: str, now: datetime, **changes: Any) -> Self:  # noqa: ANN401 - as above
-        """Return the body that points to another manifest."""
+        """Return a copy that points to another manifest."""
         return self.changed(
             manifest_ref=manifest_ref,
             run_id=run_id,
@@ -165,12 +163,12 @@ class Current:
         )
 
     def with_publication(self, name: str, publication: Publication) -> dict[str, Publication]:
-        """Return `published` with one more, without those that are more than a week older."""
+        """Return `published` with one more mark, without those that are at least a week older."""
         young = {key: mark for key, mark in self.published.items() if publication.at_ms - mark.at_ms < _KEPT_MS}
         return {**young, name: publication}
 
     def with_fence(self, name: str, now_ms: int) -> dict[str, int]:
-        """Return `fenced` with one more, as above."""
+        """Return `fenced` with one more attempt, without those that are at least a week older."""
         young = {key: at_ms for key, at_ms in self.fenced.items() if now_ms - at_ms < _KEPT_MS}
         return {**young, name: now_ms}
 
@@ -198,7 +196,7 @@ def _moment(text: str) -> str:
 
 
 def stamp(moment: datetime) -> str:
-    """Return a moment as snapshots write it in paths: UTC, with six digits of the second."""
+    """Return a moment in the format of snapshots: ISO 8601 in UTC, with microseconds."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

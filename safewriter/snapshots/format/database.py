@@ -1,9 +1,9 @@
-"""A SQLite file that somebody else may have written: a manifest, or a shard. Every one of them is opened here.
+"""Open untrusted SQLite files: all manifests and shards are opened here.
 
-SQLite runs what a file's schema says: a view is a program, and so is a generated column or a virtual table. Pages may
-refer to each other in a circle, and many rows to the same megabyte. So only tables as writers make them are read, which
-`schema` decides before SQLite opens the file, within a number of steps and with values that a file of that size can
-hold.
+SQLite executes a file's schema: a view is a program, and so is a generated column or a virtual table. Pages may refer
+to each other in a circle, and many rows to the same megabyte. So only tables with the writers' own statements are read,
+which `schema` checks before SQLite opens the file. The number of steps and the size of values are bounded by the size
+of the file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["check_pages", "damage", "longest", "of_bytes", "of_file", "unlimited"]
 
 _STEPS: Final = 10_000
-"""SQLite asks after so many steps of its machine whether to go on. A short row takes about 5 steps a byte."""
+"""SQLite calls the progress handler after this many steps of its machine. A short row takes about 5 steps a byte."""
 _STEPS_AT_LEAST: Final = 1_000_000
 _STEPS_A_BYTE: Final = 20
 _LONGEST_AT_LEAST: Final = 1 << 20
@@ -33,15 +33,15 @@ _PRAGMAS: Final = (
     "trusted_schema = OFF",
     "cell_size_check = ON",
     "query_only = ON",
-    "ignore_check_constraints = ON",  # a check of the file would run them
+    "ignore_check_constraints = ON",  # `integrity_check` would run them
 )
 
 
 def of_bytes(body: bytes, tables: Mapping[str, Sequence[str]]) -> sqlite3.Connection:
-    """Open a file that is in memory. Its pages are checked: then no row is there twice, nor larger than the file.
+    """Open a file in memory, and check its pages: then no row is there twice, nor larger than the file.
 
-    `tables`: all that it may hold, with the statements by which writers make them. Raises `sqlite3.Error`, which says
-    what is wrong with it.
+    `tables`: all tables of the file, with the statements by which writers create them. Raises `sqlite3.Error`, which
+    says what is wrong.
     """
     check_schema(body[:PAGE_MAX], tables)
     connection = sqlite3.connect(":memory:")
@@ -56,7 +56,7 @@ def of_bytes(body: bytes, tables: Mapping[str, Sequence[str]]) -> sqlite3.Connec
 
 
 def of_file(path: Path, tables: Mapping[str, Sequence[str]], *pragmas: str) -> sqlite3.Connection:
-    """Open a file that nobody changes any more. Its pages are not checked: `check_pages` comes before any seek.
+    """Open a file that no process changes any more. Its pages are not checked: call `check_pages` before any seek.
 
     The connection may go from thread to thread, but only one may use it at a time. Raises as `of_bytes` does.
     """
@@ -79,26 +79,26 @@ def of_file(path: Path, tables: Mapping[str, Sequence[str]], *pragmas: str) -> s
 
 
 def unlimited(connection: sqlite3.Connection) -> None:
-    """Let statements take any number of steps: those that seek one row by its key, which is never many."""
+    """Remove the bound of steps, for statements that seek one row by its key."""
     connection.set_progress_handler(None, 0)
 
 
 def damage(connection: sqlite3.Connection) -> str | None:
-    """Let SQLite check all pages of the file; return what is wrong."""
+    """Return the first problem that SQLite's integrity check finds, or None."""
     (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
     return None if answer == "ok" else _begin(answer)
 
 
 def longest(connection: sqlite3.Connection) -> int:
-    """Return how many bytes a value can have here, be it one of the file or of a statement."""
+    """Return the maximum size in bytes of a value in the file or in a statement."""
     return connection.getlimit(sqlite3.SQLITE_LIMIT_LENGTH)
 
 
 def check_pages(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
-    """Raise `sqlite3.DatabaseError` unless each page of these tables stands in one place.
+    """Raise `sqlite3.DatabaseError` unless each page of these tables is referred to once.
 
-    It takes less time than a SHA-256 of the file. Without it a seek may never end: it is one step to SQLite, so that no
-    budget counts, and nothing interrupts it.
+    This takes less time than a SHA-256 of the file. Without it a seek may never end: a seek is one step to SQLite, so
+    the progress handler cannot interrupt it.
     """
     for table in tables:
         (answer,) = connection.execute(f"PRAGMA quick_check({table})").fetchone()
@@ -107,7 +107,7 @@ def check_pages(connection: sqlite3.Connection, tables: Iterable[str]) -> None:
 
 
 def _begin(answer: str) -> str:
-    """SQLite tells of every page below a headline."""
+    """Return the headline of SQLite's answer, and the first problem below it."""
     return " ".join(answer.splitlines()[:2])
 
 

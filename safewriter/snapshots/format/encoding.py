@@ -16,7 +16,7 @@ _LIMITS: Final = {"u64be": 2**64, "u32be": 2**32}
 
 
 class KeyEncoding(StrEnum):
-    """How a shard stores its keys."""
+    """The encoding of a shard's keys."""
 
     U64BE = "u64be"
     """An integer from 0 to 2^64 - 1, as 8 bytes, big-endian."""
@@ -27,7 +27,7 @@ class KeyEncoding(StrEnum):
 
     @property
     def limit(self) -> int | None:
-        """The lowest integer that is too large; None for keys that are no integers."""
+        """The lowest integer that is too large; None if keys are not integers."""
         return _LIMITS.get(self.value)
 
 
@@ -35,7 +35,7 @@ _PACK: Final = {KeyEncoding.U64BE: struct.Struct(">Q").pack, KeyEncoding.U32BE: 
 
 
 def encode(key: Key, encoding: KeyEncoding) -> bytes:
-    """Return the bytes by which a shard stores a key. Raises `KeyRangeError` for a key that it cannot hold."""
+    """Return the bytes of a key in a shard. Raises `KeyRangeError` for a key that the encoding does not support."""
     pack = _PACK.get(encoding)
     if pack is not None:
         try:

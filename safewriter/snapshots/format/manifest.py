@@ -1,7 +1,7 @@
 """The manifest of a snapshot: a small SQLite file, which never changes.
 
-Source of the format: shardyfusion's manifest of version 4. A `sha256` of each shard is ours; readers that do not know
-the column ignore it.
+Source of the format: shardyfusion's manifest of version 4. We add a `sha256` of each shard; other readers ignore the
+column.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
 __all__ = ["MANIFEST_MAX_BYTES", "Manifest", "Shard"]
 
 MANIFEST_MAX_BYTES: Final = 8 << 20
-"""A shard takes about 400 bytes. To read a manifest of this size takes 60 MB of memory at most."""
+"""A shard takes about 400 bytes. Reading a manifest of this size takes 60 MB of memory at most."""
 _SHARDING_VALUES_MAX: Final = SHARDS_MAX + 10_000
-"""A routing value for each shard, and the commas of the expression."""
+"""Room for a routing value for each shard, and the commas of the expression."""
 _CUSTOM_VALUES_MAX: Final = 10_000
 _WRITER_VALUES_MAX: Final = 32
 _DEPTH_MAX: Final = 100
-"""What prints a manifest follows it a few hundred deep."""
+"""Code that prints a manifest can recurse a few hundred levels."""
 
 _FORMAT: Final = 4
 _MAGIC: Final = b"SQLite format 3\0"
@@ -55,7 +55,7 @@ _SHARDS: Final = (
 _TABLES: Final = {
     "build_meta": (
         _META,
-        # Those of shardyfusion, of all its commits with this format.
+        # The statements of shardyfusion, from all its commits with this format.
         (
             "CREATE TABLE build_meta ( run_id TEXT NOT NULL, created_at TEXT NOT NULL, num_dbs INTEGER NOT NULL,"
             " s3_prefix TEXT NOT NULL, key_col TEXT NOT NULL, sharding TEXT NOT NULL, db_path_template TEXT NOT NULL,"
@@ -73,7 +73,7 @@ _TABLES: Final = {
         ),
     ),
 }
-"""All that a manifest holds, and the statements by which its tables are made."""
+"""The tables of a manifest, with the statements by which writers create them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +94,7 @@ class Shard:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """One snapshot. `sharding` is the rule that gives each key its shard; `routing_of` reads it."""
+    """One snapshot. `sharding` is the rule that maps keys to shards; `routing_of` reads it."""
 
     run_id: str
     created_at: str
@@ -206,7 +206,7 @@ def _manifest(metas: list[sqlite3.Row], rows: list[sqlite3.Row]) -> Manifest:
 
 
 def _shard(row: sqlite3.Row) -> Shard:
-    """Read a shard. SQLite holds anything in a column, and readers take files, sizes and names from here."""
+    """Read a shard. Check each type: SQLite stores anything in a column, and readers trust these values."""
     sha256 = row["sha256"] if "sha256" in row.keys() else None  # noqa: SIM118 - a row's `in` asks its values
     if sha256 is not None and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
         raise ValueError(f"the SHA-256 of a shard is {sha256!r}, and not 64 hexadecimal digits")

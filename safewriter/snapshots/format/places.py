@@ -1,4 +1,4 @@
-"""The one name of a place on S3: builds, readers, recovery and clean-up compare them as texts."""
+"""Canonical names of places on S3: builds, readers, recovery and clean-up compare them as texts."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _SEGMENT: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._=-]{1,255}")
 
 
 def is_segment(text: object) -> bool:
-    """Tell whether a text may be one segment of a path: the name of a run, or of the folder of all shards."""
+    """Return whether a text may be one segment of a path, as the name of a run or of the folder of all shards."""
     return isinstance(text, str) and _SEGMENT.fullmatch(text) is not None
 
 
 def prefix_of(s3_prefix: str) -> Location:
-    """Return a prefix of snapshots, as the write protocol names tables: s3a and doubled slashes are the same place.
+    """Return the canonical prefix of snapshots, as the write protocol names tables: s3, and no doubled slashes.
 
-    Raises `ConfigValidationError` for what can be none.
+    Raises `ConfigValidationError` for an invalid URL or a whole bucket.
     """
     try:
         location = Location.parse(s3_prefix)
@@ -35,8 +35,8 @@ def prefix_of(s3_prefix: str) -> Location:
 
 
 def canonical_url(url: str) -> str:
-    """Return the URL of an object or a folder with the scheme s3, without a slash at its end; `ValueError` for others.
+    """Return the URL of an object or a folder with the scheme s3 and no slash at its end. Raises `ValueError`.
 
-    Slashes inside stay: an object's key has them as they are.
+    Doubled slashes inside stay, since they are part of an object's key.
     """
     return str(Location.parse(url.rstrip("/")))

@@ -1,9 +1,9 @@
 """The schema of a SQLite file, read from its first page before SQLite opens the file.
 
-SQLite evaluates a schema while it loads it: a table named `sqlite_stat1` is read, and each of a hundred thousand
-statements is compiled. So what a schema may say is decided here, by the published format of the file
-(https://www.sqlite.org/fileformat2.html): its rows must be the tables that a writer makes, word for word, all of them
-on the first page.
+SQLite evaluates a schema while it loads it: it reads a table named `sqlite_stat1`, and compiles each of a hundred
+thousand statements. So this module checks the schema first, by the published format of the file
+(https://www.sqlite.org/fileformat2.html): its rows must be the tables that a writer makes, word for word, and all on
+the first page.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ _LEAF: Final = 13
 _BLANKS: Final = re.compile(r"[ \t\n\r]+")
 _NAME_MAX: Final = 100
 _CELLS_MAX: Final = 50
-"""More rows than that are not looked at: no writer makes more than two."""
+"""A schema with more rows is refused: no writer makes more than two."""
 
 _PAGE_MIN: Final = 512
 _OVERFLOW: Final = 35
-"""A page of a table holds whole rows that are shorter than itself by so much."""
+"""A row that is shorter than its page by this many bytes is stored whole."""
 _NULL: Final = 0
 _TEXT: Final = 13
-"""The type of an empty text; each more byte adds 2. Even numbers are bytes."""
+"""The type of an empty text; each further byte adds 2. Even numbers are blobs."""
 _COLUMNS: Final = 5
 _ROOT: Final = 3
-"""The place of the only column that is no text: the number of a table's first page."""
+"""The index of the only column that is no text: the number of a table's first page."""
 _STATEMENT: Final = 4
 _MORE: Final = 0x80
 _WIDTHS: Final = (0, 1, 2, 3, 4, 6, 8, 8, 0, 0)
-"""How many bytes the types 0 to 9 take: null, integers, a float, and the integers 0 and 1."""
+"""The sizes in bytes of the types 0 to 9: null, integers, a float, and the integers 0 and 1."""
 
 Row = tuple[str, str, str, str]
 """Type, name, name of its table, statement."""
@@ -48,8 +48,8 @@ Row = tuple[str, str, str, str]
 def check_schema(first_page: bytes, tables: Mapping[str, Sequence[str]]) -> None:
     """Raise `sqlite3.DatabaseError` unless the schema holds these tables and nothing else.
 
-    `first_page`: the beginning of the file, `PAGE_MAX` bytes of it or more. `tables`: of each table the statements by
-    which writers make it; blanks do not count.
+    `first_page`: at least the first `PAGE_MAX` bytes of the file. `tables`: for each table the statements by which
+    writers create it; runs of blanks are equal.
     """
     try:
         rows = _rows(first_page)
@@ -89,7 +89,7 @@ def _rows(page: bytes) -> list[Row]:
 
 
 def _row(page: bytes, at: int) -> Row:
-    """Read a cell: the record's size, its number, then the record, whose columns follow a list of their types."""
+    """Read a cell: the record's size, its row id, and the record, which is a list of types and then the columns."""
     size, at = _varint(page, at)
     _, at = _varint(page, at)
     if size > len(page) - _OVERFLOW or at + size > len(page):
@@ -117,7 +117,7 @@ def _row(page: bytes, at: int) -> Row:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """Read a number of variable length: seven bits of each byte, of the ninth all; return where it ends, too."""
+    """Read a number of variable length: seven bits of each byte, eight of the ninth; return it and where it ends."""
     value = 0
     for place in range(at, at + 8):
         value = value << 7 | (data[place] & ~_MORE)

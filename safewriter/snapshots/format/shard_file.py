@@ -1,4 +1,4 @@
-"""One shard under work: a SQLite file that is filled in order of its keys, and uploaded once it is whole."""
+"""A shard in progress: a SQLite file that is filled in order of its keys, and uploaded when it is complete."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ __all__ = ["FILE_NAME", "TABLES", "ShardFile", "sha256_of"]
 FILE_NAME: Final = "shard.db"
 _TABLE: Final = "CREATE TABLE kv (k BLOB PRIMARY KEY, v BLOB NOT NULL) WITHOUT ROWID"
 TABLES: Final = {"kv": (_TABLE,)}
-"""All that a shard holds; shardyfusion's writer makes its table by the same statement."""
+"""The only table of a shard; shardyfusion's writer creates it by the same statement."""
 _PRAGMAS: Final = (
     "page_size = 16384",
-    "journal_mode = OFF",  # a file that is not whole is thrown away
+    "journal_mode = OFF",  # an incomplete file is thrown away
     "synchronous = OFF",
     "locking_mode = EXCLUSIVE",
     "cache_size = -4096",
     "temp_store = MEMORY",
 )
 _ROWS: Final = 64
-"""Rows in one statement: 1.6 times as fast as one each. SQLite takes 999 parameters at least."""
+"""Rows in one statement: 1.6 times as fast as one row each. SQLite takes 999 parameters at least."""
 _ONE: Final = "INSERT INTO kv VALUES (?, ?)"
 _MANY: Final = _ONE + ", (?, ?)" * (_ROWS - 1)
 _BLOCK: Final = 1 << 20
 
 
 class ShardFile:
-    """A file that nobody else writes. Used as a context manager: an error leaves a file that must not be used."""
+    """A new shard file, used as a context manager. After an error the file must not be used."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -52,11 +52,11 @@ class ShardFile:
         self.close()
 
     def close(self) -> None:
-        """Leave the file as it is."""
+        """Close the file as it is."""
         self._connection.close()
 
     def add(self, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
-        """Add rows. Raises `sqlite3.IntegrityError` for a key that is there."""
+        """Add rows. Raises `sqlite3.IntegrityError` for a key that is already there."""
         whole = len(keys) - len(keys) % _ROWS
         for first in range(0, whole, _ROWS):
             flat: list[bytes] = [b""] * (2 * _ROWS)
@@ -67,7 +67,7 @@ class ShardFile:
         self.rows += len(keys)
 
     def stored_rows(self) -> int:
-        """Count the rows that are in the file."""
+        """Return the number of rows in the file."""
         return int(self._connection.execute("SELECT count(*) FROM kv").fetchone()[0])
 
 

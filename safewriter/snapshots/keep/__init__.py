@@ -1,1 +1,1 @@
-"""Keep a prefix of snapshots in order: history, rollback, verification, clean-up."""
+"""Maintain the snapshots of a prefix: history, rollback, clean-up."""

@@ -1,4 +1,4 @@
-"""Which builds live, by the records that they renew: `runs/<time>_run_id=<run id>_<token>/run.yaml`."""
+"""Find the builds that are alive, by the records that they renew: `runs/<time>_run_id=<run id>_<token>/run.yaml`."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
 
 @dataclass(frozen=True, slots=True)
 class RecordedBuilds:
-    """The run ids of builds that live, or may, and the prefixes that builds write their shards to. `unreadable`: the
-    keys of records that nobody understands.
+    """The run ids of builds that are or may be alive, and the prefixes of all builds' shards. `unreadable`: the keys of
+    records that this code cannot read.
     """
 
     living: frozenset[str]
@@ -35,9 +35,9 @@ class RecordedBuilds:
 def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedBuilds:
     """Read all records. A run is dead if its record says that it has ended, or was not renewed within its lease.
 
-    The store's clock counts as well as the writer's: whichever lets a run live longer. A run whose record nobody
-    understands counts as living, whatever the record's age: nothing says that it is dead. Raises `StoreError` if a
-    record may not be read.
+    The lease ends by the store's clock or the writer's, whichever is later. A run with an unreadable record counts as
+    living, whatever the record's age: there is no evidence that it is dead. Raises `StoreError` if a record may not be
+    read.
     """
     living, prefixes, unreadable = set(), set(), []
     for entry in store.list(f"{prefix}/"):
@@ -60,7 +60,7 @@ def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedB
 
 
 def _shard_prefix(record: dict[str, Any]) -> str:
-    """Return where the build writes to. No build writes deeper, where something else may lie."""
+    """Return the prefix of the build's shards. It must be one segment: other data may lie deeper."""
     prefix = record["shard_prefix"]
     if not is_segment(prefix):
         raise ValueError("shard_prefix")

@@ -1,4 +1,4 @@
-"""Remove what no kept snapshot refers to. What was found is looked at again just before it goes."""
+"""Remove objects that no kept snapshot refers to. A second survey checks each of them just before it is removed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PARALLEL: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A leftover, and whether it is gone. `held`: why it stays after all; `error`: why it could not be removed."""
+    """A leftover, and whether it was removed. `held`: why it was kept; `error`: why it could not be removed."""
 
     leftover: Leftover
     removed: bool = False
@@ -34,7 +34,7 @@ class Removal:
 
 @dataclass(frozen=True, slots=True)
 class Cleanup:
-    """What was found, and what became of it."""
+    """The result of a clean-up: what the survey found, and what was removed."""
 
     survey: PrefixSurvey
     removals: tuple[Removal, ...]
@@ -42,7 +42,7 @@ class Cleanup:
 
     @property
     def has_failed(self) -> bool:
-        """Whether something could not be removed."""
+        """Whether a leftover could not be removed."""
         return any(removal.error is not None for removal in self.removals)
 
 
@@ -55,9 +55,9 @@ def cleanup(
 ) -> Cleanup:
     """Remove manifests, shards and unfinished uploads that no kept snapshot needs; with `dry_run` only find them.
 
-    Manifests go first, so nobody can go back to half a snapshot. Then everything is looked at a second time: what has
-    been published meanwhile, or has begun to live, keeps its shards. Raises as `survey` does; what could not be removed
-    is told.
+    Manifests go first, so that no rollback can go to half a snapshot. Then a second survey keeps the shards of builds
+    that have been published, or count as living, by then. Raises as `survey` does; the result reports an object that
+    could not be removed.
     """
     keeping = keeping or Keeping()
     first = survey(source, keeping, seen)

@@ -1,4 +1,4 @@
-"""The manifests of a prefix: which were current, which is, and which never were."""
+"""The manifests of a prefix: the current one, those that were current, and those that never were."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _KEY: Final = re.compile(r"manifests/(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z)_ru
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A manifest. `published_at`: when it was made current last; None if nobody knows, or it never was.
+    """A manifest. `published_at`: when it was last made current; None if that is unknown, or it never was.
 
-    `is_published` is false of a manifest that has never been current for sure: another build was faster, for example.
+    `is_published` is false if the manifest was certainly never current, for example because another build was faster.
     """
 
     manifest_ref: str
@@ -38,7 +38,7 @@ class HistoryEntry:
 def history(source: Source) -> tuple[HistoryEntry, ...]:
     """Return the manifests that were published, those of the newest builds first.
 
-    Raises `ReaderStateError` without a pointer, `ManifestParseError` if it is damaged, `StoreError`.
+    Raises `ReaderStateError` without `_CURRENT`, `ManifestParseError` if it is damaged, `StoreError`.
     """
     return tuple(entry for entry in entries(source.store, source.current()[1]) if entry.is_published)
 
@@ -46,9 +46,9 @@ def history(source: Source) -> tuple[HistoryEntry, ...]:
 def entries(store: ObjectStore, current: Current) -> list[HistoryEntry]:
     """Return all manifests, those of the newest builds first.
 
-    The pointer remembers its last publications. A manifest that was made since the earliest of them, and is none of
-    them, was never published; nor was any other one, if the pointer remembers all publications. If it does not, there
-    were too many, or another program wrote it: then it is taken for granted of older manifests.
+    `_CURRENT` has a history of its last publications. A manifest that is younger than the earliest of them, and not
+    among them, was never published. If the history is complete, that holds for all manifests that are not in it. If it
+    is not (there were too many, or another program wrote it), older manifests count as published.
     """
     times = {past.manifest_ref: moment(past.at) for past in reversed(current.history)}
     earliest = min(times.values(), default=None)
@@ -61,7 +61,7 @@ def entries(store: ObjectStore, current: Current) -> list[HistoryEntry]:
 
 
 def moment(text: str) -> datetime:
-    """Read a moment as snapshots write it. Raises `ValueError`."""
+    """Parse a moment; without a time zone it is UTC. Raises `ValueError`."""
     time = datetime.fromisoformat(text)
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
 
@@ -79,7 +79,7 @@ def _entry(
     try:
         created = moment(match[1])
     except ValueError:
-        return None  # a day that there never was, so no build has written it
+        return None  # the date does not exist, so no build has written it
     ref = store.uri(manifest.key)
     is_current = ref == current.manifest_ref
     was_published = ref in times or (not current.has_all and (earliest is None or created < earliest))

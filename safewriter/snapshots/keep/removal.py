@@ -1,9 +1,9 @@
-"""Remove manifests so that no rollback to one of them can be half done.
+"""Remove manifests so that no rollback leaves a removed one current.
 
-A clean-up puts a removal notice beside the manifest, reads the pointer, deletes the manifest, and then the notice. A
-rollback moves the pointer, then looks for notices and manifest. Whichever is first, the other one sees it: the clean-up
-leaves a manifest that is current by now, and a rollback to one that goes is undone. Each clean-up has a notice of its
-own: one that leaves the manifest says nothing about another one that has read the pointer before.
+A clean-up puts a removal notice beside the manifest, reads `_CURRENT`, deletes the manifest, and then the notice. A
+rollback moves `_CURRENT`, then looks for notices and the manifest. The later of the two sees the earlier one: the
+clean-up keeps a manifest that is current by now, and a rollback to a manifest that is being removed is undone. Each
+clean-up has its own notice: one may keep the manifest while another one, which has read `_CURRENT` before, deletes it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["is_kept", "notices_of", "remove_manifest"]
 
 
 def notices_of(key: str) -> str:
-    """Return the prefix of the objects that say that a manifest is being removed, one for each who does so."""
+    """Return the prefix of a manifest's removal notices; each clean-up puts its own."""
     return f"{key}.removing-"
 
 
 def is_kept(store: ObjectStore, key: str) -> bool:
-    """Tell whether a manifest is there, and nobody removes it. Raises `StoreError`."""
+    """Return whether a manifest is there, and no clean-up is removing it. Raises `StoreError`."""
     # In this order: a clean-up removes its notice after the manifest.
     return next(iter(store.list(notices_of(key))), None) is None and is_there(store, key)
 

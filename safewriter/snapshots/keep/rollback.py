@@ -1,4 +1,4 @@
-"""Make an earlier snapshot current again: a publication of a manifest that is there already."""
+"""Make an earlier snapshot current again: publish an existing manifest."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = ["Rollback", "Target", "rollback"]
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Which snapshot: exactly one of the three. `back`: so many published snapshots before the current one."""
+    """The snapshot to go to, by exactly one of the fields. `back`: by how many published snapshots to go back."""
 
     manifest_ref: str | None = None
     run_id: str | None = None
@@ -55,7 +55,7 @@ def _url(ref: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rollback:
-    """What was current before, and what is now. They are equal if there was nothing to do."""
+    """The manifest that was current before, and the one that is current now; equal if there was nothing to do."""
 
     before: str
     after: str
@@ -75,15 +75,15 @@ def rollback(
     dry_run: bool = False,
     forget_token: bool = False,
 ) -> Rollback:
-    """Make a snapshot current that is whole: its manifest can be read, and each shard is there with its size.
+    """Make a snapshot current, after a check that its manifest can be read and each shard is there with its size.
 
-    `forget_token`: also forget the token of the last turn, since its lock is not the one that builds take now, or since
-    somebody has changed it. The snapshot may be the current one then.
+    `forget_token`: also remove the token of the last turn, because builds now use another lock, or the token was
+    changed by hand. In this case the snapshot may be the current one.
 
-    Raises `ReaderStateError` if there is no such snapshot, `ManifestParseError` or `ShardDamagedError` if it is not
-    whole, `PublishConflictError` if another one was published meanwhile, or the clean-up removes it,
-    `PublishCurrentError` if nobody knows which one is current, or the one that is current is being removed. Otherwise
-    `_CURRENT` is as it was.
+    Raises `ReaderStateError` if there is no such snapshot, `ManifestParseError` or `ShardDamagedError` if it is
+    incomplete, `PublishConflictError` if another one was published meanwhile, or a clean-up removes it,
+    `PublishCurrentError` if it is unknown which one is current, or the current one is being removed. After the other
+    errors the same snapshot is current as before.
     """
     publisher = publisher or Publisher(source.store)
     base = publisher.base()
@@ -100,7 +100,7 @@ def rollback(
         raise _removed(ref)
     publisher.point(ref, manifest, base)
     try:
-        if not _is_kept(source, ref):  # a clean-up that has seen another current snapshot shows itself by now
+        if not _is_kept(source, ref):  # any clean-up that did not see `ref` current has put its notice by now
             _undo(source, publisher, base, ref, manifest)
             raise _removed(ref)
     except StoreError as error:
@@ -148,7 +148,7 @@ def _whole(source: Source, ref: str) -> Manifest:
 
 
 def _is_kept(source: Source, ref: str) -> bool:
-    """Tell whether a manifest is there, and no clean-up removes it."""
+    """Return whether a manifest is there, and no clean-up is removing it."""
     return is_kept(source.store, source.key_of(ref))
 
 
@@ -160,9 +160,9 @@ def _removed(ref: str) -> PublishConflictError:
 
 
 def _undo(source: Source, publisher: Publisher, base: Base, ref: str, manifest: Manifest) -> None:
-    """Point back to what was current, unless that has changed again.
+    """Make the snapshot of `base` current again, unless another one is current by now.
 
-    Raises `PublishCurrentError` if a clean-up removes that one, too: it was not current for a moment.
+    Raises `PublishCurrentError` if a clean-up also removes that snapshot, since it was not current for a moment.
     """
     now = publisher.base()
     if base.current is None or base.current.manifest_ref is None or now.current is None:
@@ -170,7 +170,7 @@ def _undo(source: Source, publisher: Publisher, base: Base, ref: str, manifest: 
     if now.current.manifest_ref != ref:
         return
     before = base.current.manifest_ref
-    # The run's name is all that is asked of the manifest, and the earlier one may be the one that cannot be read.
+    # `point` needs only the run's name of the manifest; the earlier manifest may be unreadable.
     publisher.point(before, replace(manifest, run_id=base.current.run_id or ""), now)
     if not _is_kept(source, before):
         raise PublishCurrentError(

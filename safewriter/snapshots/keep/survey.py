@@ -1,4 +1,4 @@
-"""What lies below a prefix and no kept snapshot refers to. A survey changes nothing."""
+"""Find the objects below a prefix that no kept snapshot refers to. A survey changes nothing."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ __all__ = ["Keeping", "Kind", "Leftover", "PrefixSurvey", "survey"]
 
 _OF_BUILD: Final = re.compile(
     r"(?P<folder>[^/]+/run_id=(?P<run>[^/]+)/[^/]+/attempt=[0-9]+(?:-(?P<build>[^/-]+)-[^/]+)?)/"
-    # A task's own attempt may hold any file; by what is only a number other data may be partitioned, too.
+    # The folder of a task's attempt may hold any file; other data may also be partitioned by a mere number.
     r"(?:(?<=-[0-9a-f]{16}-[0-9a-f]{16}/).+"
     rf"|{re.escape(FILE_NAME)}|(?:wal|compacted)/[^/]+\.sst|manifest/[0-9]+\.manifest|compactions/[0-9]+\.compactions)"
 )
-"""The whole name of an object that a build writes. Manifests and records only say where to look for such names: whoever
-writes one shall not make a clean-up delete what is somebody else's. So each is one segment below the prefix, and what
-has another name stays.
+"""The key of an object that a build writes. Manifests and records only say below which prefixes to look for such keys,
+and those must be single segments: a forged manifest must not make a clean-up delete other data. Objects with other keys
+stay.
 """
 
 
 class Kind(StrEnum):
-    """What a leftover is."""
+    """The kind of a leftover."""
 
     MANIFEST = "manifest"
     SHARD = "shard"
     UPLOAD = "upload"
     NOTICE = "mark"
-    """A clean-up that died has left it beside a manifest that is kept."""
+    """A removal notice that a dead clean-up has left beside a kept manifest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """What stays, beside the current snapshot and the builds that live.
+    """What to keep, beside the current snapshot and living builds.
 
-    `last`: so many of the newest published snapshots. `age`: everything that is younger, by the store's clock. It must
-    be longer than a build without a record may pause. `run_registry_prefix`: where builds keep their records.
+    `last`: how many of the newest published snapshots. `age`: everything that is younger, by the store's clock; it must
+    be longer than a build without a record may pause. `run_registry_prefix`: the prefix of the build records.
     """
 
     last: int = 3
@@ -68,7 +68,7 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """An object that may go, and why. `upload`: the unfinished upload, if it is one."""
+    """An object that may be removed, and why. `upload`: the unfinished upload, if it is one."""
 
     kind: Kind
     key: str
@@ -80,9 +80,9 @@ class Leftover:
 
 @dataclass(frozen=True, slots=True)
 class PrefixSurvey:
-    """What may go, manifests first. `kept`: the manifests that stay; `living`: the runs that go on; `young`: how many
-    objects nothing refers to, but are too young; `prefixes`: where shards were looked for; `unreadable`: the records of
-    runs that count as living because nobody understands them.
+    """What may be removed, manifests first. `kept`: the manifests that stay; `living`: the runs that are alive;
+    `young`: the number of unreferenced objects that are too young; `prefixes`: the prefixes of the shards;
+    `unreadable`: the keys of unreadable records, whose runs count as living.
     """
 
     now: datetime
@@ -110,13 +110,13 @@ def survey(
     prefixes: frozenset[str] = frozenset({"shards"}),
     stay: frozenset[str] = frozenset(),
 ) -> PrefixSurvey:
-    """Look at everything below a prefix. `seen` gets the number of objects that were looked at.
+    """Find the leftovers below a prefix. `seen` gets the number of shards' objects listed so far.
 
-    `prefixes`: where shards are looked for, beside the places that manifests and records name. `stay`: the keys of
-    manifests that are kept, whatever else holds.
+    `prefixes`: where to look for shards, beside the prefixes that manifests and records name. `stay`: the keys of
+    manifests that are kept in any case.
 
-    Raises `ReaderStateError` without a pointer, `ManifestParseError` if it or a kept manifest cannot be read: then
-    nobody knows what it refers to. `StoreError`.
+    Raises `ReaderStateError` without `_CURRENT`, `ManifestParseError` if it or a kept manifest cannot be read, since
+    its references are unknown then, and `StoreError`.
     """
     pointer, current = source.current()
     old = pointer.server_date - keeping.age
@@ -155,7 +155,7 @@ def _manifest(entry: HistoryEntry, source: Source, last: int) -> Leftover:
 
 
 def _prefixes(source: Source, leftovers: list[Leftover]) -> set[str]:
-    """Return where the shards of manifests lie that go; of one that cannot be read nobody knows."""
+    """Return the shard prefixes of the manifests to remove; skip a manifest that cannot be read."""
     prefixes = set()
     for leftover in leftovers:
         try:
@@ -182,9 +182,9 @@ def _shards(
     old: datetime,
     seen: Callable[[int], None],
 ) -> tuple[list[Leftover], int]:
-    """Return the objects that nothing refers to, of builds that write no more, and the number of all others.
+    """Return the unreferenced objects of builds that have ended, and the number of those that are too young.
 
-    A build is looked at as a whole: while its last object is young, it may go on, and publish its first ones.
+    The youngest object decides for the whole build: while it is young, the build may still publish its first objects.
     """
     builds: dict[tuple[str, str], _Build] = {}
     count = 0

@@ -1,8 +1,8 @@
 """A folder of shard files, named by their content, below a size limit. Several processes may share it.
 
-All changes are made under the lock of one small file. A file in use bears a shared lock of its user, which ends with
-the process: what another process reads is never removed, and what a dead one has left is. A file that somebody else has
-left is compared with its SHA-256 before it is used.
+All changes are made under the lock of one small file. Each user of a file holds a shared lock on it, which ends with
+the process: a file that another process reads is never removed, and one that a dead process has left is. A file from
+another process is compared with its SHA-256 before it is used.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ __all__ = ["CacheFolder", "CachedFile", "name_of"]
 
 
 def name_of(shard: Shard) -> str:
-    """Return the name of a shard's content; without a SHA-256 its `checkpoint_id` changes with the content."""
+    """Return a name for a shard's content: its SHA-256, else a hash of `checkpoint_id`, which changes with it."""
     if shard.sha256 is not None:
         return shard.sha256
     return hashlib.sha256(f"{shard.checkpoint_id}\n{shard.db_url}".encode()).hexdigest()
 
 
 class CachedFile:
-    """A file that stays as long as this object is alive."""
+    """A file that is not removed while this object is alive."""
 
     __slots__ = ("_fd", "is_checked", "path")
 
     def __init__(self, path: Path, fd: int) -> None:
         self.path, self._fd = path, fd
         self.is_checked = False
-        """Whether its reader has looked at its pages."""
+        """Whether a reader has checked its pages."""
         fcntl.flock(fd, fcntl.LOCK_SH)
         os.utime(fd)
 
@@ -50,19 +50,19 @@ class CachedFile:
 
 
 class CacheFolder:
-    """A folder. `limit_bytes` None: no limit. A limit below the files in use is exceeded, and kept afterwards."""
+    """A folder. `limit_bytes` None: no limit. Files in use may exceed the limit until they are out of use."""
 
     def __init__(self, folder: Path, limit_bytes: int | None = None) -> None:
         self._folder = folder
         self.limit_bytes = limit_bytes
         self._known: set[tuple[str, int]] = set()
-        """Names and inodes of the files that were checked, here or while they came."""
+        """Names and inodes of the files whose content was checked, here or while they were fetched."""
         folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, name: str, size: int | None, sha256: str | None = None) -> CachedFile | None:
-        """Return a file, if it is there. One of another size than `size`, or another content, is damaged, and removed.
+        """Return a file, if it is there. Remove it as damaged, and return None, if its size or SHA-256 differs.
 
-        The content is looked at once: a file never changes.
+        The content is checked only once, since a file never changes.
         """
         path = self._path(name)
         with self._locked():
@@ -87,7 +87,7 @@ class CacheFolder:
 
     @contextmanager
     def part(self, size: int) -> Iterator[BinaryIO]:
-        """Yield a new file, which counts with the size that it shall have."""
+        """Yield a new file, which counts with its final size from the beginning."""
         path = self._folder / f"{uuid.uuid4().hex}.part"
         with self._locked():
             file = path.open("w+b")
@@ -101,10 +101,10 @@ class CacheFolder:
                 path.unlink()
 
     def keep(self, part: BinaryIO, name: str) -> CachedFile:
-        """Give a part its name, unless another process was faster; return the file that bears it."""
+        """Give a part its name, unless another process was faster; return the file with that name."""
         path = self._path(name)
         part.flush()
-        os.fsync(part.fileno())  # else a machine that stops may leave the name, and not the content
+        os.fsync(part.fileno())  # else a crash of the machine may leave the name without the content
         with self._locked():
             if not path.exists():
                 fcntl.flock(part, fcntl.LOCK_UN)
@@ -113,20 +113,20 @@ class CacheFolder:
             return CachedFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def free_bytes(self) -> int:
-        """Return how many bytes could come in: what the disk has left, and what `make_room` can remove."""
+        """Return how many bytes more fit at most: the free space of the disk, and the size of all cached files."""
         with self._locked():
             files = sum(path.stat().st_size for path in self._folder.glob("*.db"))
             return shutil.disk_usage(self._folder).free + files
 
     def remove(self, name: str) -> None:
-        """Remove a file that is damaged; who has it open keeps it."""
+        """Remove a damaged file; processes that have it open keep it."""
         with self._locked():
             self._path(name).unlink(missing_ok=True)
 
     def make_room(self, needed: int) -> int:
-        """Remove files that nobody uses, the least recently used first, until `needed` bytes more are below the limit.
+        """Remove unused files, the least recently used first, until `needed` more bytes fit below the limit.
 
-        Return by how many bytes they are not.
+        Return how many bytes are still missing.
         """
         with self._locked():
             total, files = needed, []
@@ -151,7 +151,7 @@ class CacheFolder:
         return self._folder / f"{name}.db"
 
     def _removed(self, path: Path) -> bool:
-        """Remove a file unless somebody uses it."""
+        """Remove a file unless it is in use; return whether it was removed."""
         with path.open("rb") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -167,4 +167,4 @@ class CacheFolder:
             try:
                 yield
             finally:
-                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile has the file open, too
+                fcntl.flock(lock, fcntl.LOCK_UN)  # a child that was forked meanwhile also has the file open

@@ -1,4 +1,4 @@
-"""Fetch a shard's file: block by block, never whole in memory, checked while it comes."""
+"""Fetch a shard's file block by block, never whole in memory, and check its digest meanwhile."""
 
 from __future__ import annotations
 
@@ -29,13 +29,11 @@ def fetch(
     *,
     most_bytes: int | None = None,
 ) -> None:
-    """Write a shard's content to a file, again from its beginning while the store does not answer.
+    """Write a shard's content to a file; restart from the beginning after a `StoreError`, up to four times.
 
-    It stops behind the size that the manifest names, or without one behind `most_bytes`.
-
-    Raises `ReaderStateError` if the shard is not there, `OtherDatabaseError` if it is no SQLite file,
-    `ShardDamagedError` if its content is not the one that the manifest names, `StoreError` if the store does not
-    answer.
+    Raises `ShardDamagedError` for more bytes than the manifest names, or without a size there than `most_bytes`, and
+    for another SHA-256; `ReaderStateError` if the shard is not there or the disk is full, `OtherDatabaseError` if it is
+    no SQLite file, `StoreError` if the store does not answer.
     """
     url, digest = url_of(shard), ""
     for pause_s in (*_PAUSES_S, None):

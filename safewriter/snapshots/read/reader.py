@@ -1,4 +1,4 @@
-"""Read a published snapshot by key. Safe for threads; shards are fetched when they are first asked for."""
+"""Read a published snapshot by key. Thread-safe; shards are fetched at their first use."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ class SnapshotReader:
     Parameters
     ----------
     s3_prefix
-        Where the snapshots lie, `s3://bucket/prefix`.
+        The prefix of the snapshots, `s3://bucket/prefix`.
     open_store
-        Opens a bucket or prefix by its location; default: by boto3, as the environment says.
+        Opens a bucket or prefix by its location; default: boto3 with the configuration of the environment.
     cache
-        A folder for the shards' files, which other readers and processes may share, and which stays; default: one of
-        this reader's own, which goes with it.
+        A folder for the shards' files, which other readers and processes may share, and which stays; default: a folder
+        of this reader, which is removed with it.
     cache_limit_bytes
-        The size of the cache. The files that are longest out of use go first, then shards that are open, those that
-        were opened first before others. One shard may be larger than the limit. Default: no limit.
+        The maximum size of the cache. Files that are out of use are removed first, the least recently used before
+        others, then open shards in the order of their opening. One shard may exceed the limit. Default: no limit.
 
     Raises `ReaderStateError` if nothing was published yet, `ManifestParseError` if the snapshot cannot be read.
     """
@@ -87,21 +87,21 @@ class SnapshotReader:
 
     @property
     def manifest_ref(self) -> str:
-        """Where its manifest is."""
+        """The URL of its manifest."""
         return self._opened().ref
 
     @property
     def age_s(self) -> float:
-        """The seconds since this snapshot was surely the current one: since the reader was opened or refreshed."""
+        """The seconds since the reader was opened or refreshed: at that time this snapshot was the current one."""
         return time.monotonic() - self._looked_s
 
     def get(self, key: Key, *, routing_context: Mapping[str, object] | None = None) -> bytes | None:
         """Return the value of a key; None if the snapshot has no such key.
 
-        `routing_context`: the row's values of the other columns that decide on its shard, where there are any.
+        `routing_context`: the row's values of the other columns that determine its shard, if there are any.
 
-        Raises `KeyRangeError` for what can be no key, `ReaderStateError`, `ShardDamagedError` or `StoreError` if the
-        shard cannot be read.
+        Raises `KeyRangeError` for an invalid key, `RoutingContextError` for a missing or invalid context,
+        `ReaderStateError`, `ShardDamagedError` or `StoreError` if the shard cannot be read.
         """
         return (self._snapshot or self._opened()).value(key, routing_context)
 
@@ -117,10 +117,10 @@ class SnapshotReader:
         return self._opened().routing.route(key, routing_context)
 
     def refresh(self) -> bool:
-        """Read what is current now, from now on; return whether that is another snapshot.
+        """Switch to the snapshot that is current now; return whether that is another one.
 
-        A reading that has begun ends with the snapshot that it began with. Raises `ManifestParseError`,
-        `ReaderStateError` or `StoreError` if the current snapshot cannot be read; the reader stays with its own then.
+        A call in progress ends with the snapshot that it began with. Raises `ManifestParseError`, `ReaderStateError` or
+        `StoreError` if the current snapshot cannot be read; the reader then keeps its own.
         """
         with self._refreshing:
             began_s = time.monotonic()
@@ -132,13 +132,13 @@ class SnapshotReader:
             return changed
 
     def verify(self, *, keys_max: int | None = None) -> Verification:
-        """Check the snapshot's shards in the store; `keys_max`: the keys of each shard that are routed again."""
+        """Check the snapshot's shards in the store. `keys_max`: how many keys of each shard to route again."""
         from safewriter.snapshots.read.verification import verify
 
         return verify(self._source, self._opened().ref, keys_max=keys_max)
 
     def close(self) -> None:
-        """Close the shards, and remove them if the cache is this reader's own, and not that of a parent process."""
+        """Close the shards. Remove the cache if it is this reader's own, and not that of a parent process."""
         self._snapshot = None
         if self._remove is not None:
             self._remove()
@@ -151,6 +151,6 @@ class SnapshotReader:
 
 
 def _remove(folder: Path, pid: int) -> None:
-    """Remove a reader's own cache. A forked child has the reader, too, and must not take the cache from its parent."""
+    """Remove a reader's own cache, unless this process is a forked child, whose parent still uses it."""
     if os.getpid() == pid:
         shutil.rmtree(folder, ignore_errors=True)

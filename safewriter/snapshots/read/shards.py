@@ -1,8 +1,8 @@
-"""The shards of one snapshot, opened when they are first asked for: a file for all threads, a connection for each.
+"""The shards of one snapshot, opened at their first use: a file for all threads, a connection for each thread.
 
-They close by themselves. A connection belongs to its thread, and holds the shard's file; nobody refers to it any more
-when the thread ends, when the snapshot is read no longer, or when its shard has to make room. A reading that has begun
-refers to its connection, so none of these breaks it, and readings need no lock.
+They close by reference count. A connection belongs to its thread, and holds the shard's file; its last reference goes
+when the thread ends, when the reader drops the snapshot, or when its shard has to make room. A read in progress refers
+to its connection, so none of these breaks it, and reads need no lock.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ __all__ = ["SELECT", "OpenShard", "Shards"]
 
 SELECT: Final = "SELECT v FROM kv WHERE k = ?"
 _MMAP_BYTES: Final = 1 << 40
-"""SQLite reads from the file's pages in memory, as far as its own limit allows."""
+"""SQLite maps the file into memory, as far as its own limit allows."""
 
 
 class OpenShard:
-    """A connection of one thread. Whoever calls `execute` must refer to this object until it has read the row.
+    """A connection of one thread. A caller of `execute` must keep a reference to this object until it has the row.
 
-    SQLite's own object would not close by itself: it refers to itself, by its cache of statements.
+    A `sqlite3.Connection` would not close by itself: it refers to itself through its cache of statements.
     """
 
     __slots__ = ("_connection", "_file", "db_id", "execute", "longest")
@@ -59,7 +59,7 @@ class _Thread:
 
 
 class Shards:
-    """`local.shards` has the shards that this thread has open; `open` opens another one."""
+    """`local.shards` has this thread's open shards; `open` opens another one."""
 
     def __init__(
         self,
@@ -86,12 +86,12 @@ class Shards:
         file = self._file(shard)
         opened = self._connected(shard, file)
         with self._guard:
-            if self._files.get(db_id) is file:  # else it has to make room already
+            if self._files.get(db_id) is file:  # else it was dropped meanwhile, to make room
                 self._of_thread()[db_id] = opened
         return opened
 
     def _of_thread(self) -> dict[int, OpenShard]:
-        """Return those that this thread has open."""
+        """Return this thread's open shards."""
         try:
             shards: dict[int, OpenShard] = self.local.shards
         except AttributeError:
@@ -102,7 +102,7 @@ class Shards:
 
     def _connected(self, shard: Shard, file: CachedFile) -> OpenShard:
         try:
-            # The last one to refer to it may be another thread.
+            # The last reference to the connection may be in another thread.
             connection = database.of_file(file.path, TABLES, f"mmap_size = {_MMAP_BYTES}")
             opened = OpenShard(connection, file, shard.db_id)
             if not file.is_checked:
@@ -115,7 +115,7 @@ class Shards:
         return opened
 
     def damaged(self, db_id: int, error: object) -> ShardDamagedError:
-        """Close a shard that SQLite cannot read, and remove its file, so that the next reading fetches it again."""
+        """Close an unreadable shard and remove its file, so that the next read fetches it again; return the error."""
         shard = self._shards[db_id]
         self._drop(db_id)
         self._cache.remove(name_of(shard))
@@ -124,7 +124,7 @@ class Shards:
         )
 
     def _file(self, shard: Shard) -> CachedFile:
-        """Return the file of a shard, which is fetched once, however many threads ask for it."""
+        """Return the file of a shard. It is fetched once, however many threads need it."""
         with self._guard:
             file = self._files.get(shard.db_id)
         if file is not None:

@@ -1,4 +1,4 @@
-"""One snapshot as a reader has it: it never changes, and all its readings see the same rows."""
+"""One snapshot as a reader has it: it never changes, and all reads see the same rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Snapshot"]
 
 
 class Snapshot:
-    """A manifest that was read, and its shards."""
+    """A snapshot's manifest, routing and shards."""
 
     __slots__ = ("_encoding", "_local", "_shards", "manifest", "ref", "routing")
 
@@ -44,7 +44,7 @@ class Snapshot:
         db_id, stored = self.routing.route(key, context), encode(key, self._encoding)
         try:
             shard = self._local.shards[db_id]
-        except (AttributeError, KeyError):  # this thread's first reading of the shard, or a shard without rows
+        except (AttributeError, KeyError):  # this thread's first read of the shard, or a shard without rows
             opened = None if db_id is None else self._shards.open(db_id)
             if opened is None:
                 return None
@@ -53,11 +53,11 @@ class Snapshot:
             row = shard.execute(SELECT, (stored,)).fetchone()
         except sqlite3.DatabaseError as error:
             if len(stored) > shard.longest:
-                return None  # SQLite does not take it; no key of this file is so long
+                return None  # the parameter exceeds SQLite's limit, and so no key of this file is so long
             raise self._shards.damaged(shard.db_id, error) from error
         if row is None:
             return None
         value: bytes | None = row[0]
-        if type(value) is not bytes and value is not None:  # other programs let a value be null
+        if type(value) is not bytes and value is not None:  # other writers allow null values
             raise self._shards.damaged(shard.db_id, "a value is not bytes")
         return value

@@ -1,4 +1,4 @@
-"""Where the snapshots of one prefix lie: the pointer, manifests, and the objects that manifests name."""
+"""Access to the snapshots of one prefix: `_CURRENT`, manifests, and the objects that manifests name."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def url_of(shard: Shard) -> str:
 
 
 def is_other_database(shard: Shard, objects: Mapping[str, int]) -> bool:
-    """Tell whether these objects of a shard are those of another database than SQLite, which no digest is of."""
+    """Return whether these objects of a shard are of a database other than SQLite; such a shard has no digest."""
     return bool(objects) and FILE_NAME not in objects and shard.sha256 is None
 
 
@@ -47,7 +47,7 @@ def _damage(shard: Shard, objects: Mapping[str, int]) -> str | None:
 
 
 class Source:
-    """One prefix. `open_store` opens a bucket or prefix by its location; by default through boto3."""
+    """One prefix of snapshots. `open_store` opens a bucket or prefix by its location; default: boto3."""
 
     def __init__(self, s3_prefix: str, open_store: OpenStore | None = None) -> None:
         if open_store is None:
@@ -58,14 +58,14 @@ class Source:
         self.store = open_store(prefix_of(s3_prefix))
 
     def current(self) -> tuple[StoredObject, Current]:
-        """Read the pointer. Raises `ReaderStateError` if there is none, `ManifestParseError` if it is damaged."""
+        """Read `_CURRENT`. Raises `ReaderStateError` if there is none, `ManifestParseError` if it is damaged."""
         stored = self._read(CURRENT, CURRENT_MAX_BYTES)
         if stored is None:
             raise ReaderStateError(f"there is no {self.store.uri(CURRENT)}: nothing was published yet")
         return stored, Current.decode(stored.body, self.store.uri(CURRENT))
 
     def current_ref(self) -> str:
-        """Return where the current manifest is. Raises as `current` does, also if nothing was published yet."""
+        """Return the URL of the current manifest. Raises as `current` does, and `ReaderStateError` without one."""
         ref = self.current()[1].manifest_ref
         if ref is None:
             raise ReaderStateError(f"{self.store.uri(CURRENT)} points to no snapshot: nothing was published yet")
@@ -83,7 +83,7 @@ class Source:
         return self.store.stream(self.key_of(url))
 
     def damage(self, shards: Iterable[Shard]) -> Iterator[str]:
-        """Say of each shard that is not there, or not whole, what is wrong, by the sizes of its objects alone."""
+        """Yield the problem of each shard that is missing or incomplete, by the sizes of its objects alone."""
         shards = tuple(shards)
         sizes = self._sizes([shard.db_url for shard in shards])
         return (damage for shard in shards if (damage := _damage(shard, sizes[shard.db_url])) is not None)
@@ -93,7 +93,7 @@ class Source:
         return self._sizes([shard.db_url])[shard.db_url]
 
     def _sizes(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
-        """Return the sizes of the objects below folders, by one listing of what the folders have in common."""
+        """Return the sizes of the objects below folders, by one listing of the folders' common prefix."""
         sizes: dict[str, dict[str, int]] = {folder: {} for folder in folders}
         keys = {f"{self.key_of(folder).rstrip('/')}/": folder for folder in sizes}
         if not keys:
@@ -113,9 +113,9 @@ class Source:
             raise ManifestParseError(f"{error}. Go back to another snapshot, or build again") from error
 
     def key_of(self, url: str) -> str:
-        """Return the key of an object that `_CURRENT` or a manifest names, or a caller.
+        """Return the key of an object that `_CURRENT`, a manifest or a caller names.
 
-        Whoever may write below the prefix leads nobody elsewhere by it: only what lies below the prefix has one.
+        Raises `ManifestParseError` unless it lies below the prefix, so that a forged manifest cannot lead elsewhere.
         """
         root = self.store.uri("")
         key = url.removeprefix(root)
@@ -128,7 +128,7 @@ class Source:
 
 
 def _common(keys: list[str]) -> str:
-    """Return what all keys begin with."""
+    """Return the common prefix of all keys."""
     first, last = min(keys), max(keys)
     same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(first, last, strict=False))
     return "".join(letter for letter, _ in same)

@@ -1,4 +1,4 @@
-"""Check a snapshot in the store against its manifest: shard by shard, one file on this machine at a time."""
+"""Check a snapshot in the store against its manifest, shard by shard, with one file on this machine at a time."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _INTEGERS: Final = (KeyEncoding.U64BE, KeyEncoding.U32BE)
 
 @dataclass(frozen=True, slots=True)
 class ShardFault:
-    """Something that is not as the manifest says."""
+    """A difference between a shard and the manifest."""
 
     db_id: int
     db_url: str
@@ -48,8 +48,8 @@ class ShardFault:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was looked at. `keys`: the keys that were routed again; None if the rule needs more than a key. `unread`:
-    the shards in another database than SQLite, of which only the objects' size was looked at.
+    """The result of a verification. `keys`: how many keys were routed again; None if the rule also needs other columns.
+    `unread`: how many shards are in a database other than SQLite, of which only the objects' sizes were checked.
     """
 
     manifest_ref: str
@@ -61,18 +61,18 @@ class Verification:
 
     @property
     def is_sound(self) -> bool:
-        """Whether all is as the manifest says."""
+        """Whether no shard differs from the manifest."""
         return not self.faults
 
 
 def verify(
     source: Source, ref: str, *, keys_max: int | None = None, done: Callable[[int], None] = lambda _: None
 ) -> Verification:
-    """Fetch each shard and look at its size, content, rows and keys.
+    """Fetch each shard and check its size, content, rows and keys.
 
-    `keys_max`: route so many keys of each shard again, evenly spread; None: all of them. `done` gets the number of
-    shards that were looked at. Raises `ManifestParseError` if the manifest cannot be read, `StoreError` if the store
-    does not answer.
+    `keys_max`: how many keys of each shard to route again, evenly spread; None: all of them. `done` gets the number of
+    shards checked so far. Raises `ManifestParseError` if the manifest cannot be read, `StoreError` if the store does
+    not answer.
     """
     manifest = source.manifest(ref)
     try:
@@ -136,7 +136,7 @@ class _Check:
             yield from self._in_keys(connection)
 
     def _in_keys(self, connection: sqlite3.Connection) -> Iterator[str]:
-        """Tell of the first key that belongs to another shard, and how many do."""
+        """Yield a problem if keys belong to another shard: their number, and the first one."""
         step = 1 if self.keys_max is None else max(1, -(-self.rows // max(1, self.keys_max)))
         strays, first = 0, b""
         for (stored,) in itertools.islice(connection.execute("SELECT k FROM kv"), 0, None, step):
@@ -159,5 +159,5 @@ class _Check:
 
 
 def _key(stored: bytes, encoding: KeyEncoding) -> Key:
-    """Return a key as it is routed. A text and its bytes are one key; a column of bytes may hold what is no text."""
+    """Return a stored key in the type for routing. Texts stay bytes: both are the same key, and not all are UTF-8."""
     return int.from_bytes(stored, "big") if encoding in _INTEGERS else stored

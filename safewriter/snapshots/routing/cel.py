@@ -1,4 +1,4 @@
-"""Routing by an expression: it gives the shard's number itself, or a value whose place in a list is that number."""
+"""Routing by an expression: its result is the shard's number, or a value whose index in a list is that number."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _PYTHON: Final[dict[CelType, type | tuple[type, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class CelRouting:
-    """What an expression gives for a row. Raises `ConfigValidationError` if the routing values do not fit it."""
+    """The rule of an expression. Raises `ConfigValidationError` if the routing values do not fit the expression."""
 
     expression: CelExpression
     num_dbs: int
@@ -66,7 +66,7 @@ class CelRouting:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The expression's variables without `key`."""
+        """The expression's variables except `key`."""
         return self.expression.columns
 
     def shards(self, keys: pa.Array, columns: Sequence[pa.Array] = ()) -> NDArray[np.int64]:
@@ -90,7 +90,7 @@ class CelRouting:
     def route(self, key: Key, context: Mapping[str, object] | None = None) -> int | None:
         """Return the shard of a key; None if no shard can have it, since a build refuses such a row.
 
-        Raises `RoutingContextError` if `context` lacks a column of the rule, or has it with another type.
+        Raises `KeyRangeError` for a key of another type, `RoutingContextError` for a missing or mistyped column.
         """
         row = {
             name: _key(key, kind) if name == KEY_VARIABLE else self._context_value(name, kind, context)
@@ -102,7 +102,7 @@ class CelRouting:
             return None
 
     def document(self) -> dict[str, Any]:
-        """Return the rule as a manifest holds it."""
+        """Return the rule as a manifest has it."""
         document: dict[str, Any] = {
             "strategy": "cel",
             "hash_algorithm": HASH_ALGORITHM,
@@ -134,7 +134,7 @@ class CelRouting:
 
 
 def _key(key: Key, kind: CelType) -> Key:
-    """Return a key with the type that the rule asks for; a text and its bytes are one key, as stored."""
+    """Return a key in the type of the rule's variable: a text and its UTF-8 bytes are the same stored key."""
     try:
         if kind is CelType.STRING and isinstance(key, bytes):
             return key.decode()

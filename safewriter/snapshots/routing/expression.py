@@ -1,7 +1,7 @@
-"""An expression in CEL over the columns of a row, which gives the row's token: its shard's number or routing value.
+"""A CEL expression over the columns of a row. Its result is the row's token: its shard's number or routing value.
 
-CEL is Google's Common Expression Language, here by its C++ library, as shardyfusion's readers take it. Only a build
-needs numpy and pyarrow, so what it calls imports them.
+CEL is Google's Common Expression Language, here by its C++ library, which shardyfusion's readers also use. Only a build
+needs numpy and pyarrow, so only the functions that it calls import them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["KEY_VARIABLE", "CelExpression", "EvaluationError", "Tokens"]
 
 KEY_VARIABLE: Final = "key"
-"""The variable that is the key column, whatever that is called: a reader knows no column's name."""
+"""The variable for the key column, whatever the column's name."""
 
 _TEXT_MAX: Final = 16_384
 _WORK_MAX: Final = 10_000
@@ -43,9 +43,9 @@ _MATCHES: Final = re.compile(r"""\bmatches\b(?!["'])""")
 _PLAIN: Final = re.compile(
     r"""matches\s*\(\s*("[^"\\{\n]*"|'[^'\\{\n]*'|[rR]"(?:[^"\\{\n]|\\[^pP"\n])*"|[rR]'(?:[^'\\{\n]|\\[^pP'\n])*')\s*\)"""
 )
-"""A pattern that stands there as it is, without repetitions by number and classes of Unicode."""
+"""A literal pattern without counted repetitions and Unicode classes."""
 _PATTERNS_MAX: Final = 200
-"""Letters of all patterns: the library compiles each of them at each call, in 20 microseconds a letter."""
+"""Letters of all patterns together: the library compiles each pattern at each call, in 20 microseconds a letter."""
 
 _HASHED: Final = re.compile(r"\s*shard_hash\s*\((?P<argument>.*)\)\s*%\s*(?P<shards>[1-9][0-9]*)[uU]\s*", re.DOTALL)
 _PYTHON: Final[dict[CelType, type]] = {
@@ -58,14 +58,14 @@ _HASHABLE: Final = (CelType.INT, CelType.UINT, CelType.STRING, CelType.BYTES)
 
 
 class EvaluationError(ValueError):
-    """The expression has no value for a row; CEL's words."""
+    """The expression has no value for a row. The message is CEL's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What rows give: `values` holds each token once or more, and row `i` has `values[group[i]]`.
+    """The tokens of rows: `values` has each token at least once, and row `i` has `values[group[i]]`.
 
-    Row `first[group[i]]` is one that has it, too.
+    Row `first[group[i]]` is the first row of that group.
     """
 
     values: list[RoutingValue]
@@ -75,9 +75,9 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """What is compiled. With `shards`, it is the argument of `shard_hash(…) % shards`.
+    """A compiled expression. With `shards`, it is the argument of `shard_hash(…) % shards`.
 
-    `variable`: the argument is nothing but that one, so CEL need not be asked.
+    `variable`: the argument is only this variable, so it needs no evaluation by CEL.
     """
 
     compiled: Any
@@ -100,7 +100,7 @@ class _Program:
     def _evaluated(self, row: Mapping[str, object]) -> Any:  # noqa: ANN401 - of the type `kind`
         result = self.compiled.eval(data=row)
         value: Any = result.plain_value()
-        # An error comes as a text, too.
+        # The library also returns an error as a text.
         is_of_kind = type(value) is _PYTHON[self.kind]
         if not is_of_kind or (self.kind is CelType.STRING and result.type() == self.error):
             raise EvaluationError(value)
@@ -109,7 +109,7 @@ class _Program:
 
 @dataclass(frozen=True, slots=True)
 class CelExpression:
-    """One expression. It is compiled when it is made; it travels as text, and is compiled anew where it arrives.
+    """One expression. It is compiled at construction; it is pickled as text, and compiled again at unpickling.
 
     Raises `ConfigValidationError` with CEL's message, `MissingPackageError` without the library.
     """
@@ -139,7 +139,7 @@ class CelExpression:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that it reads beside the key."""
+        """The columns that the expression reads beside the key."""
         return tuple(name for name, _ in self.variables if name != KEY_VARIABLE)
 
     @property
@@ -148,13 +148,13 @@ class CelExpression:
         return self._program.shards
 
     def token(self, row: Mapping[str, object]) -> RoutingValue:
-        """Return what a row gives, by the names of the variables. Raises `EvaluationError`."""
+        """Return the token of a row, which maps variables to values. Raises `EvaluationError`."""
         return self._program.value(row)
 
     def tokens(self, keys: pa.Array, columns: Sequence[pa.Array]) -> Tokens:
-        """Return what rows give; `columns` in the order of `self.columns`.
+        """Return the tokens of rows; `columns` in the order of `self.columns`.
 
-        Raises `KeyRangeError` for a null key, `ShardAssignmentError` for a row that gives nothing.
+        Raises `KeyRangeError` for a null key, `ShardAssignmentError` for a row without a token.
         """
         import numpy as np
         import pyarrow as pa
@@ -166,7 +166,7 @@ class CelExpression:
         for name, array in arrays.items():
             try:
                 array.validate(full=True)
-            except pa.ArrowInvalid:  # Spark has such texts, and a reader has not
+            except pa.ArrowInvalid:  # Spark allows such texts, and a reader's keys cannot be such
                 raise ShardAssignmentError(f"a row has no shard: its {name} is a text that is not UTF-8") from None
         alone = self._hashed_column(arrays)
         if alone is not None:
@@ -188,9 +188,9 @@ class CelExpression:
             ) from None
 
     def _without_calls(self, argument: str, shards: int) -> _Program | None:
-        """Return what hashes the argument here, outside of CEL: version 0.1.3 leaks 80 bytes at each call into Python.
+        """Return a program that hashes the argument outside of CEL: its version 0.1.3 leaks 80 bytes a call to Python.
 
-        The whole expression compiles, and so must the argument: then its parentheses are those of the call.
+        The argument must also compile by itself: then the matched parentheses are those of the call. Else return None.
         """
         try:
             compiled, kind, error = _compiled(argument, self.variables, kinds=_HASHABLE)
@@ -200,7 +200,7 @@ class CelExpression:
         return _Program(compiled, kind, error, shards, argument.strip() if is_variable else None)
 
     def _hashed_column(self, arrays: Mapping[str, pa.Array]) -> NDArray[np.int64] | None:
-        """Return the tokens of all rows if nothing but one column is hashed."""
+        """Return the tokens of all rows if the expression only hashes one column; else None."""
         program = self._program
         column = None if program.variable is None else arrays[program.variable]
         if column is None or column.null_count or program.shards is None:
@@ -223,7 +223,7 @@ def _groups(columns: Sequence[pa.Array], rows: int) -> tuple[NDArray[np.int64], 
 def _compiled(
     text: str, variables: Sequence[tuple[str, CelType]], kinds: Sequence[CelType] = _HASHABLE[:3]
 ) -> tuple[Any, CelType, Any]:
-    """Return the compiled expression, the type that it gives, and the type of errors."""
+    """Return the compiled expression, the type of its result, and CEL's type of errors."""
     _check_work(text)
     cel = _library()
     types = {kind: getattr(cel.Type, kind.name) for kind in CelType}
@@ -234,7 +234,7 @@ def _compiled(
     try:
         environment = cel.NewEnv(variables={name: types[kind] for name, kind in variables}, functions=[hashing])
         compiled = environment.compile(text)
-    except (RuntimeError, TypeError) as error:  # half of a pair of surrogates is no text to the library
+    except (RuntimeError, TypeError) as error:  # TypeError: a lone surrogate is no text to the library
         raise ConfigValidationError(f"the expression {text!r} is none: {error}") from None
     kind = next((kind for kind in kinds if compiled.return_type() == types[kind]), None)
     if kind is None:
@@ -246,10 +246,10 @@ def _compiled(
 
 
 def _check_work(text: str) -> None:
-    """Refuse what may take long or grow large: the library bounds how deep an expression is, and not what it does.
+    """Refuse an expression that may take long or grow large: the library bounds its depth, but not its work.
 
-    Only macros repeat anything. Each multiplies work and size by what is written in the expression at most, and every
-    comma and plus sign of it adds one.
+    Only macros repeat. Each macro multiplies work and size at most by the number of written elements, which is bounded
+    by the number of commas and plus signs.
     """
     if len(text) <= _TEXT_MAX:
         macros = len(_MACRO.findall(text))
@@ -264,7 +264,7 @@ def _check_work(text: str) -> None:
 
 
 def _check_patterns(text: str, macros: int) -> None:
-    """Refuse patterns that no one sees, or that take long: a short one may stand for millions of letters."""
+    """Refuse patterns that are computed or may take long: a short one may expand to millions of letters."""
     patterns = [_PLAIN.match(text, call.start()) for call in _MATCHES.finditer(text)]
     if not patterns:
         return

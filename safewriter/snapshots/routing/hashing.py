@@ -1,7 +1,6 @@
-"""The digest of a key, by which it finds its shard. It does not depend on how a shard stores the key.
+"""The digest of a key, which determines its shard. It does not depend on how a shard stores the key.
 
-Both are those of shardyfusion's snapshots, so that its readers find our keys. Only a build needs numpy, so only its
-functions import it.
+It is that of shardyfusion, whose readers so find our keys. Only a build needs numpy, so only its functions import it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PRIME: Final = 0x9FB21C651E98DF25
 
 
 def digest(key: Key) -> int:
-    """Return the xxh3_64 of a key: of an integer's 8 bytes (signed, little-endian), a text's UTF-8, bytes as is."""
+    """Return the xxh3_64 of a key: of an integer's 8 bytes (signed, little-endian), a text's UTF-8, or bytes as is."""
     if isinstance(key, int):
         try:
             return xxhash.xxh3_64_intdigest(_INT64.pack(key))
@@ -46,7 +45,7 @@ def digest(key: Key) -> int:
 
 
 def digests_of_integers(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """Return the same for many integers at once: XXH3 of eight bytes is twelve operations.
+    """Return the digests of many integers: XXH3 of eight bytes takes twelve operations.
 
     Source: https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md, XXH3 for inputs of 4 to 8 bytes.
     """
@@ -64,7 +63,7 @@ def digests_of_integers(keys: NDArray[np.int64]) -> NDArray[np.uint64]:
 
 
 def digests(keys: Sequence[str | bytes]) -> NDArray[np.uint64]:
-    """Return the same for texts or bytes."""
+    """Return the digests of texts or bytes."""
     import numpy as np
 
     digest_of = xxhash.xxh3_64_intdigest
@@ -78,7 +77,7 @@ def remainders(keys: pa.Array, modulus: int) -> NDArray[np.int64]:
 
     if pa.types.is_integer(keys.type):
         hashes = digests_of_integers(keys.cast(pa.int64()).to_numpy())
-    else:  # Spark's texts may not be UTF-8, so nothing decodes them here
+    else:  # Spark's texts may not be valid UTF-8, so do not decode them
         hashes = digests(keys.cast(pa.large_binary()).to_pylist())
     return (hashes % np.uint64(modulus)).astype(np.int64)
 

@@ -1,4 +1,4 @@
-"""The rule that gives each row its shard: the build and the reader ask the same one."""
+"""The rule that maps rows to shards, which builds and readers share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["HashRouting", "Routing", "routing_of"]
 
 
 class Routing(Protocol):
-    """One rule. It travels to the executors, so it must be picklable; what is not, it makes there, once per process."""
+    """One rule. It must be picklable, for the executors; they make parts that are not once per process."""
 
     @property
     def num_dbs(self) -> int:
@@ -32,7 +32,7 @@ class Routing(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that decide, beside the key."""
+        """The columns beside the key that the rule reads."""
         ...
 
     def shards(self, keys: pa.Array, columns: Sequence[pa.Array]) -> NDArray[np.int64]:
@@ -47,7 +47,7 @@ class Routing(Protocol):
         ...
 
     def document(self) -> dict[str, Any]:
-        """Return the rule as the manifest's `sharding` holds it."""
+        """Return the rule as the manifest's `sharding`."""
         ...
 
 
@@ -59,7 +59,7 @@ class HashRouting:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """None: the key alone decides."""
+        """Empty: the rule reads only the key."""
         return ()
 
     def shards(self, keys: pa.Array, columns: Sequence[pa.Array] = ()) -> NDArray[np.int64]:  # noqa: ARG002 - of the protocol
@@ -73,12 +73,12 @@ class HashRouting:
         return digest(key) % self.num_dbs
 
     def document(self) -> dict[str, Any]:
-        """Return the rule as a manifest holds it."""
+        """Return the rule as a manifest has it."""
         return {"strategy": "hash", "hash_algorithm": HASH_ALGORITHM}
 
 
 def routing_of(sharding: Mapping[str, Any], num_dbs: int) -> Routing:
-    """Return the rule that a manifest holds. Raises `ValueError` for one that this code does not know."""
+    """Return the rule of a manifest's `sharding`. Raises `ValueError` for one that this code does not know."""
     known = {"strategy", "hash_algorithm", "cel_expr", "cel_columns", "routing_values"}
     if unknown := set(sharding) - known:
         raise ValueError(f"its sharding has the member {min(unknown)!r}, which this code does not know")

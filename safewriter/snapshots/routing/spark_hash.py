@@ -1,7 +1,7 @@
-"""The digest of integer keys as expressions of Spark SQL, so that rows find their shards without a Python process.
+"""The digest of integer keys in Spark SQL, so that Spark finds the shards of rows without a Python process.
 
-It is `digests_of_integers` with Spark's operations, whatever its ANSI mode: that mode refuses a product of more than 63
-bits, so each product here has 48 bits at most. Each row's shard is computed once more in its task, by NumPy.
+It is `digests_of_integers` with Spark's operations, with or without ANSI mode: that mode refuses a product of more than
+63 bits, so each product here has 48 bits at most. The task computes each row's shard again, with NumPy.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _STEP: Final = "__soal_digest_"
 
 def with_shard(rows: DataFrame, key: str, shard: str, num_dbs: int) -> DataFrame:
     """Return the rows with a column `shard`, for an integer column `key`; 0 for a null, which its task refuses."""
-    # A step has a name, and the next one uses it as often as it needs: one expression for all would explode. Text that
-    # Spark parses, and one call for all steps, since each call to Java and each analysis of a plan takes its time.
+    # Each step is a named column, which the next one uses several times: a single expression would explode. All steps
+    # are SQL text in one call, since each call to Java and each analysis of a plan takes time.
     steps = list(_steps(f"CAST(`{key}` AS BIGINT)"))
     columns = [f"{step} AS {_STEP}{number}" for number, step in enumerate(steps)]
     digest = f"{_STEP}{len(steps) - 1}"
-    # The digest has no sign: its upper 63 bits, then the lowest.
+    # The digest is unsigned: take its upper 63 bits, then the lowest one.
     remainder = f"(shiftrightunsigned({digest}, 1) % {num_dbs} * 2 + ({digest} & 1)) % {num_dbs}"
     assigned = f"CAST(coalesce({remainder}, 0) AS INT) AS `{shard}`"
     return rows.selectExpr("*", *columns).selectExpr(*(f"`{name}`" for name in rows.columns), assigned)
 
 
 def _steps(key: str) -> Iterator[str]:
-    """Yield the expressions of the digest, each of the one before."""
+    """Yield the steps of the digest; each is an expression of the previous one."""
     names = (f"{_STEP}{number}" for number in range(6))
     yield f"{_rotated(key, 32)} ^ {FLIP - 2**64 if FLIP >= 2**63 else FLIP}L"
     value = next(names)
@@ -50,7 +50,7 @@ def _steps(key: str) -> Iterator[str]:
 
 
 def _product(value: str) -> str:
-    """Return `value * PRIME` modulo 2^64, from products of half a factor and a quarter of the other."""
+    """Return `value * PRIME` modulo 2^64, as products of a half of `value` and a quarter of `PRIME`."""
     low, high = f"({value} & {_HALF}L)", f"shiftrightunsigned({value}, 32)"
     quarters = [f"{PRIME >> bits & _WORD}L" for bits in (0, 16, 32, 48)]
     first = f"({low} * {quarters[0]} + {_shifted_word(f'{low} * {quarters[1]}')})"

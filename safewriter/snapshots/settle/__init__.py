@@ -1,1 +1,1 @@
-"""Settle a build from outside, without Spark and the packages that builds need."""
+"""Settle a build without Spark and the packages that builds need."""

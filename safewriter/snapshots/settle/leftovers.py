@@ -1,4 +1,4 @@
-"""The objects of one build that no manifest names: its losing attempts, or all of it if it was not published."""
+"""The objects of a build that no manifest names: those of losing attempts, or all if the build was not published."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["BuildId"]
 
 @dataclass(frozen=True, slots=True)
 class BuildId:
-    """The names by which the objects of a build are known. A run may have several builds; `build` is new for each.
+    """The names in the keys of a build's objects. A run may have several builds; `build` is new for each.
 
     `created_at`: ISO 8601, part of the keys of the manifest and of the run's record, which lies below `runs`.
     """
@@ -36,16 +36,16 @@ class BuildId:
 
     @classmethod
     def draw(cls, run_id: str, shard_prefix: str, runs: str, created: datetime) -> Self:
-        """Name a new build."""
+        """Return the names of a new build."""
         return cls(run_id, uuid.uuid4().hex[:16], shard_prefix, runs, created.isoformat())
 
     def document(self) -> dict[str, str]:
-        """Return the names as a checkpoint records them."""
+        """Return the names as a checkpoint document has them."""
         return asdict(self)
 
     @classmethod
     def read(cls, document: Mapping[str, str]) -> Self:
-        """Read them back."""
+        """Read the names from a checkpoint document. Raises `KeyError`."""
         return cls(**{field.name: document[field.name] for field in fields(cls)})
 
     @property
@@ -69,23 +69,23 @@ class BuildId:
         return record_key(self.runs, self.run_id, self.created, self.build)
 
     def end_record(self, store: ObjectStore, now: datetime, *, published: bool) -> None:
-        """Let the record of a build that was killed say how it ended; one that says so itself stays as it is."""
+        """Write the outcome into the record of a killed build; a record that already has one stays unchanged."""
         stored = store.get(self.record_key, max_bytes=RECORD_MAX_BYTES)
         if stored is None:
             return
         ref = store.uri(self.manifest_key) if published else None
         body = ended(stored.body, now, ref)
         if body is not None:
-            with suppress(PreconditionFailed):  # somebody else ends it
+            with suppress(PreconditionFailed):  # another process has changed it
                 store.replace(self.record_key, body, etag=stored.etag)
 
     def remove(
         self, store: ObjectStore, urls: Collection[str] | None, may_go_on: Callable[[], bool] = lambda: True
     ) -> int:
-        """Delete this build's objects, but those in the folders that its manifest names; return their number, and abort
-        its uploads.
+        """Delete this build's objects, except those in the folders that its manifest names, and abort its uploads.
 
-        None: the build is not published, and never will be. Raises `StoreError` if the work could not be finished.
+        `urls` is None for a build that was not and cannot be published: its manifest is deleted, too. Returns the
+        number of deleted objects. Raises `StoreError` if it could not finish.
         """
         root = store.uri("")
         keep = {url.removeprefix(root) for url in urls or ()}

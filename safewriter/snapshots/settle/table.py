@@ -1,11 +1,10 @@
 """Settle a build of a snapshot: `_CURRENT` shows whether it was published, and fences it if it was not.
 
-A guarded build leaves its attempt's name in `_CURRENT` when it publishes: its mark. A fence is that name among those
-that are fenced: a build whose compare-and-swap fails reads `_CURRENT` again, and gives up if it finds itself there.
+A guarded build leaves its attempt's name in `_CURRENT` when it publishes: its mark. A fence is that name in `fenced`: a
+build whose compare-and-swap fails reads `_CURRENT` again, and gives up if it finds its name there.
 
-The mark does not decide alone. The same body names the manifest, as current or in its history, and the manifest is an
-object of its own. Where these witnesses contradict each other, somebody has changed `_CURRENT`, and the verdict is an
-operator's.
+The mark does not decide alone. `_CURRENT` also names the manifest, as current or in the history, and the manifest is
+another object. If these witnesses contradict each other, `_CURRENT` was changed from outside, and an operator decides.
 """
 
 from __future__ import annotations
@@ -39,10 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["DECIDED_MS", "SnapshotTable", "name_of", "names_of"]
 
 DECIDED_MS: Final = 6 * 86_400_000
-"""How long a build may publish: `_CURRENT` keeps names for a day longer than that."""
+"""How long a build may publish. `_CURRENT` keeps names for a day longer."""
 _TRIES_MAX: Final = 50
 _ONE_MANIFEST: Final = threading.Lock()
-"""One at a time is read: the sweeper settles several writes at once, in little memory."""
+"""Read one manifest at a time: the sweeper settles several writes concurrently, in little memory."""
 
 
 def name_of(attempt: AttemptRecord) -> str:
@@ -52,7 +51,7 @@ def name_of(attempt: AttemptRecord) -> str:
 
 @dataclass(frozen=True)
 class SnapshotTable(Table):
-    """One prefix. With a `rehearsal` a fence is listed there, and not set."""
+    """One prefix of snapshots. With a `rehearsal` a fence is appended to that list instead of being set."""
 
     store: ObjectStore
     clock: Clock
@@ -60,7 +59,7 @@ class SnapshotTable(Table):
     rehearsal: list[str] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
-        """Return committed if `_CURRENT` bears the attempt's name; else fence the attempt and return rolled_back."""
+        """Return committed if `_CURRENT` has the attempt's mark; else fence the attempt and return rolled_back."""
         if intent.nothing_sent:
             return Move(Status.ROLLED_BACK, f"{intent.cause}: nothing was published")
         landed = self._decide(document.attempt)
@@ -69,7 +68,7 @@ class SnapshotTable(Table):
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
     def confirm(self, document: Checkpoint, report: Report) -> Move:
-        """Return committed if `_CURRENT` has had the snapshot."""
+        """Return committed if the build was published. Raises `NotCommittedError` otherwise."""
         if not report.passed:
             raise NotCommittedError(f"the block has published no snapshot below {self.store.uri('')}")
         landed = self._decide(document.attempt)
@@ -81,7 +80,7 @@ class SnapshotTable(Table):
         return Move(Status.COMMITTED, landed=landed)
 
     def _decide(self, attempt: AttemptRecord) -> Landed | None:
-        """Return the publication; None once it is certain that there is none and that none can land any more."""
+        """Return the publication; None if there is none and none can land any more."""
         name = name_of(attempt)
         for _ in range(_TRIES_MAX):
             if not self.may_go_on():
@@ -105,7 +104,7 @@ class SnapshotTable(Table):
         raise StoreError(f"{self.store.uri(CURRENT)}: {name} could not be fenced off in time")
 
     def _published(self, current: Current, name: str, attempt: AttemptRecord) -> Publication | None:
-        """Return an attempt's mark, if all witnesses say the same; None if none of them knows the attempt."""
+        """Return an attempt's mark, or None. Raises `RetentionGapError` if the witnesses contradict each other."""
         mark = current.published.get(name)
         key = BuildId.read(attempt.properties).manifest_key if "build" in attempt.properties else None
         if mark is not None:
@@ -118,7 +117,7 @@ class SnapshotTable(Table):
         return mark
 
     def _check_mark(self, current: Current, name: str, mark: Publication, key: str | None) -> None:
-        """Raise `RetentionGapError` unless the manifest that a mark names was current, and is there."""
+        """Raise `RetentionGapError` unless the mark's manifest is the build's, is or was current, and is there."""
         ref = mark.manifest_ref
         ref_key = ref.removeprefix(self.store.uri(""))
         if key not in (None, ref_key) or not (current.names(ref) or current.has_forgotten):
@@ -154,14 +153,14 @@ class SnapshotTable(Table):
     def remove_leftovers(
         self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
     ) -> int:
-        """Delete the shards of these builds that no manifest names, and the manifest of a build that is not published.
+        """Delete the shards of these builds that no manifest names, and the manifests of unpublished builds.
 
-        The verdict says which attempt was published, if any: only the last one can be.
+        The verdict says whether the last attempt was published; no other one can be.
         """
         removed = 0
         for attempt in (*earlier, *attempts):
             if "build" not in attempt.properties:
-                continue  # announced, and dead before its claim
+                continue  # announced, but dead before its claim
             names = BuildId.read(attempt.properties)
             keep: frozenset[str] | None = None
             if document.status is Status.COMMITTED and attempt.epoch == document.epoch:
@@ -182,7 +181,7 @@ class SnapshotTable(Table):
         return removed
 
     def _check_unnamed(self, key: str) -> None:
-        """Raise `RetentionGapError` if a manifest is or was current that the verdict says was never published."""
+        """Raise `RetentionGapError` if a manifest is or was current that was never published by the verdict."""
         if self._read()[1].names(ref := self.store.uri(key)):
             raise RetentionGapError(
                 f"{self.store.uri(CURRENT)} names {ref}, whose build is settled as not published; nothing of it is"
@@ -190,7 +189,7 @@ class SnapshotTable(Table):
             )
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for the names of a write's attempts, which are kept for a week."""
+        """Look for the names of a write's attempts, which `_CURRENT` keeps for a week."""
         _, current = self._read()
         epochs = names_of(current, write_key)
         published = {epoch: name for name, epoch in epochs.items() if name in current.published}
@@ -204,7 +203,7 @@ class SnapshotTable(Table):
         return Trace(max(epochs.values())) if epochs else None
 
     def trace_from(self, write_key: str, version: int) -> Trace:  # noqa: ARG002 - `_CURRENT` is read whole
-        """Look for the names of a write that `_CURRENT` has borne a moment ago."""
+        """Look for the names of a write that `_CURRENT` had a moment ago."""
         trace = self.trace(write_key, self.clock())
         if trace is None:
             raise RetentionGapError(f"{self.store.uri(CURRENT)} has named this build, and does not any more")

@@ -1,8 +1,8 @@
-"""One attempt at a build, from its base to its publication and clean-up: a guarded block, or on its own.
+"""One attempt at a build, from its base to its publication and clean-up, guarded or not.
 
-With a checkpoint bucket it is a guarded block, as a write to a table is: it has a deadline, a retry of its run finds it
-published, and the recovery removes what a killed one has written. Without one, a build that fails removes what it has
-written, and a killed one is left to `soal snapshot cleanup`.
+With a checkpoint bucket the attempt is a guarded block, like a write to a table: it has a deadline, a retry of its run
+finds its publication, and the recovery removes the objects of a killed attempt. Without one, a failing build removes
+its own objects, and `soal snapshot cleanup` those of a killed one.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ __all__ = ["BuildAttempt", "begin"]
 
 _log = logging.getLogger(__name__)
 _QUIET_S: Final = 10.0
-"""How long to wait for tasks that lost, or were cancelled, before their objects are deleted."""
+"""How long to wait for losing or cancelled tasks to end, before deleting their objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildAttempt:
-    """`publish` makes a manifest current and returns where it is. `earlier`: the manifest that an earlier attempt of
-    this run has published; then there is nothing to build.
+    """`publish` makes a manifest current and returns its URL. `earlier`: the manifest that an earlier attempt of this
+    run has published; then there is nothing to build.
     """
 
     names: BuildId
@@ -55,7 +55,7 @@ class BuildAttempt:
 
 @contextmanager
 def begin(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterator[BuildAttempt]:
-    """Begin a build; at the end of the block its leftovers are removed. `step` names it among those of its run."""
+    """Begin a build, and remove its leftovers at the end of the block. `step` distinguishes the builds of a run."""
     in_block = _guarded if os.environ.get("SW_CHECKPOINT_BUCKET") else _alone
     with in_block(spark, config, step) as attempt:
         yield attempt
@@ -99,7 +99,7 @@ def _alone(spark: SparkSession, config: WriteConfig, step: str | None) -> Iterat
             turn.check()
         _wait_for_losers(spark, scope.wait_until_quiet)
         ref = publisher.write_manifest(manifest, base, token=token)
-        sent.append(manifest)  # from here on it may be current, also if Ctrl-C comes in the middle
+        sent.append(manifest)  # from here on it may be current, even if Ctrl-C interrupts `point`
         publisher.point(ref, manifest, base, token=token)
         return ref
 
@@ -124,13 +124,13 @@ def _build_id(config: WriteConfig) -> BuildId:
 
 
 def _wait_for_losers(spark: SparkSession, wait_until_quiet: Callable[[float], bool]) -> None:
-    """Let Spark end the copies of tasks that lost, so that the clean-up finds their objects."""
+    """Wait until Spark has ended losing speculative tasks, so that the clean-up finds their objects."""
     if str(spark.conf.get("spark.speculation", "false")).lower() == "true":
         wait_until_quiet(_QUIET_S)
 
 
 def _tidy(store: ObjectStore, names: BuildId, published: Manifest | None) -> None:
-    """Remove what no manifest names. A failure changes nothing: the build has its outcome."""
+    """Remove the objects that no manifest names. Only log a failure: the outcome of the build is decided."""
     try:
         names.remove(store, None if published is None else published.folders)
     except StoreError as error:

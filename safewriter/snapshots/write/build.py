@@ -35,7 +35,7 @@ __all__ = ["BuildResult", "BuildStats", "write_sharded", "write_single_db"]
 
 @dataclass(frozen=True, slots=True)
 class BuildStats:
-    """How a build went. Durations in milliseconds, of this attempt."""
+    """Durations of this attempt, in milliseconds, and numbers of rows."""
 
     write_ms: int
     publish_ms: int
@@ -45,8 +45,8 @@ class BuildStats:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """A published snapshot. `already_committed`: by an earlier attempt of this run; this one has built nothing.
-    `run_record_ref`: the record of the build, None if it could not be written.
+    """A published snapshot. `already_committed`: an earlier attempt of this run has published it, and this attempt has
+    built nothing. `run_record_ref`: the record of the build; None if there is none.
     """
 
     run_id: str
@@ -74,30 +74,30 @@ def write_sharded(
 ) -> BuildResult:
     """Write a snapshot and make it current.
 
-    With a checkpoint bucket (`SW_CHECKPOINT_BUCKET`, which the handler sets) the build is guarded as a write to a table
-    is. In a turn of the coordinator, `_CURRENT` gets the turn's token at once, and refuses a lower one from then on.
+    With a checkpoint bucket (`SW_CHECKPOINT_BUCKET`, which the handler sets) the build is guarded like a write to a
+    table. In a turn of the coordinator, the build writes the turn's token to `_CURRENT` at its start; a build with a
+    lower token cannot publish after that.
 
-    Raises `ConfigValidationError` for a build that cannot be, `KeyRangeError`, `ValueEncodingError` and
+    Raises `ConfigValidationError` for an invalid configuration, `KeyRangeError`, `ValueEncodingError` and
     `ShardAssignmentError` for a row that cannot be written, `ShardWriteError` for a shard, `ShardCoverageError` if not
-    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended; and
-    what `SafeWriter` raises, if it is guarded. `_CURRENT` is as it was then. Only after `PublishCurrentError` or
-    `UnknownOutcomeError` the snapshot may be current.
+    each row was written, `PublishConflictError` if another build was faster, `TurnLostError` if the turn has ended, and
+    the errors of `SafeWriter` if it is guarded. The current snapshot is unchanged then; only after
+    `PublishCurrentError` or `UnknownOutcomeError` the new one may be current.
 
     Parameters
     ----------
     spark_conf_overrides
-        Settings of the session while the build runs. They hold for all that the session does meanwhile.
+        Settings of the session while the build runs. They also apply to other work of the session meanwhile.
     cache_input, storage_level
-        Keep the input in Spark's cache while the build runs. Needed for a source that differs from one reading to the
-        next, if the number of rows decides on the number of shards.
+        Keep the input in Spark's cache while the build runs. Needed for a source that differs from one read to the
+        next, if the number of rows determines the number of shards.
     max_writes_per_second, max_write_bytes_per_second
-        What each attempt of a task may write into its shards, keys and values. As many tasks as Spark has cores run at
-        once. The upload of a shard that is whole is not slowed down.
+        The rate of rows, and of bytes of keys and values, at which each task attempt fills its shards. Spark runs as
+        many tasks at once as it has cores. Uploads are not limited.
     sort_within_partitions, verify_routing
-        Have no effect: a shard's rows are always sorted by their keys, after they were moved to its task, and the shard
-        of each row is always checked there.
+        Have no effect: each task always sorts its rows by key, and checks the shard of each row.
     step
-        Names this build when a guarded run has several below one prefix. It must be the same on a retry.
+        The name of this build if a guarded run has several below one prefix. It must be the same on a retry.
     """
     limits = RateLimits(max_writes_per_second, max_write_bytes_per_second)
     with (
@@ -123,18 +123,18 @@ def write_single_db(
     max_write_bytes_per_second: float | None = None,
     step: str | None = None,
 ) -> BuildResult:
-    """Write a snapshot of one shard and make it current, as `write_sharded` does; parameters and errors as there.
+    """Write a snapshot of one shard and make it current; parameters and errors are those of `write_sharded`.
 
-    The shard is written as those of `write_sharded` are: in one task, sorted by Spark, which keeps on disk what does
-    not fit into memory. So the checks are the same, and the driver holds no rows.
+    One task writes the shard as in `write_sharded`: Spark sorts the rows, and spills to disk what does not fit into
+    memory. So the checks are the same, and the driver gets no rows.
 
-    With `config.shard_retry` the shard is written again after a `ShardWriteError`, each time to another place. Retries
+    With `config.shard_retry` the shard is written again after a `ShardWriteError`, each time to a new URL. Retries
     read the input again, so it is cached by default.
 
     Parameters
     ----------
     sort_keys, num_partitions, prefetch_partitions
-        Have no effect: the shard is always sorted by its keys, and no rows come to the driver.
+        Have no effect: the shard is always sorted by its keys, and the driver gets no rows.
     """
     if config.num_dbs != 1:
         raise ConfigValidationError(f"write_single_db writes one shard; give num_dbs=1, not {config.num_dbs}")
@@ -164,7 +164,7 @@ def _build(
     limits: RateLimits,
     retry: RetryConfig | None = None,
 ) -> BuildResult:
-    """Build and publish, as all writers of this package do."""
+    """Build and publish a snapshot."""
     check_input(df, config, key_col, value_spec)
     with begin(df.sparkSession, config, step) as attempt:
         if attempt.earlier is not None:
@@ -214,7 +214,7 @@ def _ms(seconds: float) -> int:
 
 
 def _earlier(ref: str) -> BuildResult:
-    """Return what an earlier attempt has published."""
+    """Return the result of an earlier attempt, from its manifest."""
     where = Location.parse(ref)
     stored = open_store(Location(where.bucket, "")).get(where.key, max_bytes=MANIFEST_MAX_BYTES)
     if stored is None:

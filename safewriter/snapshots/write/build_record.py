@@ -1,4 +1,4 @@
-"""Keeps the record of a build while it lives: clean-up spares the shards of a run whose lease has not run out."""
+"""Renew the record of a running build: clean-up keeps the shards of a run whose lease has not expired."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ _TRIES: Final = 3
 class BuildRecord:
     """The record of one build, for the length of a `with`. It never fails the run: errors are logged.
 
-    A late heartbeat never overwrites the end, since each write names the version that it replaces. `ref` is where the
-    record is; None if it could not be written.
+    A late heartbeat never overwrites the end, since each write is conditional on the previous version. `ref` is the URL
+    of the record; None if it could not be written.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class BuildRecord:
     def __enter__(self) -> Self:
         try:
             self._etag = self._store.create(self._key, self._document.encode())
-        except Exception as error:  # noqa: BLE001 - whatever happens to the record, the run goes on
+        except Exception as error:  # noqa: BLE001 - the record must not fail the run
             _log.warning("the run has no record, so clean-up may take it for dead: %s", error)
         else:
             self.ref = self._store.uri(self._key)
@@ -72,7 +72,7 @@ class BuildRecord:
         return self
 
     def published(self, manifest_ref: str) -> None:
-        """Note the manifest; the next write of the record tells it."""
+        """Note the manifest for the next write of the record."""
         with self._lock:
             self._document = replace(self._document, manifest_ref=manifest_ref)
 
@@ -80,7 +80,7 @@ class BuildRecord:
         if self.ref is None:
             return
         self._ended.set()
-        self._thread.join()  # it waits for that, or writes, in bounded time
+        self._thread.join()  # bounded: the thread waits for the event, or writes
         outcome: dict[str, Any] = {"status": "succeeded"}
         if kind is not None:
             outcome = {"status": "failed", "error_type": kind.__name__, "error_message": str(error)}
@@ -103,7 +103,7 @@ class BuildRecord:
         for _ in range(_TRIES):
             try:
                 self._etag = self._store.replace(self._key, body, etag=self._etag)
-            except PreconditionFailed:  # an earlier write of ours has landed after all
+            except PreconditionFailed:  # an earlier write of this build has landed after all
                 stored = self._store.get(self._key, max_bytes=RECORD_MAX_BYTES)
                 if stored is None:
                     raise StoreError("it is not there any more") from None

@@ -1,4 +1,4 @@
-"""Which rule a build routes by: as configured, with what only the data knows found in it."""
+"""Resolve the configured rule of a build, and infer values from the data if needed."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ _COLUMNS: Final = {
     CelType.BOOL: ("boolean",),
 }
 _FOUND: Final = pa.schema([("token", pa.string()), ("problem", pa.string())])
-"""A token as JSON, or what is wrong with a row."""
+"""A token as JSON, or the problem of a row."""
 
 
 def routing_of_build(df: DataFrame, config: WriteConfig, key_col: str) -> tuple[Routing, int | None]:
-    """Return the rule, and the number of rows if they had to be counted for it.
+    """Return the rule, and the number of rows if it was counted for that.
 
-    Raises `ConfigValidationError` before anything is read, `ShardAssignmentError` or `KeyRangeError` for a row that
-    belongs to no shard.
+    Raises `ConfigValidationError` for an invalid rule or too many shards, `ShardAssignmentError` or `KeyRangeError` for
+    a row that belongs to no shard.
     """
     if config.sharding.strategy is ShardingStrategy.CEL:
         return _by_expression(df, config.sharding, key_col), None
@@ -92,7 +92,7 @@ def _check_column(df: DataFrame, name: str, kind: CelType) -> None:
 
 
 def _tokens(df: DataFrame, key_col: str, discovery: _Discovery) -> list[RoutingValue]:
-    """Return all that the expression gives for the data, sorted, by one Spark job."""
+    """Return the distinct tokens of all rows, sorted, by one Spark job."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     columns = [existing(df, name).alias(f"{ROUTING}{at}") for at, name in enumerate(discovery.expression.columns)]
@@ -109,13 +109,13 @@ def _tokens(df: DataFrame, key_col: str, discovery: _Discovery) -> list[RoutingV
 
 @dataclass(frozen=True, slots=True)
 class _Discovery:
-    """What a task finds in its rows. `numbers`: the tokens are numbers of shards."""
+    """Finds the tokens of a task's rows. `numbers`: the tokens are numbers of shards."""
 
     expression: CelExpression
     numbers: bool
 
     def run(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield each token once, or a problem."""
+        """Yield one batch: the distinct tokens, or a problem."""
         tokens: set[RoutingValue] = set()
         try:
             for batch in batches:

@@ -1,4 +1,4 @@
-"""Columns of the rows of a build on their way to the tasks."""
+"""The columns of a build's rows between Spark and the tasks."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ SHARD: Final = "soal_shard"
 KEY: Final = "soal_key"
 VALUE: Final = "soal_value"
 RANK: Final = "soal_rank"
-"""The column `last_by`, which says which of the rows of one key stays."""
+"""The column `last_by`, which decides which row of a key to keep."""
 ROUTING: Final = "soal_routing_"
-"""The columns that decide beside the key follow, numbered from 0."""
+"""The prefix of the other columns that the routing reads, numbered from 0."""
 
 
 def check_column(df: DataFrame, name: str) -> None:
-    """Raise `ConfigValidationError` unless there is one column of exactly this name, and Spark finds it."""
+    """Raise `ConfigValidationError` unless there is one column of exactly this name, and Spark can resolve it."""
     if name not in df.columns:
         raise ConfigValidationError(f"there is no column {name!r}; there are {', '.join(df.columns)}")
     if df.columns.count(name) > 1:
@@ -35,7 +35,7 @@ def check_column(df: DataFrame, name: str) -> None:
 
 
 def existing(df: DataFrame, name: str) -> Column:
-    """Return a top-level column by its exact name, also one with dots in it; `ConfigValidationError` without it."""
+    """Return a top-level column by its exact name, which may contain dots. Raises `ConfigValidationError`."""
     from pyspark.sql import functions
 
     check_column(df, name)

@@ -1,7 +1,7 @@
-"""Rows of one key: the first of neighbours stays, or the build fails.
+"""Rows with the same key: keep the first one, or fail the build.
 
-The rows of a shard come sorted by their keys, and rows of one key by their ranks, the highest first. So the first of
-them is the one that stays, however they are cut into batches.
+The rows of a shard are sorted by key, and the rows of a key by rank, the highest first. So the first row of a key is
+the one to keep, even if a batch ends between the rows.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ __all__ = ["Distinct"]
 
 @dataclass(slots=True)
 class Distinct:
-    """The rows of one shard."""
+    """Removes duplicate keys from the rows of one shard."""
 
     policy: Duplicates
     rows: RowFormat
     _key: bytes | None = None
     _rank: pa.Scalar | None = None
-    """That of the row that stayed for `_key`. It stays Arrow's: Python has no year 10000."""
+    """The rank of the row kept for `_key`, as an Arrow value: Python has no year 10000."""
 
     def of(self, run: RowRun) -> RowRun:
-        """Return the rows that stay. Raises `KeyRangeError`."""
+        """Return the rows to keep. Raises `KeyRangeError` for a duplicate that the policy does not allow."""
         repeated = [0, *run.repeated] if run.keys[0] == self._key else run.repeated
         if repeated and self.policy is Duplicates.ERROR:
             key = self.rows.shown(run.keys[repeated[0]])
@@ -72,5 +72,5 @@ def _is_nan(rank: pa.Scalar) -> bool:
 def _shown(rank: pa.Scalar) -> str:
     try:
         return repr(rank.as_py())
-    except Exception:  # noqa: BLE001 - of a date far away, a time zone or a text that Python does not know
+    except Exception:  # noqa: BLE001 - a far date, a time zone or a text that Python does not support
         return f"a {rank.type}"

@@ -1,4 +1,4 @@
-"""The folders of tasks on an executor's disk. A task that is killed leaves its own, and the next task removes it.
+"""The folders of tasks on an executor's disk. A killed task leaves its folder, and the next task removes it.
 
 A task holds a lock on its folder, which ends with its process.
 """
@@ -25,12 +25,12 @@ _PREFIX: Final = "task-"
 
 @contextmanager
 def task_folder(local_root: str) -> Iterator[Path]:
-    """Make a folder for a task, and remove it afterwards; remove first those whose tasks are dead.
+    """Make a folder for a task, and remove it afterwards. First remove the folders of dead tasks.
 
-    `local_root`: where; empty for a folder of this user's in this machine's temporary directory. Raises
-    `ConfigValidationError` if nothing can be written there.
+    `local_root`: the parent directory; empty for a directory per user in the machine's temporary directory. Raises
+    `ConfigValidationError` if the folder cannot be made.
     """
-    # Each user has a folder: one cannot write into that of another.
+    # A directory per user, since users cannot write into each other's.
     root = Path(local_root or Path(tempfile.gettempdir(), f"soal-snapshots-{os.getuid()}"))
     try:
         folder, fd = _make(root)
@@ -44,9 +44,9 @@ def task_folder(local_root: str) -> Iterator[Path]:
 
 
 def _make(root: Path) -> tuple[Path, int]:
-    """Make a folder, and lock it; return what holds the lock."""
+    """Make a folder, and lock it; return it and the file descriptor that holds the lock."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _locked(root):  # no folder is without its lock when another task looks
+    with _locked(root):  # so that another task never sees a folder that is not locked yet
         for old in root.glob(f"{_PREFIX}*"):
             _remove_if_dead(old)
         folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=root))
@@ -59,7 +59,7 @@ def _remove_if_dead(folder: Path) -> None:
     try:
         with _locked(folder, fcntl.LOCK_NB):
             shutil.rmtree(folder, ignore_errors=True)
-    except OSError:  # its task is alive, or has just removed it
+    except OSError:  # its task is alive, or has just removed the folder
         return
 
 

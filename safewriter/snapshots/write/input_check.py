@@ -1,4 +1,4 @@
-"""Checks of a build before anything is claimed or read: can its columns be keys, values and ranks?"""
+"""Check, before a build claims or reads anything, that its columns can be keys, values and ranks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _RANKS: Final = (*_INTEGERS, *_BYTES, "float", "double", "decimal", "boolean", "
 
 
 def check_input(df: DataFrame, config: WriteConfig, key_col: str, value_spec: ValueSpec) -> None:
-    """Raise `ConfigValidationError` for what cannot be built."""
+    """Raise `ConfigValidationError` for an unsuitable column, or an `adapter_factory` that cannot be pickled."""
     _check_key(df, key_col, config.key_encoding)
     if config.last_by is not None:
         _check_rank(df, config.last_by)

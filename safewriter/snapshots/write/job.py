@@ -1,4 +1,4 @@
-"""The one Spark job of a build: each row is routed, moved to the task of its shard, sorted there, and written."""
+"""The Spark job of a build: it routes each row, moves it to the task of its shard, sorts the rows and writes them."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _SAME_ROWS: Final = (
     "spark.sql.shuffle.orderIndependentChecksum.enabled",
     "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch",
 )
-"""With these, Spark compares the rows of a map task that it repeats with those of the first time. A source that differs
-then fails the job, where losses and doubles would make up for each other in any count. Spark has them since 4.1.
+"""With these settings, Spark compares the rows of a repeated map task with those of its first run, and fails the job if
+they differ: in a mere count, lost and doubled rows could cancel out. Spark has them since 4.1.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """The shards of a build, in order. `waited_ms`: how long all tasks together waited for their rate limits."""
+    """The shards of a build, in order. `waited_ms`: the sum of the tasks' waits for their rate limits."""
 
     shards: tuple[Shard, ...]
     rows_read: int
@@ -48,7 +48,7 @@ class Written:
 
 @dataclass(frozen=True, slots=True)
 class BuildJob:
-    """What each task has to know. It travels to the executors. `first_attempt`: how many jobs were tried before."""
+    """The parameters of all tasks; Spark sends it to the executors. `first_attempt`: the number of earlier jobs."""
 
     paths: Paths
     rows: RowFormat
@@ -63,7 +63,7 @@ class BuildJob:
     def run(self, df: DataFrame, rows_read: int | None = None) -> Written:
         """Write all shards in one Spark job. `rows_read`: the number of rows, if it was counted before.
 
-        Raises `ShardCoverageError` if not each row was written, and what its tasks raise.
+        Raises `ShardCoverageError` if not each row was written, and the errors of its tasks.
         """
         from pyspark.sql import Observation, functions
 
@@ -74,13 +74,13 @@ class BuildJob:
             rows_read = int(observation.get["rows"])
             if rows_read != _rows_that_came(results):
                 rows_read = None  # a repeated stage observes its rows twice
-        if rows_read is None:  # without a task nothing was observed: Spark knew that there are no rows
+        if rows_read is None:  # observed twice, or not at all: Spark runs no task if it knows that there are no rows
             rows_read = df.count()
         waited_ms = sum(row["waited_ms"] for row in results if row["db_id"] is None)
         return Written(self._checked(results, rows_read), rows_read, waited_ms)
 
     def _prepared(self, df: DataFrame) -> DataFrame:
-        """Return key, value and the columns that decide, and nothing else."""
+        """Return only the key, the value, the rank if any, and the columns that the routing reads."""
         routing = [
             existing(df, name).alias(f"{ROUTING}{number}") for number, name in enumerate(self.rows.routing.columns)
         ]
@@ -151,7 +151,7 @@ class BuildJob:
 
 
 def _rows_that_came(results: list[Row]) -> int:
-    """Return how many rows the tasks had, by the row that each of them ends with."""
+    """Return how many rows the tasks got, by the last result of each task."""
     return sum(row["rows"] for row in results if row["db_id"] is None)
 
 
@@ -171,10 +171,10 @@ def _shard(row: Row, encoding: KeyEncoding) -> Shard:
 
 
 def _key(stored: bytes, encoding: KeyEncoding) -> int | str | None:
-    """Return a key as the manifest holds it: bytes have no place in JSON."""
+    """Return a key as the manifest has it; None for bytes, which JSON does not support."""
     if encoding.limit is not None:
         return int.from_bytes(stored, "big")
     try:
         return stored.decode() if encoding.value == "utf8" else None
-    except UnicodeDecodeError:  # the column was one of bytes
+    except UnicodeDecodeError:  # the column's type was binary
         return None

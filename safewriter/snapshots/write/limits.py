@@ -1,8 +1,8 @@
 """Rate limits of a task: how fast it fills its shards.
 
-A bucket gives credit. Rows are written once the bucket has earned back all that was taken, these rows included, so at
-any moment at most one second's worth more is written than the rate allows, and rows that are more than that wait
-longer instead of for ever.
+A token bucket that may go negative. Rows are written once the bucket is back at zero after these rows were taken, so at
+any time at most one second's worth more is written than the rate allows, and a larger batch waits longer instead of for
+ever.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _CHUNK_ROWS: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class RateLimits:
-    """What each attempt of a task may write in a second; None: as much as it can. It travels to the executors."""
+    """The limits of each task attempt: rows and bytes per second; None for no limit. Picklable, for the executors."""
 
     max_writes_per_second: float | None = None
     max_write_bytes_per_second: float | None = None
@@ -40,7 +40,7 @@ class RateLimits:
     def limiter(
         self, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], object] = time.sleep
     ) -> Limiter:
-        """Return one for a task that begins now."""
+        """Return the limiter of a task that begins now."""
         rows, size = (
             None if rate is None else _Bucket(rate, clock())
             for rate in (self.max_writes_per_second, self.max_write_bytes_per_second)
@@ -50,7 +50,7 @@ class RateLimits:
 
 @dataclass(slots=True)
 class _Bucket:
-    """Holds one second's worth at most, and is full in the beginning."""
+    """Holds at most one second's worth of tokens, and begins full."""
 
     rate: float
     at_s: float
@@ -60,7 +60,7 @@ class _Bucket:
         self.tokens = self.rate
 
     def take(self, amount: int, now_s: float) -> float:
-        """Take, on credit if need be; return the seconds until it is earned back."""
+        """Take tokens, below zero if needed; return the seconds until the bucket is back at zero."""
         self.tokens = min(self.rate, self.tokens + (now_s - self.at_s) * self.rate) - amount
         self.at_s = now_s
         return max(0.0, -self.tokens / self.rate)
@@ -77,7 +77,7 @@ class Limiter:
     waited_s: float = 0.0
 
     def allowed(self, run: RowRun) -> Iterator[tuple[list[bytes], list[bytes]]]:
-        """Yield keys and values of the run in pieces, each when it may be written."""
+        """Yield keys and values of the run in chunks; wait before each one until it may be written."""
         if self._rows is None and self._bytes is None:
             yield run.keys, run.values
             return
@@ -88,7 +88,7 @@ class Limiter:
             yield keys, values
 
     def _wait(self, rows: int, size: int) -> None:
-        now_s = self._clock()  # both buckets earn during one wait, so the longer one is enough
+        now_s = self._clock()  # both buckets refill during one wait, so the longer wait is enough
         wait_s = max(
             0.0 if bucket is None else bucket.take(amount, now_s)
             for bucket, amount in ((self._rows, rows), (self._bytes, size))

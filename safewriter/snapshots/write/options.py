@@ -1,4 +1,4 @@
-"""What a build changes in its Spark session while it runs: settings, and a cache of its input."""
+"""Changes of the Spark session while a build runs: settings, and a cache of its input."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 @contextmanager
 def overridden(spark: SparkSession, settings: Mapping[str, str] | None) -> Iterator[None]:
-    """Set settings of a session, and restore them in reverse order, whatever fails meanwhile.
+    """Set settings of a session, and restore them in reverse order in any case.
 
     Raises `ConfigValidationError` for a setting that a session cannot change, or a value that Spark refuses.
     """
@@ -45,7 +45,7 @@ def overridden(spark: SparkSession, settings: Mapping[str, str] | None) -> Itera
 
 @contextmanager
 def cached(df: DataFrame, *, cache_input: bool, storage_level: StorageLevel | None) -> Iterator[DataFrame]:
-    """Keep the rows of a build while it runs. If Spark cannot, it reads them again; a cache of the caller's stays."""
+    """Cache the rows of a build while it runs. If that fails, Spark reads them again. The caller's own cache stays."""
     if storage_level is not None and not cache_input:
         raise ConfigValidationError("storage_level says how the input is cached; give cache_input=True with it")
     if not cache_input or df.storageLevel.useMemory or df.storageLevel.useDisk:
@@ -53,7 +53,7 @@ def cached(df: DataFrame, *, cache_input: bool, storage_level: StorageLevel | No
         return
     try:
         df.persist() if storage_level is None else df.persist(storage_level)
-    except Exception:  # noqa: BLE001 - a cache is a help, and no more
+    except Exception:  # noqa: BLE001 - the build also works without a cache
         _log.warning("the input of a snapshot could not be cached; Spark may read it more than once", exc_info=True)
     try:
         yield df
@@ -70,5 +70,5 @@ def _restore(spark: SparkSession, name: str, before: str | None) -> None:
             spark.conf.unset(name)
         else:
             spark.conf.set(name, before)
-    except Exception:  # noqa: BLE001 - the others are restored, and the build is what it is
+    except Exception:  # noqa: BLE001 - restore the others; this must not change the build's outcome
         _log.warning("the Spark setting %s could not be restored", name, exc_info=True)

@@ -1,4 +1,4 @@
-"""The place of each row: its shard, the task that writes the shard, and its turn there."""
+"""Assign each row its shard, its task and its sort position."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["placed"]
 
 _TASKS_PER_CORE: Final = 2
-"""A Python task costs a tenth of a second of CPU, so a task writes several shards where there are many."""
+"""A Python task costs a tenth of a second of CPU, so if there are many shards, a task writes several."""
 
 
 def placed(rows: DataFrame, routing: Routing, *, has_integers: bool, has_ranks: bool) -> DataFrame:
-    """Return the rows with their shards: one partition for each task, sorted by shard and key there.
+    """Return the rows with their shards, in one partition for each task, sorted by shard and key.
 
-    `has_integers`: the keys are integers from 0 on, or refused in their task. `has_ranks`: the highest rank of a key
-    comes first.
+    `has_integers`: the keys are integers; the task refuses negative ones. `has_ranks`: also sort the rows of a key by
+    rank, the highest first.
     """
     from pyspark.sql import functions
 
@@ -43,15 +43,15 @@ def placed(rows: DataFrame, routing: Routing, *, has_integers: bool, has_ranks: 
 
 
 def _order(num_dbs: int, tasks: int) -> list[Column]:
-    """Return the order by shard and key, in a form for which Spark hardly ever compares two rows.
+    """Return the order by shard and key, in a form for which Spark rarely compares whole rows.
 
-    Spark compares rows by the first column alone, if it is a number, and looks at the whole rows only if they are equal
-    there. So shard and upper bits of the key make one number.
+    Spark sorts by a prefix, the first column if it is a number, and compares whole rows only if their prefixes are
+    equal. So the first column combines the shard and the upper bits of the key.
     """
     from pyspark.sql import functions
 
     key = functions.col(KEY).cast("bigint")
-    if tasks == num_dbs:  # each has one shard
+    if tasks == num_dbs:  # each task has one shard
         return [key]
     bits = (num_dbs - 1).bit_length()
     shard = functions.shiftleft(functions.col(SHARD).cast("bigint"), 63 - bits)
@@ -59,7 +59,7 @@ def _order(num_dbs: int, tasks: int) -> list[Column]:
 
 
 def _by_udf(rows: DataFrame, routing: Routing) -> DataFrame:
-    """Return the rows with the shards that the routing tells, in Python processes."""
+    """Return the rows with their shards, which Python processes compute by the routing."""
     from pyspark.sql.pandas.functions import arrow_udf
 
     shard_of = arrow_udf(_shard_function(routing), "int")  # type: ignore[call-overload] # its stub lacks this form
@@ -72,6 +72,6 @@ def _shard_function(routing: Routing) -> Callable[..., pa.Array]:
         with errors_for_driver():
             return pa.array(routing.shards(keys, columns), pa.int32())
 
-    # Spark reads the annotations, and needs the types.
+    # Spark reads the annotations, and needs types there instead of texts.
     shard_of.__annotations__.update({"keys": pa.Array, "columns": pa.Array, "return": pa.Array})
     return shard_of

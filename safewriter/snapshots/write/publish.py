@@ -30,7 +30,7 @@ _TRIES: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Base:
-    """What was current when a build began: it may replace that, and nothing later. `etag` None: there was none."""
+    """The `_CURRENT` that a build began with; it may not replace a later publication. `etag` None: there was none."""
 
     etag: str | None
     current: Current | None
@@ -42,7 +42,7 @@ class Base:
 
     @property
     def shows(self) -> tuple[int, str | None]:
-        """The publication that readers see: its number, and its manifest."""
+        """The current publication: its number, and its manifest."""
         return self.version, None if self.current is None else self.current.manifest_ref
 
     @property
@@ -51,7 +51,7 @@ class Base:
         return None if self.current is None else self.current.fencing_token
 
     def has_fenced(self, attempt: str) -> bool:
-        """Tell whether a settler has fenced an attempt off."""
+        """Return whether a settler has fenced the attempt."""
         return self.current is not None and attempt in self.current.fenced
 
 
@@ -64,10 +64,10 @@ class Publisher:
     now: Callable[[], datetime] = lambda: datetime.now(UTC)
 
     def base(self, token: int | None = None) -> Base:
-        """Return what is current now. A `token` is written there at once, if a lower one is: an earlier holder that
-        goes on publishes nothing after that.
+        """Return `_CURRENT`. First write a `token` there if it has none or a lower one: then an earlier holder of the
+        lock cannot publish any more.
 
-        Raises `ManifestParseError` if nobody can read it, `PublishConflictError` if a higher token is there.
+        Raises `ManifestParseError` if it is damaged, `PublishConflictError` if it has a higher token.
         """
         for _ in range(_TRIES):
             base = self._read()
@@ -82,14 +82,14 @@ class Publisher:
         raise StoreError(f"{self.store.uri(CURRENT)} changes faster than it can be written")
 
     def publish(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
-        """Make a manifest current, and return where it is; raises as `write_manifest` and `point` do."""
+        """Write a manifest, make it current, and return its URL. Raises as `write_manifest` and `point` do."""
         ref = self.write_manifest(manifest, base, token=token)
         self.point(ref, manifest, base, token=token)
         return ref
 
     def write_manifest(self, manifest: Manifest, base: Base, *, token: int | None = None) -> str:
-        """Write a manifest, and return where it is. Raises `ManifestPublishError`, or `PublishConflictError` if a
-        higher token is there.
+        """Write a manifest, and return its URL. Raises `ManifestPublishError`, or `PublishConflictError` if `base` has
+        a higher token.
         """
         key = manifest_key(manifest.run_id, datetime.fromisoformat(manifest.created_at))
         if token is not None:
@@ -115,10 +115,10 @@ class Publisher:
     def point(
         self, ref: str, manifest: Manifest, base: Base, *, token: int | None = None, attempt: str | None = None
     ) -> Current:
-        """Make a manifest current that is at `ref`. `attempt`: the name of the guarded attempt that does so.
+        """Make the manifest at `ref` current. `attempt`: the name of the attempt, if it is guarded.
 
-        Raises `PublishConflictError` if another build has published since `base`, or with a higher token, or if a
-        settler has fenced the attempt off; `PublishCurrentError` if nobody knows whether the manifest is current.
+        Raises `PublishConflictError` if another build has published or had a turn since `base`, or if a settler has
+        fenced the attempt; `PublishCurrentError` if it is unknown whether the manifest is current.
         """
         try:
             for _ in range(_TRIES):
@@ -128,7 +128,7 @@ class Publisher:
                 except PreconditionFailed:
                     now = self._read()
                     if now.current is not None and now.current.has_published(ref, attempt, base.version):
-                        return now.current  # it had landed, its reply was lost, and a settler has fenced another one
+                        return now.current  # it had landed, its reply was lost, and `_CURRENT` has changed since
                     self._check_unmoved(ref, now, base, token, attempt)
                     base = now
                 else:
@@ -196,7 +196,7 @@ class Publisher:
             self.store.create(key, body)
         except PreconditionFailed:
             stored = self.store.get(key, max_bytes=len(body))
-            if stored is None or stored.body != body:  # else it is ours, and its reply was lost
+            if stored is None or stored.body != body:  # else this build has written it, and the reply was lost
                 raise StoreError(f"{self.store.uri(key)} is there, and is not this build's manifest") from None
 
     def _write(self, base: Base, current: Current) -> str:

@@ -1,4 +1,4 @@
-"""Repeat the writing of a shard that failed for a reason that may pass."""
+"""Retry the writing of a shard."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def written_with_retries(
     metrics: Metrics,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Written:
-    """Call `write` with the number of its attempt, and again after a `ShardWriteError`; other errors would come again.
+    """Call `write` with the number of the attempt, and retry after a `ShardWriteError`; other errors would recur.
 
-    Raises that of the last attempt.
+    Raises the error of the last attempt.
     """
     retries = 0 if retry is None else retry.max_retries
     backoff_s = 0.0 if retry is None else retry.initial_backoff_s

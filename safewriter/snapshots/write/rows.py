@@ -1,4 +1,4 @@
-"""Rows in a task: from Arrow's columns to stored keys and values, each row's shard checked again."""
+"""Convert a task's Arrow columns to stored keys and values, and check each row's shard again."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ __all__ = ["RowFormat", "RowRun"]
 
 @dataclass(frozen=True, slots=True)
 class RowRun:
-    """Neighbouring rows of one shard, sorted by their keys.
+    """Consecutive rows of one shard, sorted by their keys.
 
-    `repeated`: where a row has the key of the row before it. `ranks`: what tells which of them stays.
+    `repeated`: the indexes of rows that have the key of the previous row. `ranks`: the values of `last_by`, if any.
     """
 
     db_id: int
@@ -40,7 +40,7 @@ class RowRun:
 
 @dataclass(frozen=True, slots=True)
 class RowFormat:
-    """How the rows of a build are read. `key_col`: the key's name in the DataFrame, for messages."""
+    """Converts the rows of a build. `key_col`: the key's name in the DataFrame, for messages."""
 
     routing: Routing
     encoding: KeyEncoding
@@ -50,7 +50,7 @@ class RowFormat:
     def runs(self, batch: pa.RecordBatch) -> Iterator[RowRun]:
         """Yield the runs of a batch that is sorted by shard.
 
-        Raises `ShardAssignmentError` for a row in a wrong one, `KeyRangeError`, `ValueEncodingError`.
+        Raises `ShardAssignmentError` for a row in the wrong shard, `KeyRangeError`, `ValueEncodingError`.
         """
         keys = batch.column(KEY)
         assigned = batch.column(SHARD).to_numpy()
@@ -80,7 +80,7 @@ class RowFormat:
                 )
 
     def shown(self, stored: bytes) -> str:
-        """Return a stored key for a message."""
+        """Format a stored key for a message."""
         return f"{self.key_col} {stored if self.encoding.limit is None else int.from_bytes(stored, 'big')!r}"
 
     def _stored(self, keys: pa.Array) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""The Spark side of a guarded build: it writes shards where nobody looks, and `success()` publishes them."""
+"""The Spark side of a guarded build: it writes shards to unreferenced paths, and `success()` publishes them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["PublicationState", "SnapshotSession"]
 
 @dataclass(frozen=True, slots=True)
 class PublicationState:
-    """`passed`: the build has sent its publication. `answered`: S3 has answered. `_CURRENT` decides."""
+    """`passed`: the build has sent its publication. `answered`: S3 has answered. `_CURRENT` has the outcome."""
 
     passed: bool
     answered: bool
@@ -44,7 +44,7 @@ class PublicationState:
 
 
 class SnapshotSession(SparkScope):
-    """One guarded build below one prefix. `token`: that of the turn that it is in."""
+    """One guarded build below one prefix. `token`: the token of its turn, if any."""
 
     def __init__(self, spark: SparkSession, table: str, names: BuildId, token: int | None) -> None:
         super().__init__(spark, table)
@@ -60,10 +60,10 @@ class SnapshotSession(SparkScope):
         self._answered = True
 
     def verify(self) -> None:
-        """Do nothing: a build needs nothing of the session."""
+        """Do nothing: a build has no requirements of the session."""
 
     def state(self) -> TableState:
-        """Read `_CURRENT`. In a turn, its token is written there: an earlier holder publishes nothing after that."""
+        """Read `_CURRENT`. In a turn, write its token there first: then an earlier holder cannot publish any more."""
         self._base = self.publisher.base(self._token)
         return TableState(self._base.version, None, (), self.names.document())
 
@@ -73,7 +73,7 @@ class SnapshotSession(SparkScope):
         return 0 if current is not None and names_of(current, write_key) else None
 
     def begin(self, opening: Opening) -> None:
-        """Take what is current now as the base, and put the build's jobs into a group."""
+        """Read `_CURRENT` as the base, and put the build's jobs into a group."""
         attempt = opening.document.attempt
         self._name = name_of(attempt)
         latest_ms = epoch_ms() + DECIDED_MS
@@ -93,31 +93,31 @@ class SnapshotSession(SparkScope):
         return self._begun
 
     def stage(self, manifest: Manifest) -> None:
-        """Take the snapshot that `success()` publishes."""
+        """Set the snapshot that `success()` publishes."""
         self._staged = manifest
 
     def has_written(self) -> bool:
-        """Tell whether there is a snapshot to publish, or one was sent."""
+        """Return whether there is a snapshot to publish, or one was sent."""
         return self._sent or self._staged is not None
 
     def report(self) -> PublicationState:
-        """Say whether the publication was sent."""
+        """Return whether the publication was sent, and answered."""
         return PublicationState(passed=self._sent, answered=self._answered)
 
     def shut(self, reason: str) -> None:
         """Do nothing: a build's only statement is a job, which is cancelled."""
 
     def may_have_left_files(self, report: Report) -> bool:  # noqa: ARG002 - as above
-        """Return True: a task that was repeated or speculated may have left shards, and nobody has counted them."""
+        """Return True: repeated or speculative tasks may have left shards that no result names."""
         return True
 
     def is_outlived(self) -> bool:
-        """Return False: the build has waited for its job, and then for the tasks that the job gave up."""
+        """Return False: the build has waited for its job, and then for the job's losing tasks."""
         return False
 
     def publish(self) -> None:
         """Publish the staged snapshot, once. Raises `PublishConflictError` if another build was faster. After a
-        `StoreError` only `_CURRENT` can say whether it arrived.
+        `StoreError` only `_CURRENT` shows whether the publication landed.
         """
         if self._sent or self._staged is None:
             return

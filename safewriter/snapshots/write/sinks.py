@@ -1,4 +1,4 @@
-"""Where a task puts the rows of a shard: a SQLite file that it uploads, or a database of the caller's own."""
+"""Sinks for the rows of a shard: a SQLite file that the task uploads, or the caller's own database."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["AdapterFactory", "AdapterSink", "DbAdapter", "Sink", "SqliteSink", "
 
 
 class DbAdapter(Protocol):
-    """One shard in a database of the caller's own, as shardyfusion's adapters are. Leaving it closes it."""
+    """One shard in the caller's own database, with the interface of shardyfusion's adapters. `__exit__` closes it."""
 
     def __enter__(self) -> Self: ...
 
@@ -29,11 +29,11 @@ class DbAdapter(Protocol):
     ) -> object: ...
 
     def write_batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> object:
-        """Write keys and values. They come sorted by their keys, each key once."""
+        """Write keys and values, sorted by key, each key once."""
         ...
 
     def flush(self) -> object:
-        """Make durable what was written."""
+        """Make the written rows durable."""
         ...
 
     def seal(self) -> object:
@@ -45,14 +45,14 @@ class DbAdapter(Protocol):
         ...
 
     def close(self) -> object:
-        """Let go of what it holds."""
+        """Release the adapter's resources."""
         ...
 
 
 class AdapterFactory(Protocol):
     """Opens an adapter, in a task, so it must be picklable.
 
-    `db_url` is new for each attempt, and nobody else writes below it. `local_dir` is empty, and removed afterwards.
+    `db_url` is new for each attempt, which alone writes below it. `local_dir` is empty, and removed afterwards.
     """
 
     def __call__(self, *, db_url: str, local_dir: Path) -> DbAdapter: ...
@@ -60,7 +60,7 @@ class AdapterFactory(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StoredShard:
-    """A shard that is whole, and where it belongs. `sha256`: None if it is no single file."""
+    """A complete shard at its URL. `sha256` is None if it is not a single file."""
 
     rows: int
     db_bytes: int
@@ -68,23 +68,23 @@ class StoredShard:
 
 
 class Sink(Protocol):
-    """One shard under work."""
+    """One shard in progress."""
 
     def add(self, keys: list[bytes], values: list[bytes]) -> None:
-        """Take rows, sorted by their keys."""
+        """Add rows, sorted by key."""
         ...
 
     def finish(self) -> StoredShard:
-        """Bring the shard to where it belongs."""
+        """Complete the shard, and store it at its URL."""
         ...
 
     def abandon(self, error: BaseException) -> None:
-        """Let go of a shard that failed. Raises nothing."""
+        """Release the resources of a failed shard. Raises nothing."""
         ...
 
 
 class SqliteSink:
-    """A SQLite file, uploaded once it is whole."""
+    """A SQLite file, uploaded when it is complete."""
 
     def __init__(self, url: str, folder: Path, uploader: Uploader) -> None:
         folder.mkdir()
@@ -109,7 +109,7 @@ class SqliteSink:
 
 
 class AdapterSink:
-    """A database of the caller's own. What a failing attempt has written there is in no manifest."""
+    """The caller's own database. No manifest names the objects of a failed attempt."""
 
     def __init__(self, url: str, folder: Path, factory: AdapterFactory) -> None:
         folder.mkdir()

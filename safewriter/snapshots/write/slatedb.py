@@ -1,7 +1,7 @@
-"""Shards in SlateDB, a database whose files are objects: below `db_url` lie its manifests and its sorted tables.
+"""Shards in SlateDB, a database whose files are objects: its manifests and sorted tables are below `db_url`.
 
-A shard counts once it is whole, so SlateDB's log is off: it would write all rows a second time. The rows are durable
-when `flush` returns, and nothing writes below `db_url` any more after `seal`.
+An incomplete shard is never used, so SlateDB's write-ahead log, which would write all rows twice, is off. The rows are
+durable when `flush` returns, and nothing writes below `db_url` after `seal`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _T = TypeVar("_T")
 
 _SETTINGS: Final = {
     "wal_enabled": False,
-    "max_unflushed_bytes": 256 << 20,  # SlateDB's own limit is 1 GiB, for each shard under work
+    "max_unflushed_bytes": 256 << 20,  # SlateDB's default is 1 GiB, for each shard in progress
 }
 
 
@@ -36,16 +36,16 @@ _SETTINGS: Final = {
 class SlateDbFactory:
     """Opens a SlateDB database for each shard: `WriteConfig(adapter_factory=SlateDbFactory())`.
 
-    Credentials and region come from the variables of the environment that boto3 takes, in the tasks. SlateDB does not
+    Credentials and region come from the tasks' environment variables, those that boto3 also reads. SlateDB does not
     read AWS's configuration files. Raises `MissingPackageError` if the package is not installed.
 
     Parameters
     ----------
     timeout_s
-        How long each call of the database may take. SlateDB itself repeats a request without an end, whatever the
-        reason: no connection, no such bucket, no permission.
+        The timeout of each call of the database, in seconds. SlateDB itself retries requests without end, whatever the
+        error: no connection, no such bucket, no permission.
     endpoint
-        Where S3 is; default: as the environment of the driver says for boto3, else AWS.
+        The endpoint of S3; default: that of boto3 in the driver's environment, else AWS.
     """
 
     timeout_s: float = 300.0
@@ -91,7 +91,7 @@ class SlateDbAdapter:
         if kind is None:
             self.close()
         else:
-            with suppress(Exception):  # the first error tells more
+            with suppress(Exception):  # the first error says more
                 self.close()
 
     def write_batch(self, pairs: Iterable[tuple[bytes, bytes]]) -> None:
@@ -118,7 +118,7 @@ class SlateDbAdapter:
         return sum(entry.size for entry in store.list(""))
 
     def close(self) -> None:
-        """End the database's own tasks; what is not durable yet becomes so."""
+        """Shut the database down, which makes all rows durable."""
         if self._runner is not None:
             try:
                 self._called("shutdown", self._db.shutdown())
@@ -144,7 +144,7 @@ class SlateDbAdapter:
 
 
 def _variables_of(endpoint: str | None) -> dict[str, str]:
-    """Return the variables by which SlateDB finds the endpoint: it knows other ones than boto3."""
+    """Return the variables by which SlateDB finds the endpoint; boto3's are different."""
     if endpoint is None:
         return {}
     plain = {"AWS_ALLOW_HTTP": "true"} if endpoint.startswith("http://") else {}

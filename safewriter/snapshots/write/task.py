@@ -1,8 +1,8 @@
-"""What a task of a build does on an executor: it writes the shards of its partition, one after the other.
+"""A task of a build, on an executor: it writes the shards of its partition, one after the other.
 
-The rows come sorted by shard and key. A shard is uploaded once it is whole, below a path that no other attempt of the
-task has, so a killed, a speculative or a repeated task never writes to another one's objects. A failing task uploads
-nothing more; what it has uploaded is in no manifest.
+The rows are sorted by shard and key. A complete shard is uploaded below a path that no other attempt of the task has,
+so a killed, a speculative or a repeated task never writes to another one's objects. A failing task uploads nothing
+more; no manifest names its uploads.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ __all__ = ["RESULT", "ShardTask", "TaskId"]
 RESULT: Final = pa.schema(
     [
         ("partition", pa.int32()),
-        ("db_id", pa.int32()),  # null in the row that a task ends with: how many rows came to it
+        ("db_id", pa.int32()),  # null in the last result of a task, whose `rows` are all rows that it got
         ("rows", pa.int64()),
-        ("kept", pa.int64()),  # without those whose key another row has
-        ("stored", pa.int64()),  # in the file, as it says itself
+        ("kept", pa.int64()),  # without duplicates
+        ("stored", pa.int64()),  # as counted in the file
         ("db_url", pa.string()),
         ("attempt", pa.int32()),
         ("task_attempt_id", pa.int64()),
@@ -51,15 +51,15 @@ RESULT: Final = pa.schema(
         ("min_key", pa.binary()),
         ("max_key", pa.binary()),
         ("duration_ms", pa.int64()),
-        ("waited_ms", pa.int64()),  # of the task, for its rate limits
+        ("waited_ms", pa.int64()),  # for the rate limits, of the whole task
     ]
 )
-"""A row for each shard that has rows, and one for the task."""
+"""A result for each shard that has rows, and one for the task."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskId:
-    """Which attempt at which partition this is, as Spark counts; a repeated stage counts its attempts anew."""
+    """Spark's ids of a task attempt; a repeated stage counts `attempt` from 0 again."""
 
     partition: int
     attempt: int
@@ -69,7 +69,7 @@ class TaskId:
 
 @dataclass(slots=True)
 class _Open:
-    """The shard under work. `attempt` names the place that it alone writes to."""
+    """The shard in progress. `attempt` names the folder that only this attempt writes to."""
 
     db_id: int
     attempt: str
@@ -85,7 +85,7 @@ class _Open:
 
 @dataclass(slots=True)
 class ShardTask:
-    """The shards of one partition. `local_root`: as `task_folder` has it."""
+    """Writes the shards of one partition. `local_root` is that of `task_folder`."""
 
     task: TaskId
     paths: Paths
@@ -168,7 +168,7 @@ class ShardTask:
 
 @contextmanager
 def _naming(shard: _Open) -> Iterator[None]:
-    """Say of an error which shard it is of."""
+    """Raise any error as a `ShardWriteError` that names the shard."""
     try:
         yield
     except Exception as error:

@@ -1,6 +1,6 @@
-"""Errors of tasks: Spark brings their text to the driver, and this brings back the error.
+"""Errors of tasks: Spark sends only their text to the driver, where this module restores the error.
 
-An error that a task means for the driver gets a line of its own in the traceback, by Python's `add_note`.
+The task adds the error as JSON to its traceback, as a line of its own, by Python's `add_note`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LINE: Final = re.compile(r"^soal-task-error: (\{.*\})$", re.MULTILINE)
 
 @contextmanager
 def errors_for_driver() -> Iterator[None]:
-    """Put errors of snapshots that leave a task into their own text, for `errors_of_tasks`."""
+    """Add a `SnapshotError` that leaves a task to its own text, for `errors_of_tasks`."""
     try:
         yield
     except SnapshotError as error:
@@ -36,7 +36,7 @@ def errors_for_driver() -> Iterator[None]:
 
 @contextmanager
 def errors_of_tasks() -> Iterator[None]:
-    """Raise a task's error as it was raised there, with Spark's one as its cause."""
+    """Raise a task's error as the task raised it, with Spark's error as its cause."""
     try:
         yield
     except SnapshotError:

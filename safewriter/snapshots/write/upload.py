@@ -1,4 +1,4 @@
-"""Uploads of files that are whole: streamed, and only to keys that are not there."""
+"""Upload complete files: streamed, and only to new keys."""
 
 from __future__ import annotations
 
@@ -25,21 +25,21 @@ __all__ = ["PAUSES_S", "Uploader", "uploader_of"]
 _T = TypeVar("_T")
 
 PAUSES_S: Final = (0.1, 0.5, 2.0)
-"""Before each new try of a request: a request that fails for good fails the task with all of its rows."""
+"""The pauses before each retry of a request. A request that finally fails also fails the task, with all of its rows."""
 _PART: Final = 16 << 20
 _PARTS_MAX: Final = 10_000
 _ANSWER_S: Final = 60.0
-"""S3 puts the parts of a large file together before it answers."""
+"""The read timeout. S3 assembles the parts of a large file before it answers."""
 _UPLOAD_FIELD: Final = "soal-upload"
-# The first try of a request may have done its work, and only its answer was lost: then the object is there, and the
-# upload of its parts is over.
+# The errors of a retry if an earlier attempt succeeded and only its answer was lost: then the object exists, and the
+# multipart upload has ended.
 _DONE_BEFORE: Final = ("PreconditionFailed", "412", "NoSuchUpload")
 
 
 class Uploader:
-    """Uploads to one S3. Each upload has a key of its own, so a retry of the whole never meets an earlier one.
+    """Uploads to one S3, and retries requests after transient errors.
 
-    Requests whose errors may pass are tried again.
+    Each upload has a new key, so a retry of the whole task never meets an earlier upload.
     """
 
     def __init__(
@@ -50,9 +50,9 @@ class Uploader:
         self._sleep = sleep
 
     def upload(self, path: Path, url: str) -> None:
-        """Upload a file. Raises `StoreError` if it is not there whole."""
+        """Upload a file. Raises `StoreError` unless the whole object is there."""
         where = Location.parse(url)
-        # The token tells our object from another one. Its ETag would not: that of an encrypted object is no digest.
+        # The token identifies our object. Its ETag cannot: that of an encrypted object is no digest.
         token = uuid.uuid4().hex
         if path.stat().st_size <= self._part_bytes:
             self._create(where, token, partial(self._put, path, where, token))
@@ -88,12 +88,12 @@ class Uploader:
                 ),
             )
         except BaseException:
-            with suppress(ClientError, BotoCoreError):  # it may be complete; the first error counts
+            with suppress(ClientError, BotoCoreError):  # the upload may be complete; the first error counts
                 client.abort_multipart_upload(Bucket=bucket, Key=key, UploadId=upload)
             raise
 
     def _create(self, where: Location, token: str, request: Callable[[], object]) -> None:
-        """Do the request that makes the object; one that finds the object made by its earlier try is done."""
+        """Send the request that creates the object; it also succeeds if an earlier attempt has created the object."""
 
         def once() -> None:
             try:
@@ -125,5 +125,5 @@ class Uploader:
 
 @cache
 def uploader_of(endpoint: str | None) -> Uploader:
-    """Return the uploader of this process: its tasks share a client, which takes a tenth of a second of CPU to make."""
+    """Return the uploader of this process. Its tasks share a client, which costs a tenth of a second of CPU to make."""
     return Uploader(s3_client(endpoint=endpoint, read_timeout_s=_ANSWER_S))

@@ -1,6 +1,6 @@
-"""Values of a snapshot: which columns they come from, and how a task makes bytes of them.
+"""Values of a snapshot: their columns, and their encoding as bytes.
 
-Columns travel with their row, and become bytes in its task: the driver sees no value.
+Spark moves the columns with their row, and its task encodes them: the driver gets no values.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ __all__ = ["Unencodable", "ValueSpec", "binary_col", "callable_encoder", "check_
 _ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-class Unencodable(Exception):  # noqa: N818 - RowFormat makes the error of it, with the row's key
-    """No bytes can be made of the row with this number in its batch."""
+class Unencodable(Exception):  # noqa: N818 - RowFormat raises it as an error with the row's key
+    """The row with this number in its batch cannot be encoded."""
 
     def __init__(self, row: int, problem: str) -> None:
         super().__init__(problem)
@@ -32,14 +32,14 @@ class Unencodable(Exception):  # noqa: N818 - RowFormat makes the error of it, w
 
 
 class ValueSpec(Protocol):
-    """One way to make values. It travels to the executors, so it must be picklable."""
+    """One encoding of values. It must be picklable, since Spark sends it to the executors."""
 
     def column(self, df: DataFrame, key_col: str) -> Column:
-        """Return the one column that travels with a row. Raises `ConfigValidationError`."""
+        """Return the column that `encode` gets. Raises `ConfigValidationError`."""
         ...
 
     def encode(self, values: pa.Array) -> list[bytes]:
-        """Make the bytes, in a task. Raises `Unencodable`."""
+        """Return the bytes of each value, in a task. Raises `Unencodable`."""
         ...
 
 
@@ -116,15 +116,15 @@ class _Callable:
 
 
 def binary_col(name: str) -> ValueSpec:
-    """Take the values from a column of bytes or text; null is an empty value."""
+    """Take the values from a binary or string column; null is an empty value."""
     return _BinaryColumn(name)
 
 
 def json_cols(cols: Sequence[str] | None = None) -> ValueSpec:
-    """Make each value a JSON object of columns, by default of all but the key.
+    """Encode each value as a JSON object of columns, by default of all but the key.
 
-    Its members are sorted, without blanks between them, and all beyond ASCII is escaped. Columns may be numbers, text,
-    booleans, or arrays, structs and maps of these. NaN and the infinities fail the build: JSON has no word for them.
+    Its members are sorted, without blanks between them, and non-ASCII characters are escaped. Columns may be numbers
+    except decimals, text, booleans, or arrays, structs and maps of these. NaN and the infinities fail the build.
     """
     if isinstance(cols, str) or (cols is not None and not cols):
         raise ConfigValidationError(f"json_cols asks for a list of columns, or for none of all; it got {cols!r}")
@@ -132,9 +132,9 @@ def json_cols(cols: Sequence[str] | None = None) -> ValueSpec:
 
 
 def callable_encoder(fn: Callable[[dict[str, Any]], bytes | str]) -> ValueSpec:
-    """Make each value by a function, of a dictionary of the row's columns, the key among them.
+    """Encode each value by a function of a dictionary of all the row's columns, including the key.
 
-    A timestamp comes as a `datetime` with the session's time zone. The function travels to the executors. Raises
+    A timestamp is a `datetime` in the session's time zone. Spark sends the function to the executors. Raises
     `ConfigValidationError` at once if it cannot be pickled.
     """
     check_travels("callable_encoder", fn)
@@ -160,7 +160,7 @@ def _dicts(values: pa.Array) -> Iterator[dict[str, Any]]:
 
 
 def _no_python(values: pa.Array) -> Unencodable:
-    """Find the row with a text that is not UTF-8, or a moment that Python has not."""
+    """Return the error for the first row with a text that is not UTF-8, or a moment that Python does not support."""
     for number, row in enumerate(values):
         for name, value in row.items():
             try:
@@ -171,7 +171,7 @@ def _no_python(values: pa.Array) -> Unencodable:
 
 
 def _no_json(kind: DataType) -> str | None:
-    """Return the type in this one that JSON has not; None if there is none."""
+    """Return the part of a type that JSON does not support, or None."""
     from pyspark.sql import types
 
     if isinstance(kind, types.ArrayType):
@@ -188,7 +188,7 @@ def _no_json(kind: DataType) -> str | None:
 
 
 def check_travels(role: str, value: object) -> None:
-    """Raise `ConfigValidationError` if the value cannot be pickled; `role`: what it is for."""
+    """Raise `ConfigValidationError` if the value cannot be pickled. `role`: the setting's name, for the message."""
     from pyspark import cloudpickle
 
     try:

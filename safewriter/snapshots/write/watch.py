@@ -1,4 +1,4 @@
-"""What a build tells of itself while it runs: events to the collector, and the record of its run."""
+"""Metrics and run record of a build."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["Watch"]
 
 
 class Watch:
-    """Watches one build, for the length of a `with`. Nothing of it can fail the build."""
+    """Reports one build, for the length of a `with`. Its own errors never fail the build."""
 
     def __init__(self, store: ObjectStore, config: WriteConfig, names: BuildId) -> None:
         self.metrics = Metrics(config.metrics_collector)
@@ -37,11 +37,11 @@ class Watch:
             self.metrics.emit(MetricEvent.WRITE_FAILED, error_type=kind.__name__)
 
     def sharded(self, num_dbs: int, duration_ms: int) -> None:
-        """Tell that the number of shards is known."""
+        """Report the number of shards."""
         self.metrics.emit(MetricEvent.SHARDING_COMPLETED, num_dbs=num_dbs, duration_ms=duration_ms)
 
     def wrote(self, written: Written, duration_ms: int) -> None:
-        """Tell of the shards."""
+        """Report the written shards."""
         for shard in written.shards:
             self.metrics.emit(
                 MetricEvent.SHARD_COMPLETED,
@@ -57,7 +57,7 @@ class Watch:
         self.metrics.emit(MetricEvent.SHARDS_COMPLETED, rows_written=self._rows, duration_ms=duration_ms)
 
     def published(self, manifest_ref: str) -> None:
-        """Tell that the snapshot is current."""
+        """Report that the snapshot is current."""
         self.record.published(manifest_ref)
         self.metrics.emit(MetricEvent.MANIFEST_PUBLISHED, manifest_ref=manifest_ref)
         self.metrics.emit(MetricEvent.CURRENT_PUBLISHED, manifest_ref=manifest_ref)

@@ -40,10 +40,7 @@ class Clock:
 
 
 class SlowBackend(MemoryBackend):
-    """Each request takes a second until it is served and one until it is answered; to wait takes as long as it may.
-
-    `fail` decides of each write whether it is applied and its reply lost ("lost"), or not even applied ("refused").
-    """
+    """A request is served after `latency_s` and answered after as long again; a wait takes its whole timeout."""
 
     def __init__(self, clock: Clock, latency_s: float = 0.0) -> None:
         super().__init__()
@@ -82,12 +79,12 @@ class SlowBackend(MemoryBackend):
 
 
 def acquirer(backend: Backend, clock: Clock, nonce: str = "nonce", **more: Any) -> Acquirer:
-    """Return a job's way to its turn."""
+    """Return the acquirer of a job."""
     return Acquirer(backend, job(**more), nonce, "run", clock_s=clock)
 
 
 def turn_of(backend: Backend, clock: Clock, nonce: str = "nonce", **more: Any) -> Turn:
-    """Return a turn of a job that the lock is free for, without its renewals."""
+    """Acquire a turn on the free lock, and return it without its renewals."""
     asking = acquirer(backend, clock, nonce, **more)
     stored, times = asking.acquire()
     assert isinstance(times, Times)
@@ -95,25 +92,25 @@ def turn_of(backend: Backend, clock: Clock, nonce: str = "nonce", **more: Any) -
 
 
 def now_of(backend: MemoryBackend) -> Record:
-    """Return the record, without a request."""
+    """Return the record without a request."""
     return backend._records["lock"].record
 
 
 def held(backend: SlowBackend, record: Record | None = None, *, lease_s: float = 30.0) -> Record:
-    """Let somebody else hold the lock, with an open write."""
+    """Make another job hold the lock, with an open write."""
     record = open_write(grant(record or Record("lock"), job("other", lease_s=lease_s), "other", "", 0), WRITE)
     backend._records["lock"] = Stored(record, 1)
     return record
 
 
 def change(backend: SlowBackend, change: Callable[[Record], Record]) -> None:
-    """Let somebody else change the record."""
+    """Change the record as another process does."""
     number = int(str(backend._records["lock"].version))
     backend._records["lock"] = Stored(change(now_of(backend)), number + 1)
 
 
 def coordinator_of(backend: MemoryBackend, settled: list[OpenWrite] | None = None, **more: Any) -> JobCoordinator:
-    """Return a job that asks once, and whose writes all have a verdict; `settled` gets what it settles."""
+    """Return a coordinator that asks once, and whose writes all have verdicts; `settled` gets its settled writes."""
     done = [] if settled is None else settled
     verdict: dict[str, Any] = {"settle": lambda write, _: done.append(write), "decided": lambda writes: writes}
     verdict.update({key: more.pop(key) for key in ("settle", "decided") if key in more})

@@ -1,4 +1,4 @@
-"""A stream that the test plays, and a job with its turns at a lock in memory."""
+"""A stream that the test controls, and a job with its turns at a lock in memory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOCK: Final = "T"
 
 @dataclass
 class FakeStream:
-    """One start of a stream: what its log has, and whether its thread lives."""
+    """One start of a stream: its commit log, and whether its thread is alive."""
 
     run: str = field(default_factory=lambda: uuid.uuid4().hex)
     recorded: set[int] = field(default_factory=set)

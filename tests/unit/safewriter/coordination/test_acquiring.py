@@ -29,7 +29,7 @@ def test_a_free_lock_is_taken_with_one_look_and_one_write() -> None:
 
 
 def test_a_lock_that_is_given_back_goes_to_the_waiter() -> None:
-    """It queues once, and is no waiter any more then."""
+    """The waiter joins the queue once, and leaves it with its grant."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend)
@@ -53,7 +53,7 @@ def test_a_lock_that_is_given_back_goes_to_the_waiter() -> None:
 
 @pytest.mark.parametrize(("policy", "error"), [(OnBlocked.RAISE, TurnBlockedError), (OnBlocked.SKIP, TurnSkippedError)])
 def test_a_job_that_the_order_blocks_raises_at_once_if_it_is_to(policy: OnBlocked, error: type[Exception]) -> None:
-    """It never queues, and notes its order once."""
+    """The job never joins the queue, and notes its order once."""
     clock = Clock()
     backend = SlowBackend(clock)
     for requests in (["read", "write", "read"], ["read", "read"]):
@@ -66,7 +66,7 @@ def test_a_job_that_the_order_blocks_raises_at_once_if_it_is_to(policy: OnBlocke
 
 
 def test_a_job_that_never_waits_is_seen_again_each_day() -> None:
-    """Although its order is in the record: forgotten, it would come to a turn that the order denies it."""
+    """It notes that it asks: if the record forgot the job, it could get a turn that its order denies."""
     clock = Clock()
     backend = SlowBackend(clock)
     asking = acquirer(backend, clock, predecessor="P", on_blocked=OnBlocked.SKIP)
@@ -79,7 +79,7 @@ def test_a_job_that_never_waits_is_seen_again_each_day() -> None:
 
 
 def test_a_full_queue_takes_nobody_and_bars_nobody() -> None:
-    """Killed waiters stay in it as long as the order blocks them. Who has no place asks on, and writes nothing."""
+    """Blocked jobs that were killed keep their places; a job without a place keeps asking, and writes nothing."""
     clock = Clock()
     backend = SlowBackend(clock)
     waiting(backend, *[job("dead", predecessor="never")] * QUEUE_MAX)
@@ -93,7 +93,7 @@ def test_a_full_queue_takes_nobody_and_bars_nobody() -> None:
 
 
 def test_a_ring_of_jobs_that_never_wait_is_seen() -> None:
-    """The second one closes it."""
+    """The second job closes the ring, and is refused."""
     clock = Clock()
     backend = SlowBackend(clock)
     with pytest.raises(TurnBlockedError):
@@ -103,7 +103,7 @@ def test_a_ring_of_jobs_that_never_wait_is_seen() -> None:
 
 
 def test_a_job_with_a_soft_edge_waits_also_if_it_is_to_raise() -> None:
-    """Its predecessor only goes first; one that died while it waited is no obstacle for ever."""
+    """Its predecessor only goes first; a predecessor that died while it waited does not block for ever."""
     clock = Clock()
     backend = SlowBackend(clock)
     waiting(backend, job("dead", poll_s=0.1))
@@ -113,7 +113,7 @@ def test_a_job_with_a_soft_edge_waits_also_if_it_is_to_raise() -> None:
 
 
 def test_a_job_that_is_to_skip_skips_a_lock_that_stays_held() -> None:
-    """After its time."""
+    """It skips the turn after its maximum wait."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend)
@@ -122,7 +122,7 @@ def test_a_job_that_is_to_skip_skips_a_lock_that_stays_held() -> None:
 
 
 def test_a_ring_that_nobody_can_start_is_refused_before_anything_is_locked() -> None:
-    """The record does not change."""
+    """The job raises `SettingError` and does not write the record."""
     clock = Clock()
     backend = SlowBackend(clock)
     backend._records["lock"] = Stored(join(Record("lock"), job("B", predecessor="A"), "b", 0), 1)
@@ -140,7 +140,7 @@ def waiting(backend: SlowBackend, *configurations: object, poll_s: float = 0.5) 
 
 @pytest.mark.parametrize(("poll_s", "gives_up_after_s"), [(0.1, 1), (1, 6), (600, 60)])
 def test_a_waiter_that_asks_no_more_loses_its_place(poll_s: float, gives_up_after_s: float) -> None:
-    """After six of its polls, a second at least and a minute at most."""
+    """It loses its place after six of its polls, at least a second and at most a minute."""
     clock = Clock()
     backend = SlowBackend(clock)
     waiting(backend, job("dead", poll_s=poll_s))
@@ -165,7 +165,7 @@ def test_a_dead_waiter_loses_its_place_also_to_a_job_that_the_order_blocks(more:
 
 
 def test_a_waiter_that_others_go_before_keeps_its_place() -> None:
-    """While somebody holds the lock, nobody can tell whether the first waiter still asks."""
+    """While another job holds the lock, there is no evidence that the first waiter has stopped asking."""
     clock = Clock()
     backend = SlowBackend(clock)
     waiting(backend, job("first", poll_s=0.1))
@@ -184,7 +184,7 @@ def test_a_waiter_that_others_go_before_keeps_its_place() -> None:
 
 
 def test_a_waiter_whose_grant_had_no_answer_finds_itself_and_confirms_it() -> None:
-    """Others may have watched the grant since it landed: the lease counts from a renewal, not from the look."""
+    """Others may have counted since the grant landed, so the lease counts from a renewal, and not from the read."""
     clock = Clock()
     backend = SlowBackend(clock, latency_s=1)
     backend.fail = lambda record: "lost" if record.is_held_by("nonce") and clock.now_s < 1005 else ""
@@ -197,7 +197,7 @@ def test_a_waiter_whose_grant_had_no_answer_finds_itself_and_confirms_it() -> No
 
 
 def test_a_job_that_stops_asking_gives_back_what_it_may_have_got() -> None:
-    """A grant whose reply was lost, and its place in the queue."""
+    """It gives back a grant whose reply was lost."""
     clock = Clock()
     backend = SlowBackend(clock)
     backend.fail = lambda record: "lost" if record.is_held_by("nonce") else ""
@@ -208,9 +208,7 @@ def test_a_job_that_stops_asking_gives_back_what_it_may_have_got() -> None:
 
 
 def test_a_job_leaves_as_far_as_the_service_answers() -> None:
-    """In spite of others that change the record meanwhile, and of one lost answer; after a second one its grant and its
-    place expire.
-    """
+    """It retries after another process's change and after one lost answer; after a second one its place expires."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend)
@@ -231,7 +229,7 @@ def test_a_job_leaves_as_far_as_the_service_answers() -> None:
 
 
 def test_a_lost_race_is_no_error() -> None:
-    """The job looks again at its next poll."""
+    """The job retries, and gets the lock after the other job's lease."""
     clock = Clock()
     backend = SlowBackend(clock)
 
@@ -244,7 +242,7 @@ def test_a_lost_race_is_no_error() -> None:
 
 
 def test_a_service_that_refuses_the_caller_is_asked_no_more() -> None:
-    """To wait would not help."""
+    """Waiting would not help."""
     clock = Clock()
     backend = SlowBackend(clock)
 
@@ -258,5 +256,5 @@ def test_a_service_that_refuses_the_caller_is_asked_no_more() -> None:
 
 
 def test_uptime_goes_on_while_the_machine_sleeps() -> None:
-    """A clock that stops in a sleep would let a holder believe in a lease that has ended."""
+    """With a clock that stops during sleep, a holder would trust a lease that has ended."""
     assert uptime_s() == pytest.approx(time.clock_gettime(time.CLOCK_BOOTTIME), abs=60)

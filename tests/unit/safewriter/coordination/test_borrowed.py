@@ -18,7 +18,7 @@ ONE = OpenWrite("s3://checkpoints", "one", 1)
 
 @pytest.fixture
 def backend(monkeypatch: pytest.MonkeyPatch) -> SlowBackend:
-    """The lock service, with a turn on it that is lent to this process."""
+    """The lock service with a turn that is lent to this process."""
     service = SlowBackend(Clock())
     monkeypatch.setattr(borrowed, "open_backend", lambda uri: service if uri == "memory://lent" else by_name(uri))
     turn = turn_of(service, service.clock, "lent")
@@ -35,13 +35,13 @@ def taken_over(backend: SlowBackend) -> None:
 
 
 def test_without_the_variable_nothing_is_borrowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A job that runs by itself."""
+    """A job without a handler has no borrowed turn."""
     monkeypatch.delenv(VARIABLE, raising=False)
     assert borrowed_turn() is None
 
 
 def test_a_job_sees_the_turn_that_its_handler_holds(backend: SlowBackend) -> None:
-    """Always as the same object: that it is lost is not forgotten."""
+    """Each call returns the same object, so that a loss is not forgotten."""
     turn = borrowed_turn()
     assert turn is not None
     assert (turn.lock, turn.job, turn.token, turn.nonce, turn.previous) == ("lock", "A", 1, "lent", "B")
@@ -54,7 +54,7 @@ def test_a_job_sees_the_turn_that_its_handler_holds(backend: SlowBackend) -> Non
 
 
 def test_a_job_notes_its_writes_itself(backend: SlowBackend) -> None:
-    """In spite of a renewal of the handler's in between."""
+    """The note succeeds even if the handler renews the turn meanwhile."""
     turn = borrowed_turn()
     assert turn is not None
     theirs = backend._records["lock"]
@@ -68,7 +68,7 @@ def test_a_job_notes_its_writes_itself(backend: SlowBackend) -> None:
 
 
 def test_a_note_fails_once_another_job_has_the_turn(backend: SlowBackend) -> None:
-    """And from then on the block knows that it is lost."""
+    """From then on the turn is lost for the block."""
     turn = borrowed_turn()
     assert turn is not None
     taken_over(backend)
@@ -81,7 +81,7 @@ def test_a_note_fails_once_another_job_has_the_turn(backend: SlowBackend) -> Non
 
 
 def test_a_check_finds_the_turn_lost(backend: SlowBackend) -> None:
-    """By the record."""
+    """The record shows that the turn is lost."""
     turn = borrowed_turn()
     assert turn is not None
     taken_over(backend)
@@ -92,7 +92,7 @@ def test_a_check_finds_the_turn_lost(backend: SlowBackend) -> None:
 
 
 def test_a_note_is_tried_a_bounded_number_of_times(backend: SlowBackend) -> None:
-    """The error says that nobody knows."""
+    """After the last attempt it raises `StoreError`."""
     turn = borrowed_turn()
     assert turn is not None
 
@@ -120,7 +120,7 @@ def test_a_damaged_variable_is_refused(monkeypatch: pytest.MonkeyPatch, text: st
 
 
 def test_a_lent_turn_is_one_at_its_own_lock_and_service(backend: SlowBackend) -> None:
-    """A lock of the same name elsewhere is another one."""
+    """A lock of the same name at another service is a different lock."""
     turn = borrowed_turn()
     assert turn is not None
     assert turn.is_of("lock", "memory://lent")

@@ -28,12 +28,12 @@ class Spark:
 
 
 def test_the_three_keys_of_the_article_are_enough() -> None:
-    """Everything else has a default."""
+    """All other keys have defaults."""
     assert read(AFTER) == Configuration(lock="lock", job="Mutation", predecessor="Ingestion")
 
 
 def test_each_key_has_its_field() -> None:
-    """As text, which is what Spark's settings and environment variables hold; other keys are none of ours."""
+    """Values are texts, as in Spark's settings and environment variables; other keys are ignored."""
     found = read(
         {
             **AFTER,
@@ -68,7 +68,7 @@ def test_each_key_has_its_field() -> None:
 
 
 def test_a_session_s_settings_may_bear_spark_s_prefix() -> None:
-    """Spark drops keys of its command line that do not; without it a key wins."""
+    """Spark drops keys of its command line without the prefix; a key without it wins."""
     session: Any = Spark(
         {f"spark.{PREFIX}lock.name": "lock", f"spark.{PREFIX}name": "theirs", PREFIX + "name": "ours", "other": "1"}
     )
@@ -116,7 +116,7 @@ def test_a_wrong_key_of_a_session_is_refused() -> None:
     ],
 )
 def test_what_cannot_be_kept_is_refused_by_its_key(keys: dict[str, str], key: str, problem: str) -> None:
-    """Before anything is locked: a configuration with a problem does not exist."""
+    """The constructor raises, so no invalid configuration exists."""
     with pytest.raises(SettingError) as refused:
         read(keys)
     assert str(refused.value).startswith(PREFIX + key + ": ")
@@ -124,7 +124,7 @@ def test_what_cannot_be_kept_is_refused_by_its_key(keys: dict[str, str], key: st
 
 
 def test_a_job_may_wait_without_end() -> None:
-    """An operator may want it so."""
+    """An infinite maximum wait is valid."""
     assert read({**NEEDED, "max.wait.seconds": "inf"}).max_wait_s == float("inf")
 
 
@@ -138,5 +138,5 @@ def test_a_job_may_wait_without_end() -> None:
     ],
 )
 def test_a_job_with_a_soft_edge_defers(more: dict[str, str], *, defers: bool) -> None:
-    """No other edge lets a predecessor go first that has nothing to complete."""
+    """With other edges, no predecessor goes first only because it waits."""
     assert read({**AFTER, **more}).defers is defers

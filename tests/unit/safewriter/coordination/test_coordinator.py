@@ -47,7 +47,7 @@ def taken_away(backend: MemoryBackend) -> None:
 
 
 def test_a_turn_that_ends_well_is_completed(backend: MemoryBackend) -> None:
-    """Meanwhile this thread writes in it."""
+    """During the block, the turn is that of this thread."""
     coordinator = of(backend)
     with coordinator.turn() as turn:
         assert coordinator.held is turn is current.turn_of_this_thread()
@@ -57,7 +57,7 @@ def test_a_turn_that_ends_well_is_completed(backend: MemoryBackend) -> None:
 
 
 def test_a_block_that_raises_completes_nothing(backend: MemoryBackend) -> None:
-    """Its exception goes on, so that a stream replays the batch."""
+    """Its exception propagates, so that a stream replays the batch."""
     with pytest.raises(ZeroDivisionError), of(backend).turn():
         raise ZeroDivisionError
     assert now_of(backend).history[-1].end is End.FAILED
@@ -67,7 +67,7 @@ def test_a_block_that_raises_completes_nothing(backend: MemoryBackend) -> None:
 def test_a_block_s_exception_goes_on_also_without_the_lock_service(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What went wrong first is what the user must see."""
+    """The user sees the first error."""
 
     def fail(*_: object) -> Any:
         raise StoreError("no answer")
@@ -78,21 +78,21 @@ def test_a_block_s_exception_goes_on_also_without_the_lock_service(
 
 
 def test_a_block_that_outlives_its_turn_hears_of_it(backend: MemoryBackend) -> None:
-    """It does not count, and must not look as if it did."""
+    """The block raises, since its turn does not count as completed."""
     with pytest.raises(TurnLostError, match="an operator ended it"), of(backend).turn():
         taken_away(backend)
     assert now_of(backend).completions == 0
 
 
 def test_nothing_to_do_completes_a_turn(backend: MemoryBackend) -> None:
-    """The successors need not wait."""
+    """The successors need not wait for the job."""
     of(backend).nothing_to_do()
     assert now_of(backend).history[-1].end is End.NOTHING
     assert now_of(backend).job("A").completed == 1
 
 
 def test_the_three_calls_of_the_article(backend: MemoryBackend) -> None:
-    """`register` tells who had the turn before."""
+    """`register` returns the job that had the turn before."""
     first, second = of(backend), of(backend, job="B")
     first.lock()
     assert first.register() is None
@@ -103,7 +103,7 @@ def test_the_three_calls_of_the_article(backend: MemoryBackend) -> None:
 
 
 def test_calls_out_of_order_are_mistakes(backend: MemoryBackend) -> None:
-    """A turn is taken once; to give none back is none."""
+    """`register` without a turn and a second `lock` raise `UsageError`; `unlock` without a turn returns False."""
     coordinator = of(backend)
     with pytest.raises(UsageError, match=r"call lock\(\) first"):
         coordinator.register()
@@ -115,7 +115,7 @@ def test_calls_out_of_order_are_mistakes(backend: MemoryBackend) -> None:
 
 
 def test_a_job_that_the_order_blocks_gets_no_turn(backend: MemoryBackend) -> None:
-    """And writes in none."""
+    """The block does not begin."""
     with pytest.raises(TurnBlockedError), of(backend, predecessor="P", on_blocked=OnBlocked.RAISE).turn():
         pytest.fail("the block has begun")
 
@@ -124,7 +124,7 @@ def test_a_job_that_the_order_blocks_gets_no_turn(backend: MemoryBackend) -> Non
 
 
 def test_what_a_dead_holder_left_open_is_settled_before_the_turn_begins(backend: MemoryBackend) -> None:
-    """Then nobody need look at it again."""
+    """Later holders have nothing left to settle."""
     left_by_a_dead_holder(backend, ONE, TWO)
     settled: list[OpenWrite] = []
     coordinator = of(backend, settled)
@@ -136,7 +136,7 @@ def test_what_a_dead_holder_left_open_is_settled_before_the_turn_begins(backend:
 
 @pytest.mark.parametrize("error", [UnknownOutcomeError("no verdict"), StoreError("no answer")])
 def test_without_a_verdict_there_is_no_turn(backend: MemoryBackend, error: Exception) -> None:
-    """The lock is free again, and what was settled is struck; the rest stays for the next one."""
+    """The lock is free again; settled writes are removed, and the others stay for the next holder."""
     left_by_a_dead_holder(backend, ONE, TWO)
 
     def settle(write: OpenWrite, _: object) -> None:
@@ -151,7 +151,7 @@ def test_without_a_verdict_there_is_no_turn(backend: MemoryBackend, error: Excep
 
 
 def test_a_bug_in_settling_gives_the_lock_back(backend: MemoryBackend) -> None:
-    """Nobody would renew it, and nobody could give it back later."""
+    """Otherwise no process would renew the turn or give it back."""
     left_by_a_dead_holder(backend, ONE)
 
     def settle(*_: object) -> None:
@@ -167,7 +167,7 @@ def test_a_bug_in_settling_gives_the_lock_back(backend: MemoryBackend) -> None:
 
 
 def test_a_turn_with_a_write_without_a_verdict_is_not_completed(backend: MemoryBackend) -> None:
-    """The next holder settles that one."""
+    """The next holder settles that write."""
     coordinator = of(backend, decided=lambda writes: [one for one in writes if one != TWO])
     turn = coordinator.lock()
     turn.open_write(ONE)
@@ -202,7 +202,7 @@ class Lent:
 def test_under_the_handler_a_job_has_the_handler_s_turn(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The lock service is not asked; another lock is another matter."""
+    """The job does not use the lock service, except for other locks."""
     lent: Any = Lent()
     monkeypatch.setattr(coordinators, "borrowed_turn", lambda: lent)
     monkeypatch.setenv("SW_LOCKS", "memory://lent")
@@ -218,7 +218,7 @@ def test_under_the_handler_a_job_has_the_handler_s_turn(
 
 
 def test_a_coordinator_is_made_of_keys() -> None:
-    """And of the lock service that they name; a wrong one is refused by its key."""
+    """The keys also name the lock service; an error names the wrong key."""
     keys = {"lock.name": "lock", "name": "A", "backend": "memory://keys"}
     settings = {f"job.coordinator.{key}": value for key, value in keys.items()}
     assert JobCoordinator.from_mapping(settings).backend is by_name("keys")

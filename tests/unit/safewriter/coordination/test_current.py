@@ -38,17 +38,17 @@ def turn(lock: str) -> Any:
 
 
 def elsewhere(call: Any, *arguments: Any) -> Any:
-    """Call it on another thread, always the same."""
+    """Call it on another thread, always the same one."""
     return current_thread[0].submit(call, *arguments).result()
 
 
 def test_without_a_turn_of_its_own_a_process_uses_its_handler_s() -> None:
-    """Or none."""
+    """Without one of its handler it has no turn."""
     assert current.turn_of_this_thread() is BORROWED
 
 
 def test_a_thread_writes_in_its_own_turn(nobody_lends: None) -> None:
-    """Whatever the other threads of the process hold."""
+    """The turns of other threads do not matter."""
     own: Any = turn("one")
     current.begin(own)
     elsewhere(current.begin, turn("other"))
@@ -58,7 +58,7 @@ def test_a_thread_writes_in_its_own_turn(nobody_lends: None) -> None:
 
 
 def test_the_only_turn_of_a_process_is_that_of_all_its_threads(nobody_lends: None) -> None:
-    """Spark calls `foreachBatch` on threads of its own."""
+    """Spark calls `foreachBatch` on its own threads."""
     only = turn("one")
     current.begin(only)
     assert elsewhere(current.turn_of_this_thread) is only
@@ -66,7 +66,7 @@ def test_the_only_turn_of_a_process_is_that_of_all_its_threads(nobody_lends: Non
 
 @pytest.mark.parametrize("is_elsewhere", [False, True])
 def test_a_write_that_could_belong_to_several_turns_is_refused(nobody_lends: None, *, is_elsewhere: bool) -> None:
-    """It would be fenced in one of them only: in nested turns, and on a thread that holds none of several."""
+    """Only one of the turns could fence it: in nested turns, and on a thread without a turn if there are several."""
     current.begin(turn("one"))
     current.begin(turn("two"))
     ask = partial(elsewhere, current.turn_of_this_thread) if is_elsewhere else current.turn_of_this_thread
@@ -75,7 +75,7 @@ def test_a_write_that_could_belong_to_several_turns_is_refused(nobody_lends: Non
 
 
 def test_the_turn_of_a_stream_s_batch_is_that_stream_s_only(nobody_lends: None) -> None:
-    """Another stream of the process, and the main thread beside it, write in no turn; a helper of the batch in its."""
+    """Other streams, and the main thread beside them, have no turn; a helper thread of the batch has the batch's."""
     batch = turn("one")
     elsewhere(current.begin, batch, "run-1")
     assert current.turn_of_this_thread("run-1") is elsewhere(current.turn_of_this_thread) is batch
@@ -83,13 +83,13 @@ def test_the_turn_of_a_stream_s_batch_is_that_stream_s_only(nobody_lends: None) 
 
 
 def test_the_handler_s_turn_counts_beside_one_of_the_script_s_own() -> None:
-    """Also if another thread of the script holds that one."""
+    """This also holds if another thread of the script has its own turn."""
     elsewhere(current.begin, turn("own"))
     with pytest.raises(UsageError, match="a turn on lent, own"):
         current.turn_of_this_thread()
 
 
 def test_the_handler_s_turn_that_the_script_has_taken_up_is_one() -> None:
-    """The script's own coordinator gives it that turn."""
+    """The script's coordinator returns the handler's turn."""
     current.begin(BORROWED)
     assert current.turn_of_this_thread() is BORROWED

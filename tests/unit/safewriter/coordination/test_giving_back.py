@@ -29,7 +29,7 @@ def backend() -> MemoryBackend:
 
 
 def silent_twice(call: Any) -> Any:
-    """Let the first two calls have no answer."""
+    """Return a function whose first two calls have no answer."""
     calls: list[object] = []
 
     def silent(*arguments: Any) -> Any:
@@ -44,7 +44,7 @@ def silent_twice(call: Any) -> Any:
 def test_a_short_silence_of_the_lock_service_costs_no_completion(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is asked again while nobody else can have the turn; so is the bucket that knows the verdicts."""
+    """The coordinator retries while it surely holds the turn, also at the bucket with the verdicts."""
     coordinator = of(backend, poll_s=0.001, decided=silent_twice(lambda writes: writes))
     coordinator.lock().open_write(ONE)
     monkeypatch.setattr(backend, "write", silent_twice(backend.write))
@@ -56,7 +56,7 @@ def test_a_short_silence_of_the_lock_service_costs_no_completion(
 def test_a_service_that_refuses_a_release_is_not_asked_again(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To wait would not help."""
+    """Waiting would not help."""
     asked: list[object] = []
 
     def deny(*_: object) -> Any:
@@ -72,7 +72,7 @@ def test_a_service_that_refuses_a_release_is_not_asked_again(
 
 
 def test_a_block_that_leaves_a_write_without_a_verdict_hears_of_it(backend: MemoryBackend) -> None:
-    """The turn does not count, and nobody took it."""
+    """The error says that the turn does not count, and not that another job took it."""
     coordinator = of(backend, decided=lambda _: ())
     told = "given back with a write that has no verdict, so it does not count"
     with pytest.raises(TurnLostError, match=told), coordinator.turn() as turn:
@@ -81,7 +81,7 @@ def test_a_block_that_leaves_a_write_without_a_verdict_hears_of_it(backend: Memo
 
 
 def test_a_coordinator_completes_as_many_turns_as_it_takes(backend: MemoryBackend) -> None:
-    """A run's name is for people, unless the run has one turn only."""
+    """Several turns of a run count, unless the run has only one turn."""
     for count, ends in ((False, [End.COMPLETED, End.COMPLETED]), (True, [End.COMPLETED, End.REPEATED])):
         backend = MemoryBackend()
         for _ in range(2):
@@ -93,7 +93,7 @@ def test_a_coordinator_completes_as_many_turns_as_it_takes(backend: MemoryBacken
 
 @pytest.mark.parametrize("error", [UnknownOutcomeError("no verdict"), StoreError("no answer")])
 def test_a_checkpoint_bucket_that_does_not_answer_keeps_no_lock(backend: MemoryBackend, error: Exception) -> None:
-    """The turn ends, not completed, and the next holder settles all of its writes."""
+    """The turn ends without completing, and the next holder settles all of its writes."""
 
     def decided(_: Iterable[OpenWrite]) -> Iterable[OpenWrite]:
         raise error
@@ -108,7 +108,7 @@ def test_a_checkpoint_bucket_that_does_not_answer_keeps_no_lock(backend: MemoryB
 
 
 def test_the_writes_of_a_job_to_which_the_turn_was_lent_are_looked_at(backend: MemoryBackend) -> None:
-    """They stand in the record only: the holder has not seen them."""
+    """They are in the record only, which the coordinator reads again."""
     coordinator = of(backend, decided=lambda _: ())
     turn = coordinator.lock()
     turn.is_lent = True  # type: ignore[union-attr]
@@ -120,7 +120,7 @@ def test_the_writes_of_a_job_to_which_the_turn_was_lent_are_looked_at(backend: M
 def test_time_for_the_release_is_left_when_nobody_can_tell_the_verdicts(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The turn is still held when it is given back."""
+    """The turn is still held at its release."""
 
     def decided(_: object) -> Any:
         raise StoreError("no answer")
@@ -140,7 +140,7 @@ def test_time_for_the_release_is_left_when_nobody_can_tell_the_verdicts(
 
 
 def test_a_job_waits_only_while_both_its_coordinator_and_its_caller_allow_it(backend: MemoryBackend) -> None:
-    """The one ends with the invocation, the other with the stream; settling ends with them, too."""
+    """The coordinator's limit is the invocation, the caller's is the stream."""
     backend.write(grant(Record("lock"), job("other"), "other", "", 0), None)
     for own, asked in ((False, True), (True, False)):
         coordinator = JobCoordinator(job(max_wait_s=60), backend, may_wait=partial(bool, own))
@@ -149,7 +149,7 @@ def test_a_job_waits_only_while_both_its_coordinator_and_its_caller_allow_it(bac
 
 
 def test_settling_is_told_when_it_has_to_end(backend: MemoryBackend) -> None:
-    """With the wait for the turn."""
+    """Settling gets the same `may_go_on` as the wait for the turn."""
     record = open_write(grant(Record("lock"), job("dead"), "dead", "", 0), ONE)
     backend.write(end(record, End.EXPIRED, 0), None)
     told: list[bool] = []
@@ -162,7 +162,7 @@ def test_settling_is_told_when_it_has_to_end(backend: MemoryBackend) -> None:
 def test_a_turn_without_anything_to_do_that_was_lost_is_none(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It does not count, and must not look as if it did."""
+    """`nothing_to_do` raises, since the turn does not count as completed."""
     coordinator = of(backend)
     lock = coordinator.lock
 
@@ -179,7 +179,7 @@ def test_a_turn_without_anything_to_do_that_was_lost_is_none(
 def test_a_block_s_exception_goes_on_whatever_the_lock_service_says(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if its table is gone by then."""
+    """It propagates even if the service's table is gone."""
 
     def gone(*_: object) -> Any:
         raise SettingError("job.coordinator.backend", "there is no table")
@@ -190,7 +190,7 @@ def test_a_block_s_exception_goes_on_whatever_the_lock_service_says(
 
 
 def test_a_silent_service_after_settling_is_no_turn(backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A stream starts again after that, as after a verdict that nobody can tell."""
+    """The job raises `TurnBlockedError`, after which a stream restarts."""
     record = open_write(grant(Record("lock"), job("dead"), "dead", "", 0), ONE)
     backend.write(end(record, End.EXPIRED, 0), None)
 
@@ -207,7 +207,7 @@ def test_a_silent_service_after_settling_is_no_turn(backend: MemoryBackend, monk
 def test_a_service_is_asked_again_soon_also_by_a_job_that_polls_seldom(
     backend: MemoryBackend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The successors wait for the release."""
+    """The pause is at most a second, since the successors wait for the release."""
     pauses: list[float] = []
     coordinator = of(backend, poll_s=60)
     coordinator.lock()

@@ -35,7 +35,7 @@ class Losing(MemoryBackend):
 
 
 def test_a_release_that_landed_before_the_next_grant_counts() -> None:
-    """A release whose reply is lost counts as completed, also if another job has the lock when its holder looks."""
+    """A release whose reply is lost counts, even if another job has the lock when its holder reads the record."""
     coordinator = JobCoordinator(Configuration(lock="events", job="Job"), Losing(lands=True))
     coordinator.lock()
     assert coordinator.unlock()
@@ -50,7 +50,7 @@ def test_a_release_that_got_lost_is_an_error() -> None:
 
 
 def test_a_release_after_a_takeover_is_no_completion() -> None:
-    """A release whose reply is lost is none if the record says that the turn was ended by others."""
+    """A release whose reply is lost does not count if the record says that others ended the turn."""
     backend = Losing(lands=False)
     coordinator = JobCoordinator(Configuration(lock="events", job="Job"), backend)
     coordinator.lock()

@@ -51,14 +51,14 @@ B, SOFT_B, LAGGED_B, STRICT_B = (after("B", "A", **more) for more in ({}, SOFT, 
 
 
 def test_row_1_a_job_without_a_predecessor_may_run() -> None:
-    """Whatever the others have done."""
+    """The turns of other jobs do not matter."""
     assert may(FREE, A)
     assert may(had(FREE, A, A), A)
 
 
 @pytest.mark.parametrize("more", [{}, STRICT])
 def test_row_2_a_first_run_needs_no_predecessor(more: dict[str, object]) -> None:
-    """Until it has completed once."""
+    """This holds until the job has completed a turn."""
     first = after("B", "A", first_run=FirstRun.RUN, **more)
     assert may(FREE, first)
     assert may(had(FREE, first, how=End.FAILED), first)
@@ -67,7 +67,7 @@ def test_row_2_a_first_run_needs_no_predecessor(more: dict[str, object]) -> None
 
 @pytest.mark.parametrize("how", [End.COMPLETED, End.NOTHING])
 def test_row_3_a_completed_predecessor_lets_a_job_run(how: End) -> None:
-    """Also if it had nothing to do, and also again if the job did not complete its turn."""
+    """Nothing to do counts as completed; the job may also run again if it did not complete its turn."""
     record = had(FREE, A, how=how)
     assert may(record, B)
     assert may(had(record, B, how=End.FAILED), B)
@@ -76,35 +76,35 @@ def test_row_3_a_completed_predecessor_lets_a_job_run(how: End) -> None:
 
 @pytest.mark.parametrize("how", [End.FAILED, End.EXPIRED, End.FORCED])
 def test_row_4_a_predecessor_that_did_not_complete_blocks(how: End) -> None:
-    """Not at first, nor since the job's own last turn: a crash between register and completion counts for nothing."""
+    """It blocks at first and after the job's own last turn: a turn without completion does not count."""
     assert not may(FREE, B)
     assert not may(had(FREE, A, how=how), B)
     assert not may(had(had(FREE, A, B), A, how=how), B)
 
 
 def test_row_4_counts_from_the_job_s_own_last_completion() -> None:
-    """Also when the job has got another predecessor since, which completed before that."""
+    """A new predecessor that completed before that completion blocks the job."""
     record = had(FREE, A, job("C"), B)
     assert not may(record, after("B", "C"))
     assert may(had(record, job("C")), after("B", "C"))
 
 
 def test_row_5_a_lagged_job_may_run_so_many_turns() -> None:
-    """At first, too: its predecessor need not have run at all."""
+    """This holds at first, too: its predecessor need not have run."""
     assert may(FREE, LAGGED_B)
     assert may(had(FREE, LAGGED_B), LAGGED_B)
     assert may(had(FREE, LAGGED_B, LAGGED_B, A, LAGGED_B), LAGGED_B)
 
 
 def test_row_6_a_lagged_job_has_no_more_turns_than_that() -> None:
-    """A completion of the predecessor's begins the count anew; unused turns do not add up."""
+    """A completion of the predecessor restarts the count; unused turns do not add up."""
     spent = had(FREE, LAGGED_B, LAGGED_B)
     assert not may(spent, LAGGED_B)
     assert not may(had(spent, A, A, LAGGED_B, LAGGED_B), LAGGED_B)
 
 
 def test_row_7_a_soft_predecessor_that_waits_goes_first() -> None:
-    """Whoever came first."""
+    """The order of arrival does not matter."""
     record = waits(FREE, SOFT_B, A)
     assert not may(record, SOFT_B)
     waiter = goes_first(record, SOFT_B, "waits-B")
@@ -114,7 +114,7 @@ def test_row_7_a_soft_predecessor_that_waits_goes_first() -> None:
 
 
 def test_row_8_a_soft_predecessor_that_does_not_wait_or_may_not_run_does_not_block() -> None:
-    """Nor does one that defers to the job itself."""
+    """The job runs if its predecessor does not wait, or is blocked itself."""
     blocked = after("A", "nobody")
     assert may(FREE, SOFT_B)
     assert may(had(FREE, SOFT_B), SOFT_B)
@@ -123,7 +123,7 @@ def test_row_8_a_soft_predecessor_that_does_not_wait_or_may_not_run_does_not_blo
 
 @pytest.mark.parametrize("names", ["AB", "ABC", "ABCD"])
 def test_row_8_in_a_ring_of_soft_edges_tickets_decide(names: str) -> None:
-    """All of them wait for all: without a first one nobody would ever run."""
+    """All of them wait for each other: without a first job none would ever run."""
     ring = [after(name, names[number - 1], **SOFT) for number, name in enumerate(names)]
     for order_ in permutations(ring):
         record = waits(FREE, *order_)
@@ -132,33 +132,33 @@ def test_row_8_in_a_ring_of_soft_edges_tickets_decide(names: str) -> None:
 
 
 def test_row_8_a_job_outside_of_a_ring_defers_to_it() -> None:
-    """The ring's own jobs may run, so the one before it goes first."""
+    """The ring's own jobs may run, so the job's predecessor goes first."""
     record = waits(FREE, after("D", "A", **SOFT), after("A", "B", **SOFT), after("B", "A", **SOFT))
     assert not may(record, after("D", "A", **SOFT))
 
 
 def test_row_7_a_first_run_in_a_ring_of_soft_edges_defers_to_nobody() -> None:
-    """Row 2 comes before it."""
+    """Row 2 takes precedence."""
     record = waits(FREE, after("B", "A", **SOFT), after("A", "B", first_run=FirstRun.RUN, **SOFT))
     assert may(record, after("A", "B", first_run=FirstRun.RUN, **SOFT))
     assert not may(record, after("B", "A", **SOFT))
 
 
 def test_row_9_in_the_ring_a_job_follows_its_predecessor() -> None:
-    """At once, and once it has completed."""
+    """It runs right after its predecessor, once that has completed."""
     first = after("A", "B", first_run=FirstRun.RUN, **STRICT)
     assert may(had(FREE, first), STRICT_B)
     assert not may(had(FREE, first, how=End.EXPIRED), STRICT_B)
 
 
 def test_row_10_in_the_ring_a_job_redoes_its_own_turn() -> None:
-    """A turn that it did not complete."""
+    """It may repeat a turn that it did not complete."""
     first = after("A", "B", first_run=FirstRun.RUN, **STRICT)
     assert may(had(had(FREE, first), STRICT_B, how=End.FAILED), STRICT_B)
 
 
 def test_row_11_in_the_ring_nobody_else_may_run() -> None:
-    """Not before the first turn, not after a third job's, not twice in a row."""
+    """A job may not run before the first turn, nor twice in a row."""
     first = after("A", "B", first_run=FirstRun.RUN, **STRICT)
     assert not may(FREE, STRICT_B)
     assert not may(had(FREE, first, STRICT_B), STRICT_B)
@@ -166,7 +166,7 @@ def test_row_11_in_the_ring_nobody_else_may_run() -> None:
 
 
 def test_rows_9_to_11_speak_of_the_ring_s_own_jobs() -> None:
-    """A job that is none of the ring's, or has left it, may have a turn in between."""
+    """A job outside the ring, or one that has left it, may have a turn in between."""
     a, b, c = (after(name, before, **STRICT) for name, before in ("AC", "BA", "CB"))
     first = after("A", "C", first_run=FirstRun.RUN, **STRICT)
     for outsider in (job("vacuum"), after("old", "B", **STRICT)):
@@ -178,27 +178,27 @@ def test_rows_9_to_11_speak_of_the_ring_s_own_jobs() -> None:
 
 
 def rows(text: str) -> list[list[str]]:
-    """Return the cells of the rows that have a number."""
+    """Return the cells of the numbered rows."""
     found = re.findall(r"^\| (\d+) +\|(.+)\|$", text, flags=re.MULTILINE)
     return [[number, *(cell.strip().replace("`", "") for cell in cells.split("|"))] for number, cells in found]
 
 
 def test_guide_and_code_have_the_same_rows() -> None:
-    """Word for word."""
+    """Their rows are equal word for word."""
     told = rows(order.__doc__ or "")
     assert rows(GUIDE.read_text(encoding="utf-8")) == told
     assert [row[0] for row in told] == [str(number) for number in range(1, len(told) + 1)]
 
 
 def test_each_row_has_a_test() -> None:
-    """By its number."""
+    """A test's name has the number of its row."""
     named = {
         int(found) for found in re.findall(r"^def test_row_(\d+)_", Path(__file__).read_text(), flags=re.MULTILINE)
     }
     assert named == {int(row[0]) for row in rows(order.__doc__ or "")}
 
 
-# -- a ring that nobody can start ------------------------------------------------------------------------------------
+# -- a ring that no job can start ------------------------------------------------------------------------------------
 
 
 def ring(**first: object) -> Iterable[Configuration]:
@@ -207,14 +207,14 @@ def ring(**first: object) -> Iterable[Configuration]:
 
 @pytest.mark.parametrize("more", [{}, STRICT])
 def test_a_ring_that_nobody_can_start_is_refused(more: dict[str, object]) -> None:
-    """By the job that closes it, with the key that helps."""
+    """The job that closes the ring is refused, with the key to change."""
     record = waits(FREE, after("A", "C", **more), after("B", "A", **more))
     with pytest.raises(SettingError, match=r"^job\.coordinator\.first\.run: .*C after B after A after C"):
         check_startable(record, after("C", "B", **more))
 
 
 def test_a_ring_that_somebody_can_start_is_accepted() -> None:
-    """By a first run, by an edge that is not hard, by a turn that was completed, or because a job is not known yet."""
+    """A first run, an edge that is not hard, a completed turn, or an unknown job lets the ring start."""
     for first in ({"first_run": FirstRun.RUN}, SOFT, LAGGED):
         a, b, c = ring(**first)
         check_startable(waits(FREE, a, b), c)
@@ -225,7 +225,7 @@ def test_a_ring_that_somebody_can_start_is_accepted() -> None:
 
 
 def test_a_job_behind_a_ring_is_not_the_one_that_closes_it() -> None:
-    """It only waits; the ring's own job is told."""
+    """It only waits; the error goes to the ring's own job."""
     record = replace(
         waits(FREE, after("A", "B")), jobs={n: FREE.job(n).ordered_by(after(n, o)) for n, o in ("AB", "BA")}
     )

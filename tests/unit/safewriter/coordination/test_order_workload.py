@@ -1,4 +1,4 @@
-"""Hourly Ingestion and Mutation, and a daily TTL, at one lock: by every order in which the jobs could ask."""
+"""Hourly Ingestion and Mutation and a daily TTL at one lock, in every order in which the jobs can ask."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TURNS = {"Ingestion": 24, "Mutation": 24, "TTL": 1}
 
 
 def jobs(ttl: str) -> dict[str, Configuration]:
-    """Return the three jobs; `ttl`: the order that TTL and Ingestion keep."""
+    """Return the three jobs. `ttl`: the order of TTL and Ingestion."""
     if ttl == "strict":
         return {
             "Ingestion": job("Ingestion", predecessor="TTL", mode=Mode.STRICT, first_run=FirstRun.RUN),
@@ -44,7 +44,7 @@ def may_run(record: Record, configuration: Configuration) -> bool:
 @pytest.mark.parametrize("ttl", ["soft", "lagged"])
 @pytest.mark.parametrize("first", list(permutations(TURNS)))
 def test_24_hourly_turns_and_a_daily_one_pass_in_mode_completed(ttl: str, first: tuple[str, ...]) -> None:
-    """Each job waits for its next turn as soon as it has had one; in whatever order they come at first."""
+    """Each job waits for its next turn right after a turn; all initial orders pass."""
     configurations, left, record = jobs(ttl), dict(TURNS), Record("lock")
     for name in first:
         record = join(record, configurations[name], name, 0)
@@ -64,9 +64,7 @@ def test_24_hourly_turns_and_a_daily_one_pass_in_mode_completed(ttl: str, first:
 
 
 def test_24_hourly_turns_and_a_daily_one_stall_in_the_strict_ring() -> None:
-    """In every order in which they could ask, and whichever of their turns fail: after a round nobody may run who still
-    has work.
-    """
+    """In every initial order, and whichever turns fail, after a round no job with work left may run."""
     configurations = jobs("strict")
     start = (dict.fromkeys(TURNS, 0), Record("lock"))
     todo, seen, ends = [start], set(), []

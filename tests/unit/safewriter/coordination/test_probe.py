@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Server(MemoryBackend):
-    """A server by its name, which may not keep what it promises."""
+    """A server with a name, which may ignore the conditions of writes."""
 
     server = "http://here"
 
@@ -48,7 +48,7 @@ class Server(MemoryBackend):
 
 
 def test_a_server_that_keeps_its_conditions_passes() -> None:
-    """At first, and when it was probed before."""
+    """It also passes a second probe."""
     server = Server()
     probe.check(server)
     probe.check(server)
@@ -64,13 +64,13 @@ def test_a_server_that_keeps_its_conditions_passes() -> None:
     ],
 )
 def test_a_server_that_does_not_is_refused(server: Server, problem: str) -> None:
-    """It says which condition, and what to do."""
+    """The error says which condition failed, and that nothing was locked."""
     with pytest.raises(UnsupportedError, match=rf"http://here cannot keep a lock: .*{problem}.*Nothing was locked"):
         probe.check(server)
 
 
 def test_a_server_that_creates_what_is_there_is_refused() -> None:
-    """Although only one of several at once has won."""
+    """It is refused although only one of the concurrent writers has won."""
 
     class Later(Server):
         def write(self, record: Record, after: Stored | None) -> Stored:
@@ -82,7 +82,7 @@ def test_a_server_that_creates_what_is_there_is_refused() -> None:
 
 
 def test_a_server_that_was_refused_is_refused_again() -> None:
-    """Each probe creates a record of its own."""
+    """Each probe creates its own record."""
     server = Server(creates=False)
     for _ in range(2):
         with pytest.raises(UnsupportedError, match="writers created one record"):
@@ -90,7 +90,7 @@ def test_a_server_that_was_refused_is_refused_again() -> None:
 
 
 def test_a_server_that_replaces_what_has_changed_is_refused() -> None:
-    """Although only one of several at once has won."""
+    """It is refused although only one of the concurrent writers has won."""
 
     class Late(Server):
         def write(self, record: Record, after: Stored | None) -> Stored:
@@ -102,7 +102,7 @@ def test_a_server_that_replaces_what_has_changed_is_refused() -> None:
 
 
 def test_a_lock_s_server_is_probed_once() -> None:
-    """The record says so; a record that has come to another server is probed there."""
+    """The record names the probed servers; after a move, the new server is probed."""
     server = Server()
     stored, _ = Acquirer(server, job(), "nonce").acquire()
     probes = server.probes
@@ -117,7 +117,7 @@ def test_a_lock_s_server_is_probed_once() -> None:
 
 
 def test_a_lock_on_a_server_that_fails_its_probe_is_not_touched() -> None:
-    """Nothing was locked."""
+    """The lock's record is not created."""
     server = Server(replaces=False)
     with pytest.raises(UnsupportedError):
         Acquirer(server, job(), "nonce").acquire()
@@ -133,7 +133,7 @@ def test_a_service_without_a_server_s_name_is_not_probed() -> None:
 
 
 def test_a_job_that_never_waits_notes_its_probe() -> None:
-    """Though the order blocks it: the next attempt need not probe."""
+    """Even if the order blocks the job, its next attempt need not probe."""
     server = Server()
     for probes in (True, False):
         before = server.probes

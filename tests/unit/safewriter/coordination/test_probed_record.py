@@ -1,4 +1,4 @@
-"""The record that a probe writes, and how a server without a name is refused."""
+"""The record of a probe, and the refusal of a server without a name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Heedless(MemoryBackend):
-    """Writes whatever it is told to, on whatever condition."""
+    """A backend that ignores the conditions of writes."""
 
     def write(self, record: Record, after: Stored | None) -> Stored:
         return super().write(record, self.read(record.lock))
@@ -34,6 +34,6 @@ def test_no_lock_has_the_name_of_the_probed_record() -> None:
 
 
 def test_a_server_without_a_name_is_refused_in_words() -> None:
-    """A service whose conditions are known to hold has no name; an operator may probe it all the same."""
+    """A service that is known to keep conditions has no name; an operator may still probe it."""
     with pytest.raises(UnsupportedError, match=r"^this server cannot keep a lock"):
         check(Heedless())

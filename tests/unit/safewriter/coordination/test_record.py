@@ -15,7 +15,7 @@ WRITE = OpenWrite("s3://checkpoints", "key", 2)
 
 
 def full() -> Record:
-    """A record that has something of everything."""
+    """A record with a value in each field."""
     more = {"predecessor": "A", "edge": Edge.LAGGED, "lag": 3, "first_run": FirstRun.RUN}
     record = end(
         open_write(grant(Record("lock", servers=("http://here",)), job(), "a", "run", 1), WRITE), End.EXPIRED, 2
@@ -25,7 +25,7 @@ def full() -> Record:
 
 
 def test_a_record_is_read_as_it_was_written() -> None:
-    """With its enums as enums, and its tuples as tuples."""
+    """Enums are read as enums, and tuples as tuples."""
     found = Record.decode(full().encode(), "here")
     assert found == full()
     assert isinstance(found.history[0].end, End)
@@ -35,7 +35,7 @@ def test_a_record_is_read_as_it_was_written() -> None:
 
 
 def test_no_two_changes_have_equal_bytes() -> None:
-    """Nor equal ETags: otherwise a lost reply could not be told from somebody else's write."""
+    """So their ETags differ: otherwise a lost reply would look like another process's write."""
     assert full().encode() != full().encode()
 
 
@@ -59,7 +59,7 @@ def test_what_is_no_record_is_damaged(body: bytes) -> None:
     ],
 )
 def test_a_record_with_a_damaged_field_is_damaged(change: dict[str, object]) -> None:
-    """It is not read as a free lock."""
+    """It is not taken for a free lock."""
     with pytest.raises(UnreadableCheckpointError, match="is damaged"):
         Record.decode(json.dumps({**json.loads(full().encode()), **change}).encode(), "here")
 
@@ -84,7 +84,7 @@ def test_a_record_with_a_damaged_field_is_damaged(change: dict[str, object]) -> 
     ],
 )
 def test_every_field_has_its_type(part: str | None, name: str, value: object) -> None:
-    """Whoever lists the locks shows the others beside a damaged one, and no report fails later."""
+    """A list of the locks shows the others beside a damaged one, and no report fails later."""
     told = json.loads(full().encode())
     found = told if part is None else told[part]
     for one in found if isinstance(found, list) else [found["B"] if part == "jobs" else found]:
@@ -94,19 +94,19 @@ def test_every_field_has_its_type(part: str | None, name: str, value: object) ->
 
 
 def test_a_record_that_nobody_could_read_is_not_written() -> None:
-    """The one before stays, and the next holder can go on with it."""
+    """The previous record stays, and the next holder can use it."""
     with pytest.raises(UnreadableCheckpointError, match=r"which is not written, is damaged: .*token"):
         replace(full(), token=2**63).encode()
 
 
 def test_a_record_of_a_later_version_is_refused() -> None:
-    """What it says that this code does not know might matter."""
+    """It may have content that this code does not know and that matters."""
     with pytest.raises(UnknownVersionError, match="has version 2"):
         Record.decode(json.dumps({**json.loads(full().encode()), "version": 2}).encode(), "here")
 
 
 def test_a_job_that_nobody_knows_is_at_the_start() -> None:
-    """And to ask for it changes nothing."""
+    """Reading its progress does not change the record."""
     record = Record("lock")
     assert record.job("A") == Job()
     assert not record.jobs
@@ -115,7 +115,7 @@ def test_a_job_that_nobody_knows_is_at_the_start() -> None:
 
 
 def test_a_grant_is_known_by_its_nonce() -> None:
-    """Not by its job: another process of the job may have asked, too."""
+    """The job's name does not identify it: another process of the job may have asked, too."""
     record = full()
     assert record.is_held_by("b")
     assert not record.is_held_by("B")
@@ -123,13 +123,13 @@ def test_a_grant_is_known_by_its_nonce() -> None:
 
 
 def test_a_past_turn_says_how_it_ended() -> None:
-    """For people; its times are wall clocks."""
+    """It is for people; its times are wall clocks."""
     assert full().history == (PastTurn("A", 1, 1, 2, End.EXPIRED, "run"),)
 
 
 @pytest.mark.parametrize("change", [{"token": 1e999}, {"jobs": []}, {"jobs": {"a": []}}, {"holder": "x"}])
 def test_a_record_with_a_field_of_another_type_is_damaged(change: dict[str, object]) -> None:
-    """It is one clear error, and no other one."""
+    """It raises only `UnreadableCheckpointError`."""
     found = json.loads(Record("table").encode())
     with pytest.raises(UnreadableCheckpointError, match="where is damaged"):
         Record.decode(json.dumps({**found, **change}).encode(), "where")

@@ -1,4 +1,4 @@
-"""A stream that has given up its turn is started again; nothing else is."""
+"""A stream that had no turn or lost it is restarted; no other stream is."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.safewriter.coordination.streams import Job
 
 
 class FakeQuery:
-    """What `start` returns: it ends with an error, with none, or once it is stopped."""
+    """The result of `start`: it ends with an error, without one, or at `stop`."""
 
     def __init__(self, error: Exception | None = None, *, ends: bool = True) -> None:
         self.runId = uuid.uuid4().hex
@@ -56,25 +56,25 @@ def given_up(job: Job) -> FakeQuery:
 
 
 def test_a_stream_that_gave_up_its_turn_is_started_again(job: Job) -> None:
-    """Its error is one of any type; the coordinator remembers which start has given up."""
+    """The type of its error does not matter; the coordinator remembers which start gave up."""
     last = FakeQuery()
     assert restarter(job, [given_up(job), given_up(job), last]) is last
 
 
 def test_a_stream_that_fails_for_another_reason_is_not_started_again(job: Job) -> None:
-    """The error goes on, whatever an earlier start has given up."""
+    """The error propagates, even after an earlier restart."""
     with pytest.raises(RuntimeError, match="another reason"):
         restarter(job, [given_up(job), FakeQuery(RuntimeError("another reason"))])
 
 
 def test_restarts_are_bounded(job: Job) -> None:
-    """Two restarts are allowed and three starts give up: the last error goes on."""
+    """With two restarts allowed, the error of the third start propagates."""
     with pytest.raises(RuntimeError, match="TurnBlockedError"):
         restarter(job, [given_up(job) for _ in range(3)], restarts_max=2)
 
 
 def test_a_recorded_batch_lets_the_restarts_count_from_the_start(job: Job) -> None:
-    """A stream that gives up now and then, and works in between, runs for ever."""
+    """A stream that gives up at times, and records batches in between, runs for ever."""
     queries = [given_up(job) for _ in range(3)]
     last = FakeQuery()
     starts = iter([*queries, last])
@@ -87,7 +87,7 @@ def test_a_recorded_batch_lets_the_restarts_count_from_the_start(job: Job) -> No
 
 
 def test_a_stream_is_stopped_from_outside(job: Job) -> None:
-    """The event ends the running start, and no other one begins."""
+    """The event ends the running start, and there is no restart."""
     stop, running = threading.Event(), FakeQuery(ends=False)
     with ThreadPoolExecutor(1) as pool:
         returned = pool.submit(restarter, job, [running], stop)
@@ -96,7 +96,7 @@ def test_a_stream_is_stopped_from_outside(job: Job) -> None:
 
 
 def test_an_interrupted_wait_stops_the_stream(job: Job) -> None:
-    """Ctrl-C ends the stream, too: nobody would start it again, or give its turn back."""
+    """Ctrl-C also ends the stream: no thread would restart it, or give its turn back."""
     query = FakeQuery(ends=False)
 
     class Interrupted(FakeQuery):
@@ -112,7 +112,7 @@ def test_an_interrupted_wait_stops_the_stream(job: Job) -> None:
 
 
 def test_a_stream_that_gives_up_while_it_is_stopped_is_not_started_again(job: Job) -> None:
-    """It waited for its turn when the stop came; its error is no failure."""
+    """It was waiting for its turn when the stop came, so its error is no failure."""
     stop, query = threading.Event(), given_up(job)
     stop.set()
     assert restarter(job, [query], stop) is query

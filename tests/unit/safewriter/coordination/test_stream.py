@@ -1,4 +1,4 @@
-"""Turns of a stream's batches: when they begin, how long they are held, and how they end."""
+"""The turns of a stream's batches: when they begin, how long they are held, and how they end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_turn_fails_whose_stream_ends_without_the_batch(job: Job) -> None:
 
 
 def test_a_stream_that_ends_right_after_its_last_batch_completes_the_turn(job: Job) -> None:
-    """The log decides, also where the stream has ended already (`availableNow`)."""
+    """The commit log decides, even if the stream has ended already (`availableNow`)."""
     job.stream.recorded.add(0)
     job.stream.ended = True
     job.batch(nothing)
@@ -57,7 +57,7 @@ def test_a_stream_that_ends_right_after_its_last_batch_completes_the_turn(job: J
 
 
 def test_a_batch_recorded_between_two_questions_completes_the_turn(job: Job) -> None:
-    """The stream records the batch and ends right after it was asked for the batch."""
+    """The stream records the batch and ends right after the first read of its log."""
 
     class Ending(FakeStream):
         def has_recorded(self, batch_id: int) -> bool:
@@ -73,7 +73,7 @@ def test_a_batch_recorded_between_two_questions_completes_the_turn(job: Job) -> 
 
 
 def test_the_next_batch_waits_for_the_turn_of_the_one_before(job: Job) -> None:
-    """Its thread still asks for the log when the next batch begins; two batches are two turns, both completed."""
+    """The first batch's thread still polls the log when the second one begins; both turns complete."""
 
     class Late(FakeStream):
         questions = 0
@@ -90,7 +90,7 @@ def test_the_next_batch_waits_for_the_turn_of_the_one_before(job: Job) -> None:
 
 
 def test_a_batch_that_raises_gives_its_turn_back_at_once(job: Job) -> None:
-    """The turn failed, and the batch's own exception goes on to Spark."""
+    """The turn fails, and the batch's own exception propagates to Spark."""
 
     def fail(frame: Any, batch_id: int) -> None:
         raise RuntimeError("its own")
@@ -101,7 +101,7 @@ def test_a_batch_that_raises_gives_its_turn_back_at_once(job: Job) -> None:
 
 
 def test_a_batch_without_a_turn_raises(job: Job) -> None:
-    """So Spark delivers it again, and the function was not called."""
+    """Spark delivers the batch again, and the function is not called."""
     other = Job(job.backend)
     other.coordinator.lock()
     blocked = Job(job.backend, max_wait_s=0)
@@ -137,14 +137,14 @@ def test_a_stream_that_is_being_stopped_does_not_wait_for_its_turn(job: Job) -> 
 
 
 def test_skip_is_refused_for_streams() -> None:
-    """Spark would take a skipped batch as done; the message names the key."""
+    """Spark would treat a skipped batch as done; the message names the key."""
     job = Job(on_blocked=OnBlocked.SKIP)
     with pytest.raises(SettingError, match=r"job\.coordinator\.on\.blocked"):
         job.batches.for_each(nothing)
 
 
 def test_a_write_after_the_batch_is_not_one_of_its_turn(job: Job) -> None:
-    """While the batch's recording is awaited, this process writes nothing under its turn."""
+    """While the thread waits for the batch's record, this process does not write under its turn."""
     seen: list[object] = []
     job.batch(lambda *_: seen.append(turn_of_this_thread()))
     assert (seen, turn_of_this_thread()) == ([job.coordinator.held], None)
@@ -153,7 +153,7 @@ def test_a_write_after_the_batch_is_not_one_of_its_turn(job: Job) -> None:
 
 
 def test_a_jvm_that_answers_no_more_ends_the_turn(job: Job) -> None:
-    """Nobody can tell whether the batch is recorded, so after a lease the turn counts as failed."""
+    """It is unknown whether the batch is recorded, so after a lease the turn counts as failed."""
     silent = Job(job.backend, lease_s=1)
     silent.stream.silent = True
     silent.batch(nothing)
@@ -162,7 +162,7 @@ def test_a_jvm_that_answers_no_more_ends_the_turn(job: Job) -> None:
 
 
 def test_a_lock_service_that_does_not_answer_is_asked_again() -> None:
-    """The batch is recorded, and its successors wait for the completion: one lost answer must not lose that."""
+    """The batch is recorded, so its turn must complete in spite of one lost answer: its successors wait for that."""
 
     class Failing(MemoryBackend):
         failures = 0
@@ -183,7 +183,7 @@ def test_a_lock_service_that_does_not_answer_is_asked_again() -> None:
 
 
 def test_a_turn_whose_writes_nobody_can_look_at_is_given_back() -> None:
-    """The checkpoint bucket does not answer: the next holder settles the write, and nobody renews the turn any more."""
+    """The checkpoint bucket does not answer: the next holder settles the write, and the renewals end."""
 
     def no_answer(_: object) -> list[OpenWrite]:
         raise StoreError("no answer")

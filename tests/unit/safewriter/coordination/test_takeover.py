@@ -23,7 +23,7 @@ def settle_in(world: World, write: OpenWrite) -> None:
 
 
 def test_a_dead_holder_s_write_can_land_no_more() -> None:
-    """Its commit meets a fence, although its process lives and knows nothing of it."""
+    """Its commit meets a fence, although its process is alive and does not know it."""
     world = World()
     job = world.job().begin()
     settle_in(world, write_of(world))
@@ -43,7 +43,7 @@ def test_a_dead_holder_s_commit_that_has_landed_stays() -> None:
 
 
 def test_a_later_attempt_is_not_settled_with_an_earlier_one() -> None:
-    """It belongs to another turn."""
+    """The later attempt belongs to another turn."""
     world = World()
     world.job().begin()
     settle_in(world, write_of(world))
@@ -75,7 +75,7 @@ def test_a_document_that_is_not_there_proves_nothing() -> None:
 
 
 def test_a_document_that_is_older_than_the_write_proves_nothing() -> None:
-    """The bucket was restored, or the document deleted and the write claimed anew."""
+    """The bucket was restored, or the document was deleted and the write claimed again."""
     world = World()
     world.job().begin()
     with pytest.raises(UnknownOutcomeError, match="is older than the write"):
@@ -84,12 +84,12 @@ def test_a_document_that_is_older_than_the_write_proves_nothing() -> None:
 
 
 def test_a_document_that_expired_long_after_its_verdict_blocks_nobody() -> None:
-    """A monthly job that was killed would lock all others out else."""
+    """Otherwise a killed monthly job would lock all others out."""
     settle_in(World(), OpenWrite("s3://checkpoints", "sw-gone", 1, epoch_ms() - 8 * 24 * 3_600_000))
 
 
 def test_a_write_is_undecided_until_its_document_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the document cannot be found; a later attempt's document decides the earlier one."""
+    """A missing document decides nothing; a later attempt's document decides the earlier attempt."""
     world = World()
     monkeypatch.setattr("safewriter.objects.s3.open_store", lambda location: world.bucket)
     gone = OpenWrite("s3://checkpoints", "gone", 1)
@@ -104,7 +104,7 @@ def test_a_write_is_undecided_until_its_document_says_otherwise(monkeypatch: pyt
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_takeover_keeps_the_audit_log_as_the_setting_says(monkeypatch: pytest.MonkeyPatch, *, wanted: bool) -> None:
-    """A line for each rollback, or none."""
+    """It logs each rollback, or none."""
     monkeypatch.setenv("SW_AUDIT_LOG", str(wanted).lower())
     world = World()
     world.job().begin()

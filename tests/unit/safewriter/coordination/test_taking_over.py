@@ -1,4 +1,4 @@
-"""When a waiter takes the lock over from a holder that renews no more."""
+"""When a waiter takes the lock over from a holder that has stopped renewing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.unit.safewriter.coordination.bench import WRITE, Clock, SlowBackend, 
 
 
 def test_a_holder_that_renews_keeps_its_lock() -> None:
-    """However long the others wait."""
+    """It keeps the lock however long others wait."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend)
@@ -32,12 +32,12 @@ def test_a_holder_that_renews_keeps_its_lock() -> None:
 
 
 def test_a_lock_is_taken_over_after_a_whole_lease_by_the_waiter_s_clock() -> None:
-    """From the answer that showed the grant first to the request that showed it last; its writes become unsettled."""
+    """It counts from the first answer that showed the grant to the last request; the writes become unsettled."""
     clock = Clock()
     backend = SlowBackend(clock, latency_s=1)
     held(backend, lease_s=10)
     stored, times = acquirer(backend, clock, poll_s=1).acquire()
-    # Answered at 1002 first; asked beyond 1012 last: at 1013, by polls of a second and requests of two.
+    # The first answer is at 1002, the last request after 1012: at 1013, with polls of 1 s and requests of 2 s.
     assert times.asked_s - 1002 - 2 > 10
     assert times.asked_s - 1002 - 2 <= 10 + 3
     assert stored.record.unsettled == (WRITE,)
@@ -46,7 +46,7 @@ def test_a_lock_is_taken_over_after_a_whole_lease_by_the_waiter_s_clock() -> Non
 
 
 def test_a_lease_has_not_ended_at_its_last_moment() -> None:
-    """Two clocks are never quite the same."""
+    """Two clocks never run exactly alike."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend, lease_s=10)
@@ -55,7 +55,7 @@ def test_a_lease_has_not_ended_at_its_last_moment() -> None:
 
 
 def test_another_grant_begins_the_lease_anew() -> None:
-    """A waiter has watched the first one, not that one."""
+    """The waiter has watched the first grant, and not the second one."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend, lease_s=10)
@@ -74,7 +74,7 @@ def test_another_grant_begins_the_lease_anew() -> None:
 
 
 def test_waiters_that_wait_for_less_than_a_lease_take_it_over_together() -> None:
-    """Each adds to the record what it has seen; nobody's time counts twice."""
+    """Each adds to the record the time that it has observed; no time counts twice."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend, lease_s=10)
@@ -84,7 +84,7 @@ def test_waiters_that_wait_for_less_than_a_lease_take_it_over_together() -> None
         holder = now_of(backend).holder
         assert holder is not None
         assert holder.silent_s == silent_s
-        clock.now_s += 100  # nobody looks
+        clock.now_s += 100  # no waiter reads the record
     before_s = clock.now_s
     assert acquirer(backend, clock, max_wait_s=4, poll_s=1).acquire()[0].record.token == 2
     assert clock.now_s - before_s == 3
@@ -137,7 +137,7 @@ def test_whoever_waits_and_leaves_a_lease_is_as_long_as_it_is(steps: list[str]) 
 
 @pytest.mark.parametrize("is_alive", [False, True])
 def test_a_service_that_knows_whether_the_holder_lives_is_believed(*, is_alive: bool) -> None:
-    """No lease has to end by a clock."""
+    """If the holder's session has ended, no lease has to end first."""
     clock = Clock()
     backend = SlowBackend(clock)
     record = held(backend, lease_s=10)
@@ -149,7 +149,7 @@ def test_a_service_that_knows_whether_the_holder_lives_is_believed(*, is_alive: 
 
 
 def test_a_waiter_that_may_not_run_notes_a_dead_holder_s_end() -> None:
-    """Else operators see a holder that is none, and the next waiter watches another whole lease."""
+    """Otherwise operators would see a dead holder, and the next waiter would wait for another whole lease."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend, lease_s=10)
@@ -161,7 +161,7 @@ def test_a_waiter_that_may_not_run_notes_a_dead_holder_s_end() -> None:
 
 
 def test_a_waiter_that_is_not_next_keeps_its_place() -> None:
-    """A soft predecessor goes before the job that asks, but waits for a third one; nobody can tell whether it lives."""
+    """A soft predecessor that waits for a third job may be alive, although it goes before the job that asks."""
     clock = Clock()
     backend = SlowBackend(clock)
     record = join(Record("lock"), job("A", predecessor="B", edge=Edge.SOFT), "a", 0)
@@ -176,7 +176,7 @@ def test_a_waiter_that_is_not_next_keeps_its_place() -> None:
 
 @pytest.mark.parametrize("wait_s", [0, 5])
 def test_visitors_that_leave_do_not_delay_a_takeover(wait_s: float) -> None:
-    """A waiter that stays keeps what it has counted, unless others have counted more."""
+    """A waiter that stays keeps its own count, unless others have counted more."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend, lease_s=30)
@@ -192,7 +192,7 @@ def test_visitors_that_leave_do_not_delay_a_takeover(wait_s: float) -> None:
 
 
 def test_a_waiter_counts_on_from_one_that_has_watched_for_longer() -> None:
-    """That one began before it, and leaves."""
+    """The other one began earlier, and leaves."""
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend, lease_s=30)

@@ -43,7 +43,7 @@ HELD = grant(FREE, job(), "a", "run", 5)
 
 
 def test_a_grant_registers_the_turn() -> None:
-    """With the next token, and as not yet done; whoever waited for it waits no more."""
+    """It has the next token and is not done yet, and its waiter leaves the queue."""
     waiting = join(join(FREE, job(), "a", 0), job("B"), "b", 0)
     held = grant(waiting, job(lease_s=9), "a", "run", 5)
     assert held.holder is not None
@@ -55,14 +55,14 @@ def test_a_grant_registers_the_turn() -> None:
 
 @pytest.mark.parametrize("how", list(End))
 def test_tokens_only_grow(how: End) -> None:
-    """However a turn ends."""
+    """This holds however a turn ends."""
     ended = end(HELD, how, 6)
     assert ended.token == 1
     assert grant(ended, job("B"), "b", "", 7).token == 2
 
 
 def test_a_held_lock_is_not_granted() -> None:
-    """Two holders would be one too many."""
+    """A lock has at most one holder."""
     with pytest.raises(ValueError, match="held by A"):
         grant(HELD, job("B"), "b", "", 0)
 
@@ -78,13 +78,13 @@ def test_a_held_lock_is_not_granted() -> None:
     ],
 )
 def test_a_free_lock_has_no_holder_who_could_change_it(change: Callable[[Record], Record]) -> None:
-    """A bug of the caller's."""
+    """Such a call is a bug of the caller."""
     with pytest.raises(ValueError, match="lock is free"):
         change(FREE)
 
 
 def test_a_backend_may_number_the_grant() -> None:
-    """ZooKeeper has numbers of its own; the job's registration follows."""
+    """ZooKeeper has its own numbers; the job's registration gets the same one."""
     numbered = with_token(HELD, 70)
     assert numbered.holder is not None
     assert (numbered.token, numbered.holder.token, numbered.job("A").registered) == (70, 70, 70)
@@ -94,14 +94,14 @@ def test_a_backend_may_number_the_grant() -> None:
     "change", [renew, lambda record: open_write(record, ONE), lambda record: forget_settled(record, (ONE,))]
 )
 def test_each_change_of_the_holder_is_a_sign_of_life(change: Callable[[Record], Record]) -> None:
-    """The holder counts its lease from each of them, so the others must see it."""
+    """The holder counts its lease from each change, so waiters must see it."""
     changed = change(HELD)
     assert changed.holder is not None
     assert changed.holder.beat == 1
 
 
 def test_a_write_is_noted_once() -> None:
-    """Each epoch of it."""
+    """Each epoch of a write is noted once."""
     again = OpenWrite(ONE.checkpoints, ONE.write_key, 2)
     noted = open_write(open_write(open_write(open_write(HELD, ONE), TWO), ONE), again)
     assert noted.holder is not None
@@ -110,7 +110,7 @@ def test_a_write_is_noted_once() -> None:
 
 @pytest.mark.parametrize("how", [End.EXPIRED, End.FORCED])
 def test_the_writes_of_a_holder_that_lost_the_lock_stay(how: End) -> None:
-    """Beside those that it had not settled itself, each once."""
+    """They stay beside earlier writes that it had not settled, each once."""
     ended = end(open_write(open_write(HELD, ONE), TWO), how, 6)
     assert ended.unsettled == (ONE, TWO)
     later = end(open_write(grant(ended, job("B"), "b", "", 7), ONE), how, 8)
@@ -118,7 +118,7 @@ def test_the_writes_of_a_holder_that_lost_the_lock_stay(how: End) -> None:
 
 
 def test_a_release_keeps_the_writes_without_a_verdict() -> None:
-    """And those of earlier holders that it has not settled."""
+    """It also keeps those of earlier holders that it has not settled."""
     held = open_write(open_write(HELD, ONE), TWO)
     assert end(held, End.FAILED, 6, (ONE,)).unsettled == (TWO,)
     assert end(held, End.COMPLETED, 6, (ONE, TWO)).unsettled == ()
@@ -127,7 +127,7 @@ def test_a_release_keeps_the_writes_without_a_verdict() -> None:
 
 
 def test_a_turn_that_leaves_a_write_without_a_verdict_has_not_completed() -> None:
-    """Whoever gives it back may not know of a write that was noted a moment ago."""
+    """Its holder may not know of a write that was noted a moment ago."""
     left = end(open_write(HELD, ONE), End.COMPLETED, 6)
     assert (left.history[-1].end, left.completions, left.unsettled) == (End.FAILED, 0, (ONE,))
 
@@ -140,7 +140,7 @@ def test_settled_writes_are_forgotten() -> None:
 
 @pytest.mark.parametrize(("how", "counts"), [(one, one in (End.COMPLETED, End.NOTHING)) for one in End])
 def test_only_a_turn_that_completes_counts(how: End, *, counts: bool) -> None:
-    """It gets a number of its own."""
+    """Its completion gets the next number."""
     ended = end(HELD, how, 6)
     assert (ended.completions, ended.job("A").completed, ended.job("A").turns) == ((1, 1, 1) if counts else (0, 0, 0))
     assert ended.job("A").is_done is counts
@@ -148,7 +148,7 @@ def test_only_a_turn_that_completes_counts(how: End, *, counts: bool) -> None:
 
 
 def test_turns_are_counted_since_the_predecessor_s_last() -> None:
-    """And from the start, while it has none."""
+    """Without a completion of the predecessor they count from the start."""
     after = job("B", predecessor="A")
 
     def completed(record: Record, name: str) -> Record:
@@ -163,7 +163,7 @@ def test_turns_are_counted_since_the_predecessor_s_last() -> None:
 
 
 def test_the_history_has_a_bound() -> None:
-    """The last ones stay."""
+    """The last turns stay."""
     record = FREE
     for _ in range(HISTORY_MAX + 2):
         record = end(grant(record, job(), "n", "", 0), End.FAILED, 0)
@@ -171,7 +171,7 @@ def test_the_history_has_a_bound() -> None:
 
 
 def test_waiters_queue_by_tickets() -> None:
-    """Whoever asks again under its nonce gets a new one; the job's order is noted with it."""
+    """A nonce that joins again gets a new ticket; joining also notes the job's order."""
     record = join(join(FREE, job(), "a", 1), job("B", predecessor="A", poll_s=0.25), "b", 2)
     record = join(record, job(), "a", 3)
     assert [(w.nonce, w.ticket, w.since_ms, w.poll_s) for w in record.queue] == [("b", 2, 2, 0.25), ("a", 3, 3, 0.5)]
@@ -181,7 +181,7 @@ def test_waiters_queue_by_tickets() -> None:
 
 
 def test_the_first_waiter_that_may_run_goes_first() -> None:
-    """One that the order blocks does not hold up the others."""
+    """A waiter that the order blocks does not delay the others."""
     record = join(join(FREE, job("B", predecessor="A"), "b", 0), job(), "a", 0)
     first = goes_first(record, job("C"), "c")
     assert first is not None
@@ -191,7 +191,7 @@ def test_the_first_waiter_that_may_run_goes_first() -> None:
 
 
 def test_a_soft_predecessor_goes_first_with_a_later_ticket() -> None:
-    """Only if the job has to defer to it."""
+    """It does so only if the job defers to it."""
     soft = job("B", predecessor="A", edge=Edge.SOFT)
     record = join(join(FREE, soft, "b", 0), job(), "a", 0)
     first = goes_first(record, soft, "b")
@@ -202,7 +202,7 @@ def test_a_soft_predecessor_goes_first_with_a_later_ticket() -> None:
 
 @pytest.mark.parametrize("how", [End.COMPLETED, End.NOTHING])
 def test_a_turn_that_repeats_another_changes_nothing_in_the_order(how: End) -> None:
-    """Whether it completes or fails, and whatever number a backend gives it."""
+    """This holds whether the turn completes or fails, and for any number of the backend."""
     before = end(HELD, End.COMPLETED, 6)
     for one in (how, End.FAILED):
         granted = grant(before, job(), "again", "run", 7, repeats=True)
@@ -214,7 +214,7 @@ def test_a_turn_that_repeats_another_changes_nothing_in_the_order(how: End) -> N
 
 
 def test_a_run_has_completed_its_turn_as_long_as_its_job_remembers_it() -> None:
-    """The last fifty runs of each job, however many turns other jobs have had; a run without a name has none."""
+    """Each job remembers its last fifty runs, whatever other jobs do; a run without a name never counts."""
     done = end(HELD, End.COMPLETED, 6)
     assert has_completed(done, "A", "run")
     assert not has_completed(done, "B", "run")
@@ -232,7 +232,7 @@ def test_a_run_has_completed_its_turn_as_long_as_its_job_remembers_it() -> None:
 
 
 def test_a_job_that_asks_no_more_leaves_the_record() -> None:
-    """Not before its time, and not while it goes before a job that asks, which would then wait for ever."""
+    """It stays for its time, and as the predecessor of a job that asks, which would otherwise wait for ever."""
     record = FREE
     for name, before in (("A", None), ("B", "A"), ("C", None), ("D", None)):
         record = noted(record, job(name, predecessor=before), 1)
@@ -243,7 +243,7 @@ def test_a_job_that_asks_no_more_leaves_the_record() -> None:
 
 
 def test_a_job_that_waits_or_holds_the_lock_stays_in_the_record() -> None:
-    """However long that lasts, and with its own progress if it asks again itself."""
+    """It stays however long that lasts; a job that asks again keeps its progress."""
     done = end(grant(FREE, job("C"), "c", "", 1), End.COMPLETED, 1)
     record = join(grant(done, job("A"), "a", "", 1), job("B"), "b", 1)
     later = noted(record, job("C"), 2 + UNSEEN_MAX_MS)
@@ -253,13 +253,13 @@ def test_a_job_that_waits_or_holds_the_lock_stays_in_the_record() -> None:
 
 
 def test_a_job_of_an_older_record_is_seen_now() -> None:
-    """Such a record does not say when; nobody is forgotten for that."""
+    """An older record does not have the time, so its jobs are not forgotten."""
     record = Record("lock", jobs={"old": Job(completed=3)})
     assert noted(record, job("A"), 2 + UNSEEN_MAX_MS).job("old").seen_ms == 2 + UNSEEN_MAX_MS
 
 
 def test_a_record_has_so_many_jobs_and_no_more() -> None:
-    """One that is there may ask; one too many is refused, and changes nothing."""
+    """A known job may ask; one too many is refused, and changes nothing."""
     record = FREE
     for number in range(JOBS_MAX):
         record = noted(record, job(f"J{number}"), 1)
@@ -272,7 +272,7 @@ def test_a_record_has_so_many_jobs_and_no_more() -> None:
 
 
 def test_a_full_record_fits_into_an_item_of_dynamodb() -> None:
-    """With the longest names and keys that there can be, and room for the writes of a turn."""
+    """It fits with the longest names and keys, and leaves room for the writes of a turn."""
     name, run = "n" * 100, "r" * 64
     one = Job(predecessor=name, runs=(run,) * RUNS_MAX, completed=10**9, registered=10**9, seen_ms=10**13)
     record = Record(

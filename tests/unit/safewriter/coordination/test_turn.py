@@ -36,7 +36,7 @@ def taken_over(backend: SlowBackend) -> None:
 
 
 def test_a_turn_needs_a_holder() -> None:
-    """A free lock is nobody's turn."""
+    """The constructor refuses a free lock."""
     clock, backend, turn = bench()
     turn.release(End.COMPLETED)
     with pytest.raises(ValueError, match="lock is free"):
@@ -44,7 +44,7 @@ def test_a_turn_needs_a_holder() -> None:
 
 
 def test_a_turn_is_sure_for_four_fifths_of_a_lease_from_the_sending_of_the_grant() -> None:
-    """A slow answer prolongs nothing."""
+    """A slow answer does not prolong it."""
     clock, _, turn = bench(latency_s=1)
     assert (turn.job, turn.lock, turn.token, turn.nonce) == ("A", "lock", 1, "nonce")
     assert turn.left_s == pytest.approx(8 - 2)
@@ -57,7 +57,7 @@ def test_a_turn_is_sure_for_four_fifths_of_a_lease_from_the_sending_of_the_grant
 
 @pytest.mark.parametrize("change", [lambda turn: turn.open_write(ONE), lambda turn: turn.settled([ONE])])
 def test_each_change_prolongs_the_lease_from_its_sending(change: Callable[[Turn], None]) -> None:
-    """The others see it, too."""
+    """Waiters see the change, too."""
     clock, backend, turn = bench(latency_s=1)
     clock.now_s += 3
     asked_s = clock.now_s
@@ -75,7 +75,7 @@ def test_nothing_is_settled_without_a_request() -> None:
 
 
 def test_a_holder_whose_lease_has_ended_changes_nothing() -> None:
-    """Also if nobody has taken the lock over yet; it may only give it back."""
+    """This holds even before another job takes the lock over; the holder may only release it."""
     clock, backend, turn = bench()
     turn.open_write(ONE)
     clock.now_s += 8
@@ -96,7 +96,7 @@ def test_others_that_change_the_record_do_not_stop_the_holder() -> None:
 
 
 def test_a_write_cannot_be_noted_once_another_job_has_the_lock() -> None:
-    """By the record, whatever the holder's clock says; from then on the turn is lost."""
+    """The record decides, and not the holder's clock; from then on the turn is lost."""
     _, backend, turn = bench()
     turn.open_write(ONE)
     taken_over(backend)
@@ -111,7 +111,7 @@ def test_a_write_cannot_be_noted_once_another_job_has_the_lock() -> None:
 
 
 def test_a_record_that_is_gone_ends_the_turn() -> None:
-    """Nobody deletes it; whoever did has ended all turns."""
+    """No process deletes a record; a person who does so ends all turns."""
     _, backend, turn = bench()
     backend._records.clear()
     with pytest.raises(TurnLostError, match="its record is gone"):
@@ -119,7 +119,7 @@ def test_a_record_that_is_gone_ends_the_turn() -> None:
 
 
 def test_a_turn_is_given_back() -> None:
-    """With the writes that have no verdict; a second time there is nothing to give."""
+    """Its writes without verdicts stay in the record; a second release returns False."""
     _, backend, turn = bench()
     turn.open_write(ONE)
     turn.open_write(TWO)
@@ -132,7 +132,7 @@ def test_a_turn_is_given_back() -> None:
 
 
 def test_a_turn_that_is_given_up_keeps_all_its_writes() -> None:
-    """Whatever the service answers."""
+    """This holds even if the service does not answer at first."""
     _, backend, turn = bench()
     turn.open_write(ONE)
     backend.fail = lambda _: "refused"
@@ -144,7 +144,7 @@ def test_a_turn_that_is_given_up_keeps_all_its_writes() -> None:
 
 
 def test_a_release_whose_reply_was_lost_counts_once() -> None:
-    """The record's history tells the holder that the turn was its own to the end."""
+    """The record's history shows that the holder itself ended the turn."""
     _, backend, turn = bench()
     backend.fail = lambda record: "lost" if record.holder is None else ""
     assert turn.release(End.COMPLETED)
@@ -153,14 +153,14 @@ def test_a_release_whose_reply_was_lost_counts_once() -> None:
 
 @pytest.mark.parametrize("how", [End.EXPIRED, End.FORCED])
 def test_a_turn_that_others_ended_was_not_given_back(how: End) -> None:
-    """Although the history names its token."""
+    """The release returns False although the history has the turn's token."""
     _, backend, turn = bench()
     change(backend, lambda record: end(record, how, 0))
     assert not turn.release(End.COMPLETED)
 
 
 def test_a_note_whose_reply_was_lost_is_made_again() -> None:
-    """It stands there once."""
+    """The record has the write once."""
     _, backend, turn = bench()
     backend.fail = lambda _: "lost"
     with pytest.raises(StoreError):
@@ -173,7 +173,7 @@ def test_a_note_whose_reply_was_lost_is_made_again() -> None:
 @pytest.mark.parametrize("fault", ["lost", "refused"])
 @pytest.mark.parametrize("is_release", [False, True])
 def test_a_change_without_an_answer_is_tried_again(fault: str, *, is_release: bool) -> None:
-    """Three times at most; a request that lands late meets another version of the record by then."""
+    """It is tried at most three times; a request that lands late then fails against a newer version."""
     _, backend, turn = bench()
     faults = iter([fault, fault])
     backend.fail = lambda _: next(faults, "")
@@ -191,7 +191,7 @@ def test_a_change_without_an_answer_is_tried_again(fault: str, *, is_release: bo
 
 
 def test_the_writes_of_a_job_to_which_the_turn_is_lent_are_looked_up() -> None:
-    """The handler's own view of the record is older than they are."""
+    """The handler's copy of the record is older than these writes."""
     _, backend, turn = bench()
     change(backend, lambda record: open_write(record, ONE))
     assert turn.latest_writes() == ()
@@ -200,7 +200,7 @@ def test_the_writes_of_a_job_to_which_the_turn_is_lent_are_looked_up() -> None:
 
 
 def test_what_earlier_holders_left_is_told() -> None:
-    """Until it is settled."""
+    """`unsettled` has their writes until they are settled."""
     _, backend, first = bench()
     first.open_write(ONE)
     first.open_write(TWO)
@@ -216,7 +216,7 @@ def test_what_earlier_holders_left_is_told() -> None:
 
 
 def test_a_session_that_is_lost_ends_the_turn() -> None:
-    """The service has given the lock to others."""
+    """The service may have given the lock to another job."""
     _, backend, turn = bench()
     backend.listeners[0](Connection.LOST)
     with pytest.raises(TurnLostError, match="ended the session"):
@@ -226,7 +226,7 @@ def test_a_session_that_is_lost_ends_the_turn() -> None:
 
 
 def test_a_holder_pauses_while_its_session_is_suspended() -> None:
-    """Until it is back, or the lease has ended."""
+    """It pauses until the session is back, or the lease has ended."""
     clock, backend, turn = bench()
     backend.listeners[0](Connection.SUSPENDED)
     waits: list[float] = []
@@ -238,7 +238,7 @@ def test_a_holder_pauses_while_its_session_is_suspended() -> None:
             backend.listeners[0](Connection.CONNECTED)
 
     turn._sleep = sleep
-    turn.stop()  # as while the turn is given back
+    turn.stop()  # as during a release
     turn.check()
     assert len(waits) == 3
     backend.listeners[0](Connection.SUSPENDED)
@@ -248,7 +248,7 @@ def test_a_holder_pauses_while_its_session_is_suspended() -> None:
 
 
 def test_a_record_that_never_rests_ends_a_change() -> None:
-    """The tries are bounded, also when the turn is given back."""
+    """The attempts are bounded, also for a release."""
     _, backend, turn = bench()
     write, tries = backend.write, []
 
@@ -264,7 +264,7 @@ def test_a_record_that_never_rests_ends_a_change() -> None:
 
 
 def test_a_release_whose_reply_was_lost_tells_whether_it_counts() -> None:
-    """The record knows that a write had no verdict."""
+    """The record shows whether a write had no verdict."""
     for decided in ((ONE,), ()):
         _, backend, turn = bench()
         turn.open_write(ONE)
@@ -273,7 +273,7 @@ def test_a_release_whose_reply_was_lost_tells_whether_it_counts() -> None:
 
 
 def test_a_forked_process_has_no_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It neither acts in the turn nor gives it back."""
+    """It neither acts in the turn nor releases it."""
     _, backend, turn = bench()
     monkeypatch.setattr("safewriter.coordination.turn.os.getpid", lambda: -1)
     assert turn.left_s == 0

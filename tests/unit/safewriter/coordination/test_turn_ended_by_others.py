@@ -1,4 +1,4 @@
-"""A turn that somebody else has ended, as its holder learns of it."""
+"""A turn that another process has ended, and how its holder learns of it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WRITE = OpenWrite("s3://soal-checkpoints", "write-1", 1)
     ("how", "why"), [(End.FORCED, "an operator ended it"), (End.EXPIRED, "another job has it")], ids=lambda one: one
 )
 def test_the_holder_learns_why_and_opens_no_more_writes(how: End, why: str) -> None:
-    """Its next write is refused, and its release is not one."""
+    """Its next write is refused, and its release returns False."""
     backend = MemoryBackend()
     coordinator = JobCoordinator(Configuration(lock="L", job="Mutation"), backend)
     turn = coordinator.lock()

@@ -1,4 +1,4 @@
-"""The renewals of a turn in the background."""
+"""The background renewals of a turn."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def bench(latency_s: float = 0.0) -> tuple[Clock, SlowBackend, Turn]:
 
 
 class Waits:
-    """Stands for the event on which the renewals wait; each wait takes its time."""
+    """Stands for the event that the renewals wait on; each wait advances the clock."""
 
     def __init__(self, clock: Clock, most: int) -> None:
         self.clock, self.most = clock, most
@@ -40,7 +40,7 @@ class Waits:
 
 
 def test_a_turn_is_renewed_each_third_of_its_lease() -> None:
-    """And holds as long as that goes well."""
+    """The turn is held as long as the renewals succeed."""
     clock, backend, turn = bench()
     turn._stopped = waits = Waits(clock, 6)  # type: ignore[assignment]
     turn._renewing()
@@ -50,7 +50,7 @@ def test_a_turn_is_renewed_each_third_of_its_lease() -> None:
 
 
 def test_a_renewal_without_an_answer_is_tried_again_soon_until_the_lease_has_ended() -> None:
-    """Then the holder has stopped itself, and the renewals with it."""
+    """By then the holder has stopped itself, and the renewals end."""
     clock, backend, turn = bench()
     backend.fail = lambda _: "refused"
     turn._stopped = waits = Waits(clock, 1000)  # type: ignore[assignment]
@@ -62,7 +62,7 @@ def test_a_renewal_without_an_answer_is_tried_again_soon_until_the_lease_has_end
 
 
 def test_renewals_end_with_the_turn() -> None:
-    """No thread stays behind."""
+    """The thread ends."""
     _, backend, turn = bench()
     turn.start()
     assert turn.release(End.COMPLETED)
@@ -72,7 +72,7 @@ def test_renewals_end_with_the_turn() -> None:
 
 
 def test_renewals_end_when_the_turn_is_lost() -> None:
-    """They do not bring it back."""
+    """They do not restore it."""
     clock, backend, turn = bench()
     taken_over = grant(end(now_of(backend), End.FORCED, 0), job("B"), "other", "", 0)
     MemoryBackend.write(backend, taken_over, backend._records["lock"])

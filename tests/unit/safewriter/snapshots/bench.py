@@ -1,4 +1,4 @@
-"""A prefix on an S3 in memory, and guarded builds of it that publish, die and are settled: everything but Spark."""
+"""A prefix on an S3 in memory, and guarded builds that publish, die and are settled, without Spark."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DAY_MS = 86_400_000
 
 
 class Bench:
-    """One prefix, `s3://lake/kv`."""
+    """The prefix `s3://lake/kv` and one write to it."""
 
     def __init__(self) -> None:
         self.now_ms = 1_800_000_000_000
@@ -76,7 +76,7 @@ class Bench:
         return self.claim(replace(self.write, run=Run("other", "other-id", "request", "job")))
 
     def claim(self, write: Write | None = None) -> HeldCheckpoint:
-        """Begin an attempt at the build."""
+        """Begin an attempt at the build: announce and claim it."""
         write = write or self.write
         attempt = Attempt.draw()
         names = BuildId.draw(f"run-of-{attempt.nonce}", "shards", "runs", self.now())
@@ -93,7 +93,7 @@ class Bench:
         return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).checkpoint
 
     def build(self, held: HeldCheckpoint) -> Manifest:
-        """Write two shards, one of them twice, the manifest that names one of each, and the record of a run."""
+        """Write two shards, a losing attempt at one of them, the manifest, and the run's record."""
         names = BuildId.read(held.document.attempt.properties)
         self.lake.put(names.record_key, b'{"status": "running", "run_id": "r"}')
         shards = []
@@ -118,12 +118,12 @@ class Bench:
         return self.document
 
     def clean(self) -> None:
-        """Clean up once nothing of the attempts can arrive any more."""
+        """Clean up after the time in which requests of the attempts may still land."""
         self.now_ms += WHOLE_MS + GRACE_MS + 1
         self.recovery().clean(self.write.key)
 
     def keys(self) -> set[str]:
-        """All but the records of runs."""
+        """All keys except those of run records."""
         return {listed.key for listed in self.lake.list("") if not listed.key.startswith("runs/")}
 
     def record(self, held: HeldCheckpoint) -> dict[str, Any]:

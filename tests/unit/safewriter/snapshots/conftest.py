@@ -1,4 +1,4 @@
-"""A prefix of snapshots in memory, with a clock of its own."""
+"""A prefix of snapshots in memory, with its own clock."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROWS = {number: b"%d" % number for number in range(20)}
 
 
 class World:
-    """The store's clock is `now`; `publish` and `lose` take an hour each."""
+    """A prefix whose store has the clock `now`; `publish` takes an hour, and `lose` more than two."""
 
     def __init__(self) -> None:
         self.now = datetime(2026, 11, 1, tzinfo=UTC)
@@ -35,7 +35,7 @@ class World:
         return ref
 
     def lose(self, run: str) -> str:
-        """Build a snapshot that another one is faster than."""
+        """Build a snapshot, and let another build publish first."""
         base = self.publisher.base()
         manifest = build(self.folder, ROWS, run, created=self.now)
         self.passes(minutes=1)

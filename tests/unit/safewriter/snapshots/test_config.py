@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_a_build_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any], problem: str) -> None:
-    """Before anything is read."""
+    """The constructor raises, so nothing is read."""
     with pytest.raises(ConfigValidationError, match=problem):
         WriteConfig(**{"num_dbs": 2, "s3_prefix": "s3://lake/p", **changes})
 
@@ -43,7 +43,7 @@ def test_a_build_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any
     ],
 )
 def test_a_place_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any], problem: str) -> None:
-    """A shard's path is one that other readers know."""
+    """Other readers must be able to read a shard's path."""
     with pytest.raises(ConfigValidationError, match=problem):
         OutputOptions(**changes)
 
@@ -52,7 +52,7 @@ def test_a_place_that_cannot_be_is_refused_by_its_setting(changes: dict[str, Any
     "value", [datetime(2026, 1, 1, tzinfo=UTC), float("nan"), {"b": {float("inf")}}, b"", {1: 2, "": 3}]
 )
 def test_a_field_of_the_manifest_that_json_has_not_is_refused(value: object) -> None:
-    """At once, and not after the shards are written."""
+    """It is refused at once, and not after the shards are written."""
     with pytest.raises(ConfigValidationError, match="custom_manifest_fields cannot be JSON"):
         ManifestOptions(custom_manifest_fields={"a": value})
     ManifestOptions(custom_manifest_fields={"a": [1, None, {"b": "c"}]})
@@ -68,6 +68,6 @@ def test_a_field_of_the_manifest_that_json_has_not_is_refused(value: object) -> 
     ],
 )
 def test_a_build_is_refused_that_no_reader_would_read(make: Callable[[], object]) -> None:
-    """More shards than a manifest holds, more variables than an expression has."""
+    """More shards than a manifest holds, and more variables than an expression can have, are refused."""
     with pytest.raises(ConfigValidationError, match=r"at most|are allowed"):
         make()

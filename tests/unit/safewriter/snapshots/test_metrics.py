@@ -21,7 +21,7 @@ class Collector:
 
 
 def test_an_event_comes_with_its_payload() -> None:
-    """And with the time since the build began."""
+    """The payload has the time since the build began."""
     collector = Collector()
     metrics = Metrics(collector, clock=count(10.0, 1.5).__next__)
     metrics.emit(MetricEvent.WRITE_STARTED)
@@ -33,7 +33,7 @@ def test_an_event_comes_with_its_payload() -> None:
 
 
 def test_a_collector_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged once, and goes on getting events."""
+    """Its first error is logged, and it still gets further events."""
     collector = Collector(fails=True)
     metrics = Metrics(collector)
     for _ in range(3):
@@ -42,5 +42,5 @@ def test_a_collector_that_fails_harms_nobody(caplog: pytest.LogCaptureFixture) -
 
 
 def test_nobody_has_to_collect() -> None:
-    """Without a collector nothing happens."""
+    """Without a collector, `emit` does nothing."""
     Metrics(None).emit(MetricEvent.WRITE_STARTED)

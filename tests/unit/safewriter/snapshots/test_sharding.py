@@ -40,20 +40,20 @@ CEL: dict[str, Any] = {"strategy": ShardingStrategy.CEL, "cel_expr": "key", "cel
     ],
 )
 def test_a_rule_that_cannot_be_is_refused_by_its_setting(settings: dict[str, Any], problem: str) -> None:
-    """Without Spark, and without the library."""
+    """This needs neither Spark nor the CEL library."""
     with pytest.raises(ConfigValidationError, match=problem):
         ShardingSpec(**settings)
 
 
 def test_an_expression_decides_how_many_shards_there_are() -> None:
-    """A number beside it would be another answer to the same question."""
+    """`num_dbs` beside an expression is refused."""
     with pytest.raises(ConfigValidationError, match="num_dbs must be None"):
         WriteConfig(num_dbs=2, s3_prefix="s3://bucket/prefix", sharding=ShardingSpec(**CEL))
     assert WriteConfig(s3_prefix="s3://bucket/prefix", sharding=ShardingSpec(**CEL)).num_dbs is None
 
 
 def test_a_rule_by_an_expression() -> None:
-    """Directly, or with the values that it may give."""
+    """The expression gives the shard's number, or one of the routing values."""
     assert cel_sharding("key", {"key": "int"}) == ShardingSpec(**CEL)
     assert cel_sharding("key", {"key": CelType.INT}, routing_values=[5, 7]) == ShardingSpec(
         **CEL, routing_values=[5, 7]
@@ -79,7 +79,7 @@ def test_a_rule_by_an_expression() -> None:
     ],
 )
 def test_a_rule_by_columns(columns: list[Any], options: dict[str, Any], expression: str) -> None:
-    """By their hash, or each combination of values for itself."""
+    """Rows are routed by the columns' hash, or each combination of values has its own shard."""
     spec = cel_sharding_by_columns(*columns, **options)
     assert spec.cel_expr == expression
     assert spec.infer_routing_values_from_data is ("num_shards" not in options)
@@ -90,6 +90,6 @@ def test_a_rule_by_columns(columns: list[Any], options: dict[str, Any], expressi
     ("columns", "options", "problem"), [([], {}, "needs a column"), (["a"], {"num_shards": 0}, "num_shards is 0")]
 )
 def test_a_rule_by_columns_needs_both(columns: list[str], options: dict[str, Any], problem: str) -> None:
-    """Columns, and a shard."""
+    """It needs at least one column, and at least one shard."""
     with pytest.raises(ConfigValidationError, match=problem):
         cel_sharding_by_columns(*columns, **options)

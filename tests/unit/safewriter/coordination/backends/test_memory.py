@@ -11,7 +11,7 @@ from tests.support.waiting import BUSY_S
 
 
 def test_a_record_is_written_only_as_it_was_read() -> None:
-    """Neither created twice nor replaced after a change."""
+    """It is neither created twice nor replaced after a change."""
     backend = MemoryBackend()
     assert backend.read("lock") is None
     first = backend.write(Record("lock"), None)
@@ -27,7 +27,7 @@ def test_a_record_is_written_only_as_it_was_read() -> None:
 
 
 def test_waiting_ends_with_a_change() -> None:
-    """Or at once, if the record has changed already."""
+    """It ends at once if the record has already changed."""
     backend = MemoryBackend()
     seen = backend.write(Record("lock"), None)
     waiting = threading.Thread(target=backend.wait, args=(seen, BUSY_S))
@@ -41,7 +41,7 @@ def test_waiting_ends_with_a_change() -> None:
 
 
 def test_it_has_names_and_no_session() -> None:
-    """The locks of one name are the same for all jobs of a process."""
+    """All jobs of a process share the locks of a name."""
     backend = by_name("one")
     backend.write(Record("b"), None)
     backend.write(Record("a"), None)

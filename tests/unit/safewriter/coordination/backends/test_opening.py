@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class Elsewhere(MemoryObjectStore):
-    """A bucket of a server that is not Amazon's."""
+    """A bucket on a server that is not Amazon's."""
 
     endpoint = "http://elsewhere"
 
 
 @pytest.fixture(autouse=True)
 def stores(monkeypatch: pytest.MonkeyPatch) -> list[MemoryObjectStore]:
-    """Every store that was opened."""
+    """The stores that were opened."""
     opened: list[MemoryObjectStore] = []
 
     def open_store(location: Location) -> MemoryObjectStore:
@@ -59,12 +59,12 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> list[MemoryObjectStore]:
     ],
 )
 def test_any_server_but_amazon_s_own_is_probed(endpoint: str, *, is_probed: bool) -> None:
-    """Wherever the endpoint was set: the client tells where its requests go."""
+    """It does not matter where the endpoint was set: the client's own endpoint decides."""
     assert other_server(endpoint) == (endpoint if is_probed else "")
 
 
 def test_a_service_is_named_by_its_uri(stores: list[MemoryObjectStore]) -> None:
-    """A bucket or a prefix of one, or this process's memory."""
+    """The URI names a bucket, a prefix of one, or this process's memory."""
     assert open_backend("memory://here") is by_name("here")
     found = open_backend("s3://bucket/prefix")
     assert isinstance(found, S3Backend)
@@ -76,7 +76,7 @@ def test_a_service_is_named_by_its_uri(stores: list[MemoryObjectStore]) -> None:
 def test_without_one_the_locks_lie_where_the_environment_says(
     stores: list[MemoryObjectStore], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`SW_LOCKS`, else the checkpoint bucket."""
+    """`SW_LOCKS` names the service, else it is the checkpoint bucket."""
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "checkpoints")
     assert isinstance(open_backend(""), S3Backend)
     assert stores[0].uri("") == "s3://checkpoints/"
@@ -85,26 +85,26 @@ def test_without_one_the_locks_lie_where_the_environment_says(
 
 
 def test_without_any_the_missing_setting_is_named() -> None:
-    """Nothing is locked."""
+    """The error names the checkpoint bucket's setting."""
     with pytest.raises(SettingError, match="SW_CHECKPOINT_BUCKET"):
         open_backend("")
 
 
 @pytest.mark.parametrize("uri", ["bucket", "s3://", "memory://", "redis://here", "://x"])
 def test_any_other_text_is_refused_by_the_key(uri: str) -> None:
-    """With the services that there are."""
+    """The error lists the services."""
     with pytest.raises(SettingError, match=r"job\.coordinator\.backend: .* is none of s3://"):
         open_backend(uri)
 
 
 def test_a_bucket_that_cannot_be_one_is_refused_by_the_key() -> None:
-    """With what is wrong with it."""
+    """The error says what is wrong with the bucket's name."""
     with pytest.raises(SettingError, match=r"job\.coordinator\.backend: .* has no valid bucket name"):
         open_backend("s3://No/prefix")
 
 
 def test_a_table_of_another_server_is_probed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By the client's own endpoint."""
+    """The client's own endpoint decides."""
     client = SimpleNamespace(meta=SimpleNamespace(endpoint_url="http://elsewhere"))
     monkeypatch.setattr("safewriter.coordination.backends.dynamodb.dynamodb_client", lambda: client)
     assert open_backend("dynamodb://locks").server == "http://elsewhere"

@@ -17,7 +17,7 @@ from safewriter.errors import SettingError
     ],
 )
 def test_a_zookeeper_uri_names_hosts_and_a_path(uri: str, hosts: str, path: str) -> None:
-    """`zookeeper://host:port[,host:port]/path` opens locks below that path, without a request yet."""
+    """`zookeeper://host:port[,host:port]/path` opens locks below that path, without a request."""
     backend = open_backend(uri, lease_s=7)
     assert isinstance(backend, ZooKeeperBackend)
     assert (backend._hosts, backend._path("events")) == (hosts, path)
@@ -26,20 +26,20 @@ def test_a_zookeeper_uri_names_hosts_and_a_path(uri: str, hosts: str, path: str)
 
 @pytest.mark.parametrize("rest", ["", "zk", "zk:2181", "zk:2181/", "zk/locks", "zk:1,/locks", "zk:1/a//b", "zk:1/../b"])
 def test_another_zookeeper_uri_is_refused(rest: str) -> None:
-    """A URI without hosts, ports or a path, or with a path that ZooKeeper does not know, is refused."""
+    """A URI without hosts, ports or a path, or with an invalid path, is refused."""
     with pytest.raises(SettingError, match=r"job\.coordinator\.backend"):
         open_backend(f"zookeeper://{rest}")
 
 
 @pytest.mark.parametrize("path", ["zookeeper", "zookeeper/locks"])
 def test_the_path_of_zookeeper_itself_is_refused(path: str) -> None:
-    """No lock stands where ZooKeeper keeps its own znodes."""
+    """Locks cannot be below ZooKeeper's own znodes."""
     with pytest.raises(SettingError):
         open_backend(f"zookeeper://zk:2181/{path}")
 
 
 def test_without_kazoo_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where kazoo is not installed, the error says which extra brings it."""
+    """Without kazoo, the error names the extra to install."""
     for name in [name for name in sys.modules if name.startswith("safewriter.coordination.backends.zookeeper")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "kazoo", None)

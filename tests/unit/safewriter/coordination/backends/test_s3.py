@@ -15,7 +15,7 @@ def store() -> MemoryObjectStore:
 
 
 def test_a_record_is_one_object_that_is_written_only_as_it_was_read(store: MemoryObjectStore) -> None:
-    """By its ETag; what another has written stays."""
+    """The ETag decides; another process's write stays."""
     backend = S3Backend(store)
     assert backend.read("lock") is None
     first = backend.write(Record("lock"), None)
@@ -31,14 +31,14 @@ def test_a_record_is_one_object_that_is_written_only_as_it_was_read(store: Memor
 
 
 def test_a_damaged_record_is_no_free_lock(store: MemoryObjectStore) -> None:
-    """The message says which object."""
+    """The message names the object."""
     store.put("locks/lock.json", b"{")
     with pytest.raises(UnreadableCheckpointError, match=r"s3://locks/locks/lock\.json"):
         S3Backend(store).read("lock")
 
 
 def test_locks_are_the_objects_of_their_folder(store: MemoryObjectStore) -> None:
-    """Nothing else that lies there."""
+    """Other objects there are ignored."""
     backend = S3Backend(store)
     backend.write(Record("b.c"), None)
     backend.write(Record("a"), None)

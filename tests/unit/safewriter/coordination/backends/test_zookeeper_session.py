@@ -14,7 +14,7 @@ from safewriter.coordination.backends.zookeeper_session import _Connection
 def test_a_server_that_says_nothing_at_first_is_left_soon(
     monkeypatch: pytest.MonkeyPatch, session_s: float, greeting_s: float
 ) -> None:
-    """Kazoo alone would wait a whole session for it, and the holder's turn would be lost by then."""
+    """Kazoo alone would wait a whole session timeout for it, and the holder would lose its turn meanwhile."""
     waits: list[float] = []
 
     def invoke(_: object, timeout_s: float, *__: object) -> Any:

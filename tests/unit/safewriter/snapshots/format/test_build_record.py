@@ -40,7 +40,7 @@ FIELDS = {
 
 @pytest.mark.parametrize("parse", [json.loads, yaml.safe_load])
 def test_a_record_is_json_and_yaml(parse: Any) -> None:
-    """With the fields of shardyfusion's record, in order."""
+    """It has the fields of shardyfusion's record, in order."""
     found = parse(DOCUMENT.encode())
     assert (found, list(found)) == (FIELDS, sorted(FIELDS))
 
@@ -49,17 +49,17 @@ def test_a_record_is_json_and_yaml(parse: Any) -> None:
     "message", ["tab\t'quote' \"double\" # {x: y}\nline", "\U0001f600 é", "\x00\x7f\x85\x9f\u2028\ufeff\uffff \\u0041"]
 )
 def test_every_message_is_the_same_in_both(message: str) -> None:
-    """Also one of letters that YAML takes for something else."""
+    """That includes characters that YAML forbids or reads differently."""
     body = replace(DOCUMENT, status="failed", error_message=message).encode()
     assert json.loads(body)["error_message"] == yaml.safe_load(body)["error_message"] == message
 
 
 def test_of_a_long_message_the_beginning_is_kept() -> None:
-    """Spark's errors are long; letters that are none are replaced."""
+    """Spark's errors are long; lone surrogates are replaced."""
     body = replace(DOCUMENT, error_message="\ud800" + "x" * 10_000).encode()
     assert json.loads(body)["error_message"] == "?" + "x" * 3999
 
 
 def test_a_record_lies_where_others_look_for_it() -> None:
-    """By time, run and token."""
+    """Its key has the time, the run and the token."""
     assert record_key("runs", "r", MOMENT, "abc") == "runs/2026-11-23T06:30:05.000042Z_run_id=r_abc/run.yaml"

@@ -18,7 +18,7 @@ from safewriter.snapshots.format.encoding import Key, KeyEncoding, encode
     ],
 )
 def test_a_key_is_stored_as_its_encoding_says(key: Key, encoding: KeyEncoding, stored: bytes) -> None:
-    """Big-endian, so that bytes are in the order of the numbers."""
+    """Integers are big-endian, so bytes sort like the numbers."""
     assert encode(key, encoding) == stored
 
 
@@ -35,6 +35,6 @@ def test_a_key_is_stored_as_its_encoding_says(key: Key, encoding: KeyEncoding, s
     ],
 )
 def test_a_key_that_its_encoding_cannot_hold_is_refused(key: Key, encoding: KeyEncoding) -> None:
-    """It names the key."""
+    """The error names the key."""
     with pytest.raises(KeyRangeError, match=repr(key)):
         encode(key, encoding)

@@ -40,7 +40,7 @@ MANIFEST = Manifest(
 
 
 def changed(statement: str) -> bytes:
-    """Return the manifest after a statement of SQL."""
+    """Return the manifest after an SQL statement."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(MANIFEST.encode())
         connection.execute(statement)
@@ -49,13 +49,13 @@ def changed(statement: str) -> bytes:
 
 
 def test_a_manifest_comes_back_as_it_was() -> None:
-    """Also one without shards, and one whose keys are no JSON."""
+    """This includes a manifest without shards, and one with keys that are not JSON."""
     for manifest in (MANIFEST, replace(MANIFEST, shards=()), replace(MANIFEST, shards=(replace(SHARD, min_key=None),))):
         assert Manifest.decode(manifest.encode(), "m") == manifest
 
 
 def test_a_manifest_is_a_file_of_format_4() -> None:
-    """As the format's notes have it: tables, columns, and the members of `sharding`."""
+    """It has the format's tables, columns, and members of `sharding`."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(MANIFEST.encode())
         columns = {
@@ -78,7 +78,7 @@ def test_a_manifest_is_a_file_of_format_4() -> None:
 
 
 def test_keys_that_are_no_json_are_null() -> None:
-    """Raw bytes have no place in a manifest."""
+    """A manifest cannot hold raw bytes as keys."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(replace(MANIFEST, shards=(replace(SHARD, min_key=None, max_key=None),)).encode())
         assert connection.execute("SELECT min_key, max_key FROM shards").fetchall() == [(None, None)]
@@ -108,7 +108,7 @@ PEER_SHARDS = """CREATE TABLE shards (
     checkpoint_id TEXT,
     writer_info   TEXT    NOT NULL DEFAULT '{{}}'
 )"""
-"""As shardyfusion's source has them."""
+"""The statements in shardyfusion's source."""
 
 
 DEEP = '{"a":' + "[" * 100 + "]" * 100 + "}"
@@ -144,7 +144,7 @@ def test_a_manifest_of_shardyfusion_is_read(sidecar: str) -> None:
     ],
 )
 def test_a_manifest_holds_nothing_beside_its_tables(statement: str) -> None:
-    """SQLite loads a whole schema before it reads anything."""
+    """SQLite loads the whole schema before it reads a table."""
     with pytest.raises(ManifestParseError, match=r"its schema has '\w+ \w+', which is no table as writers make them"):
         Manifest.decode(changed(statement), "m")
 
@@ -171,13 +171,13 @@ def test_a_manifest_holds_nothing_beside_its_tables(statement: str) -> None:
     ],
 )
 def test_a_manifest_that_cannot_be_right_is_refused(statement: str, problem: str) -> None:
-    """It says what is wrong, and where."""
+    """The error says what is wrong, and where."""
     with pytest.raises(ManifestParseError, match=f"^s3://lake/m .*{problem}"):
         Manifest.decode(changed(statement), "s3://lake/m")
 
 
 def test_what_is_no_sqlite_file_is_no_manifest() -> None:
-    """An empty object neither."""
+    """An empty object is none, either."""
     for body in (b"", b"{}"):
         with pytest.raises(ManifestParseError, match="no SQLite file"):
             Manifest.decode(body, "m")
@@ -202,19 +202,19 @@ def test_a_manifest_of_more_than_a_build_writes_is_refused(statement: str, probl
 
 
 def test_a_manifest_may_be_nested_as_deep_as_a_hundred() -> None:
-    """With its own object as the first."""
+    """The limit includes the outermost object."""
     deep = json.loads("[" * 98 + "0" + "]" * 98)
     assert Manifest.decode(replace(MANIFEST, custom={"a": deep}).encode(), "m").custom == {"a": deep}
 
 
 def test_a_key_is_any_text() -> None:
-    """However many commas and brackets it has."""
+    """It may have any number of commas and brackets."""
     shard = replace(SHARD, min_key="[{," * 99, max_key="{")
     assert Manifest.decode(replace(MANIFEST, shards=(shard,)).encode(), "m").shards == (shard,)
 
 
 def test_of_many_descriptions_no_more_than_two_are_read() -> None:
-    """A manifest has one; a file of a few megabytes has room for thousands."""
+    """A manifest has one row in `build_meta`; a file of a few megabytes has room for thousands."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.deserialize(MANIFEST.encode())
         for _ in range(14):

@@ -8,7 +8,7 @@ from safewriter.snapshots.format.places import canonical_url, prefix_of
 
 @pytest.mark.parametrize("text", ["s3://lake/a/kv", "s3a://lake/a/kv", "s3n://lake/a/kv/", "s3://lake//a//kv//"])
 def test_a_prefix_has_one_name(text: str) -> None:
-    """The one by which the write protocol knows it; a build that had another would remove its own shards."""
+    """It is the write protocol's name; with another one, a build would remove its own shards."""
     assert str(prefix_of(text)) == "s3://lake/a/kv"
 
 
@@ -22,11 +22,11 @@ def test_a_prefix_has_one_name(text: str) -> None:
     ],
 )
 def test_what_is_no_prefix_is_refused(text: str, problem: str) -> None:
-    """It is named."""
+    """The error names it."""
     with pytest.raises(ConfigValidationError, match=f"s3_prefix.*{problem}"):
         prefix_of(text)
 
 
 def test_a_url_has_one_name() -> None:
-    """The slashes inside belong to the key."""
+    """Slashes inside are part of the key."""
     assert canonical_url("s3a://lake/a//b/") == canonical_url("s3://lake/a//b") == "s3://lake/a//b"

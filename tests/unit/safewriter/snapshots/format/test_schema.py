@@ -1,4 +1,4 @@
-"""The reader of a schema agrees with SQLite about every file that SQLite writes."""
+"""The schema reader agrees with SQLite on every file that SQLite writes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = st.lists(st.sampled_from(["a", "b TEXT", "c PRIMARY KEY", "d UNIQUE", 
 
 
 def written(tables: dict[str, list[str]], page_size: int, rows: int) -> tuple[bytes, list[tuple[str, str, str, str]]]:
-    """Return a file of SQLite's with these tables, and its schema in SQLite's own words."""
+    """Return a SQLite file with these tables, and its schema as SQLite returns it."""
     with closing(sqlite3.connect(":memory:")) as connection:
         connection.execute(f"PRAGMA page_size = {page_size}")
         for name, columns in tables.items():
@@ -43,9 +43,7 @@ def refusal(body: bytes, tables: dict[str, list[str]]) -> str | None:
 def test_what_sqlite_finds_in_a_schema_is_what_the_reader_finds(
     tables: dict[str, list[str]], page_size: int, rows: int
 ) -> None:
-    """Also where pages are small, the page of the schema is full of them, or rows follow it: word for word, or not at
-    all.
-    """
+    """The rows are equal, or the file is refused: for small pages, a full schema page, and rows behind it."""
     body, schema = written(tables, page_size, rows)
     statements = {name: [sql] for kind, name, _, sql in schema if kind == "table"}
     others = [f"{kind} {name}" for kind, name, _, _ in schema if kind != "table"]
@@ -63,7 +61,7 @@ def test_what_sqlite_finds_in_a_schema_is_what_the_reader_finds(
 
 @given(st.data())
 def test_whatever_the_bytes_the_schema_is_known_or_refused(data: st.DataObject) -> None:
-    """SQLite itself finds the known schema in a changed page that was accepted, or refuses the file."""
+    """If the reader accepts a changed page, SQLite finds the known schema there, or refuses the file."""
     body, ((_, name, _, statement),) = written({"kv": []}, 512, 0)
     changed = bytearray(body)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -80,7 +78,7 @@ def test_whatever_the_bytes_the_schema_is_known_or_refused(data: st.DataObject) 
 
 
 def test_blanks_of_a_statement_do_not_count_and_nothing_else_is_a_blank() -> None:
-    """SQLite takes a no-break space for a letter of a name."""
+    """For SQLite a no-break space is a letter of a name."""
     for blank, is_known in ((" ", True), ("\n\t ", True), ("\u00a0", False), ("\x0b", False)):
         body, _ = written({"t": ["b TEXT"]}, 4096, 0)
         known = {"t": [f"CREATE TABLE t (x, b{blank}TEXT)"]}

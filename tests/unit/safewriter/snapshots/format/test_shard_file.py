@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def test_rows_that_cannot_be_are_refused(
     tmp_path: Path, keys: list[bytes], values: list[bytes], error: type[Exception]
 ) -> None:
-    """Whoever writes a shard learns it before the shard is whole."""
+    """The writer gets the error before the shard is complete."""
     file = ShardFile(tmp_path / "shard.db")
     file.__enter__()
     with pytest.raises(error):
@@ -32,7 +32,7 @@ def test_rows_that_cannot_be_are_refused(
 
 
 def test_the_rows_that_are_stored_are_counted_in_the_file(tmp_path: Path) -> None:
-    """Not as they were given: that is what the count is for."""
+    """The count is a check, so it does not use the number of added rows."""
     file = ShardFile(tmp_path / "shard.db")
     file.__enter__()
     file.add([bytes([number]) for number in range(200)], [b"v"] * 200)

@@ -17,7 +17,7 @@ KEY = f"runs/{stamp(WRITTEN)}_run_id=nightly_2_0123abcd/run.yaml"
 
 
 def record(skew: timedelta = timedelta(), **changes: Any) -> bytes:
-    """A record as a build writes it, whose clock is ahead by `skew`."""
+    """A build's record; its writer's clock is ahead by `skew`."""
     return json.dumps(
         {
             "format_version": 1,
@@ -62,7 +62,7 @@ def record(skew: timedelta = timedelta(), **changes: Any) -> bytes:
     ],
 )
 def test_a_run_lives_while_its_lease_does(body: bytes, after: timedelta, *, lives: bool) -> None:
-    """By whichever clock is longer; a record that nobody understands says of no run that it is dead."""
+    """The later of the two clocks' ends counts; a run with an unreadable record counts as living."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, body)
     now = WRITTEN + after
@@ -71,7 +71,7 @@ def test_a_run_lives_while_its_lease_does(body: bytes, after: timedelta, *, live
 
 
 def test_records_say_where_builds_write_to() -> None:
-    """Also those that have ended; other objects say nothing."""
+    """The records of ended builds count, too; other objects are ignored."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record(status="failed"))
     store.put("runs/readme", b"")
@@ -85,7 +85,7 @@ def test_records_say_where_builds_write_to() -> None:
     [("running", 0, True), ("running", 25, False), ("succeeded", 0, False), ("failed", 0, False)],
 )
 def test_a_record_in_yaml_counts_as_one_in_json(status: str, hours: int, *, lives: bool) -> None:
-    """Another writer's form; an error's text of many lines says nothing."""
+    """Other writers use YAML; an error's text of many lines sets no fields."""
     told = json.loads(record(status=status, error_message="a\nstatus: failed\n\tb" * 40, manifest_ref="x: y"))
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, yaml.safe_dump(told).encode())
@@ -96,7 +96,7 @@ def test_a_record_in_yaml_counts_as_one_in_json(status: str, hours: int, *, live
 
 
 def test_a_record_that_nobody_understands_is_told() -> None:
-    """Somebody has to look at it, since its run never counts as dead."""
+    """An operator has to look at it, since its run never counts as dead."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, b"[]")
     assert recorded_builds(store, "runs", WRITTEN).unreadable == (KEY,)
@@ -104,7 +104,7 @@ def test_a_record_that_nobody_understands_is_told() -> None:
 
 @pytest.mark.parametrize("prefix", ["a/b", "x" * 256, "..", "", 1, ["a"], {"a": "b"}])
 def test_a_place_that_no_build_writes_to_is_looked_for_nowhere(prefix: object) -> None:
-    """Its record is told, since nobody understands it, and its text is held no longer."""
+    """The record is reported as unreadable, and its prefix is not used."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record(status="failed", shard_prefix=prefix))
     found = recorded_builds(store, "runs", WRITTEN)
@@ -112,7 +112,7 @@ def test_a_place_that_no_build_writes_to_is_looked_for_nowhere(prefix: object) -
 
 
 def test_a_record_that_may_not_be_read_judges_no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who may list the records, and not read them, learns nothing of their runs, and so cleans nothing up."""
+    """A caller that may list but not read the records cannot clean up."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record())
 
@@ -125,7 +125,7 @@ def test_a_record_that_may_not_be_read_judges_no_run(monkeypatch: pytest.MonkeyP
 
 
 def test_a_record_that_goes_meanwhile_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It was listed, and is not there any more."""
+    """It was listed, and is deleted before it is read."""
     store = MemoryObjectStore(now=lambda: WRITTEN)
     store.put(KEY, record())
     monkeypatch.setattr(store, "get", lambda _, **__: None)

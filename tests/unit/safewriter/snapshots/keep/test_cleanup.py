@@ -39,13 +39,13 @@ def removed(found: Cleanup, kind: Kind) -> set[str]:
 
 
 def renew(world: World, run: str, **changes: Any) -> None:
-    """Write a run's record, as a build does that lives now."""
+    """Write a run's record as a living build does."""
     times = {"updated_at": world.now.isoformat(), "lease_expires_at": (world.now + timedelta(minutes=10)).isoformat()}
     world.folder.put(f"runs/x_run_id={run}_0123/run.yaml", record(**{**times, **changes}))
 
 
 def test_snapshots_that_are_not_kept_go(world: World) -> None:
-    """Their manifests and their shards; the current one and the last ones can be read as before."""
+    """Their manifests and shards are removed; the current snapshot and the last ones stay readable."""
     refs = [world.publish(run) for run in ("first", "second", "third")]
     gone = {"second": set(shards(world, "second")), "first": set(shards(world, "first"))}
     world.passes(days=2)
@@ -66,7 +66,7 @@ def test_snapshots_that_are_not_kept_go(world: World) -> None:
 
 
 def test_the_current_snapshot_stays_however_old_it_is(world: World) -> None:
-    """After a rollback it is none of the last ones."""
+    """After a rollback it is not among the last ones."""
     old, second, _ = (world.publish(run) for run in ("old", "second", "third"))
     rollback(world.source, Target(manifest_ref=old), publisher=world.publisher)
     world.passes(days=2)
@@ -78,7 +78,7 @@ def test_the_current_snapshot_stays_however_old_it_is(world: World) -> None:
 
 
 def test_a_dry_run_changes_nothing(world: World) -> None:
-    """It tells the same leftovers that a clean-up removes then."""
+    """It reports the leftovers that a clean-up then removes."""
     world.publish("first")
     world.publish("second")
     world.passes(days=2)
@@ -90,7 +90,7 @@ def test_a_dry_run_changes_nothing(world: World) -> None:
 
 
 def test_what_is_young_stays(world: World) -> None:
-    """By the store's clock; a manifest that was never current goes when it is old."""
+    """The store's clock counts; a manifest that was never current is removed when it is old."""
     world.publish("first")
     lost = world.lose("slow")
     world.passes(hours=10)
@@ -108,7 +108,7 @@ def test_what_is_young_stays(world: World) -> None:
 
 
 def test_shards_without_a_manifest_go_when_their_build_is_old(world: World) -> None:
-    """A build whose last object is young may go on, and needs its first ones."""
+    """A build whose last object is young may be alive, and needs its first objects."""
     world.publish("current")
     build(world.folder, ROWS, "dead", created=world.now)
     world.passes(hours=20)
@@ -123,7 +123,7 @@ def test_shards_without_a_manifest_go_when_their_build_is_old(world: World) -> N
 
 
 def test_losing_attempts_of_the_current_build_go(world: World) -> None:
-    """Whatever files they have; the winners stay. A younger build of the same run protects only itself."""
+    """All their files are removed, and the winners stay. A younger build of the same run protects only itself."""
     world.publish("r")
     for key in ("shard.db", "manifest/0001", "wal/1"):
         world.folder.put(f"shards/run_id=r/db=00001/attempt=01-{'b' * 16}-{'1' * 16}/{key}", b"")
@@ -137,7 +137,7 @@ def test_losing_attempts_of_the_current_build_go(world: World) -> None:
 
 
 def test_a_build_that_lives_keeps_everything(world: World) -> None:
-    """Its shards, its manifest, its uploads, however old they are; until its record says that it has failed."""
+    """Its shards, manifest and uploads stay, however old they are, until its record says that it has failed."""
     world.publish("current")
     upload = Upload("kv/shards/run_id=alive/db=00001/attempt=00-b-t/shard.db", "id")
     build(world.folder, ROWS, "alive", created=world.now)
@@ -156,7 +156,7 @@ def test_a_build_that_lives_keeps_everything(world: World) -> None:
 
 
 def test_a_record_as_builds_write_it_protects_its_run(world: World) -> None:
-    """Until the build ends, or its lease does."""
+    """It protects the run until the build or its lease ends."""
     world.publish("current")
     build(world.folder, ROWS, "alive", created=world.now)
     world.passes(days=2)
@@ -171,7 +171,7 @@ def test_a_record_as_builds_write_it_protects_its_run(world: World) -> None:
 
 
 def test_an_upload_that_is_young_goes_on(world: World) -> None:
-    """So does one of which nobody knows when it began, and one elsewhere."""
+    """An upload of unknown age also stays, and one under another prefix."""
     world.publish("current")
     world.passes(days=2)
     young = Upload("kv/shards/run_id=r/db=1/attempt=0/shard.db", "young")
@@ -183,7 +183,7 @@ def test_an_upload_that_is_young_goes_on(world: World) -> None:
 
 
 def test_an_old_upload_of_no_shard_stays(world: World) -> None:
-    """Nothing says that a build has begun it."""
+    """There is no evidence that a build has begun it."""
     world.publish("current")
     world.bucket.begin_upload(Upload("kv/shards/run_id=r/notes", "id"))
     world.passes(days=2)
@@ -191,7 +191,7 @@ def test_an_old_upload_of_no_shard_stays(world: World) -> None:
 
 
 def test_a_young_build_protects_no_other_run(world: World) -> None:
-    """Another program's attempts have no build in their names."""
+    """The attempts of other programs have no build in their names."""
     world.publish("current")
     world.folder.put("shards/run_id=old/db=1/attempt=00/shard.db", b"")
     world.passes(days=2)
@@ -200,7 +200,7 @@ def test_a_young_build_protects_no_other_run(world: World) -> None:
 
 
 def test_a_current_manifest_that_lies_elsewhere_keeps_its_shards(world: World) -> None:
-    """A copy of it in another place below the prefix, for example."""
+    """It may be a copy in another place below the prefix."""
     old = world.publish("old")
     world.folder.put("copies/manifest", world.folder.get(key_of(old)).body)
     world.publish("new")
@@ -211,7 +211,7 @@ def test_a_current_manifest_that_lies_elsewhere_keeps_its_shards(world: World) -
 
 
 def test_before_the_first_publication_dead_builds_go(world: World) -> None:
-    """A settler has fenced one off, so there is a pointer, and it points nowhere."""
+    """A settler has fenced a build, so `_CURRENT` exists without a manifest."""
     world.folder.put(CURRENT, Current.absent(world.now).changed(fenced={"sw-1-1-a": 1}).encode())
     build(world.folder, ROWS, "dead", created=world.now)
     world.passes(days=2)
@@ -220,7 +220,7 @@ def test_before_the_first_publication_dead_builds_go(world: World) -> None:
 
 
 def test_urls_of_folders_may_end_with_a_slash(world: World) -> None:
-    """As those of another writer may."""
+    """Other writers add one."""
     manifest = build(world.folder, ROWS, "r", created=world.now)
     slashed = tuple(replace(shard, db_url=f"{shard.db_url}/") for shard in manifest.shards)
     world.publisher.publish(replace(manifest, shards=slashed), world.publisher.base())
@@ -230,7 +230,7 @@ def test_urls_of_folders_may_end_with_a_slash(world: World) -> None:
 
 
 def test_records_may_lie_elsewhere(world: World) -> None:
-    """Where builds were told to keep them."""
+    """`run_registry_prefix` names their prefix."""
     world.publish("current")
     build(world.folder, ROWS, "alive", created=world.now)
     world.passes(days=2)
@@ -242,7 +242,7 @@ def test_records_may_lie_elsewhere(world: World) -> None:
 
 
 def test_shards_of_other_prefixes_are_found(world: World) -> None:
-    """Those that a manifest or a record names."""
+    """A manifest or a record names these prefixes."""
     world.publish("current")
     world.folder.put("parts/run_id=dead/db=1/attempt=00-b-t/shard.db", b"")
     world.folder.put("runs/x_run_id=dead_0123/run.yaml", record(status="failed"))
@@ -251,7 +251,7 @@ def test_shards_of_other_prefixes_are_found(world: World) -> None:
 
 
 def test_snapshots_may_have_prefixes_of_their_own(world: World) -> None:
-    """One that goes, one that stays, and one of a build that nobody knows."""
+    """One snapshot is removed, one stays, and one build is unknown."""
     world.publish("old", shard_prefix="parts")
     world.publish("new", shard_prefix="pieces")
     world.folder.put("pieces/run_id=new/db=1/attempt=01-b-loser/shard.db", b"")
@@ -275,7 +275,7 @@ FOREIGN = (
 @pytest.mark.parametrize("by", ["record", "manifest"])
 @pytest.mark.parametrize("prefix", ["events", "other/events", "other/shards", "other", ".", "..", ""])
 def test_neither_a_record_nor_a_manifest_leads_a_clean_up_to_data_of_others(world: World, by: str, prefix: str) -> None:
-    """Another snapshot below the prefix can be read as before; a table's files and unfinished uploads stay."""
+    """Another snapshot below the prefix stays readable; a table's files and unfinished uploads stay."""
     inner = "s3://memory/kv/other"
     publish(Folder(world.bucket, "kv/other/"), ROWS, "inner", created=world.now)
     for key in FOREIGN:
@@ -304,7 +304,7 @@ def test_neither_a_record_nor_a_manifest_leads_a_clean_up_to_data_of_others(worl
 
 @pytest.mark.parametrize("which", ["current", "last"])
 def test_a_kept_manifest_that_cannot_be_read_stops_it(world: World, which: str) -> None:
-    """Nobody knows which shards it refers to; nothing is removed."""
+    """Its references are unknown, so nothing is removed."""
     refs = [world.publish(run) for run in ("first", "second", "third")]
     world.passes(days=2)
     world.folder.put(key_of(refs[2] if which == "current" else refs[1]), b"something else")
@@ -316,7 +316,7 @@ def test_a_kept_manifest_that_cannot_be_read_stops_it(world: World, which: str) 
 
 
 def test_a_manifest_that_goes_may_be_damaged(world: World) -> None:
-    """Its shards are found all the same."""
+    """Its shards are found without it."""
     ref = world.publish("first")
     world.folder.put(key_of(ref), b"something else")
     world.publish("second")
@@ -326,7 +326,7 @@ def test_a_manifest_that_goes_may_be_damaged(world: World) -> None:
 
 
 def test_without_a_pointer_nothing_is_judged(world: World) -> None:
-    """Nobody knows what is current."""
+    """It is unknown which snapshot is current."""
     build(world.folder, ROWS, "r", created=world.now)
     world.passes(days=2)
     with pytest.raises(ReaderStateError, match="nothing was published yet"):
@@ -334,7 +334,7 @@ def test_without_a_pointer_nothing_is_judged(world: World) -> None:
 
 
 def test_a_rollback_meanwhile_keeps_its_snapshot(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the look, and before its manifest goes: manifest and shards stay."""
+    """A rollback between the survey and the removal keeps manifest and shards."""
     old = world.publish("old")
     world.publish("new")
     world.passes(days=2)
@@ -351,7 +351,7 @@ def test_a_rollback_meanwhile_keeps_its_snapshot(world: World, monkeypatch: pyte
 
 
 def test_a_publication_meanwhile_keeps_its_shards(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of a build that had been taken for dead."""
+    """The first survey took the build for dead."""
     world.publish("old")
     manifest = build(world.folder, ROWS, "slow", created=world.now)
     base = world.publisher.base()
@@ -371,7 +371,7 @@ def test_a_publication_meanwhile_keeps_its_shards(world: World, monkeypatch: pyt
 
 
 def test_a_manifest_that_cannot_be_removed_keeps_its_shards(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody can go back to half a snapshot. The failure is told; the next clean-up removes both."""
+    """A rollback to it stays possible. The failure is reported; the next clean-up removes both."""
     old = world.publish("old")
     world.publish("new")
     world.passes(days=2)
@@ -394,7 +394,7 @@ def test_a_manifest_that_cannot_be_removed_keeps_its_shards(world: World, monkey
 
 
 def test_the_mark_of_a_clean_up_that_died_goes(world: World) -> None:
-    """When it is old; the snapshot can be gone back to again."""
+    """It is removed when it is old, and a rollback to the snapshot is possible again."""
     ref = world.publish("old")
     world.publish("new")
     notice = f"{notices_of(key_of(ref))}1"
@@ -407,14 +407,14 @@ def test_the_mark_of_a_clean_up_that_died_goes(world: World) -> None:
 
 @pytest.mark.parametrize("keeping", [{"last": 0}, {"age": timedelta(seconds=-1)}])
 def test_what_is_kept_is_checked(keeping: dict[str, Any]) -> None:
-    """The current snapshot always is."""
+    """The current snapshot always stays, so `last` is at least 1."""
     with pytest.raises(ConfigValidationError):
         Keeping(**keeping)
     Keeping(last=1, age=timedelta())
 
 
 def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
-    """As those of SlateDB; of the attempts that lost, too."""
+    """SlateDB's shards are such, and so are those of losing attempts."""
     for run in ("old", "new"):
         base = world.publisher.base()
         manifest = as_slatedb(world.folder, build(world.folder, ROWS, run, created=world.now))

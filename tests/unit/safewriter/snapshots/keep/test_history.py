@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_the_newest_build_is_the_first(world: World) -> None:
-    """It says which one is current, and when each was published."""
+    """The history says which one is current, and when each was published."""
     first, second = world.publish("first"), world.publish("second")
     world.folder.put("manifests/something/else", b"")
     found = history(world.source)
@@ -30,7 +30,7 @@ def test_the_newest_build_is_the_first(world: World) -> None:
 
 
 def test_a_rollback_is_a_publication(world: World) -> None:
-    """The time is that of the last one."""
+    """The time is that of the last publication."""
     first, _ = world.publish("first"), world.publish("second")
     world.publisher.point(first, world.source.manifest(first), world.publisher.base())
     found = history(world.source)
@@ -39,7 +39,7 @@ def test_a_rollback_is_a_publication(world: World) -> None:
 
 
 def test_a_build_that_lost_is_no_part_of_it(world: World) -> None:
-    """Its manifest is there, and was never current; unless somebody goes back to it."""
+    """Its manifest exists and was never current, until a rollback makes it so."""
     world.publish("first")
     lost = world.lose("slow")
     assert [entry.run_id for entry in history(world.source)] == ["faster-than-slow", "first"]
@@ -50,7 +50,7 @@ def test_a_build_that_lost_is_no_part_of_it(world: World) -> None:
 
 
 def test_a_build_that_lost_the_race_for_the_first_publication_is_no_part_of_it(world: World) -> None:
-    """It is older than all publications, and the pointer remembers all of them."""
+    """It is older than all publications, but `_CURRENT` has all of them."""
     base = world.publisher.base()
     manifest = build(world.folder, ROWS, "slow", created=world.now)
     world.passes(minutes=1)
@@ -62,7 +62,7 @@ def test_a_build_that_lost_the_race_for_the_first_publication_is_no_part_of_it(w
 
 
 def test_what_was_published_before_the_last_hundred_is_part_of_it(world: World) -> None:
-    """The pointer does not remember it."""
+    """`_CURRENT` does not have it any more."""
     first = world.publish("first")
     second, current = world.publish("second"), world.current()
     for _ in range(100):
@@ -73,7 +73,7 @@ def test_what_was_published_before_the_last_hundred_is_part_of_it(world: World) 
 
 
 def test_where_another_program_wrote_the_pointer_all_are_taken_for_published(world: World) -> None:
-    """Also those before its own publications, once there are some: nobody knows."""
+    """Those before its own publications also count, since the rest is unknown."""
     lost = world.lose("slow")
     told = json.loads(world.folder.get(CURRENT).body)
     world.folder.put(CURRENT, json.dumps({key: told[key] for key in ("manifest_ref", "run_id", "updated_at")}).encode())
@@ -83,7 +83,7 @@ def test_where_another_program_wrote_the_pointer_all_are_taken_for_published(wor
 
 
 def test_the_current_one_is_part_of_it_whoever_made_it_current(world: World) -> None:
-    """Also a manifest that no publication in the pointer's memory names."""
+    """This includes a manifest that is not in the history of `_CURRENT`."""
     world.publish("first")
     lost = world.lose("slow")
     told = json.loads(world.folder.get(CURRENT).body)
@@ -92,6 +92,6 @@ def test_the_current_one_is_part_of_it_whoever_made_it_current(world: World) -> 
 
 
 def test_without_a_pointer_there_is_no_history(world: World) -> None:
-    """Nothing was published."""
+    """Without `_CURRENT` it raises."""
     with pytest.raises(ReaderStateError, match="nothing was published yet"):
         history(world.source)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
     world: World, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
-    """Whichever step of removing the manifest comes just before the pointer moves."""
+    """This holds for each step of the removal that comes right before the rollback's publication."""
     old, new = world.publish("old"), world.publish("new")
     key = key_of(old)
     done = {"notice": 1, "look": 2, "delete": 3, "withdraw": 4}[moment]
@@ -49,7 +49,7 @@ def test_a_clean_up_and_a_rollback_leave_a_snapshot_that_is_there(
 
 
 def test_the_notices_are_looked_for_before_the_manifest(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clean-up removes both, the notice last: after the first look, whichever that is."""
+    """A clean-up removes both, the notice last, here right after the rollback's first look."""
     old, _ = world.publish("old"), world.publish("new")
     condemn(world, old)
     before = world.folder.get("_CURRENT").body
@@ -85,7 +85,7 @@ def test_the_notices_are_looked_for_before_the_manifest(world: World, monkeypatc
 
 
 def test_what_was_published_after_a_rollback_stays(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if a clean-up has removed what was gone back to."""
+    """It stays even if a clean-up has removed the rollback's target."""
     old, _ = world.publish("old"), world.publish("new")
     point = type(world.publisher).point
 
@@ -103,7 +103,7 @@ def test_what_was_published_after_a_rollback_stays(world: World, monkeypatch: py
 
 
 def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The store does not answer after the pointer has moved."""
+    """The store does not answer after `_CURRENT` has moved."""
     old = world.publish("old")
     world.publish("new")
     point = type(world.publisher).point
@@ -122,7 +122,7 @@ def test_a_rollback_that_nobody_can_vouch_for_says_so(world: World, monkeypatch:
 
 
 def test_a_removal_is_announced_before_the_pointer_is_read(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And until it is gone: that is what a rollback looks for."""
+    """The notice, which a rollback looks for, stays until the manifest is gone."""
     old, _ = world.publish("old"), world.publish("new")
     steps = []
     for name in ("put", "get", "delete"):
@@ -140,7 +140,7 @@ def test_a_removal_is_announced_before_the_pointer_is_read(world: World, monkeyp
 
 
 def test_a_clean_up_leaves_the_notice_of_another_one(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """That one has read the pointer before the rollback, and deletes the manifest after it; the rollback is undone."""
+    """The other one read `_CURRENT` before the rollback and deletes the manifest after it; the rollback is undone."""
     old, new = world.publish("old"), world.publish("new")
     later: list[str] = []
     delete, point = world.bucket.delete, type(world.publisher).point
@@ -167,7 +167,7 @@ def test_a_clean_up_leaves_the_notice_of_another_one(world: World, monkeypatch: 
 def test_a_rollback_that_is_undone_tells_if_the_earlier_one_goes_too(
     world: World, monkeypatch: pytest.MonkeyPatch, goes: str
 ) -> None:
-    """Another clean-up has seen the pointer while it had moved."""
+    """Another clean-up has read `_CURRENT` while the other manifest was current."""
     old, new = world.publish("old"), world.publish("new")
     point = type(world.publisher).point
 
@@ -190,7 +190,7 @@ def test_a_rollback_that_is_undone_tells_if_the_earlier_one_goes_too(
 def test_a_store_that_is_silent_while_a_rollback_is_undone_is_told(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The pointer may be at the manifest that goes."""
+    """`_CURRENT` may point to the manifest that is being removed."""
     old, _ = world.publish("old"), world.publish("new")
     base = type(world.publisher).base
     times = []
@@ -215,7 +215,7 @@ def test_a_store_that_is_silent_while_a_rollback_is_undone_is_told(
 
 
 def test_a_manifest_that_is_current_by_now_is_not_removed(world: World) -> None:
-    """Nor where there is no pointer; no notice stays."""
+    """It is not removed without `_CURRENT`, either; no notice stays."""
     old, new = world.publish("old"), world.publish("new")
     assert not remove_manifest(world.folder, key_of(new))
     assert remove_manifest(world.folder, key_of(old))

@@ -37,7 +37,7 @@ def back(world: World, **target: Any) -> Rollback:
 
 
 def test_an_earlier_snapshot_becomes_current_again(world: World) -> None:
-    """By its manifest, by its run, or by its distance; it counts as another publication."""
+    """Its manifest, its run or its distance names it; the rollback counts as another publication."""
     old = world.publish("old", OLD)
     new = world.publish("new")
     for target in ({"manifest_ref": old}, {"run_id": "old"}, {"back": 1}):
@@ -51,7 +51,7 @@ def test_an_earlier_snapshot_becomes_current_again(world: World) -> None:
 
 
 def test_the_distance_is_from_the_current_one(world: World) -> None:
-    """Among those that were published; a second step goes further back."""
+    """It counts only published snapshots; a second rollback goes further back."""
     refs = [world.publish("first"), world.publish("second")]
     world.lose("slow")
     assert back(world, back=1).after == refs[1]
@@ -61,13 +61,13 @@ def test_the_distance_is_from_the_current_one(world: World) -> None:
 
 
 def test_a_build_that_lost_can_be_made_current(world: World) -> None:
-    """By its run: its manifest was kept for that."""
+    """Its run names it: the manifest was kept for that."""
     lost = world.lose("slow")
     assert back(world, run_id="slow").after == lost
 
 
 def test_the_current_one_stays(world: World) -> None:
-    """Nothing is written then, nor in a dry run."""
+    """Nothing is written for the current snapshot, nor in a dry run."""
     old, new = world.publish("old"), world.publish("new")
     before = world.folder.get("_CURRENT").body
     assert not back(world, manifest_ref=new).is_change
@@ -113,7 +113,7 @@ def condemn(world: World, ref: str) -> None:
 def test_a_snapshot_that_is_not_whole_does_not_become_current(
     world: World, damage: Callable[[World, str], None], error: type[Exception], what: str
 ) -> None:
-    """The pointer is as it was."""
+    """`_CURRENT` is unchanged."""
     old = world.publish("old")
     world.publish("new")
     damage(world, old)
@@ -124,7 +124,7 @@ def test_a_snapshot_that_is_not_whole_does_not_become_current(
 
 
 def test_one_that_is_not_there_is_told(world: World) -> None:
-    """Nor is there one before anything was published."""
+    """It raises also before the first publication."""
     with pytest.raises(ReaderStateError, match="nothing was published"):
         back(world, back=1)
     world.folder.put("_CURRENT", Current.absent(world.now).changed(fenced={"sw-1-1-a": 1}).encode())
@@ -137,13 +137,13 @@ def test_one_that_is_not_there_is_told(world: World) -> None:
 
 @pytest.mark.parametrize("target", [{}, {"back": 1, "run_id": "r"}, {"back": 0}])
 def test_a_target_is_one_snapshot(target: dict[str, Any]) -> None:
-    """Named in one way."""
+    """Exactly one field names it."""
     with pytest.raises(ConfigValidationError):
         Target(**target)
 
 
 def test_a_publication_meanwhile_wins(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The rollback is told so."""
+    """The rollback raises `PublishConflictError`."""
     old = world.publish("old")
     world.publish("new")
     damage = world.source.damage
@@ -159,7 +159,7 @@ def test_a_publication_meanwhile_wins(world: World, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_manifest_may_lie_elsewhere(world: World) -> None:
-    """Anywhere below the prefix. What lies beyond it is refused, and the snapshot stays as it was."""
+    """Any place below the prefix is valid; any other is refused, and the same snapshot stays current."""
     old, _ = world.publish("old"), world.publish("new")
     world.folder.put("copies/manifest", world.folder.get(key_of(old)).body)
     assert back(world, manifest_ref="s3://memory/kv/copies/manifest").is_change
@@ -172,7 +172,7 @@ def test_a_manifest_may_lie_elsewhere(world: World) -> None:
 
 
 def test_a_snapshot_in_another_database_becomes_current_again(world: World) -> None:
-    """By the size of its objects, of which a shard has several."""
+    """The sizes of its objects are checked, of which a shard has several."""
     base = world.publisher.base()
     manifest = as_slatedb(world.folder, build(world.folder, ROWS, "slate", created=world.now))
     old = world.publisher.publish(manifest, base)
@@ -183,7 +183,7 @@ def test_a_snapshot_in_another_database_becomes_current_again(world: World) -> N
 
 
 def test_the_token_of_another_lock_can_be_forgotten(world: World) -> None:
-    """Builds in turns of a lock that has given no such token cannot begin before; the error says what to do."""
+    """Until then, builds with tokens of another lock cannot begin; the error says what to do."""
     ref = world.publish("one", OLD)
     world.publisher.base(10**15)
     with pytest.raises(PublishConflictError, match="soal snapshot rollback --ref CURRENT-MANIFEST --forget-token"):

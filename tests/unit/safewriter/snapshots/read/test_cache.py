@@ -40,7 +40,7 @@ def names(folder: Path) -> list[str]:
 
 
 def test_the_longest_unused_file_goes_first(tmp_path: Path) -> None:
-    """Until there is room for what is needed, and no further."""
+    """Files are removed only until there is enough room."""
     cache = CacheFolder(tmp_path, 300)
     for name in ("a", "b", "c"):
         stored(cache, name)
@@ -59,7 +59,7 @@ def test_without_a_limit_nothing_goes(tmp_path: Path) -> None:
 
 
 def test_a_file_in_use_stays_and_was_used_until_it_is_not(tmp_path: Path) -> None:
-    """The bytes that are too many are told; its last use is when it was let go."""
+    """The excess is returned; a file's last use is when its last reference goes."""
     cache = CacheFolder(tmp_path, 100)
     used = stored(cache, "used")
     stored(cache, "young")
@@ -72,7 +72,7 @@ def test_a_file_in_use_stays_and_was_used_until_it_is_not(tmp_path: Path) -> Non
 
 
 def test_a_file_that_is_opened_is_used_from_then_on(tmp_path: Path) -> None:
-    """A process that dies says nothing later."""
+    """A process that dies cannot update the time later."""
     cache = CacheFolder(tmp_path)
     stored(cache, "a")
     aged(tmp_path, a=1000)
@@ -82,7 +82,7 @@ def test_a_file_that_is_opened_is_used_from_then_on(tmp_path: Path) -> None:
 
 
 def test_a_file_in_use_by_another_process_stays(tmp_path: Path) -> None:
-    """Until that ends, however it does."""
+    """It stays until that process ends, even by a kill."""
     stored(CacheFolder(tmp_path), "a")
     program = (
         "import sys; from pathlib import Path; from safewriter.snapshots.read.cache import CacheFolder\n"
@@ -102,13 +102,13 @@ def test_a_file_in_use_by_another_process_stays(tmp_path: Path) -> None:
 
 
 def test_what_is_no_shard_stays(tmp_path: Path) -> None:
-    """Nor does it count."""
+    """It does not count towards the limit, either."""
     (tmp_path / "notes").write_bytes(b"x" * 1000)
     assert (CacheFolder(tmp_path, 100).make_room(0), names(tmp_path)) == (0, ["notes"])
 
 
 def test_parts_count_and_those_of_the_dead_are_removed(tmp_path: Path) -> None:
-    """A part counts with the size that it shall have, before it has that; a living one is never removed."""
+    """A part counts with its final size from the beginning; a living process's part is never removed."""
     cache = CacheFolder(tmp_path, 100)
     (tmp_path / "dead.part").write_bytes(b"x" * 1000)
     with cache.part(80):
@@ -127,7 +127,7 @@ def test_the_first_of_two_processes_gives_the_file_its_name(tmp_path: Path) -> N
 
 
 def test_a_file_of_another_size_is_fetched_again(tmp_path: Path) -> None:
-    """A machine that stopped may have kept half of it. Without a known size it is taken as it is."""
+    """A crash may have truncated it. Without a known size the file is used as it is."""
     cache = CacheFolder(tmp_path)
     stored(cache, "a", 50)
     assert cache.find("a", None) is not None
@@ -138,7 +138,7 @@ def test_a_file_of_another_size_is_fetched_again(tmp_path: Path) -> None:
 
 
 def test_a_part_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole: a machine that stops leaves no name without its content."""
+    """So a crash cannot leave a name without its content."""
     synced = []
 
     def noted(fd: int) -> None:
@@ -150,7 +150,7 @@ def test_a_part_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatc
 
 
 def test_a_file_of_somebody_else_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One with another content is removed; one's own was checked while it came."""
+    """A file with another digest is removed; the reader's own files were checked while it fetched them."""
     digest = hashlib.sha256(b"x" * 100).hexdigest()
     looked = []
     file_digest = hashlib.file_digest
@@ -172,7 +172,7 @@ def test_a_file_of_somebody_else_is_checked_once(tmp_path: Path, monkeypatch: py
 
 
 def test_a_content_has_one_name(tmp_path: Path) -> None:
-    """Its SHA-256; without one, what changes with the content and the place."""
+    """The name is the SHA-256; without one, it depends on `checkpoint_id` and URL."""
     (shard,) = build(Bucket(), {1: b"v"}, "r", created=T0, num_dbs=1).shards
     elsewhere = replace(shard, db_url="s3://memory/elsewhere", checkpoint_id="other")
     assert name_of(shard) == name_of(elsewhere) == shard.sha256
@@ -186,7 +186,7 @@ def bucket() -> Bucket:
 
 
 def test_a_second_reader_of_a_cache_fetches_nothing(bucket: Bucket, tmp_path: Path) -> None:
-    """Nor does one of another snapshot for a shard of the same content."""
+    """This also holds for another snapshot's shard with the same content."""
     folder: Any = Folder(bucket, "kv/")
     publish(folder, ROWS, "r", created=T0)
     with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
@@ -199,7 +199,7 @@ def test_a_second_reader_of_a_cache_fetches_nothing(bucket: Bucket, tmp_path: Pa
 
 
 def test_shards_of_another_snapshot_go_before_open_ones(bucket: Bucket, tmp_path: Path) -> None:
-    """Open ones go when nothing else is left, and are fetched again; the limit is kept."""
+    """Open shards are closed last, and fetched again; the limit holds."""
     folder: Any = Folder(bucket, "kv/")
     publish(folder, ROWS, "r", created=T0)
     size = next(bucket.list("kv/shards/")).size
@@ -212,14 +212,14 @@ def test_shards_of_another_snapshot_go_before_open_ones(bucket: Bucket, tmp_path
         assert not (tmp_path / "of-another-one.db").exists()
         kept = {name_of(shard) for shard in one.manifest.shards[:3]}
         assert {path.stem for path in tmp_path.glob("*.db")} == kept
-        one.get(homes[3])  # the one that was opened first makes room
+        one.get(homes[3])  # closes the shard that was opened first
         assert {path.stem for path in tmp_path.glob("*.db")} == {name_of(shard) for shard in one.manifest.shards[1:4]}
         assert one.multi_get(ROWS) == ROWS
         assert sum(path.stat().st_size for path in tmp_path.glob("*.db")) <= limit
 
 
 def test_a_limit_that_was_lowered_is_kept_from_the_start(bucket: Bucket, tmp_path: Path) -> None:
-    """Before anything is fetched."""
+    """The reader makes room before it fetches."""
     publish(Folder(bucket, "kv/"), ROWS, "r", created=T0)
     (tmp_path / "a.db").write_bytes(b"x" * 1000)
     SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path, cache_limit_bytes=999).close()
@@ -227,7 +227,7 @@ def test_a_limit_that_was_lowered_is_kept_from_the_start(bucket: Bucket, tmp_pat
 
 
 def test_half_a_file_in_the_cache_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
-    """A machine that stopped may have left it."""
+    """A crash may have left it."""
     publish(Folder(bucket, "kv/"), {1: b"v"}, "r", created=T0)
     with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
         (tmp_path / f"{one.manifest.shards[0].sha256}.db").write_bytes(b"")
@@ -235,7 +235,7 @@ def test_half_a_file_in_the_cache_is_fetched_again(bucket: Bucket, tmp_path: Pat
 
 
 def test_a_shard_of_another_program_is_taken_as_it_is(bucket: Bucket, tmp_path: Path) -> None:
-    """Without SHA-256 nobody knows whether the size that the manifest names is that of the file."""
+    """Without a SHA-256, the manifest's size may not be that of the file."""
     folder: Any = Folder(bucket, "kv/")
     manifest = build(folder, {1: b"v"}, "r", created=T0, num_dbs=1)
     publisher = Publisher(folder)

@@ -25,7 +25,7 @@ def bucket() -> Bucket:
 
 
 def test_a_file_that_is_no_shard_is_thrown_away(bucket: Bucket, tmp_path: Path) -> None:
-    """One of a manifest without SHA-256, which nobody could check while it came."""
+    """Without a SHA-256 in the manifest, the fetch cannot check it."""
     folder: Any = Folder(bucket, "kv/")
     manifest = build(folder, {1: b"v"}, "r", created=T0, num_dbs=1)
     (shard,) = manifest.shards
@@ -43,14 +43,14 @@ def test_a_file_that_is_no_shard_is_thrown_away(bucket: Bucket, tmp_path: Path) 
 
 
 def damage(folder: Path, first: int) -> None:
-    """Write zeros over the shard's pages, as a disk that lost them: SQLite finds the first ones good."""
+    """Write zeros over all pages but the first ones, as a failing disk does: SQLite opens the file without an error."""
     (path,) = folder.glob("*.db")
     body = path.read_bytes()
     path.write_bytes(body[: first * 4096] + bytes(len(body) - first * 4096))
 
 
 def test_a_cached_file_that_lost_pages_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
-    """By a reader that comes to it; nobody gets a value of it."""
+    """A new reader finds the damage, and returns no value of the file."""
     publish(Folder(bucket, "kv/"), {1: b"A" * 50_000}, "r", created=T0, num_dbs=1)
     with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
         one.get(1)
@@ -60,7 +60,7 @@ def test_a_cached_file_that_lost_pages_is_fetched_again(bucket: Bucket, tmp_path
 
 
 def test_a_shard_that_cannot_be_read_any_more_is_thrown_away(bucket: Bucket, tmp_path: Path) -> None:
-    """The reading says so, and the next one fetches the shard again."""
+    """The read raises, and the next one fetches the shard again."""
     rows = dict.fromkeys(range(2000), b"x" * 100)
     publish(Folder(bucket, "kv/"), rows, "r", created=T0, num_dbs=1)
     with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one:
@@ -73,7 +73,7 @@ def test_a_shard_that_cannot_be_read_any_more_is_thrown_away(bucket: Bucket, tmp
 
 
 def test_a_file_that_disappears_is_fetched_again(bucket: Bucket, tmp_path: Path) -> None:
-    """Somebody has emptied the cache; threads that have the file open keep it, another one is told, and then helped."""
+    """The cache was emptied: threads with the open file keep it; another thread gets an error, and then a new file."""
     publish(Folder(bucket, "kv/"), {1: b"v"}, "r", created=T0)
     with SnapshotReader(PREFIX, open_store=bucket.opened, cache=tmp_path) as one, ThreadPoolExecutor(1) as pool:
         one.get(1)

@@ -48,7 +48,7 @@ def body(bucket: Bucket) -> bytes:
 
 
 def test_a_download_begins_again_while_the_store_does_not_answer(bucket: Bucket, shard: Shard, tmp_path: Path) -> None:
-    """From the first byte; the blocks that came before are not counted twice."""
+    """It restarts at the first byte; earlier blocks are not counted twice."""
     bucket.faults = [StoreError("no answer")] * 4
     pauses: list[float] = []
     assert fetched(bucket, shard, tmp_path / "f", pauses) == body(bucket)
@@ -59,7 +59,7 @@ def test_a_download_begins_again_while_the_store_does_not_answer(bucket: Bucket,
 def test_a_download_ends_where_no_try_helps(
     bucket: Bucket, shard: Shard, tmp_path: Path, *, denied: bool, pauses: int
 ) -> None:
-    """After four pauses, or at once if the store refuses the caller."""
+    """It raises after four pauses, or at once if the store refuses the caller."""
     bucket.faults = [StoreError("no answer", denied=denied)] * 5
     napped: list[float] = []
     with pytest.raises(StoreError, match="no answer"):
@@ -68,7 +68,7 @@ def test_a_download_ends_where_no_try_helps(
 
 
 def test_another_content_is_refused(bucket: Bucket, shard: Shard, tmp_path: Path) -> None:
-    """A manifest without SHA-256 takes what is there."""
+    """Without a SHA-256 in the manifest, any content is accepted."""
     (listed,) = bucket.list("kv/shards/")
     bucket.put(listed.key, b"something else")
     with pytest.raises(ShardDamagedError, match="and the manifest names"):
@@ -77,7 +77,7 @@ def test_another_content_is_refused(bucket: Bucket, shard: Shard, tmp_path: Path
 
 
 def test_a_shard_that_is_gone_is_told(bucket: Bucket, shard: Shard, tmp_path: Path) -> None:
-    """No try helps."""
+    """A missing shard raises without a retry."""
     (listed,) = bucket.list("kv/shards/")
     bucket.delete(listed.key)
     with pytest.raises(ReaderStateError, match="is not there"):
@@ -86,7 +86,7 @@ def test_a_shard_that_is_gone_is_told(bucket: Bucket, shard: Shard, tmp_path: Pa
 
 @pytest.mark.parametrize("content", [b"something else", shard_body([(b"k", b"v")])])
 def test_a_damaged_shard_is_not_cached(bucket: Bucket, shard: Shard, tmp_path: Path, content: bytes) -> None:
-    """No file stays, whole or in part; the next reading fetches it again."""
+    """No file or part stays; the next read fetches the shard again."""
     folder: Any = Folder(bucket, "kv/")
     publish(folder, {1: b"v" * 200_000}, "r", created=T0, num_dbs=1)
     whole = body(bucket)
@@ -101,7 +101,7 @@ def test_a_damaged_shard_is_not_cached(bucket: Bucket, shard: Shard, tmp_path: P
 
 
 def test_a_reader_says_that_a_shard_is_in_another_database(bucket: Bucket) -> None:
-    """Unlike one that is not there, it comes back by no refresh."""
+    """A missing shard has another error, since a refresh may help there."""
     folder: Any = Folder(bucket, "kv/")
     publisher = Publisher(folder)
     manifest = as_slatedb(folder, build(folder, {1: b"v"}, "r", created=T0, num_dbs=1))

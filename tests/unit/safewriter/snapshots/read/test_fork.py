@@ -22,7 +22,7 @@ ROWS = dict.fromkeys(range(50), b"v")
 
 @pytest.fixture
 def reader() -> Iterator[SnapshotReader]:
-    """A reader with a cache of its own, and one shard in it."""
+    """A reader with its own cache, and one shard in it."""
     bucket = Bucket()
     publish(Folder(bucket, "kv/"), ROWS, "r", created=datetime(2026, 11, 20, tzinfo=UTC))
     with SnapshotReader(PREFIX, open_store=bucket.opened) as one:
@@ -31,7 +31,7 @@ def reader() -> Iterator[SnapshotReader]:
 
 
 def in_child(work: Callable[[], object]) -> None:
-    """Do something in a forked child, which must end well."""
+    """Call the function in a forked child, which must exit with 0."""
     pid = os.fork()
     if pid == 0:
         try:
@@ -45,7 +45,7 @@ def in_child(work: Callable[[], object]) -> None:
 
 @pytest.mark.parametrize("ends", ["by closing the reader", "by its exit handlers"])
 def test_a_child_leaves_the_cache_to_its_parent(reader: SnapshotReader, ends: str) -> None:
-    """It reads with the parent's reader, and both go on; the parent removes the cache."""
+    """It reads with the parent's reader, and both can go on; the parent removes the cache."""
 
     def read() -> None:
         assert reader.multi_get(ROWS) == ROWS
@@ -64,7 +64,7 @@ def test_a_child_leaves_the_cache_to_its_parent(reader: SnapshotReader, ends: st
 
 
 def test_a_reader_that_nobody_has_any_more_removes_its_cache(reader: SnapshotReader) -> None:
-    """As one that is closed does."""
+    """A reader without references does what a closed one does."""
     other = SnapshotReader(PREFIX, open_store=reader._source.open_store)
     folder = other._cache._folder
     del other
@@ -73,13 +73,13 @@ def test_a_reader_that_nobody_has_any_more_removes_its_cache(reader: SnapshotRea
 
 
 def test_a_child_that_was_forked_under_the_lock_does_not_keep_it(tmp_path: Path) -> None:
-    """The parent lets go of it for both."""
+    """The parent's release also releases the child's."""
     cache = CacheFolder(tmp_path)
     come, gone = os.pipe()
     with cache._locked():
         pid = os.fork()
         if pid == 0:
-            os.read(come, 1)  # it lives until the parent has had its turn
+            os.read(come, 1)  # stay alive until the parent is done
             os._exit(0)
     try:
         in_child(lambda: locked_at_once(tmp_path))

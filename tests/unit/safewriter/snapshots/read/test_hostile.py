@@ -1,7 +1,5 @@
-"""Whoever may write below a prefix neither hangs nor exhausts a reader, and leads it nowhere else.
-
-A run of these tests without a protection hangs, or takes gigabytes, so each of them is told by the error that it ends
-with.
+"""A writer below the prefix can neither hang nor exhaust a reader, nor lead it elsewhere. Without the protection these
+tests hang, or take gigabytes, so each of them checks the error's text.
 """
 
 from __future__ import annotations
@@ -59,7 +57,7 @@ def file_of(*statements: str) -> bytes:
 
 
 def lying() -> bytes:
-    """Return a shard whose schema calls an endless view a table."""
+    """Return a shard whose schema lists an endless view as a table."""
     view = f"CREATE VIEW kv AS {ENDLESS} SELECT x AS k, x AS v FROM c"
     return file_of(
         "CREATE TABLE kv (k, v)",
@@ -69,7 +67,7 @@ def lying() -> bytes:
 
 
 def swapped() -> bytes:
-    """Return a shard whose schema has a table by the name, and a view by what SQLite reads."""
+    """Return a shard whose schema has a table by its names, and a view by its SQL."""
     return file_of(
         "CREATE TABLE kv (k BLOB PRIMARY KEY, v) WITHOUT ROWID",
         "CREATE TABLE real (k BLOB PRIMARY KEY, v)",
@@ -81,7 +79,7 @@ def swapped() -> bytes:
 
 
 def beside(body: bytes, *statements: str) -> bytes:
-    """Return a file with more in its schema, which may be written by hand."""
+    """Return a file with a further table and changes of its schema."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
         connection.deserialize(body)
         for statement in ("CREATE TABLE beside (a, b)", "PRAGMA writable_schema = ON", *statements):
@@ -90,7 +88,7 @@ def beside(body: bytes, *statements: str) -> bytes:
 
 
 def hidden(body: bytes, table: str) -> bytes:
-    """Return a file whose table is a view to SQLite, which reads a name up to a NUL."""
+    """Return a file whose table is a view for SQLite, which reads a name up to a NUL."""
     view = f"CREATE VIEW {table} AS {ENDLESS} SELECT x AS k, x AS v FROM c"
     return beside(
         body,
@@ -101,7 +99,7 @@ def hidden(body: bytes, table: str) -> bytes:
 
 
 def computing(body: bytes) -> bytes:
-    """Return a file with a table that SQLite reads while it loads the schema, and that computes."""
+    """Return a file with a computing table that SQLite reads while it loads the schema."""
     made = "CREATE TABLE sqlite_stat1 (tbl, idx, stat AS (length(hex(zeroblob(240000)))))"
     return beside(
         body, f"UPDATE sqlite_master SET name = 'sqlite_stat1', tbl_name = name, sql = '{made}' WHERE name = 'beside'"
@@ -118,11 +116,11 @@ def crowded(body: bytes) -> bytes:
 
 
 def with_one_child(body: bytes, root: int, child: int) -> bytes:
-    """Return a file whose page `root` has the same child at each of its places."""
+    """Return a file whose page `root` has the same child in each cell."""
     changed_body = bytearray(body)
     size = int.from_bytes(body[16:18], "big")
     at = (root - 1) * size
-    assert body[at] in (2, 5)  # it has children
+    assert body[at] in (2, 5)  # an interior page
     for number in range(int.from_bytes(body[at + 3 : at + 5], "big")):
         cell = at + int.from_bytes(body[at + 12 + 2 * number : at + 14 + 2 * number], "big")
         changed_body[cell : cell + 4] = child.to_bytes(4, "big")
@@ -130,22 +128,22 @@ def with_one_child(body: bytes, root: int, child: int) -> bytes:
 
 
 def circular() -> bytes:
-    """Return a shard whose second page, the root of its table, is its own child at all places."""
+    """Return a shard whose second page, the root of its table, is its own child in each cell."""
     return with_one_child(shard_body((n.to_bytes(8, "big"), b"v" * 900) for n in range(2000)), 2, 2)
 
 
 def sharing() -> bytes:
-    """Return a shard of two long rows, whose ends are the same pages."""
+    """Return a shard with two long rows that share their last pages."""
     body = bytearray(shard_body((key, key * 200_000) for key in (b"a", b"b")))
     size = int.from_bytes(body[16:18], "big")
-    assert body[size] == 10  # the second page is the table, and has rows only
+    assert body[size] == 10  # the second page is the table's root, and a leaf
     ends = [2 * size, size + int.from_bytes(body[size + 8 : size + 10], "big")]
     body[ends[0] - 4 : ends[0]] = body[ends[1] - 4 : ends[1]]
     return bytes(body)
 
 
 def repeated() -> bytes:
-    """Return a manifest of which one page of shards is there many times."""
+    """Return a manifest that has one page of shards many times."""
     shards = tuple(replace(SHARD, db_id=number) for number in range(300))
     body = replace(MANIFEST, num_dbs=300, shards=shards).encode()
     with closing(sqlite3.connect(":memory:")) as connection:
@@ -199,7 +197,7 @@ def published(bucket: Bucket, change: Callable[[Manifest], Manifest], *, num_dbs
 
 
 def with_manifest(bucket: Bucket, body: bytes) -> str:
-    """Publish a snapshot, and put another manifest in the place of its own."""
+    """Publish a snapshot, and replace its manifest."""
     ref = published(bucket, lambda manifest: manifest)
     bucket.put(ref.removeprefix("s3://memory/"), body)
     return ref
@@ -212,7 +210,7 @@ def read(bucket: Bucket, **how: Any) -> bytes | None:
 
 @pytest.mark.parametrize("what", [name for name in HOSTILE if name != "pages in a circle"])
 def test_a_shard_is_read_only_if_its_table_is_a_plain_one(bucket: Bucket, what: str) -> None:
-    """Whatever else is in the schema may be a program. Verification says so, too, and goes on."""
+    """Anything else in the schema may be a program. Verification reports it, and goes on."""
     ref = with_shard(bucket, HOSTILE[what])
     told = r"(its schema |it has no plain table kv)"
     with pytest.raises(
@@ -224,7 +222,7 @@ def test_a_shard_is_read_only_if_its_table_is_a_plain_one(bucket: Bucket, what: 
 
 
 def test_pages_in_a_circle_end(bucket: Bucket) -> None:
-    """A reading seeks one key, and SQLite goes at most twenty pages deep. Verification checks the pages first."""
+    """A read seeks one key, and SQLite descends at most twenty pages. Verification checks the pages first."""
     ref = with_shard(bucket, HOSTILE["pages in a circle"])
     with pytest.raises(ShardDamagedError, match="malformed"):
         read(bucket)
@@ -232,14 +230,14 @@ def test_pages_in_a_circle_end(bucket: Bucket) -> None:
 
 
 def test_no_key_is_sought_where_rows_share_pages(bucket: Bucket) -> None:
-    """A row that goes on in a circle is compared for minutes, which is one step to SQLite."""
+    """Comparing a row with circular pages takes minutes, and is one step to SQLite."""
     with_shard(bucket, sharing())
     with pytest.raises(ShardDamagedError, match=r"it is damaged: .*2nd reference to page"):
         read(bucket)
 
 
 def test_a_statement_ends_after_as_many_steps_as_the_file_may_need(tmp_path: Path) -> None:
-    """Whatever makes it go on, of which SQLite knows more ways than anybody."""
+    """This holds for any reason why SQLite goes on."""
     path = tmp_path / "shard.db"
     path.write_bytes(shard_body([(bytes([one]), b"") for one in range(100)]))
     with closing(database.of_file(path, TABLES)) as connection, pytest.raises(sqlite3.OperationalError, match="inter"):
@@ -247,7 +245,7 @@ def test_a_statement_ends_after_as_many_steps_as_the_file_may_need(tmp_path: Pat
 
 
 def test_a_value_is_no_larger_than_its_file(bucket: Bucket) -> None:
-    """A key that is longer is just not there."""
+    """A longer key is not found."""
     with_shard(bucket, shard_body([(b"k", b"v")]))
     with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
         shard = reader._opened()._shards.open(0)
@@ -260,7 +258,7 @@ def test_a_value_is_no_larger_than_its_file(bucket: Bucket) -> None:
 
 
 def test_a_value_that_is_no_bytes_is_damage(bucket: Bucket) -> None:
-    """Whoever asks gets bytes; and a key of another type is a stray one."""
+    """Callers get only bytes; a key of another type counts as one of another shard."""
     text = file_of(*TABLES["kv"], "INSERT INTO kv VALUES (x'0000000000000001', 'text')")
     with_shard(bucket, text)
     with pytest.raises(ShardDamagedError, match="a value is not bytes"):
@@ -296,7 +294,7 @@ def test_a_value_that_is_no_bytes_is_damage(bucket: Bucket) -> None:
     ],
 )
 def test_a_manifest_that_lies_is_one_clear_error(bucket: Bucket, body: bytes, what: str) -> None:
-    """For a reader, a verification, a rollback and a clean-up: it names the object and the field, and what to do."""
+    """Reader, verification, rollback and clean-up name the object, the field, and what to do."""
     ref = with_manifest(bucket, body)
     source = Source(PREFIX, bucket.opened)
     for use in (
@@ -313,7 +311,7 @@ def test_a_manifest_that_lies_is_one_clear_error(bucket: Bucket, body: bytes, wh
 def test_a_size_that_no_disk_has_is_refused_before_anything_is_fetched(
     bucket: Bucket, tmp_path: Path, size: int
 ) -> None:
-    """The error names the object and the field, and what is in the cache stays."""
+    """The error names the object and the field, and the cache keeps its files."""
     published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], db_bytes=size),)))
     (tmp_path / "other.db").write_bytes(b"x")
     with pytest.raises(ReaderStateError, match=r"shard\.db has .* bytes by its manifest \(db_bytes\).*Take another"):
@@ -332,7 +330,7 @@ def test_a_size_that_no_disk_has_is_refused_before_anything_is_fetched(
 def test_an_object_is_fetched_no_further_than_its_manifest_says(
     bucket: Bucket, tmp_path: Path, changes: dict[str, Any], told: str
 ) -> None:
-    """It may be as large as S3 allows. Where the manifest names no size, it ends with the cache's limit."""
+    """It may be as large as S3 allows. Without a size in the manifest, the cache's limit ends it."""
     published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], **changes),)))
     (key,) = [listed.key for listed in bucket.list("kv/shards/")]
     bucket.put(key, b"x" * (8 << 20))
@@ -341,7 +339,7 @@ def test_an_object_is_fetched_no_further_than_its_manifest_says(
 
 
 def test_an_object_that_does_not_fit_on_the_disk_is_told(bucket: Bucket) -> None:
-    """Without a SHA-256 nobody knows its size before."""
+    """Without a SHA-256 its size is unknown before."""
     ref = published(bucket, lambda found: replace(found, shards=(replace(found.shards[0], sha256=None),)))
     source = Source(PREFIX, bucket.opened)
     told = r"shard\.db does not fit on this machine's disk"
@@ -353,7 +351,7 @@ def test_an_object_that_does_not_fit_on_the_disk_is_told(bucket: Bucket) -> None
 def test_an_object_without_end_is_not_read_into_memory(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch, key: str, most: int
 ) -> None:
-    """Pointer and manifest have a size that no honest one reaches."""
+    """`_CURRENT` and manifests have bounds that honest ones never reach."""
     published(bucket, lambda found: found)
     monkeypatch.setattr(bucket, "get", limited(bucket, key, most))
     with pytest.raises(ManifestParseError, match=rf"{key} has .* bytes, more than the {most:,}.*[Gg]o back"):
@@ -361,7 +359,7 @@ def test_an_object_without_end_is_not_read_into_memory(
 
 
 def limited(bucket: Bucket, name: str, most: int) -> Callable[..., Any]:
-    """Return a `get` to which an object seems larger than `most`."""
+    """Return a `get` that reports an object as larger than `most`."""
     get = bucket.get
 
     def asked(key: str, *, max_bytes: int | None = None) -> Any:
@@ -377,7 +375,7 @@ def limited(bucket: Bucket, name: str, most: int) -> Callable[..., Any]:
     "url", ["s3://other-bucket/kv/a", "s3://memory/other/a", "s3://memory/kv2/a", "s3://memory/kv"]
 )
 def test_nothing_leads_beyond_the_prefix(bucket: Bucket, url: str) -> None:
-    """Neither `_CURRENT` nor a shard's `db_url`: a reader may read more than its writers may write."""
+    """Neither `_CURRENT` nor a shard's `db_url` does: a reader may have more rights than the writers."""
     opened: list[str] = []
 
     def open_store(where: Any) -> Any:
@@ -415,7 +413,7 @@ def test_nothing_leads_beyond_the_prefix(bucket: Bucket, url: str) -> None:
     ],
 )
 def test_a_pointer_that_lies_is_one_clear_error(bucket: Bucket, changes: dict[str, object]) -> None:
-    """Whatever stands in the place of a number, a moment or a name."""
+    """This holds for any value in the place of a number, a moment or a name."""
     published(bucket, lambda found: found)
     body = json.loads(bucket.get(f"kv/{CURRENT}").body)
     bucket.put(f"kv/{CURRENT}", json.dumps({**body, **changes}).encode())
@@ -426,7 +424,7 @@ def test_a_pointer_that_lies_is_one_clear_error(bucket: Bucket, changes: dict[st
 
 
 def test_an_object_of_a_day_that_there_never_was_is_no_manifest(bucket: Bucket) -> None:
-    """It is neither in the history nor in the way of it."""
+    """The history ignores it."""
     ref = published(bucket, lambda found: found)
     bucket.put("kv/manifests/2026-99-99T00:00:00.000000Z_run_id=x/manifest", b"")
     assert [entry.manifest_ref for entry in history(Source(PREFIX, bucket.opened))] == [ref]
@@ -451,7 +449,7 @@ def test_an_object_of_a_day_that_there_never_was_is_no_manifest(bucket: Bucket) 
     ],
 )
 def test_a_rule_that_grows_is_refused_before_it_is_compiled(bucket: Bucket, rule: str) -> None:
-    """In a manifest, and in a build: else the build's snapshot could not be read."""
+    """Manifests and builds are checked alike: otherwise a build's snapshot could be unreadable."""
     document = {"strategy": "cel", "hash_algorithm": "xxh3_64", "cel_expr": rule, "cel_columns": {"key": "int"}}
     published(bucket, lambda found: replace(found, sharding=document))
     with pytest.raises(ManifestParseError, match="may take too long"):
@@ -470,12 +468,12 @@ def test_a_rule_that_grows_is_refused_before_it_is_compiled(bucket: Bucket, rule
     ],
 )
 def test_an_honest_rule_is_read(rule: str) -> None:
-    """Long lists, sums of texts and a few macros are nothing to refuse."""
+    """Long lists, sums of texts and a few macros are accepted."""
     assert CelExpression.of(rule, {"key": "string"}).token({"key": "f"}) == 1
 
 
 def test_routing_values_without_end_take_no_time(bucket: Bucket) -> None:
-    """To name the one that is there twice takes one look at each."""
+    """The duplicate is found in one pass."""
     values = [str(number) for number in range(9_999)]
     document = {
         "strategy": "cel",
@@ -490,7 +488,7 @@ def test_routing_values_without_end_take_no_time(bucket: Bucket) -> None:
 
 
 def test_a_record_of_blanks_is_read_in_one_pass(bucket: Bucket) -> None:
-    """A clean-up reads the records of runs; one that is too large counts as unreadable, and its run as living."""
+    """A clean-up reads run records; a record that is too large is unreadable, and its run counts as living."""
     published(bucket, lambda found: found)
     name = "kv/runs/2026-11-20T00:00:00.000000Z_run_id={}_1/run.yaml"
     bucket.put(name.format("blank"), b"status: a" + b" " * 500_000 + b"x\x7f")
@@ -512,7 +510,7 @@ def test_a_record_of_blanks_is_read_in_one_pass(bucket: Bucket) -> None:
     ],
 )
 def test_a_rule_that_lies_is_one_clear_error(bucket: Bucket, changes: dict[str, object], told: str) -> None:
-    """For a reader and for a verification. To compile columns without end takes C++ many seconds."""
+    """Reader and verification raise it. Compiling too many columns would take the C++ library many seconds."""
     document = {
         "strategy": "cel",
         "hash_algorithm": "xxh3_64",

@@ -53,7 +53,7 @@ def open_files(folder: Path) -> list[str]:
     for link in Path("/proc/self/fd").iterdir():
         try:
             target = str(link.readlink())
-        except FileNotFoundError:  # the listing's own
+        except FileNotFoundError:  # the descriptor of this listing
             continue
         if target.startswith(str(folder)) and ".db" in target:
             found.append(target)
@@ -61,7 +61,7 @@ def open_files(folder: Path) -> list[str]:
 
 
 def test_values_are_found_by_their_keys(bucket: Bucket, folder: Any) -> None:
-    """A key that is not there has none, whether or not its shard has rows; order is kept, repetition harmless."""
+    """A missing key gives None, whether or not its shard has rows; the order is kept, and keys may repeat."""
     publish(folder, {1: b"one", 2: b"two"}, "r", created=T0)
     with reader(bucket) as one:
         assert one.get(1) == b"one"
@@ -84,7 +84,7 @@ def test_values_are_found_by_their_keys(bucket: Bucket, folder: Any) -> None:
 def test_keys_of_each_encoding_are_found(
     bucket: Bucket, folder: Any, encoding: KeyEncoding, rows: dict[Any, bytes]
 ) -> None:
-    """The first and the last one, too."""
+    """This includes the first and the last key."""
     publish(folder, rows, "r", created=T0, encoding=encoding)
     with reader(bucket) as one:
         assert one.multi_get(rows) == rows
@@ -92,7 +92,7 @@ def test_keys_of_each_encoding_are_found(
 
 @pytest.mark.parametrize("key", [-1, 2**63, 2**64, True, "1", b"12345678", None, 1.0])
 def test_no_key_is_told_so(bucket: Bucket, folder: Any, key: Any) -> None:
-    """Nobody looks for it in another shard: bytes of the stored form neither."""
+    """An invalid key raises instead of a look into another shard, also if it is the stored form of a key."""
     publish(folder, ROWS, "r", created=T0)
     with reader(bucket) as one, pytest.raises(KeyRangeError):
         one.get(key)
@@ -101,14 +101,14 @@ def test_no_key_is_told_so(bucket: Bucket, folder: Any, key: Any) -> None:
 def test_a_shard_is_fetched_when_it_is_asked_for_and_once(
     bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """To open a snapshot fetches no shard; threads that ask at one time fetch it once."""
+    """Opening a snapshot fetches no shard; concurrent threads fetch a shard once."""
     publish(folder, ROWS, "r", created=T0)
     fetched: list[str] = []
     stream = bucket.stream
 
     def noted(key: str) -> Iterator[bytes] | None:
         fetched.append(key)
-        until(lambda: len(fetched) > 1, timeout_s=0.2)  # the others had their chance
+        until(lambda: len(fetched) > 1, timeout_s=0.2)  # give the other threads time to fetch, too
         return stream(key)
 
     monkeypatch.setattr(bucket, "stream", noted)
@@ -127,7 +127,7 @@ def test_a_shard_is_fetched_when_it_is_asked_for_and_once(
 
 
 def test_a_reader_stays_with_its_snapshot_until_it_refreshes(bucket: Bucket, folder: Any) -> None:
-    """It tells whether there was another one."""
+    """`refresh` returns whether there was another one."""
     publish(folder, {1: b"old"}, "first", created=T0)
     with reader(bucket) as one:
         publish(folder, {1: b"new"}, "second", created=T0)
@@ -138,7 +138,7 @@ def test_a_reader_stays_with_its_snapshot_until_it_refreshes(bucket: Bucket, fol
 
 
 def test_the_age_is_that_of_the_last_refresh(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of one that found nothing new; one that failed makes nothing younger."""
+    """A refresh without a new snapshot counts; one that failed does not."""
     clock = [100.0]
     monkeypatch.setattr("safewriter.snapshots.read.reader.time.monotonic", lambda: clock[0])
     publish(folder, {1: b"one"}, "first", created=T0)
@@ -186,7 +186,7 @@ def test_a_refresh_that_fails_keeps_the_snapshot(
 
 
 def test_without_a_snapshot_there_is_nothing_to_read(bucket: Bucket, folder: Any) -> None:
-    """Nor with a pointer that points nowhere yet."""
+    """It also raises if `_CURRENT` names no manifest yet."""
     with pytest.raises(ReaderStateError, match="nothing was published yet"):
         reader(bucket)
     Publisher(folder).base(5)
@@ -196,7 +196,7 @@ def test_without_a_snapshot_there_is_nothing_to_read(bucket: Bucket, folder: Any
 
 @pytest.mark.parametrize("change", [{"sharding": {"strategy": "magic"}}, None])
 def test_a_snapshot_that_cannot_be_read_asks_for_a_rollback(bucket: Bucket, folder: Any, change: Any) -> None:
-    """At the start, where there is no other one to stay with."""
+    """At the start there is no other snapshot to keep."""
     publisher = Publisher(folder)
     manifest = build(folder, ROWS, "r", created=T0)
     ref = publisher.publish(replace(manifest, **change) if change else manifest, publisher.base())
@@ -207,7 +207,7 @@ def test_a_snapshot_that_cannot_be_read_asks_for_a_rollback(bucket: Bucket, fold
 
 
 def test_a_shard_that_is_gone_is_told(bucket: Bucket, folder: Any) -> None:
-    """With its URL."""
+    """The error has its URL."""
     publish(folder, {1: b"one"}, "r", created=T0)
     for listed in list(bucket.list("kv/shards/")):
         bucket.delete(listed.key)
@@ -216,7 +216,7 @@ def test_a_shard_that_is_gone_is_told(bucket: Bucket, folder: Any) -> None:
 
 
 def test_a_closed_reader_says_so(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
-    """Also a thread that was about to fetch a shard; a cache of its own is removed."""
+    """A thread that was about to fetch a shard raises, too; the reader's own cache is removed."""
     publish(folder, ROWS, "r", created=T0)
     one = reader(bucket)
     one.get(1)
@@ -251,7 +251,7 @@ def test_other_columns_decide_with_a_context(bucket: Bucket, folder: Any, monkey
 
 
 def test_threads_that_end_leave_no_connection(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
-    """However many there were: the file is open once for the reader, and once for this thread."""
+    """After any number of threads the file is open once for the reader, and once for this thread."""
     publish(folder, ROWS, "r", created=T0)
     with reader(bucket, cache=tmp_path) as one:
         one.get(1)
@@ -265,7 +265,7 @@ def test_threads_that_end_leave_no_connection(bucket: Bucket, folder: Any, tmp_p
 
 @pytest.fixture
 def idle(bucket: Bucket, folder: Any, tmp_path: Path) -> Iterator[SnapshotReader]:
-    """A reader of which another thread has a shard open, and does nothing."""
+    """A reader with a shard that an idle thread has open."""
     publish(folder, {1: b"old"}, "first", created=T0)
     end = threading.Event()
     opened = threading.Event()
@@ -285,7 +285,7 @@ def idle(bucket: Bucket, folder: Any, tmp_path: Path) -> Iterator[SnapshotReader
 
 
 def test_a_refresh_closes_the_shards_of_all_threads(idle: SnapshotReader, folder: Any, tmp_path: Path) -> None:
-    """Also of those that read nothing more."""
+    """Idle threads' shards are closed, too."""
     assert open_files(tmp_path)
     publish(folder, {1: b"new"}, "second", created=T0)
     assert idle.refresh()
@@ -294,7 +294,7 @@ def test_a_refresh_closes_the_shards_of_all_threads(idle: SnapshotReader, folder
 
 
 def test_a_reading_that_has_begun_ends_with_its_snapshot(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
-    """A refresh and a cache that is too small take nothing away from it."""
+    """Neither a refresh nor a small cache breaks it."""
     publish(folder, {1: b"old"}, "first", created=T0)
     with reader(bucket, cache=tmp_path, cache_limit_bytes=1) as one:
         state = one._opened()
@@ -310,7 +310,7 @@ def test_a_reading_that_has_begun_ends_with_its_snapshot(bucket: Bucket, folder:
 
 
 def test_threads_read_while_shards_make_room_and_snapshots_change(bucket: Bucket, folder: Any, tmp_path: Path) -> None:
-    """Each reading is of one of the snapshots, whole."""
+    """Each read sees one of the snapshots, whole."""
     rows = range(12)
     snapshots = [
         publish(
@@ -347,7 +347,7 @@ def test_threads_read_while_shards_make_room_and_snapshots_change(bucket: Bucket
 def test_a_shard_that_has_to_make_room_while_it_is_opened_is_not_kept(
     bucket: Bucket, folder: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The reading ends well; afterwards nobody has the file open."""
+    """The read succeeds; afterwards the file is closed."""
     publish(folder, ROWS, "r", created=T0)
     with reader(bucket, cache=tmp_path) as one:
         shards = one._opened()._shards
@@ -364,7 +364,7 @@ def test_a_shard_that_has_to_make_room_while_it_is_opened_is_not_kept(
 
 
 def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The slower one, which began before, does not bring its snapshot back."""
+    """A slower refresh that began earlier does not restore its older snapshot."""
     publish(folder, {1: b"first"}, "first", created=T0)
     with reader(bucket) as one:
         publish(folder, {1: b"second"}, "second", created=T0)
@@ -375,7 +375,7 @@ def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypat
             monkeypatch.undo()
             publish(folder, {1: b"third"}, "third", created=T0)
             other.start()
-            other.join(0.1)  # it waits for its turn
+            other.join(0.1)  # it waits for the lock
             return manifest(ref)
 
         monkeypatch.setattr(one._source, "manifest", slow)
@@ -385,7 +385,7 @@ def test_the_last_of_two_refreshes_counts(bucket: Bucket, folder: Any, monkeypat
 
 
 def test_a_reader_needs_neither_numpy_nor_arrow() -> None:
-    """They are for builds."""
+    """Only builds need them."""
     program = """
 import sys
 for name in ("numpy", "pyarrow", "pyspark", "pandas"):
@@ -403,6 +403,6 @@ with SnapshotReader(PREFIX, open_store=bucket.opened) as reader:
 
 
 def test_a_limit_of_nothing_is_refused(bucket: Bucket, folder: Any) -> None:
-    """No shard fits."""
+    """No shard would fit."""
     with pytest.raises(ValueError, match="cache_limit_bytes is 0"):
         reader(bucket, cache_limit_bytes=0)

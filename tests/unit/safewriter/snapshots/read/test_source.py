@@ -39,7 +39,7 @@ def damage(bucket: Bucket, manifest: Manifest) -> list[str]:
 
 
 def test_all_shards_are_looked_at_by_one_listing(bucket: Bucket, folder: Any, manifest: Manifest) -> None:
-    """Objects beside them are left out."""
+    """Other objects beside the shards are ignored."""
     listings: list[str] = []
     listed = bucket.list
 
@@ -57,7 +57,7 @@ def test_all_shards_are_looked_at_by_one_listing(bucket: Bucket, folder: Any, ma
 
 
 def test_a_file_is_there_with_its_size(bucket: Bucket, folder: Any, manifest: Manifest) -> None:
-    """Otherwise it is told, also where other objects are beside it."""
+    """A missing file or another size is reported, even if there are other objects beside it."""
     url = manifest.shards[2].db_url
     folder.put(key_of(manifest, "shard.db"), b"longer than the manifest says" * 1000)
     assert damage(bucket, manifest) == [
@@ -88,7 +88,7 @@ def test_a_file_is_there_with_its_size(bucket: Bucket, folder: Any, manifest: Ma
 def test_another_database_has_at_least_the_size_that_it_had(
     bucket: Bucket, folder: Any, manifest: Manifest, change: Callable[[Any, Manifest], object], told: list[str]
 ) -> None:
-    """A shard of several objects; its readers may add some."""
+    """A shard has several objects, and its readers may add some."""
     manifest = as_slatedb(folder, manifest)
     change(folder, manifest)
     root = f"{PREFIX}/shards/run_id=r/db=00002/attempt=00-buildr-"

@@ -51,7 +51,7 @@ def published(bucket: Bucket, change: Callable[[Manifest], Manifest]) -> str:
     ],
 )
 def test_a_snapshot_as_it_was_published_is_sound(bucket: Bucket, encoding: KeyEncoding, rows: Any) -> None:
-    """Each row is counted, and each key routed again, or some of each shard."""
+    """All rows are counted, and all keys, or some of each shard, are routed again."""
     ref = publish(Folder(bucket, "kv/"), rows, "r", created=T0, encoding=encoding)
     seen: list[int] = []
     found = looked_at(bucket, ref, done=seen.append)
@@ -65,7 +65,7 @@ def test_a_snapshot_as_it_was_published_is_sound(bucket: Bucket, encoding: KeyEn
 
 
 def put(bucket: Bucket, shard: Shard, body: bytes) -> Shard:
-    """Give a shard another content, and name it as it is."""
+    """Give a shard another content, and return its new entry in the manifest."""
     bucket.put(url_of(shard).removeprefix("s3://memory/"), body)
     return replace(shard, db_bytes=len(body), sha256=hashlib.sha256(body).hexdigest())
 
@@ -105,7 +105,7 @@ def truncated(bucket: Bucket, shard: Shard) -> Shard:
 
 
 def unused(bucket: Bucket, shard: Shard) -> Shard:
-    """Add a page that belongs to nothing: all rows can be read."""
+    """Add an unreferenced page: all rows stay readable."""
     body = bytearray(bucket.get(url_of(shard).removeprefix("s3://memory/")).body)
     pages = len(body) // 4096 + 1
     body[28:32] = pages.to_bytes(4, "big")
@@ -139,7 +139,7 @@ def no_key(bucket: Bucket, shard: Shard) -> Shard:
     ],
 )
 def test_each_difference_is_told(bucket: Bucket, damage: Callable[[Bucket, Shard], Shard], what: str) -> None:
-    """Of its shard only; the others are looked at all the same."""
+    """It is reported for its shard only; the others are checked as well."""
     ref = published(
         bucket,
         lambda manifest: replace(
@@ -151,11 +151,11 @@ def test_each_difference_is_told(bucket: Bucket, damage: Callable[[Bucket, Shard
     assert {fault.db_id for fault in found.faults} == {3}
     assert any(re.search(what, fault.what) for fault in found.faults), found.faults
     assert found.shards == 8
-    assert len(found.faults) == 1 or damage not in (gone, unused)  # what cannot be read is not looked at further
+    assert len(found.faults) == 1 or damage not in (gone, unused)  # an unreadable shard is not checked further
 
 
 def test_a_shard_without_rows_is_looked_at(bucket: Bucket) -> None:
-    """Another writer may have made one."""
+    """Other writers may make such shards."""
     ref = published(
         bucket,
         lambda manifest: replace(
@@ -166,7 +166,7 @@ def test_a_shard_without_rows_is_looked_at(bucket: Bucket) -> None:
 
 
 def test_a_rule_of_other_columns_is_told(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keys alone cannot be routed again; all else is looked at."""
+    """Keys alone cannot be routed again; everything else is checked."""
 
     class ByRegion:
         columns = ("region",)
@@ -178,7 +178,7 @@ def test_a_rule_of_other_columns_is_told(bucket: Bucket, monkeypatch: pytest.Mon
 
 
 def test_a_manifest_that_cannot_be_read_is_told(bucket: Bucket) -> None:
-    """Nothing can be looked at without it."""
+    """It raises, since the manifest is needed for all checks."""
     ref = published(bucket, lambda manifest: replace(manifest, sharding={"strategy": "magic"}))
     with pytest.raises(ManifestParseError, match="magic"):
         looked_at(bucket, ref)
@@ -189,7 +189,7 @@ def test_a_manifest_that_cannot_be_read_is_told(bucket: Bucket) -> None:
 
 
 def test_shards_in_another_database_are_not_read(bucket: Bucket) -> None:
-    """Nobody is told that their rows were looked at; their objects were."""
+    """The result says that their rows were not checked; their objects were."""
     ref = published(bucket, lambda manifest: as_slatedb(Folder(bucket, "kv/"), manifest))
     found = looked_at(bucket, ref)
     assert (found.shards, found.unread, found.rows, found.keys, found.faults) == (8, 8, 0, 0, ())

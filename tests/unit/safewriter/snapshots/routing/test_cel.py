@@ -37,14 +37,14 @@ def routing(text: str, num_dbs: int, values: Sequence[RoutingValue] | None = Non
     ],
 )
 def test_its_hash_is_that_of_hashed_keys(keys: pa.Array, kind: str) -> None:
-    """`shard_hash(key) % 4u` is the rule of a snapshot without an expression, whose golden vectors are tested."""
+    """`shard_hash(key) % 4u` is the rule of a snapshot without an expression, which golden vectors test."""
     by_cel = routing("shard_hash(key) % 4u", 4, key=kind)
     assert by_cel.shards(keys).tolist() == HashRouting(4).shards(keys).tolist()
     assert [by_cel.route(key) for key in keys.to_pylist()] == HashRouting(4).shards(keys).tolist()
 
 
 def test_an_expression_may_give_the_shard_s_number() -> None:
-    """For the build as for a reader, which knows none for what the build has refused."""
+    """Build and reader agree; a key that the build refuses has no shard for the reader."""
     rule = routing("key % 3", 3, key="int")
     assert rule.shards(pa.array([0, 1, 2, 3])).tolist() == [0, 1, 2, 0]
     assert [rule.route(key) for key in (0, 1, 2, 3, -1)] == [0, 1, 2, 0, None]
@@ -52,14 +52,14 @@ def test_an_expression_may_give_the_shard_s_number() -> None:
 
 @pytest.mark.parametrize(("key", "given"), [(-4, "-1"), (3, "3")])
 def test_a_number_that_is_no_shard_s_is_refused_with_its_row(key: int, given: str) -> None:
-    """A negative one, too, which a count of different numbers does not show."""
+    """This includes a negative number, which a count of distinct numbers would not show."""
     rule = routing("key > 0 ? key : key % 3", 3, key="int")
     with pytest.raises(ShardAssignmentError, match=f"the row with key {key} gives {given}, which is no shard of 3"):
         rule.shards(pa.array([1, 2, key]))
 
 
 def test_an_expression_may_give_a_value_whose_place_is_the_shard() -> None:
-    """By exact match; others are unknown: the build fails, a reader finds nothing."""
+    """Values match exactly; for others the build fails, and a reader finds nothing."""
     rule = routing("region", 2, ["us", "eu"], region="string")
     keys = pa.array([1, 2, 3])
     assert rule.shards(keys, [pa.array(["eu", "us", "eu"])]).tolist() == [1, 0, 1]
@@ -69,7 +69,7 @@ def test_an_expression_may_give_a_value_whose_place_is_the_shard() -> None:
 
 
 def test_a_rule_of_several_columns_needs_each_of_them_at_reading() -> None:
-    """The key is always there; what else is given is ignored."""
+    """The key is always known; unneeded columns are ignored."""
     rule = routing("region == 'eu' ? key % 2 : tier", 2, region="string", tier="int", key="int")
     assert rule.columns == ("region", "tier")
     assert rule.route(5, {"region": "eu", "tier": 0, "key": 4, "more": 1}) == 1
@@ -87,7 +87,7 @@ def test_a_rule_of_several_columns_needs_each_of_them_at_reading() -> None:
 
 @pytest.mark.parametrize("kind", ["string", "bytes"])
 def test_a_text_and_its_bytes_are_one_key(kind: str) -> None:
-    """As for hashed keys, and as a shard stores them."""
+    """This is also so for hashed keys and for stored keys."""
     rule = routing("key.startsWith('d') ? 1 : 0" if kind == "string" else "size(key) > 4 ? 1 : 0", 2, key=kind)
     assert [rule.route(key) for key in ("döner", "döner".encode(), "tee", b"tee")] == [1, 1, 0, 0]
     if kind == "string":
@@ -112,7 +112,7 @@ def test_a_reader_finds_nothing_where_a_build_would_have_failed() -> None:
     ],
 )
 def test_routing_values_fit_the_expression(arguments: tuple[Any, ...], problem: str) -> None:
-    """Otherwise no row would find its shard."""
+    """Otherwise no row would have a shard."""
     with pytest.raises(ConfigValidationError, match=problem):
         routing(*arguments, region="string", tier="int")
 
@@ -135,7 +135,7 @@ CATEGORICAL = {
     ("document", "num_dbs"), [(DIRECT, 4), (CATEGORICAL, 2), ({**CATEGORICAL, "routing_values": []}, 1)]
 )
 def test_a_manifest_s_rule_comes_back(document: dict[str, Any], num_dbs: int) -> None:
-    """As it was written, and on an executor."""
+    """It is equal after a round trip through a manifest, and on an executor."""
     rule = routing_of(document, num_dbs)
     assert rule.document() == document
     assert routing_of(rule.document(), num_dbs) == rule
@@ -158,13 +158,13 @@ def test_a_manifest_s_rule_comes_back(document: dict[str, Any], num_dbs: int) ->
     ],
 )
 def test_a_rule_that_cannot_be_is_refused(document: dict[str, Any], problem: str) -> None:
-    """Keys would be looked for in wrong shards."""
+    """Otherwise readers would look in the wrong shards."""
     with pytest.raises(ValueError, match=problem):
         routing_of(document, 2)
 
 
 def test_a_reader_without_the_library_does_not_take_the_manifest_for_damaged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is told what to install."""
+    """The error says what to install."""
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
     with pytest.raises(MissingPackageError, match="install"):
         routing_of(DIRECT, 4)

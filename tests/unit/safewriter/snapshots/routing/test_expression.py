@@ -1,4 +1,4 @@
-"""Expressions, with the CEL library itself as the judge."""
+"""Expressions, compared with the CEL library itself."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def digest(value: int | str | bytes | bytearray) -> int:
 
 
 def by_the_library(text: str, columns: dict[str, str], rows: list[dict[str, Any]]) -> list[Any]:
-    """What the library says by itself, with a `shard_hash` of xxhash alone."""
+    """Return the library's own result, with a `shard_hash` of xxhash alone."""
     overloads = [
         cel.Overload(f"h_{kind}", cel.Type.UINT, [getattr(cel.Type, kind.upper())], impl=digest)
         for kind in ("int", "uint", "string", "bytes")
@@ -81,7 +81,7 @@ def batch(names: list[str], rows: list[dict[str, Any]]) -> list[pa.Array]:
     ],
 )
 def test_many_rows_give_what_the_library_gives_for_each(text: str, names: list[str]) -> None:
-    """Whatever is hashed outside of CEL, and however often values are repeated."""
+    """This holds for hashing outside of CEL, and for any number of repeated values."""
     columns = {name: TYPES[name] for name in names}
     expression = CelExpression.of(text, columns)
     wanted = by_the_library(text, columns, ROWS)
@@ -100,7 +100,7 @@ def test_no_rows_give_nothing() -> None:
 
 
 def test_equal_rows_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """CEL takes microseconds for each row, and columns to shard by have few values."""
+    """CEL takes microseconds for each row, and sharding columns have few distinct values."""
     asked: list[object] = []
     token = CelExpression.token
 
@@ -115,7 +115,7 @@ def test_equal_rows_are_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_travels_as_text_and_is_compiled_where_it_arrives() -> None:
-    """What is compiled cannot be pickled."""
+    """A compiled expression cannot be pickled."""
     expression = CelExpression.of("shard_hash(key) % 4u", {"key": "int"})
     arrived = pickle.loads(pickle.dumps(expression))  # noqa: S301 - our own
     assert arrived == expression
@@ -124,7 +124,7 @@ def test_it_travels_as_text_and_is_compiled_where_it_arrives() -> None:
 
 
 def test_the_order_of_its_variables_makes_no_difference() -> None:
-    """A manifest does not keep it."""
+    """A manifest does not keep the order."""
     one = CelExpression.of("tier", {"tier": "int", "region": "string"})
     assert one == CelExpression.of("tier", {"region": "string", "tier": "int"})
     assert one.columns == ("region", "tier")
@@ -132,7 +132,7 @@ def test_the_order_of_its_variables_makes_no_difference() -> None:
 
 @pytest.mark.parametrize("text", ["shard_hash(key) % 4u", "shard_hash(string(key)) % 4u"])
 def test_the_usual_hash_does_not_call_back_from_cel(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each such call leaks memory in version 0.1.3 of the library: executors and readers live long."""
+    """Each such call leaks memory in version 0.1.3 of the library, and executors and readers live long."""
     called: list[object] = []
     monkeypatch.setattr("safewriter.snapshots.routing.expression._shard_hash", called.append)
     expression = CelExpression.of(text, {"key": "int"})
@@ -157,7 +157,7 @@ def test_the_usual_hash_does_not_call_back_from_cel(text: str, monkeypatch: pyte
     ],
 )
 def test_an_expression_that_is_none_is_refused_with_the_library_s_words(text: str, problem: str) -> None:
-    """They point to the place."""
+    """The library's message shows the position."""
     with pytest.raises(ConfigValidationError, match=f"(?s){problem}"):
         CelExpression.of(text, TYPES)
 
@@ -173,7 +173,7 @@ def test_an_expression_that_is_none_is_refused_with_the_library_s_words(text: st
     ],
 )
 def test_a_row_that_gives_nothing_is_named(text: str, row: dict[str, Any], problem: str) -> None:
-    """The library's errors are texts, and must not become routing values."""
+    """The library returns errors as texts, which must not become routing values."""
     expression = CelExpression.of(text, {"key": "int", "region": "string"})
     with pytest.raises(ShardAssignmentError, match=f"(?s){problem}"):
         expression.tokens(*[batch(["key"], [row])[0], batch(["region"], [row])])
@@ -183,7 +183,7 @@ def test_a_row_that_gives_nothing_is_named(text: str, row: dict[str, Any], probl
 
 @pytest.mark.parametrize("text", ["region", "shard_hash(region) % 4u"])
 def test_a_text_that_is_not_utf_8_is_refused(text: str) -> None:
-    """Spark has such texts, and no reader could name one."""
+    """Spark allows such texts, and no reader could name one."""
     expression = CelExpression(text, (("region", CelType.STRING),))
     regions = pa.array([b"eu", b"\xff"]).view(pa.string())
     with pytest.raises(ShardAssignmentError, match="its region is a text that is not UTF-8"):
@@ -191,7 +191,7 @@ def test_a_text_that_is_not_utf_8_is_refused(text: str) -> None:
 
 
 def test_a_negative_number_is_no_uint() -> None:
-    """Spark has no such columns, so an integer one is taken, and CEL looks at its values."""
+    """Spark has no unsigned columns, so an integer column is accepted, and CEL checks its values."""
     expression = CelExpression.of("shard_hash(number) % 4u", {"number": "uint"})
     assert expression.tokens(pa.array([1]), [pa.array([42])]).values == [digest(42) % 4]
     with pytest.raises(ShardAssignmentError, match=r"the row with key 1 .*can't convert negative int to unsigned"):
@@ -199,20 +199,20 @@ def test_a_negative_number_is_no_uint() -> None:
 
 
 def test_a_null_that_is_not_asked_for_does_no_harm() -> None:
-    """CEL looks only at what it needs."""
+    """CEL evaluates only the variables that it needs."""
     expression = CelExpression.of("key < 10 ? 'few' : region", {"key": "int", "region": "string"})
     tokens = expression.tokens(pa.array([1, 20]), [pa.array([None, "eu"])])
     assert [tokens.values[place] for place in tokens.group] == ["few", "eu"]
 
 
 def test_a_key_without_a_value_is_refused() -> None:
-    """Also where the expression does not look at it."""
+    """It is refused even if the expression does not read it."""
     with pytest.raises(KeyRangeError, match="a key is null"):
         CelExpression.of("tier", {"tier": "int"}).tokens(pa.array([1, None]), [pa.array([1, 2])])
 
 
 def test_a_machine_without_the_library_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reader need not have it for hashed keys."""
+    """A reader of hashed keys does not need the library."""
     monkeypatch.setitem(sys.modules, "cel_expr_python", None)
     with pytest.raises(MissingPackageError, match=r"cel-expr-python; install soal\[snapshots\]"):
         CelExpression("key", (("key", CelType.INT),))

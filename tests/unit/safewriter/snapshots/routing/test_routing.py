@@ -21,7 +21,7 @@ HASH = {"strategy": "hash", "hash_algorithm": "xxh3_64"}
     ],
 )
 def test_a_build_and_a_reader_find_the_same_shard(keys: list[Any], kind: pa.DataType) -> None:
-    """Many keys at once, and one."""
+    """A build routes many keys at once, a reader one."""
     routing = HashRouting(7)
     assert routing.shards(pa.array(keys, kind)).tolist() == [routing.route(key) for key in keys]
 
@@ -33,7 +33,7 @@ def test_a_key_without_a_value_has_no_shard() -> None:
 
 
 def test_a_manifest_s_rule_comes_back() -> None:
-    """Also with members of another rule that are null."""
+    """Null members of another rule are ignored."""
     assert routing_of(HASH, 5) == routing_of({**HASH, "cel_expr": None}, 5) == HashRouting(5)
     assert HashRouting(5).document() == HASH
 
@@ -47,6 +47,6 @@ def test_a_manifest_s_rule_comes_back() -> None:
     ],
 )
 def test_a_rule_that_is_not_known_is_refused(sharding: dict[str, Any], problem: str) -> None:
-    """Keys would be looked for in wrong shards."""
+    """Otherwise readers would look in the wrong shards."""
     with pytest.raises(ValueError, match=problem):
         routing_of(sharding, 5)

@@ -45,7 +45,7 @@ def keys(store: MemoryObjectStore) -> set[str]:
 
 
 def test_what_the_manifest_names_stays(store: MemoryObjectStore) -> None:
-    """And whatever belongs to another build, or another run."""
+    """The objects of other builds and other runs also stay."""
     won = shard(f"00-{NAMES.build}-won")
     url = store.uri(won.removesuffix("/shard.db"))
     before = keys(store)
@@ -54,7 +54,7 @@ def test_what_the_manifest_names_stays(store: MemoryObjectStore) -> None:
 
 
 def test_nothing_is_removed_beside_a_manifest_whose_shards_are_elsewhere(store: MemoryObjectStore) -> None:
-    """Its names and those of the store do not fit, so nobody knows what it needs."""
+    """Its URLs do not fit the store, so it is unknown which objects it needs."""
     before = keys(store)
     with pytest.raises(StoreError, match="none is deleted"):
         NAMES.remove(store, {"s3://elsewhere/a"})
@@ -62,7 +62,7 @@ def test_nothing_is_removed_beside_a_manifest_whose_shards_are_elsewhere(store: 
 
 
 def test_of_a_build_that_is_not_published_all_goes(store: MemoryObjectStore) -> None:
-    """Its manifest, too."""
+    """Its manifest is removed, too."""
     store.put(NAMES.manifest_key, b"manifest")
     before = keys(store)
     assert NAMES.remove(store, None) == 3
@@ -74,7 +74,7 @@ def test_of_a_build_that_is_not_published_all_goes(store: MemoryObjectStore) -> 
 
 
 def test_time_is_asked_for_between_batches(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clean-up that runs out of it has removed whole batches, and says how much."""
+    """If the time runs out, whole batches are removed, and the error says how many objects."""
     monkeypatch.setattr("safewriter.objects.store._BATCH", 1)
     answers = iter([True, True, False])
     before = keys(store)
@@ -84,7 +84,7 @@ def test_time_is_asked_for_between_batches(store: MemoryObjectStore, monkeypatch
 
 
 def test_objects_go_while_they_are_listed(store: MemoryObjectStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody holds all their names, and time is asked for also where none of them is the build's."""
+    """Not all keys are held in memory; the time is also checked if no key is the build's."""
     monkeypatch.setattr("safewriter.objects.store._BATCH", 1)
     names = keys(store)
     done: list[str] = []
@@ -104,14 +104,14 @@ def test_objects_go_while_they_are_listed(store: MemoryObjectStore, monkeypatch:
 
 
 def test_without_time_the_work_is_left_to_others(store: MemoryObjectStore) -> None:
-    """It says how far it was."""
+    """The error says that the time is over."""
     with pytest.raises(StoreError, match="out of time"):
         NAMES.remove(store, None, lambda: False)
 
 
 @pytest.mark.parametrize("run_id", ["r", "nightly+1"])
 def test_a_build_removes_what_is_its_own(run_id: str) -> None:
-    """Objects and uploads; nothing of another build of the run, nor of a run whose name begins as this one does."""
+    """Other builds of the run, and runs whose names only begin alike, keep their objects and uploads."""
     store = MemoryObjectStore()
     names = BuildId.draw(run_id, "shards", "runs", MOMENT)
     own = f"shards/run_id={run_id}/db=1/attempt=00-{names.build}-a/shard.db"
@@ -128,7 +128,7 @@ def test_a_build_removes_what_is_its_own(run_id: str) -> None:
 
 
 def test_a_record_that_somebody_else_ends_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between the look and the change."""
+    """The other process changes it between the read and the write."""
     store = MemoryObjectStore()
     names = BuildId.draw("r", "shards", "runs", MOMENT)
     store.put(names.record_key, RUNNING)
@@ -148,7 +148,7 @@ def test_a_record_that_somebody_else_ends_stays_as_it_is(monkeypatch: pytest.Mon
 
 
 def test_shards_of_several_objects_stay_or_go_as_a_whole(world: World) -> None:
-    """Those of SlateDB: what the manifest names stays, of other attempts nothing does, nor an upload of theirs."""
+    """For SlateDB, the manifest's shards stay; objects and uploads of other attempts are removed."""
     manifest = as_slatedb(world.folder, build(world.folder, ROWS, "r", created=world.now))
     named = world.keys("shards/")
     lost = "shards/run_id=r/db=00000/attempt=01-buildr-lost"

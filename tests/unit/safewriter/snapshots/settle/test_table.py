@@ -36,7 +36,7 @@ def bench() -> Bench:
 
 @pytest.mark.parametrize("cause", [Cause.KILLED, Cause.EXCEPTION, Cause.SWEEPER])
 def test_a_build_that_was_published_is_committed(bench: Bench, cause: Cause) -> None:
-    """Whoever asks: readers may have the snapshot already."""
+    """This holds for every settler: readers may already have the snapshot."""
     bench.publish(bench.claim())
     document = bench.settle(cause)
     attempt = document.attempt
@@ -44,14 +44,14 @@ def test_a_build_that_was_published_is_committed(bench: Bench, cause: Cause) -> 
 
 
 def test_a_build_that_another_has_replaced_since_is_committed(bench: Bench) -> None:
-    """`_CURRENT` keeps its name."""
+    """`_CURRENT` keeps its mark."""
     bench.publish(bench.claim())
     bench.publisher.point("s3://lake/other", bench.build(bench.claim_other()), bench.publisher.base(), attempt="sw-2")
     assert bench.settle().status is Status.COMMITTED
 
 
 def test_a_build_that_was_not_published_is_fenced_and_rolled_back(bench: Bench) -> None:
-    """It publishes no more, and readers see what they saw before."""
+    """It cannot publish any more, and the current snapshot is unchanged."""
     bench.publisher.publish(bench.build(bench.claim_other()), bench.publisher.base())
     before = bench.current
     held = bench.claim()
@@ -63,7 +63,7 @@ def test_a_build_that_was_not_published_is_fenced_and_rolled_back(bench: Bench) 
 
 
 def test_a_first_build_is_fenced_where_there_is_no_snapshot(bench: Bench) -> None:
-    """`_CURRENT` then says that nothing was published yet; settling it again changes nothing."""
+    """`_CURRENT` then names no manifest; settling again changes nothing."""
     held = bench.claim()
     assert bench.settle().status is Status.ROLLED_BACK
     assert (bench.current.manifest_ref, set(bench.current.fenced)) == (None, {name_of(held.document.attempt)})
@@ -73,14 +73,14 @@ def test_a_first_build_is_fenced_where_there_is_no_snapshot(bench: Bench) -> Non
 
 
 def test_a_build_that_has_sent_nothing_needs_no_fence(bench: Bench) -> None:
-    """Nothing can arrive."""
+    """No request of it can land."""
     bench.claim()
     assert bench.settle(nothing_sent=True).status is Status.ROLLED_BACK
     assert bench.lake.get(CURRENT) is None
 
 
 def test_a_publication_that_is_faster_than_the_fence_counts(bench: Bench) -> None:
-    """The settler reads again."""
+    """The settler reads `_CURRENT` again."""
     held = bench.claim()
     manifest = bench.build(held)
     create = bench.lake.create
@@ -96,7 +96,7 @@ def test_a_publication_that_is_faster_than_the_fence_counts(bench: Bench) -> Non
 
 
 def test_a_rehearsal_says_what_it_would_fence(bench: Bench) -> None:
-    """And changes nothing."""
+    """It writes nothing."""
     held = bench.claim()
     said: list[str] = []
     bench.table(rehearsal=said).next_move(held.document, KILLED)
@@ -105,7 +105,7 @@ def test_a_rehearsal_says_what_it_would_fence(bench: Bench) -> None:
 
 
 def test_without_time_nothing_is_asked(bench: Bench) -> None:
-    """The settler's own deadline comes first."""
+    """The settler stops at its own deadline."""
     held = bench.claim()
     with pytest.raises(StoreError, match="in time"):
         bench.table(may_go_on=lambda: False).next_move(held.document, KILLED)
@@ -113,7 +113,7 @@ def test_without_time_nothing_is_asked(bench: Bench) -> None:
 
 @pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])
 def test_a_missing_name_is_a_verdict_for_six_days(bench: Bench, age_ms: int, *, decided: bool) -> None:
-    """Later nobody knows whether it has gone since."""
+    """After that, the name may have been removed."""
     bench.claim()
     bench.now_ms += age_ms
     if decided:
@@ -125,7 +125,7 @@ def test_a_missing_name_is_a_verdict_for_six_days(bench: Bench, age_ms: int, *, 
 
 
 def test_a_pointer_that_nobody_can_read_decides_nothing(bench: Bench) -> None:
-    """The write stays open."""
+    """The write stays unknown."""
     bench.claim()
     bench.lake.put(CURRENT, b"damaged")
     with pytest.raises(UnknownOutcomeError, match="does not say which snapshot"):
@@ -134,7 +134,7 @@ def test_a_pointer_that_nobody_can_read_decides_nothing(bench: Bench) -> None:
 
 
 def test_a_pointer_that_is_gone_decides_nothing(bench: Bench) -> None:
-    """A snapshot was published before, so somebody has removed `_CURRENT`, and with it the names of all builds."""
+    """A snapshot was published before, so `_CURRENT` was deleted, with the names of all builds."""
     bench.publish(bench.claim_other())
     bench.publish(bench.claim())
     bench.lake.delete(CURRENT)
@@ -145,7 +145,7 @@ def test_a_pointer_that_is_gone_decides_nothing(bench: Bench) -> None:
 
 
 def test_a_build_whose_document_is_gone_is_found_by_its_retry(bench: Bench) -> None:
-    """Published a second time, it would hide a newer snapshot."""
+    """A second publication would hide a newer snapshot."""
     held = bench.claim()
     bench.publish(held)
     assert bench.table().trace_from(held.document.write_key, 0) == Trace(1, Landed(1, 10, 14), 0, succeeded=True)
@@ -154,7 +154,7 @@ def test_a_build_whose_document_is_gone_is_found_by_its_retry(bench: Bench) -> N
 
 
 def test_success_is_confirmed_by_the_pointer(bench: Bench) -> None:
-    """A block that has published nothing is none."""
+    """A block that has published nothing is not confirmed."""
     held = bench.claim()
     with pytest.raises(NotCommittedError, match="does not know this build"):
         bench.table().confirm(held.document, SENT)
@@ -167,7 +167,7 @@ def test_success_is_confirmed_by_the_pointer(bench: Bench) -> None:
 
 
 def test_of_a_published_build_only_its_losers_are_removed(bench: Bench) -> None:
-    """And no object of another build of its run."""
+    """Another build of the same run keeps its objects."""
     held = bench.claim()
     manifest = bench.publish(held)
     names = BuildId.read(held.document.attempt.properties)
@@ -183,7 +183,7 @@ def test_of_a_published_build_only_its_losers_are_removed(bench: Bench) -> None:
 
 
 def test_of_a_dead_build_nothing_is_left(bench: Bench) -> None:
-    """Neither its manifest nor what comes later."""
+    """Its manifest and its late objects are removed, too."""
     held = bench.claim()
     bench.build(held)
     bench.settle()
@@ -196,7 +196,7 @@ def test_of_a_dead_build_nothing_is_left(bench: Bench) -> None:
 
 
 def test_a_record_that_says_how_its_run_ended_stays(bench: Bench) -> None:
-    """A build that could still say so knows best; so does whoever ends it at the same time."""
+    """A build's own record is better evidence; an unreadable record also stays."""
     held = bench.claim()
     bench.build(held)
     names = BuildId.read(held.document.attempt.properties)
@@ -209,13 +209,13 @@ def test_a_record_that_says_how_its_run_ended_stays(bench: Bench) -> None:
 
 
 def test_a_retry_s_snapshot_stays_when_the_attempt_before_is_cleaned(bench: Bench) -> None:
-    """Both are in one document."""
+    """Both attempts are in one document."""
     before = bench.claim()
     bench.build(before)
     bench.settle()
     held = bench.claim()
     manifest = bench.publish(held)
-    bench.build(before)  # arrives late
+    bench.build(before)  # lands late
     bench.settle()
     bench.clean()
     names = BuildId.read(held.document.attempt.properties)
@@ -224,7 +224,7 @@ def test_a_retry_s_snapshot_stays_when_the_attempt_before_is_cleaned(bench: Benc
 
 
 def test_what_comes_late_of_an_earlier_attempt_goes(bench: Bench) -> None:
-    """It was cleaned before; the next clean-up of the write looks again."""
+    """The write's next clean-up removes objects that landed after the first one."""
     held = bench.claim()
     bench.settle()
     bench.clean()
@@ -236,7 +236,7 @@ def test_what_comes_late_of_an_earlier_attempt_goes(bench: Bench) -> None:
 
 
 def test_a_published_snapshot_that_was_removed_since_has_nothing_to_clean(bench: Bench) -> None:
-    """Whoever has removed its manifest removes its shards; another one may have taken them over."""
+    """The clean-up that removed its manifest also removes its shards."""
     held = bench.claim()
     bench.publish(held)
     bench.settle()
@@ -257,7 +257,7 @@ def test_an_attempt_that_died_before_its_claim_has_left_nothing(bench: Bench) ->
 
 
 def test_a_clean_up_ends_with_its_time(bench: Bench) -> None:
-    """And says how far it came."""
+    """The error says how many objects were removed."""
     held = bench.claim()
     bench.build(held)
     with pytest.raises(StoreError, match="out of time while cleaning up, 1 removed so far"):
@@ -265,7 +265,7 @@ def test_a_clean_up_ends_with_its_time(bench: Bench) -> None:
 
 
 def test_a_pointer_that_never_stands_still_decides_nothing(bench: Bench) -> None:
-    """The settler gives up, and a later one asks again."""
+    """The settler gives up, and a later one tries again."""
     held = bench.claim()
 
     def raced(*_: object, **__: object) -> str:
@@ -277,7 +277,7 @@ def test_a_pointer_that_never_stands_still_decides_nothing(bench: Bench) -> None
 
 
 def test_a_build_without_a_document_is_known_by_its_names(bench: Bench) -> None:
-    """Published or fenced, with its epoch; a stranger's name tells nothing."""
+    """Its marks and fences have its epoch; the names of other writes do not count."""
     assert bench.table().trace(bench.write.key, bench.now_ms) is None
     bench.claim()
     bench.settle()
@@ -288,7 +288,7 @@ def test_a_build_without_a_document_is_known_by_its_names(bench: Bench) -> None:
 
 
 def test_of_several_attempts_without_a_document_the_last_one_counts(bench: Bench) -> None:
-    """Of those that were fenced, and of those that were published."""
+    """This holds for fenced and for published attempts."""
     for _ in range(2):
         bench.claim()
         bench.settle()
@@ -304,7 +304,7 @@ def test_of_several_attempts_without_a_document_the_last_one_counts(bench: Bench
 def test_a_missing_name_tells_nothing_of_an_old_build_without_a_document(
     bench: Bench, age_ms: int, *, decided: bool
 ) -> None:
-    """`_CURRENT` may have forgotten it."""
+    """`_CURRENT` may have lost the name."""
     if decided:
         assert bench.table().trace(bench.write.key, bench.now_ms - age_ms) is None
     else:
@@ -313,13 +313,13 @@ def test_a_missing_name_tells_nothing_of_an_old_build_without_a_document(
 
 
 def test_a_prefix_is_named_as_a_table_is() -> None:
-    """By its path, however that is written."""
+    """All spellings of its path give one name."""
     parse: Callable[[str], object] = format_of("snapshot").parse
     assert str(parse("s3a://lake//kv/")) == str(parse("s3://lake/kv")) == "s3://lake/kv"
 
 
 def test_a_pointer_that_is_too_large_decides_nothing() -> None:
-    """Neither to read, nor with a fence in it: the verdict is unknown, and the pointer stays as it is."""
+    """If it is too large to read, or to add a fence, the verdict is unknown, and it is not changed."""
     body = json.dumps({"manifest_ref": None, "run_id": "r" * (CURRENT_MAX_BYTES - 90), "updated_at": "x"})
     for size, told in ((CURRENT_MAX_BYTES, "cannot be fenced off"), (CURRENT_MAX_BYTES + 1, "bytes, more than")):
         bench = Bench()
@@ -335,7 +335,7 @@ def test_a_pointer_that_is_too_large_decides_nothing() -> None:
 
 @pytest.mark.parametrize("when", ["before the verdict", "after the verdict"])
 def test_a_damaged_manifest_changes_no_verdict(bench: Bench, when: str) -> None:
-    """A failed clean-up is told as such, and after seven days the write's marker goes, as for any other failure."""
+    """The failed clean-up is reported, and after seven days the write's marker is removed, as for other failures."""
     held = bench.claim()
     bench.publish(held)
     if when == "after the verdict":
@@ -353,7 +353,7 @@ def test_a_damaged_manifest_changes_no_verdict(bench: Bench, when: str) -> None:
 
 
 def test_a_bug_in_a_clean_up_changes_no_verdict(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever it raises, for the settler and for the sweeper."""
+    """Any exception is handled, for the settler and for the sweeper."""
 
     def broken(*_: object) -> int:
         raise RuntimeError("bug")
@@ -372,7 +372,7 @@ def sweep(bench: Bench) -> Sweep:
 
 @pytest.mark.parametrize("what", ["version", "rows", "bytes", "at_ms"])
 def test_a_mark_with_a_number_of_no_build_decides_nothing(bench: Bench, what: str) -> None:
-    """Its document stays readable, and says unknown."""
+    """The checkpoint document stays readable, with the status unknown."""
     held = bench.claim()
     bench.publish(held)
     told = json.loads(bench.current.encode())
@@ -384,7 +384,7 @@ def test_a_mark_with_a_number_of_no_build_decides_nothing(bench: Bench, what: st
 
 
 def changed(bench: Bench, **members: object) -> None:
-    """Change `_CURRENT` as whoever may write it can."""
+    """Change `_CURRENT` from outside."""
     bench.lake.put(CURRENT, json.dumps(json.loads(bench.current.encode()) | members).encode())
 
 
@@ -397,7 +397,7 @@ def other_builds(bench: Bench, number: int) -> None:
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("fenced", [False, True])
 def test_a_build_that_readers_have_had_is_not_rolled_back(bench: Bench, *, replaced: bool, fenced: bool) -> None:
-    """Somebody has removed its mark; the pointer or its history still names its manifest, and all of it stays."""
+    """Its mark was removed from outside, but `_CURRENT` or its history names its manifest, so everything stays."""
     held = bench.claim()
     bench.publish(held)
     if replaced:
@@ -412,7 +412,7 @@ def test_a_build_that_readers_have_had_is_not_rolled_back(bench: Bench, *, repla
 
 @pytest.mark.parametrize("has_manifest", [False, True])
 def test_a_mark_alone_commits_nothing(bench: Bench, *, has_manifest: bool) -> None:
-    """Nothing was published: somebody has set it."""
+    """The mark was set from outside: nothing was published."""
     held = bench.claim()
     names = BuildId.read(held.document.attempt.properties)
     if has_manifest:
@@ -429,7 +429,7 @@ def test_a_mark_alone_commits_nothing(bench: Bench, *, has_manifest: bool) -> No
 
 @pytest.mark.parametrize("ref", ["s3://lake/strange", "s3://elsewhere/m"])
 def test_a_mark_that_names_another_manifest_commits_nothing(bench: Bench, ref: str) -> None:
-    """A build publishes its own."""
+    """A build publishes its own manifest."""
     held = bench.claim()
     bench.publish(held)
     name = name_of(held.document.attempt)
@@ -440,7 +440,7 @@ def test_a_mark_that_names_another_manifest_commits_nothing(bench: Bench, ref: s
 
 
 def test_a_mark_without_its_manifest_commits_nothing(bench: Bench) -> None:
-    """Of a snapshot that is there, its manifest is the witness."""
+    """The manifest is a witness of an existing snapshot."""
     held = bench.claim()
     bench.publish(held)
     bench.lake.delete(BuildId.read(held.document.attempt.properties).manifest_key)
@@ -450,14 +450,14 @@ def test_a_mark_without_its_manifest_commits_nothing(bench: Bench) -> None:
 
 
 def test_a_mark_counts_after_a_hundred_later_publications(bench: Bench) -> None:
-    """The history has forgotten its manifest by then."""
+    """By then, the manifest is not in the history any more."""
     bench.publish(bench.claim())
     other_builds(bench, 100)
     assert bench.settle().status is Status.COMMITTED
 
 
 def test_no_clean_up_deletes_what_the_pointer_names(bench: Bench) -> None:
-    """Whatever the document says: a person has set its verdict, for example."""
+    """This holds for any document, for example if a person has set its verdict."""
     held = bench.claim()
     bench.publish(held)
     before = bench.keys()
@@ -468,7 +468,7 @@ def test_no_clean_up_deletes_what_the_pointer_names(bench: Bench) -> None:
 
 
 def test_the_reason_of_a_verdict_has_a_bound(bench: Bench) -> None:
-    """Whatever the pointer says; the error has it, too, and the log."""
+    """The error and the log have the same bound, whatever `_CURRENT` says."""
     bench.claim()
     history = [{"manifest_ref": "s3://lake/x", "at": "Z" + "A" * 2_000_000}]
     bench.lake.put(

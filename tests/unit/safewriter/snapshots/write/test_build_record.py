@@ -21,7 +21,7 @@ MINUTE = timedelta(minutes=1)
 
 
 class Store(MemoryObjectStore):
-    """A bucket whose next writes fail: before they land (`refused`), after it (`lost`), or they land late (`late`)."""
+    """A bucket whose next writes do not land (`refused`), have no answer (`lost`), or land late (`late`)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -73,7 +73,7 @@ def clock() -> Clock:
 
 @pytest.fixture(autouse=True)
 def no_thread_stays() -> Iterator[None]:
-    """Whatever happens to a record, its thread ends with it."""
+    """Check that the thread of a record ends with it."""
     yield
     assert [thread.name for thread in threading.enumerate() if thread.name == "soal-build-record"] == []
 
@@ -84,7 +84,7 @@ def record_of(store: Store, clock: Clock, beat_s: float = 3600) -> BuildRecord:
 
 
 def test_a_run_is_recorded_while_it_runs_and_when_it_ends(store: Store, clock: Clock) -> None:
-    """With a lease of ten minutes, then with its manifest; there is one record."""
+    """The record has a lease of ten minutes, and later the manifest; there is one record."""
     with record_of(store, clock) as record:
         running = store.record()
         clock.now += MINUTE
@@ -99,7 +99,7 @@ def test_a_run_is_recorded_while_it_runs_and_when_it_ends(store: Store, clock: C
 
 
 def test_a_run_that_fails_is_recorded_with_its_error(store: Store, clock: Clock) -> None:
-    """Its error goes on."""
+    """The run's error propagates."""
     with pytest.raises(KeyError), record_of(store, clock):
         raise KeyError("no such column")
     ended = store.record()
@@ -108,7 +108,7 @@ def test_a_run_that_fails_is_recorded_with_its_error(store: Store, clock: Clock)
 
 
 def test_a_heartbeat_renews_the_lease(store: Store, clock: Clock) -> None:
-    """Again and again; one that fails is followed by others."""
+    """Heartbeats repeat, also after one that failed."""
     store.faults = ["", "refused", "lost"]
     with record_of(store, clock, beat_s=0.001):
         clock.now += 5 * MINUTE
@@ -118,7 +118,7 @@ def test_a_heartbeat_renews_the_lease(store: Store, clock: Clock) -> None:
 
 
 def test_a_late_heartbeat_does_not_overwrite_the_end(store: Store, clock: Clock) -> None:
-    """The store refuses one that was on its way when the run ended."""
+    """The store refuses a heartbeat that was in flight when the run ended."""
     store.faults = ["", "late"]
     with record_of(store, clock, beat_s=0.001):
         assert until(lambda: bool(store.late))
@@ -131,7 +131,7 @@ def test_a_late_heartbeat_does_not_overwrite_the_end(store: Store, clock: Clock)
 def test_a_store_that_fails_does_not_fail_the_run(
     store: Store, clock: Clock, faults: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It is logged. A record that was perhaps not written is not named."""
+    """The error is logged. A record that may not have been written has no `ref`."""
     store.faults = list(faults)
     with record_of(store, clock) as record:
         pass
@@ -142,7 +142,7 @@ def test_a_store_that_fails_does_not_fail_the_run(
 def test_a_record_that_somebody_deleted_stays_away(
     store: Store, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The run ends as it would."""
+    """The run ends as without the deletion."""
     with record_of(store, clock):
         store.delete(next(iter(store.list("runs/"))).key)
     assert list(store.list("runs/")) == []
@@ -152,7 +152,7 @@ def test_a_record_that_somebody_deleted_stays_away(
 def test_a_record_that_never_stands_still_is_left(
     store: Store, clock: Clock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The run ends as it would."""
+    """The run ends as without the conflict."""
 
     def raced(*_: object, **__: object) -> str:
         raise PreconditionFailed("record")

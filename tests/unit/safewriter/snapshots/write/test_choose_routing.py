@@ -1,4 +1,4 @@
-"""What a task finds in its rows; tests/integration/safewriter/snapshots/test_cel.py plays the whole with Spark."""
+"""A task's discovery of tokens; tests/integration/safewriter/snapshots/test_cel.py tests it with Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def by_region(text: str = "region", *, numbers: bool = False) -> _Discovery:
 
 
 def test_a_task_tells_each_token_once() -> None:
-    """However many rows and batches have it."""
+    """Repetitions in rows and batches do not matter."""
     (told,) = by_region().run(batches(["eu", "us", "eu"], ["us", "日本"], []))
     assert sorted(told["token"].to_pylist()) == sorted(json.dumps(token) for token in ("eu", "us", "日本"))
     assert told["problem"].null_count == 3
@@ -46,7 +46,7 @@ def test_a_task_tells_each_token_once() -> None:
     ],
 )
 def test_a_task_tells_what_is_wrong_with_a_row(discovery: _Discovery, kind: str, problem: str) -> None:
-    """As a row, so that the driver raises it as it is, and Spark tries nothing again."""
+    """It returns the problem as a row, so that the driver raises it, and Spark does not retry the task."""
     (told,) = discovery.run(batches(["eu", None, "us"]))
     assert told["token"].to_pylist() == [None]
     found, message = json.loads(told["problem"][0].as_py())
@@ -55,14 +55,14 @@ def test_a_task_tells_what_is_wrong_with_a_row(discovery: _Discovery, kind: str,
 
 
 def test_a_key_without_a_value_is_told_as_such() -> None:
-    """It is no matter of routing."""
+    """The task reports a `KeyRangeError`, and no error of routing."""
     nothing = pa.record_batch({KEY: pa.array([None], pa.int64()), f"{ROUTING}0": pa.array(["eu"])})
     (told,) = by_region().run([nothing])
     assert json.loads(told["problem"][0].as_py())[0] == "KeyRangeError"
 
 
 def test_a_task_stops_at_more_tokens_than_shards_can_be() -> None:
-    """Otherwise a key that is routed by itself would fill the memory."""
+    """Otherwise an expression with a distinct value for each key would fill the memory."""
     read = []
 
     def many() -> Iterator[pa.RecordBatch]:

@@ -25,12 +25,12 @@ CASE = "spark.sql.caseSensitive"
     ],
 )
 def test_a_column_that_is_not_one_is_refused_by_its_name(columns: tuple[str, ...], problem: str) -> None:
-    """It is missing, or Spark would find several."""
+    """It is missing, or ambiguous for Spark."""
     with pytest.raises(ConfigValidationError, match=problem):
         check_column(frame(*columns), "id")
 
 
 def test_columns_that_differ_by_case_are_two_where_spark_says_so() -> None:
-    """By its setting; one column alone needs none."""
+    """Spark's setting decides; a single column does not need it."""
     check_column(frame("Id", "id", case_sensitive="true"), "id")
     check_column(frame("id", "v"), "id")

@@ -22,14 +22,14 @@ NAN = float("nan")
 
 
 def order(rank: float | None) -> tuple[bool, bool, float]:
-    """Spark's order of doubles: null, numbers, NaN."""
+    """Return the sort key of Spark's order of doubles: null, numbers, NaN."""
     return (rank is not None, rank is not None and rank != rank, 0 if rank is None or rank != rank else rank)  # noqa: PLR0124 - NaN
 
 
 def kept(
     rows: list[tuple[int, Any]], policy: Duplicates, size: int, kind: pa.DataType | None = None
 ) -> dict[int, bytes]:
-    """What stays of rows of key and rank, which come sorted as Spark sorts them, in batches of `size`."""
+    """Return the rows that stay of rows with key and rank, sorted as Spark sorts them, in batches of `size`."""
     ordered = sorted(rows, key=lambda row: order(row[1]), reverse=True)
     ordered = sorted(ordered, key=lambda row: row[0])
     distinct = Distinct(policy, ROWS)
@@ -57,7 +57,7 @@ SIZES = pytest.mark.parametrize("size", [1, 2, 3, 100])
 
 @SIZES
 def test_the_row_with_the_highest_value_stays(size: int) -> None:
-    """However the rows are cut into batches; null is lower than all numbers, and NaN higher."""
+    """Batch boundaries do not matter; null is lower than all numbers, and NaN higher."""
     rows = [(1, 5.0), (1, -7.0), (2, None), (2, 0.0), (3, None), (4, NAN), (4, 1e9), (5, 1.0), (5, 2.0), (5, 1.0)]
     assert kept(rows, Duplicates.LAST, size) == {1: b"5.0", 2: b"0.0", 3: b"None", 4: b"nan", 5: b"2.0"}
 
@@ -65,7 +65,7 @@ def test_the_row_with_the_highest_value_stays(size: int) -> None:
 @SIZES
 @pytest.mark.parametrize("rank", [5.0, None, NAN])
 def test_two_rows_with_the_highest_value_are_an_error(size: int, rank: float | None) -> None:
-    """With the key: any rule would be one that the data do not say."""
+    """The error names the key: the data do not say which row to keep."""
     with pytest.raises(KeyRangeError, match="have the id 2 and the highest value in last_by"):
         kept([(1, 1.0), (2, rank), (2, None), (2, rank), (3, 1.0)], Duplicates.LAST, size)
 
@@ -73,7 +73,7 @@ def test_two_rows_with_the_highest_value_are_an_error(size: int, rank: float | N
 @SIZES
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("us", "Asia/Tokyo"), pa.date32()])
 def test_a_moment_that_python_has_not_is_a_rank(size: int, kind: pa.DataType) -> None:
-    """Its year is 10000, here or in the session's time zone, or later: rows are compared all the same."""
+    """Years from 10000 on, here or in the session's time zone, are compared as well."""
     day = 1 if kind == pa.date32() else 86_400_000_000
     first, last = 2_932_896 * day, 9_000_000 * day
     assert kept([(1, first), (1, last), (2, last), (3, first)], Duplicates.LAST, size, kind) == {
@@ -87,7 +87,7 @@ def test_a_moment_that_python_has_not_is_a_rank(size: int, kind: pa.DataType) ->
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 50)), min_size=1), st.integers(1, 7))
 def test_it_is_the_highest_of_all_rows_of_a_key(rows: list[tuple[int, int]], size: int) -> None:
-    """Or an error if that is not one row."""
+    """It is an error if several rows have the highest rank."""
     highest = {key: max(rank for one, rank in rows if one == key) for key, _ in rows}
     if any(rows.count((key, rank)) > 1 for key, rank in highest.items()):
         with pytest.raises(KeyRangeError, match="nobody can say which stays"):
@@ -99,14 +99,14 @@ def test_it_is_the_highest_of_all_rows_of_a_key(rows: list[tuple[int, int]], siz
 
 @SIZES
 def test_any_row_stays(size: int) -> None:
-    """One of each key."""
+    """One row of each key stays."""
     found = kept([(1, 1.0), (1, 2.0), (2, 3.0), (2, 3.0)], Duplicates.ANY, size)
     assert (found[1] in {b"1.0", b"2.0"}, found[2]) == (True, b"3.0")
 
 
 @SIZES
 def test_two_rows_of_one_key_are_an_error(size: int) -> None:
-    """With the key."""
+    """The error names the key."""
     with pytest.raises(KeyRangeError, match="two rows of shard 0 have the id 7; see duplicates="):
         kept([(6, 1.0), (7, 1.0), (7, 2.0)], Duplicates.ERROR, size)
     assert len(kept([(6, 1.0), (7, 1.0)], Duplicates.ERROR, size)) == 2

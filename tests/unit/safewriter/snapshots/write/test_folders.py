@@ -25,7 +25,7 @@ with task_folder(sys.argv[1]) as folder:
 
 
 def test_the_folder_of_a_killed_task_goes_with_the_next_one(tmp_path: Path) -> None:
-    """Spark kills the Python process of a task that it cancels."""
+    """Spark kills the Python process of a cancelled task."""
     root = tmp_path / "tasks"
     subprocess.run([sys.executable, "-c", _KILLED, str(root)], check=False)
     (left,) = root.iterdir()
@@ -36,7 +36,7 @@ def test_the_folder_of_a_killed_task_goes_with_the_next_one(tmp_path: Path) -> N
 
 
 def test_the_folder_of_a_living_task_stays(tmp_path: Path) -> None:
-    """Tasks of one machine share the root; what is no task's stays, too."""
+    """The tasks of a machine share the root; other folders there also stay."""
     (tmp_path / "of-somebody-else").mkdir()
     with task_folder(str(tmp_path)) as one, task_folder(str(tmp_path)) as two:
         (one / "shard.db").touch()
@@ -49,7 +49,7 @@ def test_the_folder_of_a_living_task_stays(tmp_path: Path) -> None:
 def test_each_user_has_a_folder_in_the_temporary_directory_of_the_task(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """That of the driver may not be there; and nobody else reads what lies in it."""
+    """The driver's directory may not exist there; other users cannot read the folder."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with task_folder("") as folder:
         assert folder.parent == tmp_path / f"soal-snapshots-{os.getuid()}"
@@ -57,7 +57,7 @@ def test_each_user_has_a_folder_in_the_temporary_directory_of_the_task(
 
 
 def test_a_root_that_cannot_be_written_is_an_error_of_the_setting(tmp_path: Path) -> None:
-    """By its name and path."""
+    """The error names the setting and the path."""
     (tmp_path / "file").touch()
     with pytest.raises(ConfigValidationError, match=r"local_root: .*/file"), task_folder(str(tmp_path / "file")):
         raise AssertionError

@@ -52,7 +52,7 @@ def checked(found: list[Any], rows_read: int = 20) -> tuple[int, ...]:
 
 
 def test_shards_of_which_each_row_is_known_are_taken_in_order() -> None:
-    """The manifest counts the rows that stayed; a shard without rows is not there."""
+    """The manifest counts the rows without duplicates; a shard without rows is left out."""
     assert checked([shard(3), shard(1), task(20), task(0)]) == (1, 3)
     (one,) = JOB._checked([shard(1), task(10)], 10)
     assert (one.row_count, one.min_key, one.writer_info["task_attempt_id"]) == (8, 5, 2)
@@ -73,6 +73,6 @@ def test_shards_of_which_each_row_is_known_are_taken_in_order() -> None:
     ],
 )
 def test_a_build_that_lacks_anything_is_not_published(found: list[Any], rows_read: int) -> None:
-    """A shard that is lost is no empty one."""
+    """A lost shard is not taken for an empty one."""
     with pytest.raises(ShardCoverageError, match=r"[Nn]othing was published"):
         checked(found, rows_read)

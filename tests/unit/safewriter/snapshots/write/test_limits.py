@@ -13,7 +13,7 @@ from safewriter.snapshots.write.rows import RowRun
 
 @dataclass
 class Clock:
-    """A clock that only sleeping moves, or the test."""
+    """A clock that only sleeping or the test moves."""
 
     now_s: float = 1000.0
     naps_s: list[float] = field(default_factory=list)
@@ -28,17 +28,17 @@ class Clock:
 
 
 def run(rows: int, size: int = 10) -> RowRun:
-    """Rows of `size` bytes each, key and value together."""
+    """Return rows of `size` bytes each, key and value together."""
     return RowRun(0, [b"k" * 4] * rows, [b"v" * (size - 4)] * rows, [], None)
 
 
 def written(clock: Clock, limiter: Limiter, rows: int, size: int = 10) -> list[tuple[float, int]]:
-    """Write a run; return when each piece was written, and its rows."""
+    """Write a run; return the time and the rows of each chunk."""
     return [(clock.now_s - 1000.0, len(keys)) for keys, _ in limiter.allowed(run(rows, size))]
 
 
 def test_a_batch_above_the_rate_takes_its_time() -> None:
-    """It neither waits for ever nor goes at once: 50,000 rows at 1,000 a second, the first second's worth free."""
+    """It neither blocks for ever nor passes at once: 50,000 rows at 1,000 a second, the first second's worth free."""
     clock = Clock()
     pieces = written(clock, clock.limiter(1000), 50_000)
     assert sum(rows for _, rows in pieces) == 50_000
@@ -46,7 +46,7 @@ def test_a_batch_above_the_rate_takes_its_time() -> None:
 
 
 def test_one_row_above_the_rate_takes_its_time() -> None:
-    """A value of 5,000 bytes at 10 bytes a second: 499 seconds."""
+    """A value of 5,000 bytes at 10 bytes a second takes 499 seconds."""
     clock = Clock()
     limiter = clock.limiter(None, 10)
     written(clock, limiter, 1, 5000)
@@ -55,7 +55,7 @@ def test_one_row_above_the_rate_takes_its_time() -> None:
 
 @pytest.mark.parametrize("rate", [0.01, 0.5, 3.7])
 def test_tiny_rates_hold(rate: float) -> None:
-    """Less than a row a second, too."""
+    """This includes less than a row a second."""
     clock = Clock()
     written(clock, clock.limiter(rate), 100)
     assert clock.now_s - 1000.0 == pytest.approx((100 - rate) / rate)
@@ -63,14 +63,14 @@ def test_tiny_rates_hold(rate: float) -> None:
 
 @pytest.mark.parametrize(("rows", "size", "seconds"), [(100, 1e9, 99.0), (1e9, 1000, 99.0), (100, 1000, 99.0)])
 def test_of_two_limits_the_tighter_one_counts(rows: float, size: float, seconds: float) -> None:
-    """They do not add up: 10,000 rows of 10 bytes."""
+    """The waits of 10,000 rows of 10 bytes do not add up."""
     clock = Clock()
     written(clock, clock.limiter(rows, size), 10_000)
     assert clock.now_s - 1000.0 == pytest.approx(seconds)
 
 
 def test_a_pause_earns_one_second_and_no_more() -> None:
-    """After an hour in which nothing came, a burst is as large as at the beginning."""
+    """After an idle hour, a burst is as large as at the beginning."""
     clock = Clock()
     limiter = clock.limiter(100)
     written(clock, limiter, 100)
@@ -88,7 +88,7 @@ def test_a_pause_earns_one_second_and_no_more() -> None:
 def test_at_no_moment_more_is_written_than_the_rates_allow(
     rate: float, size_rate: float, runs: list[tuple[int, int, float]]
 ) -> None:
-    """But for one second's worth; and the task is not kept longer than that costs."""
+    """At most one second's worth more is written, and the task waits no longer than needed."""
     clock = Clock()
     limiter = clock.limiter(rate, size_rate)
     rows = size = 0
@@ -104,7 +104,7 @@ def test_at_no_moment_more_is_written_than_the_rates_allow(
 
 
 def test_without_limits_a_run_goes_as_it_is() -> None:
-    """In one piece, and nobody asks for the time."""
+    """It is one chunk, and the clock is not read."""
     clock = Clock()
     assert written(clock, clock.limiter(None), 50_000) == [(0.0, 50_000)]
     assert clock.naps_s == []
@@ -112,7 +112,7 @@ def test_without_limits_a_run_goes_as_it_is() -> None:
 
 @pytest.mark.parametrize("rate", [0, -1.0, float("nan"), float("inf")])
 def test_a_rate_is_more_than_nothing(rate: float) -> None:
-    """What would wait for ever is refused."""
+    """A rate that would block for ever is refused."""
     with pytest.raises(ConfigValidationError, match="max_writes_per_second is"):
         RateLimits(rate)
     with pytest.raises(ConfigValidationError, match="max_write_bytes_per_second is"):

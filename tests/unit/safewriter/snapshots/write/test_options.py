@@ -11,7 +11,7 @@ from safewriter.snapshots.write.options import cached, overridden
 
 
 class Conf:
-    """The settings of a session, and what was asked of them."""
+    """The settings of a session, and the calls to them."""
 
     def __init__(self, **settings: str) -> None:
         self.settings = {name.replace("_", "."): value for name, value in settings.items()}
@@ -42,7 +42,7 @@ def session(conf: Conf) -> Any:
 
 
 def test_settings_are_restored_in_reverse_order() -> None:
-    """One that was not set is not set afterwards."""
+    """A setting that was not set is unset afterwards."""
     conf = Conf(a="1")
     with overridden(session(conf), {"a": "2", "b": "3", "c": "4"}):
         assert conf.settings == {"a": "2", "b": "3", "c": "4"}
@@ -51,7 +51,7 @@ def test_settings_are_restored_in_reverse_order() -> None:
 
 
 def test_settings_are_restored_after_an_error() -> None:
-    """Of the build."""
+    """The build's error propagates."""
     conf = Conf(a="1")
     with pytest.raises(KeyError), overridden(session(conf), {"a": "2"}):
         raise KeyError
@@ -59,7 +59,7 @@ def test_settings_are_restored_after_an_error() -> None:
 
 
 def test_a_setting_that_cannot_be_restored_does_not_stop_the_others(caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged, and the build's result is what it is."""
+    """The error is logged, and does not change the build's outcome."""
     conf = Conf(a="1", b="1")
     with overridden(session(conf), {"a": "2", "b": "2"}):
         conf.broken = ("b", "1")
@@ -71,7 +71,7 @@ def test_a_setting_that_cannot_be_restored_does_not_stop_the_others(caplog: pyte
     ("name", "problem"), [("static.c", "cannot change static.c"), ("bad", "refuses a value for bad")]
 )
 def test_a_setting_that_cannot_be_is_refused(name: str, problem: str) -> None:
-    """By its name; those before it are restored."""
+    """The error names it; settings before it are restored."""
     conf = Conf(a="1")
     conf.broken = ("bad", "2")
     with pytest.raises(ConfigValidationError, match=problem), overridden(session(conf), {"a": "2", name: "2"}):
@@ -104,7 +104,7 @@ def use(frame: Any, level: Any = None, *, cache: bool = True) -> None:
 
 
 def test_an_input_is_cached_while_the_build_runs() -> None:
-    """At the level asked for; whoever waits for it to be released would wait for nothing."""
+    """The requested level is used; the release does not block."""
     frame, other = Frame(), Frame()
     use(frame)
     use(other, "disk")
@@ -113,7 +113,7 @@ def test_an_input_is_cached_while_the_build_runs() -> None:
 
 
 def test_a_cache_is_released_after_an_error() -> None:
-    """Of the build."""
+    """The build's error propagates."""
     frame = Frame()
     with pytest.raises(KeyError), cached(frame, cache_input=True, storage_level=None):  # type: ignore[arg-type]
         raise KeyError
@@ -122,7 +122,7 @@ def test_a_cache_is_released_after_an_error() -> None:
 
 @pytest.mark.parametrize("fails", ["persist", "unpersist"])
 def test_a_cache_that_fails_does_not_fail_the_build(fails: str, caplog: pytest.LogCaptureFixture) -> None:
-    """It is logged; the build reads its input without it."""
+    """It is logged; the build reads its input without a cache."""
     use(Frame(fails=fails))
     assert [record.levelno for record in caplog.records] == [logging.WARNING]
 

@@ -69,7 +69,7 @@ def current(store: Store) -> Current:
 
 
 def test_a_manifest_is_there_before_it_is_current(store: Store, publisher: Publisher) -> None:
-    """The first snapshot, and one after it."""
+    """This holds for the first snapshot, and for the next one."""
     for name in ("first", "second"):
         ref = publisher.publish(run(name), publisher.base())
         assert (current(store).manifest_ref, current(store).run_id) == (ref, name)
@@ -82,7 +82,7 @@ def test_a_manifest_is_there_before_it_is_current(store: Store, publisher: Publi
 def test_an_older_finisher_is_told_so(
     store: Store, publisher: Publisher, pauses: list[float], *, is_first: bool
 ) -> None:
-    """At once. Another build has published since it began. Whoever began the build removes its manifest."""
+    """It raises at once, since another build has published meanwhile. Its manifest stays for the caller to remove."""
     if not is_first:
         publisher.publish(run("before"), publisher.base())
     base = publisher.base()
@@ -99,7 +99,7 @@ def test_an_older_finisher_is_told_so(
 def test_a_pointer_whose_answer_is_lost_is_written_again(
     store: Store, publisher: Publisher, pauses: list[float], fault: str
 ) -> None:
-    """After one, two and four seconds; one that had landed is no conflict with itself."""
+    """It is retried after one, two and four seconds; a write that had landed is no conflict."""
     publisher.publish(run("before"), publisher.base())
     store.faults = [fault] * 3
     publisher.publish(run("now"), publisher.base())
@@ -116,7 +116,7 @@ def test_a_pointer_that_nobody_answers_for_is_no_success(store: Store, publisher
 
 
 def test_a_lower_token_is_refused(store: Store, publisher: Publisher) -> None:
-    """Another job has had its turn since; the token of a snapshot without one stays."""
+    """Another job has had its turn since; a build without a token keeps the stored one."""
     publisher.publish(run("seventh"), publisher.base(), token=7)
     with pytest.raises(PublishConflictError, match="has token 7, and this build has 6"):
         publisher.publish(run("sixth"), publisher.base(), token=6)
@@ -127,7 +127,7 @@ def test_a_lower_token_is_refused(store: Store, publisher: Publisher) -> None:
 
 
 def test_a_holder_that_thaws_publishes_nothing_in_another_job_s_turn(store: Store, publisher: Publisher) -> None:
-    """The next build has put its token there when it began; the frozen one does not know that."""
+    """The next build has written its token at its start, which the frozen one does not know."""
     publisher.publish(run("before"), publisher.base(5), token=5)
     frozen = publisher.base(6)
     following = publisher.base(7)
@@ -141,13 +141,13 @@ def test_a_holder_that_thaws_publishes_nothing_in_another_job_s_turn(store: Stor
 
 
 def test_a_token_is_there_once(store: Store, publisher: Publisher) -> None:
-    """Two builds of one turn change nothing for each other."""
+    """A second build in the same turn does not write `_CURRENT`."""
     publisher.publish(run("before"), publisher.base(5), token=5)
     assert publisher.base(5) == publisher.base(5) == publisher.base()
 
 
 def test_a_pointer_that_changes_meanwhile_is_read_again(store: Store, publisher: Publisher) -> None:
-    """Until the token is there."""
+    """It is retried until the token is written."""
     publisher.publish(run("before"), publisher.base())
     replaced = store.replace
 
@@ -163,7 +163,7 @@ def test_a_pointer_that_changes_meanwhile_is_read_again(store: Store, publisher:
 
 
 def test_fences_and_tokens_of_others_do_not_stop_a_build(store: Store, publisher: Publisher) -> None:
-    """A settler fences a dead neighbour while this one is at work: what readers see has not changed."""
+    """A settler fences a dead neighbour while this build runs: the current snapshot is unchanged."""
     publisher.publish(run("before"), publisher.base())
     base = publisher.base()
     now = current(store)
@@ -175,7 +175,7 @@ def test_fences_and_tokens_of_others_do_not_stop_a_build(store: Store, publisher
 
 
 def test_a_fenced_attempt_publishes_nothing(store: Store, publisher: Publisher) -> None:
-    """A settler has said that it failed."""
+    """A settler has decided that it failed."""
     publisher.publish(run("before"), publisher.base())
     base = publisher.base()
     now = current(store)
@@ -187,7 +187,7 @@ def test_a_fenced_attempt_publishes_nothing(store: Store, publisher: Publisher) 
 
 
 def test_a_first_build_is_fenced_before_there_is_a_snapshot(store: Store, publisher: Publisher) -> None:
-    """`_CURRENT` points nowhere then, and the next build publishes the first snapshot."""
+    """`_CURRENT` names no manifest then, and the next build publishes the first snapshot."""
     base = publisher.base()
     store.create(CURRENT, Current.absent(publisher.now()).changed(fenced={"sw-1-1-a": 1}).encode())
     with pytest.raises(PublishConflictError):
@@ -201,7 +201,7 @@ def test_a_first_build_is_fenced_before_there_is_a_snapshot(store: Store, publis
 def test_a_publication_that_landed_without_an_answer_is_known_behind_a_fence(
     store: Store, publisher: Publisher, attempt: str | None
 ) -> None:
-    """A settler has fenced a neighbour before the build could ask: it is no conflict with itself."""
+    """A settler has fenced a neighbour before the retry: the build does not conflict with itself."""
     publisher.publish(run("before"), publisher.base())
 
     def fence(*_: object) -> None:
@@ -218,7 +218,7 @@ def test_a_publication_that_landed_without_an_answer_is_known_behind_a_fence(
 def test_a_publication_that_landed_without_an_answer_is_known_behind_another_one(
     store: Store, publisher: Publisher
 ) -> None:
-    """`_CURRENT` keeps the name of the attempt."""
+    """`_CURRENT` keeps the attempt's mark."""
     publisher.publish(run("before"), publisher.base())
     store.faults = ["lost"]
 
@@ -231,7 +231,7 @@ def test_a_publication_that_landed_without_an_answer_is_known_behind_another_one
 
 
 def test_a_build_outside_turns_gives_way_to_a_turn(store: Store, publisher: Publisher) -> None:
-    """The job in the turn is at work; it counts on being alone."""
+    """The job in the turn relies on its exclusive access."""
     publisher.publish(run("before"), publisher.base())
     base = publisher.base()
     publisher.base(1)
@@ -241,7 +241,7 @@ def test_a_build_outside_turns_gives_way_to_a_turn(store: Store, publisher: Publ
 
 
 def test_a_manifest_that_cannot_be_written_publishes_nothing(store: Store, publisher: Publisher) -> None:
-    """It is said, and `_CURRENT` is as it was."""
+    """It raises `ManifestPublishError`."""
     manifest = run("now")
     base = publisher.base()
     key = publisher.publish(manifest, base).removeprefix("s3://memory/")
@@ -251,7 +251,7 @@ def test_a_manifest_that_cannot_be_written_publishes_nothing(store: Store, publi
 
 
 def test_a_publication_without_an_answer_is_known_behind_another_one(store: Store, publisher: Publisher) -> None:
-    """Another build has published upon it before this one could ask: nothing of it may be removed."""
+    """Another build has published after it, before its retry: none of its objects may be removed."""
     publisher.publish(run("before"), publisher.base())
 
     def publish_another(*_: object) -> None:
@@ -269,7 +269,7 @@ def test_a_publication_without_an_answer_is_known_behind_another_one(store: Stor
 
 
 def test_a_snapshot_that_was_current_before_is_no_lost_answer(store: Store, publisher: Publisher) -> None:
-    """Going back to it meets another publication, and is told so."""
+    """A rollback to it raises if another build has published meanwhile."""
     old = publisher.publish(run("old"), publisher.base())
     publisher.publish(run("new"), publisher.base())
     base = publisher.base()
@@ -280,7 +280,7 @@ def test_a_snapshot_that_was_current_before_is_no_lost_answer(store: Store, publ
 
 
 def test_a_snapshot_that_was_gone_back_to_meanwhile_counts_as_another(store: Store, publisher: Publisher) -> None:
-    """The same manifest is current as when the build began, by a later publication."""
+    """The same manifest as at the build's start is current, but by a later publication."""
     ref = publisher.publish(run("before"), publisher.base())
     base = publisher.base()
     publisher.publish(run("meanwhile"), publisher.base())
@@ -291,7 +291,7 @@ def test_a_snapshot_that_was_gone_back_to_meanwhile_counts_as_another(store: Sto
 
 
 def test_a_pointer_of_another_program_counts_as_another(store: Store, publisher: Publisher) -> None:
-    """It counts no publications."""
+    """Such a `_CURRENT` does not count publications."""
     told = {"run_id": "r", "updated_at": "2026-11-22T00:00:00.000000Z"}
     store.put(CURRENT, json.dumps({**told, "manifest_ref": "s3://memory/one"}).encode())
     base = publisher.base()
@@ -304,7 +304,7 @@ def test_a_pointer_of_another_program_counts_as_another(store: Store, publisher:
 def test_a_pointer_that_never_stands_still_is_given_up(
     store: Store, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """When the build begins, and when it publishes."""
+    """This holds at the start of a build, and for its publication."""
     publisher.publish(run("before"), publisher.base())
     base = publisher.base()
 
@@ -322,7 +322,7 @@ def test_a_pointer_that_never_stands_still_is_given_up(
 def test_a_manifest_whose_answer_is_lost_is_written_again(
     store: Store, publisher: Publisher, pauses: list[float], monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    """As the pointer is."""
+    """It is retried like `_CURRENT`."""
     create = store.create
 
     def unanswered(key: str, body: bytes, *, tag: str = "") -> str:
@@ -339,7 +339,7 @@ def test_a_manifest_whose_answer_is_lost_is_written_again(
 def test_a_manifest_that_goes_meanwhile_is_not_published(
     store: Store, publisher: Publisher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was there when it should be written, and is not there to be compared."""
+    """The write finds it, and it is gone before the comparison."""
 
     def there(key: str, *_: object, **__: object) -> str:
         raise PreconditionFailed(key)
@@ -352,7 +352,7 @@ def test_a_manifest_that_goes_meanwhile_is_not_published(
 def test_a_pointer_that_may_not_be_written_is_not_tried_again(
     store: Store, publisher: Publisher, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A right that is missing does not come by waiting."""
+    """Waiting does not grant a missing permission."""
 
     def denied(*_: object, **__: object) -> str:
         raise StoreError("no right", denied=True)
@@ -364,7 +364,7 @@ def test_a_pointer_that_may_not_be_written_is_not_tried_again(
 
 
 def test_a_manifest_that_nobody_could_read_is_not_published(store: Store, publisher: Publisher) -> None:
-    """Readers refuse a value that is nested deeply, for example."""
+    """Readers refuse, for example, deeply nested values."""
     deep = replace(MANIFEST, custom={"a": json.loads("[" * 200 + "]" * 200)})
     with pytest.raises(ManifestPublishError, match=r"nobody could read the manifest.*more than 100 deep"):
         publisher.publish(deep, publisher.base())
@@ -372,7 +372,7 @@ def test_a_manifest_that_nobody_could_read_is_not_published(store: Store, publis
 
 
 def test_what_is_too_large_to_be_read_is_not_published(store: Store, publisher: Publisher) -> None:
-    """Neither a manifest, nor a pointer with the names of all builds of a week."""
+    """This holds for a manifest, and for `_CURRENT` with the names of a week's builds."""
     large = replace(MANIFEST, custom={"text": "x" * MANIFEST_MAX_BYTES})
     with pytest.raises(ManifestPublishError, match=r"would have [\d,]+ bytes.*Take fewer shards"):
         publisher.publish(large, publisher.base())

@@ -12,7 +12,7 @@ DONE = Written((), 0, 0)
 
 
 class Writing:
-    """Writes that fail so often, and what was told and waited meanwhile."""
+    """Writes that fail a given number of times, with their events and pauses."""
 
     def __init__(self, failures: int, error: Exception | None = None) -> None:
         self.left = failures
@@ -38,7 +38,7 @@ class Writing:
 
 
 def test_a_shard_is_written_again_after_growing_pauses() -> None:
-    """Each attempt has a number of its own."""
+    """Each attempt has its own number."""
     writing = Writing(3)
     assert writing.run(RetryConfig()) is DONE
     assert (writing.attempts, writing.pauses_s) == ([0, 1, 2, 3], [1.0, 2.0, 4.0])
@@ -46,7 +46,7 @@ def test_a_shard_is_written_again_after_growing_pauses() -> None:
 
 
 def test_the_error_of_the_last_attempt_is_raised() -> None:
-    """It tells of its shard, and the collector of the end."""
+    """It names its shard, and the collector gets the exhaustion."""
     writing = Writing(3)
     with pytest.raises(ShardWriteError) as failed:
         writing.run(RetryConfig(max_retries=2, initial_backoff_s=0.5, backoff_multiplier=3))
@@ -56,7 +56,7 @@ def test_the_error_of_the_last_attempt_is_raised() -> None:
 
 
 def test_an_error_that_would_come_again_is_raised_at_once() -> None:
-    """Such as a bad key."""
+    """A bad key is such an error."""
     writing = Writing(1, KeyRangeError("id -1"))
     with pytest.raises(KeyRangeError):
         writing.run(RetryConfig())
@@ -64,7 +64,7 @@ def test_an_error_that_would_come_again_is_raised_at_once() -> None:
 
 
 def test_without_a_setting_nothing_is_repeated() -> None:
-    """Nor told as exhausted."""
+    """There is no event of exhaustion, either."""
     writing = Writing(1)
     with pytest.raises(ShardWriteError):
         writing.run(None)
@@ -73,6 +73,6 @@ def test_without_a_setting_nothing_is_repeated() -> None:
 
 @pytest.mark.parametrize("name", ["max_retries", "initial_backoff_s", "backoff_multiplier"])
 def test_a_retry_that_cannot_be_is_refused(name: str) -> None:
-    """By its name."""
+    """The error names the setting."""
     with pytest.raises(ConfigValidationError, match=name):
         RetryConfig(**{name: -1})

@@ -38,7 +38,7 @@ def batch(keys: list[Any], num_dbs: int, kind: pa.DataType) -> pa.RecordBatch:
     ],
 )
 def test_rows_come_in_runs_of_one_shard(keys: list[Any], kind: pa.DataType, encoding: KeyEncoding) -> None:
-    """With stored keys, each in its own shard, and none is missing."""
+    """They have stored keys, each is in its own shard, and none is missing."""
     found = list(rows(7, encoding).runs(batch(keys, 7, kind)))
     assert len(found) == len({run.db_id for run in found}) == 7
     for run in found:
@@ -50,12 +50,12 @@ def test_rows_come_in_runs_of_one_shard(keys: list[Any], kind: pa.DataType, enco
 
 @pytest.mark.parametrize(("kind", "encoding"), [(pa.int64(), KeyEncoding.U64BE), (pa.string(), KeyEncoding.UTF8)])
 def test_a_batch_without_rows_has_no_run(kind: pa.DataType, encoding: KeyEncoding) -> None:
-    """Spark may send one."""
+    """Spark may send an empty batch."""
     assert list(rows(7, encoding).runs(batch([], 7, kind))) == []
 
 
 def test_a_row_that_came_to_another_shard_is_not_written() -> None:
-    """Whoever moved it there: no reader would find it."""
+    """No reader would find it there."""
     wrong = pa.RecordBatch.from_arrays(
         [pa.array([(digest(5) + 1) % 4], pa.int32()), pa.array([5]), pa.array([b"v"])], names=[SHARD, KEY, VALUE]
     )
@@ -72,7 +72,7 @@ def test_a_row_that_came_to_another_shard_is_not_written() -> None:
     ],
 )
 def test_a_key_out_of_range_is_named(keys: list[Any], kind: pa.DataType, encoding: KeyEncoding, problem: str) -> None:
-    """With the range of its encoding."""
+    """The error has the range of the encoding."""
     with pytest.raises(KeyRangeError, match=problem):
         list(rows(2, encoding).runs(batch(keys, 2, kind)))
 
@@ -80,7 +80,7 @@ def test_a_key_out_of_range_is_named(keys: list[Any], kind: pa.DataType, encodin
 @pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
 @pytest.mark.parametrize("encoding", [KeyEncoding.UTF8, KeyEncoding.RAW])
 def test_a_text_that_is_not_utf_8_is_no_key(encoding: KeyEncoding, kind: pa.DataType) -> None:
-    """Spark has such texts; no reader could ask for one. As bytes they are keys."""
+    """Spark allows such texts, and no reader could name one. As bytes they are keys."""
     stored = pa.large_binary() if kind == pa.large_string() else pa.binary()
     keys = batch([b"\xff\x00", b"a"], 1, stored)
     texts = keys.set_column(1, KEY, keys.column(KEY).view(kind))

@@ -29,14 +29,14 @@ def bench() -> Bench:
 
 @pytest.fixture
 def done(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Lines of the journal."""
+    """The lines of the journal."""
     found: list[str] = []
     monkeypatch.setattr("safewriter.record.journal.append", lambda _, what, **more: found.append(what))
     return found
 
 
 def made(bench: Bench, monkeypatch: pytest.MonkeyPatch, token: int | None = None) -> SnapshotSession:
-    """A session before its block. Its groups of jobs are those in `bench.groups`."""
+    """Return a session before its block; `bench.groups` gets its job groups."""
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.__init__", lambda self, *_: setattr(self, "table", "t"))
     monkeypatch.setattr("safewriter.tables.spark.SparkScope.begin_group", lambda _, name: bench.groups.append(name))
     monkeypatch.setattr("safewriter.snapshots.write.session.open_store", lambda _: bench.lake)
@@ -54,14 +54,14 @@ def begin(
 
 
 def opened(bench: Bench, held: HeldCheckpoint, monkeypatch: pytest.MonkeyPatch, **opening: Any) -> SnapshotSession:
-    """A session in its block, which has begun to write."""
+    """Return a session in its block, which has begun to write."""
     session = made(bench, monkeypatch)
     begin(session, held, **opening)
     return session
 
 
 def test_a_build_is_published_once(bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]) -> None:
-    """The journal says so before the pointer is sent, and after the manifest is there."""
+    """The journal notes it after the manifest is written, and before `_CURRENT` is."""
     held = bench.claim()
     session = opened(bench, held, monkeypatch)
     session.publish()
@@ -77,7 +77,7 @@ def test_a_build_is_published_once(bench: Bench, monkeypatch: pytest.MonkeyPatch
 def test_after_the_deadline_nothing_is_published(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
 ) -> None:
-    """A process may have been frozen until then."""
+    """The process may have been frozen until then."""
     held = bench.claim()
     session = opened(bench, held, monkeypatch, latest_start_ms=epoch_ms())
     session.stage(bench.build(held))
@@ -87,7 +87,7 @@ def test_after_the_deadline_nothing_is_published(
 
 
 def test_a_faster_build_is_an_answer(bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]) -> None:
-    """Nothing of this one can arrive any more."""
+    """No request of this build can land any more."""
     held = bench.claim()
     session = opened(bench, held, monkeypatch, latest_start_ms=epoch_ms() + WHOLE_MS)
     bench.publish(bench.claim_other())
@@ -100,7 +100,7 @@ def test_a_faster_build_is_an_answer(bench: Bench, monkeypatch: pytest.MonkeyPat
 def test_a_publication_without_an_answer_is_left_to_the_pointer(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
 ) -> None:
-    """The block asks again; it does not send it again."""
+    """The session does not send it again; the settling reads `_CURRENT`."""
     held = bench.claim()
     session = opened(bench, held, monkeypatch)
     session.stage(bench.build(held))
@@ -119,7 +119,7 @@ def test_a_publication_without_an_answer_is_left_to_the_pointer(
 def test_a_build_that_is_interrupted_while_it_publishes_has_no_answer(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
 ) -> None:
-    """Its request may still arrive."""
+    """Its request may still land."""
     held = bench.claim()
     session = opened(bench, held, monkeypatch)
     session.stage(bench.build(held))
@@ -137,7 +137,7 @@ def test_a_build_that_is_interrupted_while_it_publishes_has_no_answer(
 def test_no_build_publishes_after_six_days(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, latest_start_ms: int | None, done: list[str]
 ) -> None:
-    """A settler then takes a missing name for no verdict. The manifest's writing counts: it may take long."""
+    """After that, a settler cannot decide by a missing name. The time to write the manifest counts, too."""
     held = bench.claim()
     session = opened(bench, held, monkeypatch, latest_start_ms=latest_start_ms)
     session.stage(bench.build(held))
@@ -155,7 +155,7 @@ def test_no_build_publishes_after_six_days(
 def test_without_a_supervisor_there_is_no_journal(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
 ) -> None:
-    """The build is published all the same."""
+    """The build is still published."""
     held = bench.claim()
     session = opened(bench, held, monkeypatch, journal=None)
     session.stage(bench.build(held))
@@ -164,7 +164,7 @@ def test_without_a_supervisor_there_is_no_journal(
 
 
 def test_a_build_may_have_left_files_once_it_has_begun(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its jobs are in a group of their own, by which they are cancelled."""
+    """Its jobs are in their own group, by which they are cancelled."""
     held = bench.claim()
     session = made(bench, monkeypatch)
     assert (session.has_begun, bench.groups) == (False, [])
@@ -176,7 +176,7 @@ def test_a_build_may_have_left_files_once_it_has_begun(bench: Bench, monkeypatch
 def test_a_build_replaces_what_is_current_when_it_begins(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
 ) -> None:
-    """Not when its claim began: that may have waited for an earlier attempt."""
+    """The time of its claim does not count: the claim may have waited for an earlier attempt."""
     session = made(bench, monkeypatch)
     assert session.state().version == 0
     bench.publish(bench.claim_other())
@@ -188,7 +188,7 @@ def test_a_build_replaces_what_is_current_when_it_begins(
 
 
 def test_the_token_of_its_turn_is_there_before_a_build_begins(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """So an earlier holder publishes nothing after that; nor does this one after a later one has begun."""
+    """Then an earlier holder cannot publish, nor can this build after a later holder's has begun."""
     bench.publisher.base(6)
     session = made(bench, monkeypatch, token=7)
     session.state()
@@ -201,7 +201,7 @@ def test_the_token_of_its_turn_is_there_before_a_build_begins(bench: Bench, monk
 def test_a_build_whose_turn_was_taken_publishes_nothing(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, done: list[str]
 ) -> None:
-    """It is told which turn came after its own."""
+    """The error names the token of the later turn."""
     held = bench.claim()
     session = made(bench, monkeypatch, token=7)
     begin(session, held)
@@ -213,7 +213,7 @@ def test_a_build_whose_turn_was_taken_publishes_nothing(
 
 
 def test_a_session_says_whether_the_pointer_names_the_write(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A claim without a document asks: the bucket may have been emptied."""
+    """A claim without a document needs this: the bucket may have been emptied."""
     session = made(bench, monkeypatch)
     session.state()
     assert session.named_since(bench.write.key) is None

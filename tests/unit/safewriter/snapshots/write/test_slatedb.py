@@ -1,4 +1,4 @@
-"""Shards in SlateDB without Spark, on the embedded S3; what needs no package runs without it."""
+"""Shards in SlateDB without Spark, on the embedded S3; tests that do not need the package run without it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sink(folder: Path, factory: SlateDbFactory, url: str = URL) -> AdapterSink:
 
 @needs_slatedb
 def test_what_was_sealed_is_whole(s3: EmbeddedS3, tmp_path: Path) -> None:
-    """All batches are durable, below the shard's own place; the size is that of the objects."""
+    """All batches are durable below the shard's URL; the size is that of the objects."""
     shard = sink(tmp_path, pickle.loads(pickle.dumps(SlateDbFactory())))  # noqa: S301 - as it travels
     keys = list(ROWS)
     for first in range(0, 300, 100):
@@ -58,7 +58,7 @@ def test_what_was_sealed_is_whole(s3: EmbeddedS3, tmp_path: Path) -> None:
 
 @needs_slatedb
 def test_a_shard_that_failed_is_closed(s3: EmbeddedS3, tmp_path: Path) -> None:
-    """Nothing writes there any more; a second closing does nothing."""
+    """A later write raises; a second close does nothing."""
     shard = sink(tmp_path, SlateDbFactory())
     shard.add([b"k"], [b"v"])
     shard.abandon(ValueError("of a row"))
@@ -69,7 +69,7 @@ def test_a_shard_that_failed_is_closed(s3: EmbeddedS3, tmp_path: Path) -> None:
 
 @needs_slatedb
 def test_the_environment_is_as_it_was(s3: EmbeddedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """SlateDB finds the endpoint that boto3 would take, whatever other variables say."""
+    """SlateDB uses the endpoint that boto3 would use, whatever other variables say."""
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     before = dict(os.environ)
     sink(tmp_path, SlateDbFactory()).finish()
@@ -79,26 +79,26 @@ def test_the_environment_is_as_it_was(s3: EmbeddedS3, tmp_path: Path, monkeypatc
 
 @needs_slatedb
 def test_a_database_that_does_not_answer_ends_the_attempt(s3: EmbeddedS3, tmp_path: Path) -> None:
-    """SlateDB itself would ask for a bucket that is not there until the task is killed."""
+    """SlateDB itself would retry a missing bucket until the task is killed."""
     with pytest.raises(TimeoutError, match=r"open s3://nowhere/x: SlateDB has not answered for 0\.2 s"):
         sink(tmp_path, SlateDbFactory(timeout_s=0.2), "s3://nowhere/x")
 
 
 def test_the_endpoint_is_that_of_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It travels with the factory."""
+    """The factory takes it along to the tasks."""
     monkeypatch.setattr("safewriter.snapshots.write.slatedb.find_spec", lambda _: object())
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "http://here")
     assert SlateDbFactory().endpoint == "http://here"
 
 
 def test_a_machine_without_the_package_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the factory is made, so before anything is read."""
+    """The factory raises at construction, before anything is read."""
     monkeypatch.setattr("safewriter.snapshots.write.slatedb.find_spec", lambda _: None)
     with pytest.raises(MissingPackageError, match=r"need the package slatedb, .*install soal\[slatedb\]"):
         SlateDbFactory()
 
 
 def test_a_time_limit_is_positive() -> None:
-    """Nothing ends in no time."""
+    """A timeout of zero is refused."""
     with pytest.raises(ConfigValidationError, match="timeout_s is 0"):
         SlateDbFactory(timeout_s=0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Uploads:
-    """Takes files: their rows, size and digest, by URL."""
+    """Receives files, and keeps their rows, size and digest by URL."""
 
     def __init__(self, fails_at: int = 99) -> None:
         self.files: dict[str, tuple[dict[bytes, bytes], int, str]] = {}
@@ -59,7 +59,7 @@ def batches(keys: list[int], size: int = 30) -> Iterator[pa.RecordBatch]:
 
 
 class Adapter:
-    """A database of somebody else's, which tells what was asked of it. Closed, it keeps whatever it has."""
+    """A caller's own database, which records the calls. It keeps its rows when it is closed."""
 
     def __init__(self, db_url: str, local_dir: Path, told: dict[str, list[Any]], *, fails: str) -> None:
         assert list(local_dir.iterdir()) == []
@@ -85,11 +85,11 @@ class Adapter:
         self._tell("seal")
 
     def db_bytes(self) -> int:
-        assert self._told[-1] == "seal"  # a closed one cannot tell
+        assert self._told[-1] == "seal"  # called before `__exit__`
         return 4711
 
     def close(self) -> None:
-        raise AssertionError  # leaving it does so
+        raise AssertionError  # only `__exit__` closes it
 
     def _tell(self, what: str) -> None:
         self._told.append(what)
@@ -104,7 +104,7 @@ def with_adapter(folder: Path, told: dict[str, list[Any]], *, fails: str = "") -
 
 
 def test_an_adapter_gets_each_shard_in_order(tmp_path: Path) -> None:
-    """Sorted, each key once, with a directory and a place of its own; nothing else is uploaded."""
+    """Rows are sorted, each key once, with a new directory and URL for each shard; nothing else is uploaded."""
     told: dict[str, list[Any]] = {}
     results = list(with_adapter(tmp_path, told).run(batches([*range(200), 7, 7])))
     *shards, whole = (row for result in results for row in result.to_pylist())
@@ -120,7 +120,7 @@ def test_an_adapter_gets_each_shard_in_order(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fails", ["write", "flush", "seal", "close", "write,close after ShardWriteError"])
 def test_an_adapter_that_fails_fails_its_task(tmp_path: Path, fails: str) -> None:
-    """The error tells which shard it was; the adapter is let go, and told of the error."""
+    """The error names the shard; the adapter is closed, and gets the error."""
     told: dict[str, list[Any]] = {}
     cause = fails.partition(",")[0]
     with pytest.raises(ShardWriteError, match=rf"shard 0 .* OSError\('{cause}'\)") as failed:
@@ -131,7 +131,7 @@ def test_an_adapter_that_fails_fails_its_task(tmp_path: Path, fails: str) -> Non
 
 
 def test_an_adapter_is_let_go_whatever_ends_its_task(tmp_path: Path) -> None:
-    """Spark may cancel the task."""
+    """It is closed even if Spark cancels the task."""
     told: dict[str, list[Any]] = {}
 
     def cancelled() -> Iterator[pa.RecordBatch]:
@@ -144,7 +144,7 @@ def test_an_adapter_is_let_go_whatever_ends_its_task(tmp_path: Path) -> None:
 
 
 def test_a_source_that_fails_before_its_first_row_fails_its_task(tmp_path: Path) -> None:
-    """With its own error."""
+    """The source's own error propagates."""
 
     def broken() -> Iterator[pa.RecordBatch]:
         raise OSError("the source is gone")
@@ -155,14 +155,14 @@ def test_a_source_that_fails_before_its_first_row_fails_its_task(tmp_path: Path)
 
 
 def test_the_rows_of_a_shard_are_those_in_its_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The driver compares them with those that were given."""
+    """The driver compares their number with that of the added rows."""
     monkeypatch.setattr(ShardFile, "stored_rows", lambda _: 17)
     shard, _ = (row for result in task(Uploads(), tmp_path).run(batches([1])) for row in result.to_pylist())
     assert (shard["kept"], shard["stored"]) == (1, 17)
 
 
 def test_an_attempt_that_fails_leaves_nothing_to_the_next(tmp_path: Path) -> None:
-    """No object, no file, no row: the shard that was under work is not uploaded, and the retry begins anew."""
+    """No object, file or row stays: the shard in progress is not uploaded, and the retry starts over."""
     uploads = Uploads()
 
     def broken() -> Iterator[pa.RecordBatch]:
@@ -179,7 +179,7 @@ def test_an_attempt_that_fails_leaves_nothing_to_the_next(tmp_path: Path) -> Non
 
 
 def test_each_shard_of_a_partition_becomes_a_file(tmp_path: Path) -> None:
-    """However its rows are cut into batches; the task tells of each, and how many rows came to it."""
+    """Batch boundaries do not matter; the task reports each shard, and the number of rows that it got."""
     uploads = Uploads()
     found = [row for result in task(uploads, tmp_path).run(batches(list(range(500)))) for row in result.to_pylist()]
     *shards, whole = found
@@ -196,7 +196,7 @@ def test_each_shard_of_a_partition_becomes_a_file(tmp_path: Path) -> None:
 
 
 def test_no_two_attempts_write_to_one_place(tmp_path: Path) -> None:
-    """Also if Spark counts their attempts alike, as it does after a stage is repeated."""
+    """This holds even if Spark gives them the same number, as after a repeated stage."""
     uploads = Uploads()
     results = [one for _ in range(2) for one in task(uploads, tmp_path / "new" / "one").run(batches([1, 2, 3]))]
     checkpoints = [row["checkpoint_id"] for one in results for row in one.to_pylist() if row["db_id"] is not None]
@@ -206,7 +206,7 @@ def test_no_two_attempts_write_to_one_place(tmp_path: Path) -> None:
 
 
 def test_a_task_that_fails_uploads_nothing_more(tmp_path: Path) -> None:
-    """The error tells which shard it was; no file stays on the machine."""
+    """The error names the shard; no file stays on the machine."""
     uploads = Uploads(fails_at=1)
     with pytest.raises(
         ShardWriteError, match="shard 1 was not written to s3://lake/p/shards/run_id=r/db=1/attempt=02-build-"
@@ -219,7 +219,7 @@ def test_a_task_that_fails_uploads_nothing_more(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("size", [1, 30])
 def test_two_rows_of_one_key_fail_the_task_or_one_of_them_stays(tmp_path: Path, size: int) -> None:
-    """Also if they stand in two batches; the key is named, and its shard is not uploaded."""
+    """Batch boundaries do not matter; the key is named, and its shard is not uploaded."""
     uploads = Uploads()
     with pytest.raises(KeyRangeError, match="have the id 7"):
         list(task(uploads, tmp_path).run(batches([7, 7], size)))
@@ -231,14 +231,14 @@ def test_two_rows_of_one_key_fail_the_task_or_one_of_them_stays(tmp_path: Path, 
 
 
 def test_a_task_without_rows_writes_nothing(tmp_path: Path) -> None:
-    """It says so: a task that does not answer is no empty one."""
+    """It still returns a result: a missing one would be an error."""
     uploads = Uploads()
     (result,) = task(uploads, tmp_path).run(iter(()))
     assert (result.to_pylist()[0]["rows"], uploads.files) == (0, {})
 
 
 def test_a_task_keeps_its_rate_limits(tmp_path: Path) -> None:
-    """Over all its shards, and tells how long it waited."""
+    """They hold over all its shards, and the result has the time that it waited."""
     naps: list[float] = []
     limited = task(Uploads(), tmp_path)
     limited.limiter = RateLimits(2.0).limiter(lambda: sum(naps), naps.append)

@@ -14,7 +14,7 @@ def raising(error: Exception) -> None:
 
 
 def text_of(error: Exception) -> str:
-    """What Spark tells the driver of an error in a task."""
+    """Return the driver's text of an error in a task."""
     try:
         raising(error)
     except Exception:  # noqa: BLE001 - as Spark's worker does
@@ -29,7 +29,7 @@ def raised_for(text: str) -> Exception:
 
 
 def test_an_error_of_a_task_is_raised_on_the_driver_as_itself() -> None:
-    """With its message and its members; Spark's error is its cause."""
+    """It has its message and its members, and Spark's error as its cause."""
     members = {"db_id": 3, "attempt": "00-b", "db_url": "s3://lake/p", "rows_written": 7}
     error = raised_for(text_of(ShardWriteError("a\nshard", **members)))  # type: ignore[arg-type]
     assert type(error) is ShardWriteError
@@ -38,7 +38,7 @@ def test_an_error_of_a_task_is_raised_on_the_driver_as_itself() -> None:
 
 
 def test_the_error_that_left_the_task_counts() -> None:
-    """Not one that it was caused by."""
+    """Its cause in the task does not."""
     first, second = KeyRangeError("first"), ShardAssignmentError("second")
     with pytest.raises(KeyRangeError):
         raising(first)
@@ -51,12 +51,12 @@ class ForeignError(KeyRangeError): ...
 
 @pytest.mark.parametrize("error", [ValueError("of the source"), ForeignError("of a type that no driver knows")])
 def test_other_errors_stay_as_they_are(error: Exception) -> None:
-    """Spark tells what it knows of them."""
+    """Spark's own error propagates."""
     assert isinstance(raised_for(text_of(error)), RuntimeError)
 
 
 def test_a_package_that_the_tasks_lack_is_named() -> None:
-    """Spark's own message begins with a stack of its own."""
+    """Spark's own message begins with a stack trace."""
     error = raised_for(text_of(ModuleNotFoundError("No module named 'pyarrow'")))
     assert type(error) is MissingPackageError
     assert "no module 'pyarrow'" in str(error)

@@ -1,4 +1,4 @@
-"""Uploads of a process go through one client."""
+"""The uploads of a process share a client."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def test_tasks_of_a_process_share_a_client(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for each endpoint: a session may go on with another S3."""
+    """There is one for each endpoint: a session may switch to another S3."""
     made = Mock()
     monkeypatch.setattr(upload, "s3_client", made)
     try:
@@ -29,7 +29,7 @@ def test_tasks_of_a_process_share_a_client(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_an_upload_that_cannot_be_aborted_fails_with_its_own_error(tmp_path: Path) -> None:
-    """After a lost answer there may be nothing to abort any more."""
+    """After a lost answer there may be no upload to abort."""
     client = MagicMock()
     client.upload_part.return_value = {"ETag": "one"}
     client.complete_multipart_upload.side_effect = ReadTimeoutError(endpoint_url="http://one.example")

@@ -40,7 +40,7 @@ ROWS: list[dict[str, Any]] = [
 
 
 def test_columns_become_one_json_object() -> None:
-    """Members sorted, no blanks, ASCII alone: the bytes that shardyfusion's writer makes of the same row."""
+    """Members are sorted, without blanks, in ASCII: the bytes that shardyfusion's writer makes of the same row."""
     assert runs(json_cols(), ROWS) == [json.dumps(row, sort_keys=True, separators=(",", ":")).encode() for row in ROWS]
     assert runs(json_cols(), ROWS)[0] == (
         b'{"a":0.1,"flag":true,"none":null,"text":"\\u00e9 \\"quoted\\" \\ud83d\\ude00\\n","z":1}'
@@ -48,7 +48,7 @@ def test_columns_become_one_json_object() -> None:
 
 
 def test_nested_columns_are_nested_in_json() -> None:
-    """Arrays, structs, and maps, whose keys become text."""
+    """These are arrays, structs, and maps, whose keys become texts."""
     kind = pa.struct([("m", pa.map_(pa.int32(), pa.string())), ("s", pa.struct([("b", pa.int8()), ("a", pa.bool_())]))])
     row = pa.array([{"m": [(2, "two"), (1, "one")], "s": {"b": 3, "a": True}}], kind)
     assert json_cols().encode(row) == [b'{"m":{"1":"one","2":"two"},"s":{"a":true,"b":3}}']
@@ -56,7 +56,7 @@ def test_nested_columns_are_nested_in_json() -> None:
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
 def test_a_number_that_json_has_not_is_an_error_with_its_key(number: float) -> None:
-    """A reader that is not Python's could not read the value."""
+    """Only Python's readers could parse the value."""
     with pytest.raises(ValueEncodingError, match=r"the row with id 11: json_cols: .*JSON") as failed:
         runs(json_cols(), [{"v": 1.0, "w": ""}, {"v": number, "w": "secret"}])
     assert "secret" not in str(failed.value)
@@ -64,7 +64,7 @@ def test_a_number_that_json_has_not_is_an_error_with_its_key(number: float) -> N
 
 @pytest.mark.parametrize("kind", [types.IntegerType(), types.BooleanType(), types.ArrayType(types.StringType())])
 def test_a_column_that_is_neither_bytes_nor_text_is_refused(kind: types.DataType) -> None:
-    """Spark would make four bytes of an integer."""
+    """Spark would convert an integer to four bytes."""
     df: Any = SimpleNamespace(columns=["v"], schema=types.StructType([types.StructField("v", kind)]))
     with pytest.raises(ConfigValidationError, match=rf"'v' has the type {kind.simpleString()}"):
         binary_col("v").column(df, "id")
@@ -72,19 +72,19 @@ def test_a_column_that_is_neither_bytes_nor_text_is_refused(kind: types.DataType
 
 @pytest.mark.parametrize("cols", ["name", []])
 def test_columns_are_a_list_of_names(cols: Any) -> None:
-    """A text alone would be a list of letters."""
+    """A single text would be a list of letters."""
     with pytest.raises(ConfigValidationError, match="json_cols asks for a list of columns"):
         json_cols(cols)
 
 
 def test_a_function_gets_the_row_and_makes_its_value() -> None:
-    """Bytes, or text."""
+    """It returns bytes or text."""
     spec = callable_encoder(lambda row: f"{row['a']}/{row['b']}" if row["a"] else b"\x00")
     assert runs(spec, [{"a": 1, "b": "x"}, {"a": 0, "b": "y"}]) == [b"1/x", b"\x00"]
 
 
 def test_a_function_that_cannot_travel_is_refused_at_once() -> None:
-    """By its name, before any job."""
+    """The error names it, before any job runs."""
     lock = threading.Lock()
 
     def encoded(row: dict[str, Any]) -> bytes:
@@ -96,7 +96,7 @@ def test_a_function_that_cannot_travel_is_refused_at_once() -> None:
 
 
 def test_a_function_that_makes_something_else_is_an_error_with_its_key() -> None:
-    """None, for example, if a branch returns nothing. The row's content is in no message: messages are stored."""
+    """A branch may return None. The row's content is in no message, since messages are stored."""
     spec = callable_encoder(lambda row: b"" if row["a"] == 1 else None)  # type: ignore[arg-type,return-value]
     with pytest.raises(ValueEncodingError, match=r"the row with id 11: .*lambda.* made NoneType, and") as failed:
         runs(spec, [{"a": 1}, {"a": 4711}])
@@ -104,7 +104,7 @@ def test_a_function_that_makes_something_else_is_an_error_with_its_key() -> None
 
 
 def test_a_function_that_fails_is_an_error_with_its_key() -> None:
-    """And with its own error."""
+    """The error has the function's own error."""
     spec = callable_encoder(lambda row: row["missing"])
     with pytest.raises(ValueEncodingError, match=r"the row with id 10: .* failed: KeyError\('missing'\)") as failed:
         runs(spec, [{"a": "secret"}])
@@ -122,7 +122,7 @@ def test_a_function_that_fails_is_an_error_with_its_key() -> None:
     ],
 )
 def test_a_value_that_python_has_not_is_an_error_with_its_key(spec: ValueSpec, column: pa.Array, kind: str) -> None:
-    """A text that is no UTF-8, and a moment after the year 9999."""
+    """These are a text that is not UTF-8, and a moment after the year 9999."""
     if kind == "list":
         column = pa.ListArray.from_arrays(column.offsets, column.values.view(pa.string()))
     batch = pa.RecordBatch.from_arrays(

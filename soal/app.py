@@ -1,4 +1,4 @@
-"""`soal`: the command line. A command is imported when it is called, so that `soal --help` waits for none of them."""
+"""The `soal` command line. A command's module is imported only when the command runs, which keeps `--help` fast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soal.console.ending import run
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where a command is, and its line in the list of commands."""
+    """A command: its module, and its line in the list of commands."""
 
     module: str
     name: str
@@ -41,7 +41,7 @@ COMMANDS: Final = (
 
 
 def app_of(word: str | None = None) -> typer.Typer:
-    """Return the app with the command `called` in it, and of the others only their lines; None: with all commands."""
+    """Return the app with the command `word` and only the help lines of the others; with all commands if None."""
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -68,11 +68,11 @@ def _soal() -> None:
 
 
 def _uncalled() -> None:
-    raise AssertionError  # the call of a command builds the app with it
+    raise AssertionError  # `app_of` imports the command that is called
 
 
 def main() -> None:
     """Run the command line and end the process."""
-    # A shell that completes a line hands it over in variables.
+    # For completion the shell passes the command line in environment variables.
     command = None if "_SOAL_COMPLETE" in os.environ else next((word for word in sys.argv[1:] if word[:1] != "-"), "")
     run(lambda: app_of(command)(prog_name="soal"))

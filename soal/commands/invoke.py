@@ -36,7 +36,7 @@ def invoke(
     Exit codes: 0 success (or, with --async, queued), 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
     out = Output(as_json=as_json)
-    # With a token of ours, a run whose answer is lost can be found, and invoked again.
+    # With a clientToken the caller can find a run whose answer was lost, and invoke it again.
     delivered = with_token(read_event(event))
     remote = RemoteFunction(function, endpoint_url)
     if asynchronous:

@@ -84,7 +84,7 @@ def orphans(
 
 
 def _iceberg(out: Output, target: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
-    from soal.orphans.iceberg import look  # pyiceberg, a second that Delta's tables do not need
+    from soal.orphans.iceberg import look  # pyiceberg takes a second to import; Delta does not need it
 
     if delete_them:
         raise Problem(

@@ -91,7 +91,7 @@ def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]
 
 
 def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: str, *, dry_run: bool) -> None:
-    """Decide one write; everything is checked before anything changes."""
+    """Set the verdict of one write; check every argument before any change."""
     todo = "give --run, and --write if the run has several; try to settle it first, without --verdict"
     if dry_run:
         raise Problem("--verdict changes a document, --dry-run changes nothing", todo="leave one of them out")

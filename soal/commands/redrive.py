@@ -59,7 +59,7 @@ def redrive(
 
     redriven: list[Redriven] = []
     try:
-        redriven.extend(  # one by one: what an error leaves is shown
+        redriven.extend(  # one by one, so that an error still shows the earlier ones
             redrive_queue(
                 aws_client("sqs", endpoint_url),
                 queue_url,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _POLL_S: Final = 1.0
 _UNREAD_MAX: Final = 20
 _ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
-"""No attempt follows one that has ended so."""
+"""The states after which no attempt follows."""
 
 app = typer.Typer(no_args_is_help=True, help="The state of runs and their writes.")
 
@@ -154,9 +154,7 @@ def cancel(
 
 
 def _wait_for_end(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: float) -> str | None:
-    """Wait until an attempt has ended, or the durable execution that it belongs to; return the state, or None if it
-    still runs.
-    """
+    """Wait until the attempt, or its durable execution, has ended; return the state, or None if it still runs."""
     until_s = time.monotonic() + wait_s
     while True:
         stored = ledger.handlers.read(run_key)

@@ -1,6 +1,6 @@
-"""`soal snapshot …`: read sharded snapshots, and keep them in order.
+"""`soal snapshot …`: read and maintain sharded snapshots.
 
-What needs the packages of snapshots is imported when a command is called.
+A command imports the snapshot packages only when it runs.
 """
 
 from __future__ import annotations

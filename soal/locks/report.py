@@ -1,4 +1,4 @@
-"""The report on a lock: one document, and the way a person sees it.
+"""The report on a lock: a JSON document, and its view for people.
 
 Its schema is published as `report.schema.json` beside this file; `python -m soal.locks.report` prints it.
 """
@@ -87,7 +87,7 @@ class TurnFound(Part):
 
     @classmethod
     def of_turn(cls, turn: PastTurn) -> Self:
-        """Take it from the record."""
+        """Return the turn from a lock's record."""
         return cls(
             job=turn.job,
             run=turn.run or None,
@@ -114,7 +114,7 @@ class LockReport(Part):
 
     @classmethod
     def of_lock(cls, stored: Stored, turns_max: int) -> Self:
-        """Report what a record says, with so many of its past turns at most."""
+        """Return the report on a record, with at most `turns_max` past turns."""
         record = stored.record
         newest = record.history[::-1]
         return cls(
@@ -137,7 +137,7 @@ class LockReport(Part):
 
 
 def why_it_waits(record: Record, waiter: Waiter) -> str:
-    """Return what stands before a waiter: the holder, the order, another waiter; or that it is next."""
+    """Return what blocks a waiter (holder, order, another waiter), or that it is next."""
     reasons = [] if record.holder is None else [f"{record.holder.job} holds it"]
     job = record.job(waiter.job)
     if against := obstacle(record, waiter.job, job):

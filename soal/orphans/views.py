@@ -1,4 +1,4 @@
-"""Orphans, as `soal orphans` shows them."""
+"""The views of `soal orphans`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHOWN_MAX: Final = 100
 
 
 def orphans_view(report: OrphanReport) -> View:
-    """Show the files and the uploads, and the numbers of all other files."""
+    """Show the orphans and uploads, and count all other files."""
     return View(report.document(), tuple(_lines(report)))
 
 
 def iceberg_view(report: IcebergReport) -> View:
-    """Show the files and fences of an Iceberg table, in numbers, too, and the statements to run."""
+    """Show the orphans and fences of an Iceberg table, their numbers, and the statements to run."""
     return View(report.document(), tuple(_iceberg_lines(report)))
 
 

@@ -1,4 +1,4 @@
-"""What `soal snapshot` tells, one document for each command. Their schema is published as `report.schema.json` beside
+"""The JSON documents of `soal snapshot`, one for each command. Their schema is published as `report.schema.json` beside
 this file, one definition each; `python -m soal.snapshots.report` prints it.
 """
 
@@ -53,7 +53,7 @@ class SnapshotReport(_Report):
 
     @classmethod
     def of_manifest(cls, prefix: str, ref: str, manifest: Manifest, *, is_current: bool) -> Self:
-        """Describe a manifest."""
+        """Return the report on a manifest."""
         return cls(
             prefix=prefix,
             manifest_ref=ref,
@@ -155,7 +155,7 @@ class VerifyReport(_Report):
 
     @classmethod
     def of_prefix(cls, prefix: str, verification: Verification) -> Self:
-        """Describe what was found."""
+        """Return the report on a verification."""
         return cls(
             prefix=prefix,
             manifest_ref=verification.manifest_ref,
@@ -196,7 +196,7 @@ class CleanupReport(_Report):
 
     @classmethod
     def of_prefix(cls, prefix: str, report: Cleanup) -> Self:
-        """Describe what was done."""
+        """Return the report on a clean-up."""
         return cls(
             prefix=prefix,
             dry_run=report.dry_run,

@@ -28,15 +28,15 @@ COMMANDS: Final = (
     Command("soal.commands.doctor", "doctor", "Examine this machine, a function or a script."),
     Command("soal.commands.invoke", "invoke", "Run a job on a deployed function, and wait for its result."),
     Command("soal.commands.logs", "logs", "Print the log of a function."),
-    Command("soal.commands.graduate", "graduate", "Hand the same job to EMR Serverless."),
+    Command("soal.commands.graduate", "graduate", "Hand the job to EMR Serverless, as the same run."),
     Command("soal.commands.recover", "recover", "Settle the open writes of dead runs, and clean up after them."),
     Command("soal.commands.redrive", "redrive", "Invoke the function again with the events of the failure queue."),
-    Command("soal.commands.orphans", "orphans", "Show files in a table's folder that no version refers to."),
+    Command("soal.commands.orphans", "orphans", "Find files in a table's folder that no version refers to."),
     Command("soal.commands.runs", "runs", "The state of runs and their writes.", "group"),
     Command("soal.commands.locks", "locks", "The locks of jobs that take turns.", "group"),
     Command("soal.commands.snapshot", "snapshot", "Snapshots: data frames as sharded key-value files.", "group"),
     Command("scripts.local.command", "local", "An S3 and a Lambda function on this machine.", "group"),
-    Command("scripts.image.command", "image", "The function's image: built, proven, measured.", "group"),
+    Command("scripts.image.command", "image", "Build, test and measure the function's image.", "group"),
 )
 
 

@@ -55,7 +55,7 @@ def graduate(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Hand the same job to EMR Serverless. Exit code 1 if EMR refused it."""
+    """Hand the job to EMR Serverless, as the same run. Exit code 1 if EMR refused it."""
     out = Output(as_json=as_json)
     request = job_run(
         with_token(read_event(event)), application_id, execution_role_arn, checkpoint_bucket, py_files or (), jars or ()
@@ -89,7 +89,7 @@ def job_run(
     py_files: Sequence[str] = (),
     jars: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Map an event to the parameters of StartJobRun. Raises `Problem` for an event that the function would refuse."""
+    """Return the parameters of StartJobRun for an event. Raises `Problem` if the function would refuse the event."""
     try:
         variables = {name: value for name in _OWN if (value := os.environ.get(name))}
         settings = read_settings({**variables, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})

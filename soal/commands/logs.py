@@ -117,7 +117,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", help="Continue until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the log of a function. With --json it is one JSON object a line."""
+    """Print the log of a function. With --json, each line is a JSON object."""
     out = Output(as_json=as_json)
     try:
         reader = LogReader(

@@ -48,10 +48,10 @@ def examine_checkpoints(client: Any, location: Location, replay_days: int) -> It
     detail = "open writes, markers and audit log never expire"
     if expired:
         detail = (
-            f"{', '.join(expired)}/ expires, also for open writes: without a marker nobody finds such a write, without"
-            " a document nobody knows whether its commit should stay"
+            f"{', '.join(expired)}/ expires, also for open writes: without its marker no sweeper finds such a write,"
+            " without its document no settler knows whether its commit should stay"
         )
-    folders = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
+    folders = f"{', '.join(expired)}/, except for objects with the tag {FINISHED}"
     remedy = _change(bucket, f"go without a rule that expires {folders}")
     yield finding("lifecycle", detail, remedy, is_well=not expired)
     days_of = {
@@ -62,7 +62,7 @@ def examine_checkpoints(client: Any, location: Location, replay_days: int) -> It
     if short:
         detail = (
             f"{', '.join(short)}/ live for {min(short.values())} days, but an event can be delivered again for"
-            f" {replay_days}: nobody would know its run any more, and its batch would be written twice"
+            f" {replay_days}: its run would be forgotten by then, and its batch written twice"
         )
         remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
         yield Finding("retention", "fail", detail, remedy)
@@ -82,7 +82,7 @@ def examine_checkpoints(client: Any, location: Location, replay_days: int) -> It
         )
     if client.get_bucket_versioning(Bucket=bucket).get("Status") != "Enabled":
         remedy = command("s3api", "put-bucket-versioning", bucket=bucket, versioning_configuration="Status=Enabled")
-        yield Finding("versions", "warn", "a document that is overwritten or deleted by mistake is gone", remedy)
+        yield Finding("versions", "warn", "a document overwritten or deleted by mistake is lost", remedy)
     else:
         yield Finding("versions", "ok", "old versions are kept")
     yield _open(client, bucket, f"{prefix}open/")
@@ -210,7 +210,9 @@ def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
         client.delete_object(Bucket=name, Key=key)
     date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     if date is None:
-        yield Finding("clock", "warn", "the store does not tell the time", "its clock dates leases: use another")
+        yield Finding(
+            "clock", "warn", "the store's answers have no Date header", "leases need its clock: use another store"
+        )
         return
     served = parsedate_to_datetime(date).timestamp()
     # The header is truncated to seconds, so that a correct clock may be up to 1 s ahead of it.

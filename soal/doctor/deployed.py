@@ -87,10 +87,14 @@ def look_for(
     try:
         return (yield from at())
     except (BotoCoreError, ClientError) as error:
-        yield Finding(name, "warn", f"could not be examined: {error}", "allow it to your own user, and try again")
+        yield Finding(
+            name, "warn", f"could not be examined: {error}", "give your own user this permission, and try again"
+        )
     except (ResponseParserError, LookupError, TypeError, ValueError, AttributeError) as error:
-        detail = f"unknown: an answer is none that AWS documents ({error!r})"
-        yield Finding(name, odd, detail, "try again; if AWS_ENDPOINT_URL… or --endpoint-url is set, look there")
+        detail = f"unknown: an answer that AWS does not document ({error!r})"
+        yield Finding(
+            name, odd, detail, "try again; if AWS_ENDPOINT_URL… or --endpoint-url is set, check that endpoint"
+        )
     return None
 
 
@@ -123,7 +127,7 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
     function.destination = destination
     if function.is_durable and destination is None:
         remedy = f"{function.update('--dead-letter-config TargetArn=QUEUE_ARN')}; {_RIGHT}"
-        yield Finding("failures", "warn", "the event of a failed execution is lost: no queue is there for it", remedy)
+        yield Finding("failures", "warn", "the event of a failed execution is lost: there is no queue for it", remedy)
     elif destination is None:
         # `put` deletes all settings that it does not name.
         operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"

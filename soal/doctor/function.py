@@ -123,7 +123,7 @@ def _size(function: DeployedFunction) -> Iterator[Finding]:
 
 def _image(function: DeployedFunction) -> Iterator[Finding]:
     if function.configuration.get("PackageType") != "Image":
-        yield Finding("image", "fail", "the function is not made of an image", "cdk deploy makes one that is")
+        yield Finding("image", "fail", "the function does not run from an image", "cdk deploy makes one that does")
         return
     uri = str(function.code.get("ResolvedImageUri") or function.code.get("ImageUri"))
     command = function.configuration.get("ImageConfigResponse", {}).get("ImageConfig", {}).get("Command") or [_COMMAND]
@@ -133,7 +133,7 @@ def _image(function: DeployedFunction) -> Iterator[Finding]:
         yield Finding("command", "fail", f"runs {' '.join(command)}", remedy)
     parts = _ECR.fullmatch(uri)
     if parts is None:
-        yield Finding("image", "warn", f"{uri} is not of a private ECR repository, so it cannot be examined")
+        yield Finding("image", "warn", f"{uri} is not in a private ECR repository, so it cannot be examined")
         return
     account, _, repository, digest, tag = parts.groups()
     image = {"imageDigest": digest} if digest else {"imageTag": tag}
@@ -154,7 +154,7 @@ def _environment(function: DeployedFunction) -> Generator[Finding, None, Handler
     bare = sorted(name for name, value in environment.items() if Redactor.of_environment({name: value}).known)
     if bare:
         remedy = "put it into Secrets Manager and name it in the stack's context key secrets (SOAL_SECRETS)"
-        yield Finding("secrets", "warn", f"everybody who can see the function can read {', '.join(bare)}", remedy)
+        yield Finding("secrets", "warn", f"everyone who can see the function can read {', '.join(bare)}", remedy)
     yield from examine_variables(variables)
     if any(name.startswith("AWS_ENDPOINT_URL") for name in environment):
         yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: all requests go there", "unset it for Amazon's S3")

@@ -138,7 +138,7 @@ def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[RequestK
                 name, "fail", f"{role_arn} does not exist any more", "deploy the stack again, or make the role"
             )
             return
-        remedy = f"have iam:SimulatePrincipalPolicy on {role_arn} allowed to your own user, and try again"
+        remedy = f"give your own user iam:SimulatePrincipalPolicy on {role_arn}, and try again"
         yield Finding(name, "warn", detail, remedy)
         return
     denied = {request: decision for request, decision in decisions.items() if decision != _ALLOWED}

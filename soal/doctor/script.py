@@ -141,7 +141,7 @@ def _variables_of_sql(nodes: Sequence[Node]) -> Iterator[Line]:
     for call in calls(nodes):
         if name_of(call.func) == "sql" and call.args and (match := _VARIABLE.search(text_of(call.args[0]))):
             remedy = 'use a parameter (`:day`, args={"day": day}), or set spark.sql.variable.substitute'
-            yield warn(line_of(call), f"names {match[0]} in SQL, which stays as it is here", remedy)
+            yield warn(line_of(call), f"names {match[0]} in SQL, which Spark does not replace here", remedy)
 
 
 def _surroundings(nodes: Sequence[Node]) -> Iterator[Line]:

@@ -220,7 +220,7 @@ def _foreign(number: int, name: str) -> Line:
 def _optional(line: Line) -> Line:
     """Return a warning for a line whose failure the script handles."""
     need = line.finding.detail.partition(",")[0]
-    detail = f"{need}, which is used if it is there: the image does not have it"
+    detail = f"{need}, which the script can do without: the image does not have it"
     return warn(line.number, detail, "nothing, if the job can do without it")
 
 

@@ -24,7 +24,7 @@ def unknown_variables(names: Iterator[str] | Mapping[str, str]) -> dict[str, str
 def examine_variables(variables: Mapping[str, str]) -> Iterator[Finding]:
     """Yield a finding for each SoAL variable that has no effect in the job's function."""
     for name, hint in unknown_variables(variables).items():
-        yield Finding("variables", "warn", f"{name} is no variable of SoAL: nothing reads it", hint)
+        yield Finding("variables", "warn", f"{name} is not a variable of SoAL: nothing reads it", hint)
     for variable in VARIABLES:
         if variable.name not in variables:
             continue

@@ -87,7 +87,7 @@ def _of_uri(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> L
         is_s3 = uri.startswith("s3://")
         if not is_s3 and (local or endpoint_url is not None):
             raise Problem(
-                f"--local and --endpoint-url name an S3, and {uri} is none",
+                f"--local and --endpoint-url name an S3, and {uri} is not one",
                 todo="leave them out (AWS_ENDPOINT_URL_DYNAMODB names a DynamoDB), or give --backend s3://…",
             )
         target = find_target(endpoint_url, home, local=local)
@@ -129,7 +129,7 @@ def forget(service: LockService, before: Stored, write_key: str) -> Stored:
     writes = [write for write in before.record.unsettled if write.write_key == write_key]
     if not writes:
         raise Problem(
-            f"{write_key} is no unsettled write of {before.record.lock}",
+            f"{write_key} is not an unsettled write of {before.record.lock}",
             todo=f"look for it with: soal locks show {before.record.lock}",
             exit_code=EXIT_FAILED,
         )

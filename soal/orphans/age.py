@@ -19,7 +19,7 @@ def parse_age(text: str, *, allow_young: bool) -> timedelta:
     """Return the age. Raises `Problem` if it is malformed, or too short without `allow_young`."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise Problem(f"--older-than {text!r} is no age", todo="write it as 7d, 36h or 90m")
+        raise Problem(f"--older-than {text!r} is not an age", todo="write it as 7d, 36h or 90m")
     age = timedelta(**{_UNITS[match[2]]: int(match[1])})
     if age < SAFE and not allow_young:
         raise Problem(

@@ -165,7 +165,7 @@ class IcebergOrphan(Part):
 
 
 class Fence(Part):
-    """A tag that a settler has set so that a dead attempt can no longer publish its write."""
+    """A tag that a settler has set, so that a dead attempt can no longer publish its write."""
 
     name: str = Field(description="the attempt's name")
     snapshot_id: int
@@ -174,7 +174,7 @@ class Fence(Part):
 
 
 class IcebergReport(Part):
-    """S3 dates the files and tells `now`; the clock of the settler dates the fences."""
+    """File dates and `now` are by S3's clock, fence dates by the settler's clock."""
 
     schema_version: Literal[1] = 1
     table: str

@@ -96,7 +96,7 @@ class Survey:
     def _obstacle(self, key: str, since: datetime) -> str | None:
         prefix = prefix_of(key)
         if self.attempts is None:
-            return None if prefix is None else "it is of an attempt with SafeWriter, and no checkpoint bucket was asked"
+            return None if prefix is None else "it is an attempt's with SafeWriter, and no checkpoint bucket was read"
         if self.attempts.protects(since):
             return "it may belong to an open write; settle that first, with: soal recover"
         return None if prefix is None else self.attempts.prefix_obstacle(prefix)
@@ -202,7 +202,7 @@ def _side_by_side(batch: list[_T], act: Callable[[_T], _T]) -> list[_T]:
 
 def _deleted(store: ObjectStore, retained: Retained, orphan: Orphan) -> Orphan:
     if orphan.key in retained.keys:
-        return orphan.model_copy(update={"held": f"version {retained.version} or one before it refers to it now"})
+        return orphan.model_copy(update={"held": f"version {retained.version} or an earlier one refers to it now"})
     try:
         store.delete(orphan.key)
     except StoreError as error:

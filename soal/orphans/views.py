@@ -63,7 +63,7 @@ def _lines(report: OrphanReport) -> Iterator[RenderableType]:
         f" {report.young.files:,} are too young, {report.other.files:,} are no files of the table"
     )
     for write in report.open_writes or ():
-        run = "a table that cannot be told" if write.run_key is None else f"run {write.run_key}"
+        run = "an unknown table" if write.run_key is None else f"run {write.run_key}"
         yield Text(f"open since {moment(write.since)}: {write.write_key} ({run}); nothing younger is deleted", "yellow")
     for folder in report.other_tables:
         yield Text(f"another table lies in {folder} and is left alone", "yellow")

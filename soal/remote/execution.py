@@ -28,7 +28,7 @@ _ERRORS_MAX: Final = 20
 """Consecutive errors, such as throttling or a network failure."""
 _ENDS: Final = ("SUCCEEDED", "FAILED", "TIMED_OUT", "STOPPED")
 _ENDED_OTHERWISE: Final = {
-    "TIMED_OUT": "the execution has had no more time; its committed steps stay",
+    "TIMED_OUT": "the execution has timed out; its committed steps stay",
     "STOPPED": "the execution was stopped; its committed steps stay",
 }
 
@@ -97,7 +97,7 @@ def _is_refused(error: Exception) -> bool:
 def _summary(event: Any) -> str:  # noqa: ANN401 - the service's answer
     try:
         attempt = json.loads(event["StepSucceededDetails"]["Result"]["Payload"])
-        return f"came to {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"
+        return f"ended as {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"
     except (KeyError, ValueError, TypeError):
         return "was lost"
 
@@ -110,7 +110,7 @@ def followed(execution: Execution, run_key: str | None, out: Output, progress: J
     except KeyboardInterrupt:
         key = run_key or execution.arn.rpartition("/")[2]
         raise Problem(
-            "nobody waits any more; the execution goes on",
+            "stopped waiting; the execution goes on",
             todo=f"look again with: soal runs show {key}; end it with: soal runs cancel {key}",
             exit_code=EXIT_TRY_AGAIN,
         ) from None

@@ -86,7 +86,7 @@ def key_of(text: str, encoding: KeyEncoding, *, is_hex: bool) -> Key:
         return int(text)
     except ValueError:
         raise Problem(
-            f"the key {text!r} is no integer, as those of this snapshot are", todo="give an integer"
+            f"the key {text!r} is not an integer, as this snapshot's keys are", todo="give an integer"
         ) from None
 
 
@@ -98,7 +98,9 @@ def context_of(pairs: Iterable[str], manifest: Manifest) -> dict[str, object] | 
         name, sign, value = pair.partition("=")
         if not sign or name not in types:
             columns = ", ".join(sorted(types)) or "none"
-            raise Problem(f"--context {pair}: not NAME=VALUE of a column that decides", todo=f"there are: {columns}")
+            raise Problem(
+                f"--context {pair}: not NAME=VALUE of a column that decides on the shard", todo=f"there are: {columns}"
+            )
         try:
             context[name] = _TYPES[types[name]](value)
         except (KeyError, ValueError):
@@ -115,4 +117,4 @@ def text_of(value: bytes, form: Form) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise Problem("the value is no text", todo="give --as hex, or --as base64", exit_code=EXIT_FAILED) from None
+        raise Problem("the value is not text", todo="give --as hex, or --as base64", exit_code=EXIT_FAILED) from None

@@ -204,7 +204,7 @@ def build(
     json_column: Annotated[
         list[str] | None, typer.Option(help="Instead of --value: a column of the values as JSON; may be repeated.")
     ] = None,
-    source_format: Annotated[Format, typer.Option("--format", help="The format of what is read.")] = "parquet",
+    source_format: Annotated[Format, typer.Option("--format", help="The format of the files or table.")] = "parquet",
     read_option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of Spark's reader, as delimiter=';'; may be repeated."),
@@ -237,8 +237,8 @@ def build(
 ) -> None:
     """Build a snapshot with Spark on this machine, and make it current.
 
-    Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build was faster, or nobody
-    knows whether it is current: see soal snapshot history.
+    Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build was faster, or the current
+    snapshot is unknown: see soal snapshot history.
     """
     out = Output(as_json=as_json)
     target = find_target(endpoint_url, Home.of(), local=local)

@@ -118,7 +118,7 @@ def _verification(report: VerifyReport) -> Iterator[Text]:
     if report.unread:
         keys += f"; {report.unread:,} shards are in another database than SQLite, and were not read"
     sound = "sound" if report.is_sound else f"{len(report.faults):,} faults"
-    yield Text(f"{report.manifest_ref}: {sound}; looked at {report.shards:,} shards, {report.rows:,} rows; {keys}")
+    yield Text(f"{report.manifest_ref}: {sound}; verified {report.shards:,} shards, {report.rows:,} rows; {keys}")
 
 
 def _cleanup(report: CleanupReport) -> Iterator[RenderableType]:
@@ -141,5 +141,5 @@ def _cleanup(report: CleanupReport) -> Iterator[RenderableType]:
         yield Text(f"run {run} goes on; nothing of it is touched", "yellow")
     for key in report.unreadable:
         yield Text(
-            f"nobody understands {key}, so its run counts as one that goes on: delete it if that has ended", "yellow"
+            f"{key} cannot be understood, so its run counts as running: delete it if the run has ended", "yellow"
         )

@@ -140,7 +140,7 @@ def rollback(
         bool,
         typer.Option(
             "--forget-token",
-            help="Also forget the token of the last turn and of the current snapshot: they are another lock's.",
+            help="Also forget the token of the last turn, the current snapshot's included: it is another lock's.",
         ),
     ] = False,
     dry_run: DryRun = False,

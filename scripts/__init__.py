@@ -1,1 +1,1 @@
-"""The operator's side: set-up, the `soal` command line, the emulator, sample jobs."""
+"""Programs of a clone: set-up, the image's build, the local S3 and function, the emulators, sample jobs."""

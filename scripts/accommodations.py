@@ -1,6 +1,6 @@
-"""Made-up accommodations with the columns of the paper's data set: seed -> the same rows, whatever the machine.
+"""Made-up accommodations with the columns of the paper's data set. A seed gives the same rows on every machine.
 
-Names hold characters that break careless readers: quotes, semicolons, backslashes, line breaks, letters beyond ASCII.
+Names contain characters that break careless readers: quotes, semicolons, backslashes, line breaks, non-ASCII letters.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _RARE_EXTRA: Final = 0.15
 
 @dataclass(frozen=True, slots=True)
 class Accommodation:
-    """One row. Price in euros for a night; rating from 1 to 5; satisfaction in percent; both empty without reviews."""
+    """One row. Price in euros per night; rating from 1 to 5 and satisfaction in percent, both empty without reviews."""
 
     id: int
     name: str
@@ -83,7 +83,7 @@ class Accommodation:
 
 
 def generate(rows: int = ROWS, *, seed: int = SEED) -> Iterator[Accommodation]:
-    """Yield `rows` accommodations, one at a time; fewer rows are the beginning of more."""
+    """Yield `rows` accommodations. With the same seed, fewer rows are a prefix of more rows."""
     random = Random(seed)  # noqa: S311 - data, not secrets
     number = 1_000
     for _ in range(rows):
@@ -92,7 +92,7 @@ def generate(rows: int = ROWS, *, seed: int = SEED) -> Iterator[Accommodation]:
 
 
 def write_csv(target: TextIO, rows: int = ROWS, *, seed: int = SEED) -> None:
-    """Write a header and the rows as they come, separated by semicolons; open the target with `newline=""`."""
+    """Write a header and the rows, separated by semicolons. Open `target` with `newline=""`."""
     writer = csv.writer(target, delimiter=";", lineterminator="\n")
     names = [field.name for field in fields(Accommodation)]
     writer.writerow(names)
@@ -135,5 +135,5 @@ def _name(random: Random) -> str:
 
 
 def _pick(random: Random, choices: Sequence[_T]) -> _T:
-    # Of Random's methods only random() is promised to give the same numbers in every version of Python.
+    # Only Random.random() is guaranteed to give the same numbers in every version of Python.
     return choices[int(random.random() * len(choices))]

@@ -1,7 +1,7 @@
 """Run a command so that none of its processes outlives the caller: `python -m scripts.guardian COMMAND ...`.
 
-The caller holds the other end of our standard input. When that closes (the caller is done, or was killed), this program
-kills every process that the command has started, also those in other sessions: orphans become our children, not init's.
+The caller holds the other end of our standard input. When it closes (the caller has ended, or was killed), this program
+kills every process that the command has started, in other sessions, too: it is a subreaper, so it inherits orphans.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _END_TIMEOUT_S: Final = 10.0
 
 
 def main(command: Sequence[str]) -> int:
-    """Return the command's exit code, 128 + n for signal n, or 0 if we ended it."""
+    """Run the command; return its exit code, 128 + n for signal n, or 0 if this program killed it."""
     become_subreaper()
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
     handle = os.pidfd_open(child.pid)

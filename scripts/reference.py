@@ -1,6 +1,6 @@
-"""The generated parts of the reference pages, from the models that the code itself uses, so they cannot differ from it.
+"""The generated parts of the reference pages, made from the models that the code uses, so they cannot differ from it.
 
-A page of docs/reference says where a part belongs: `<!-- generated: NAME -->`. The rest of the Python API is autodoc's.
+`<!-- generated: NAME -->` in a page of docs/reference marks the place of a part. autodoc makes the Python API's rest.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TYPES: Final = {
 
 
 def described(model: type[BaseModel], *, parent: str = "", defaults: bool = True) -> Iterable[str]:
-    """Return a definition of each field; a field without a description in its model is an error."""
+    """Yield a definition of each field. A field without a description is an error."""
     schema = model.model_json_schema(by_alias=True)
     documents: dict[str, str] = {}
     for owner in reversed(model.__mro__):
@@ -65,7 +65,7 @@ def described(model: type[BaseModel], *, parent: str = "", defaults: bool = True
 
 
 def definition(name: str, meaning: str, notes: Iterable[str]) -> str:
-    """Return an entry of a definition list."""
+    """Return an entry of a definition list in Markdown."""
     sentence = meaning.strip().rstrip(".")
     sentence = sentence[:1].upper() + sentence[1:] if not sentence.startswith("`") else sentence
     remark = "; ".join(note for note in notes if note)
@@ -73,7 +73,7 @@ def definition(name: str, meaning: str, notes: Iterable[str]) -> str:
 
 
 def attribute_documents(owner: type) -> Mapping[str, str]:
-    """Return the docstrings below a class's attributes; none for a class without a source file."""
+    """Return the docstrings below a class's attributes; empty for a class without a source file."""
     if owner.__module__ in {"builtins", "typing", "pydantic.main"}:
         return {}
     documents = ModuleAnalyzer.for_module(owner.__module__).find_attr_docs()
@@ -81,7 +81,7 @@ def attribute_documents(owner: type) -> Mapping[str, str]:
 
 
 def values(schema: Mapping[str, Any]) -> str:
-    """Return the values that a schema allows, for people; the field's meaning explains a place or an image's URI."""
+    """Return the values that a schema allows, as text. A field's description explains a path or an image's URI."""
     if "anyOf" in schema:
         return next(filter(None, (values(form) for form in schema["anyOf"] if form.get("type") != "null")), "")
     if "enum" in schema:
@@ -104,7 +104,7 @@ def _bounds(schema: Mapping[str, Any]) -> str:
     return ""
 
 
-# Each command has a section of its own; typer's lists cut the summaries short.
+# Each command has its own section; typer's lists truncate the summaries.
 _LISTS: Final = re.compile(r"^\*\*Commands\*\*:\n\n(?:\* .*\n)+\n", re.MULTILINE)
 _HELP: Final = re.compile(r"^\* `(?:-h, )?--help`: .*\n", re.MULTILINE)
 _EMPTY: Final = re.compile(r"^\*\*Options\*\*:\n\n(?!\* )", re.MULTILINE)
@@ -146,7 +146,7 @@ _VARIANTS: Final = ("slim", "full")
 
 
 def examples() -> str:
-    """Return a row for each example, and how many ran."""
+    """Return a row for each example, and the number of tested ones."""
     lines = (parsed(line) for line in KEPT.read_text(encoding="utf-8").splitlines())
     records = {(line["example"], line["variant"]): line for line in lines}
     names = sorted({name for name, _ in records})
@@ -168,7 +168,7 @@ def _end(record: dict[str, Any]) -> str:
 
 
 def error_tree() -> str:
-    """Return the tree that the module's docstring draws."""
+    """Return the tree of errors in the module's docstring."""
     drawn = [line for line in str(tree.__doc__).splitlines() if line.startswith("    ")]
     return f"```text\n{textwrap.dedent(chr(10).join(drawn))}\n```"
 
@@ -190,7 +190,7 @@ _RESULT_PARTS: Final[Mapping[str, type[BaseModel]]] = {
 
 
 def result_fields() -> str:
-    """Return each field of the document, then those of each part of it."""
+    """Return each field of the result document, then the fields of each part."""
     sections = ["\n\n".join(described(Result, defaults=False))]
     for name, model in _RESULT_PARTS.items():
         inner = "\n\n".join(described(model, parent=f"{name}.", defaults=False))
@@ -253,5 +253,5 @@ _MARK: Final = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
 
 
 def filled(page: str) -> str:
-    """Return a page's Markdown with its generated parts; `KeyError` names a part that does not exist."""
+    """Return a page's Markdown with its generated parts. Raises `KeyError` with the name of an unknown part."""
     return _MARK.sub(lambda mark: PARTS[mark[1]](), page)

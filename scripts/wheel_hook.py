@@ -1,6 +1,6 @@
-"""The wheel's content besides its packages: the log store's jar, and inside of the command's package the handler.
+"""The wheel's content besides its packages: the log store's jar, and the handler inside the command's package.
 
-Hatch runs this where it builds a wheel. scripts/release builds one.
+Hatch runs this when it builds a wheel, as scripts/release does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 _JAR: Final = ".soal/jars/soal-logstore.jar"
 _INSIDE: Final = {
     _JAR: "safewriter/jars/soal-logstore.jar",
-    # The commands ask it how the function reads an event or a setting. No other package can have these names there.
+    # The commands use it to read events and settings. Inside `soal` its module names cannot clash with other packages.
     "handler": "soal/function/handler",
     "image/spark/spark-defaults.conf": "soal/function/image/spark/spark-defaults.conf",
     "image/spark/missing.toml": "soal/function/image/spark/missing.toml",
@@ -26,7 +26,7 @@ class WheelContents(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Add them. An editable installation needs none: it finds the repository. Raises `FileNotFoundError`."""
+        """Add the files, except to an editable installation, which finds the repository. Raises `FileNotFoundError`."""
         if version == "editable":
             return
         root = Path(self.root)

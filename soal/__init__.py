@@ -1,1 +1,1 @@
-"""The `soal` command line: data on stdout, all other text on stderr."""
+"""The `soal` command line. It writes data to stdout and everything else to stderr."""

@@ -9,10 +9,10 @@ from soal.tree import FUNCTION
 
 
 def main() -> None:
-    """Run the command line; without the extra `cli`, say so."""
+    """Run the command line, or report that the extra `cli` is not installed."""
     if find_spec("typer") is None:
         sys.exit("soal: the command needs packages that SafeWriter does not: pip install 'soal[cli]'")
-    # An installed package holds the function's code inside of it, so that its names are no other package's.
+    # An installed package contains the function's code, so that its module names cannot clash with other packages.
     if str(FUNCTION) not in sys.path:
         sys.path.insert(0, str(FUNCTION))
     from soal.app import main as run

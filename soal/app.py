@@ -1,4 +1,4 @@
-"""`soal`: the command line. A command is imported when it is called, so that `soal --help` waits for none of them."""
+"""The `soal` command line. A command's module is imported only when the command runs, which keeps `--help` fast."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from soal.console.ending import run
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """Where a command is, and its line in the list of commands."""
+    """A command: its module, and its line in the list of commands."""
 
     module: str
     name: str
@@ -28,20 +28,20 @@ COMMANDS: Final = (
     Command("soal.commands.doctor", "doctor", "Examine this machine, a function or a script."),
     Command("soal.commands.invoke", "invoke", "Run a job on a deployed function, and wait for its result."),
     Command("soal.commands.logs", "logs", "Print the log of a function."),
-    Command("soal.commands.graduate", "graduate", "Hand the same job to EMR Serverless."),
+    Command("soal.commands.graduate", "graduate", "Hand the job to EMR Serverless, as the same run."),
     Command("soal.commands.recover", "recover", "Settle the open writes of dead runs, and clean up after them."),
     Command("soal.commands.redrive", "redrive", "Invoke the function again with the events of the failure queue."),
-    Command("soal.commands.orphans", "orphans", "Show files in a table's folder that no version refers to."),
+    Command("soal.commands.orphans", "orphans", "Find files in a table's folder that no version refers to."),
     Command("soal.commands.runs", "runs", "The state of runs and their writes.", "group"),
     Command("soal.commands.locks", "locks", "The locks of jobs that take turns.", "group"),
     Command("soal.commands.snapshot", "snapshot", "Snapshots: data frames as sharded key-value files.", "group"),
     Command("scripts.local.command", "local", "An S3 and a Lambda function on this machine.", "group"),
-    Command("scripts.image.command", "image", "The function's image: built, proven, measured.", "group"),
+    Command("scripts.image.command", "image", "Build, test and measure the function's image.", "group"),
 )
 
 
 def app_of(word: str | None = None) -> typer.Typer:
-    """Return the app with the command `called` in it, and of the others only their lines; None: with all commands."""
+    """Return the app with the command `word` and only the help lines of the others; with all commands if None."""
     app = typer.Typer(
         no_args_is_help=True,
         rich_markup_mode=None,
@@ -68,11 +68,11 @@ def _soal() -> None:
 
 
 def _uncalled() -> None:
-    raise AssertionError  # the call of a command builds the app with it
+    raise AssertionError  # `app_of` imports the command that is called
 
 
 def main() -> None:
     """Run the command line and end the process."""
-    # A shell that completes a line hands it over in variables.
+    # For completion the shell passes the command line in environment variables.
     command = None if "_SOAL_COMPLETE" in os.environ else next((word for word in sys.argv[1:] if word[:1] != "-"), "")
     run(lambda: app_of(command)(prog_name="soal"))

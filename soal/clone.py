@@ -1,4 +1,4 @@
-"""What only a clone of the repository has: the local S3 and function, the image's build, the checks of a set-up."""
+"""Import modules that only a clone of the repository has: local S3 and function, image build, checks of the set-up."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def from_clone(module: str, command: str) -> ModuleType:
-    """Import a module below `scripts` for `command`. Raises `Problem` where the package is installed alone."""
+    """Import a module of `scripts` for `command`. Raises `Problem` if only the package is installed."""
     if not FUNCTION.joinpath(*module.split(".")).with_suffix(".py").is_file():
         raise Problem(
             f"{command} needs a clone of SoAL's repository, and this is an installed package",

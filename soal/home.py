@@ -1,7 +1,7 @@
-"""The home of the runtime on this machine: `.soal` in a clone, which scripts/setup fills; /opt/soal in the image.
+"""The home of the runtime on this machine: `.soal` in a clone, filled by scripts/setup; /opt/soal in the image.
 
-The image's variants have a home each, with jars, a class-data archive, and a Python with the image's packages and no
-others: `.soal` is the slim one's, `.soal/full` the other's.
+Each variant of the image has a home with jars, a class-data archive, and a Python with exactly the image's packages:
+`.soal` for slim, `.soal/full` for full.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ class Home:
 
     @classmethod
     def of(cls, environ: Mapping[str, str] = os.environ) -> Home:
-        """Find it from the environment."""
+        """Return the home that the environment names, or the default."""
         path = environ.get("SOAL_HOME")
         return cls(Path(path) if path else default_home())
 
     @property
     def python(self) -> Path:
-        """The Python with the packages of the image's variant, and no others."""
+        """The Python with exactly the packages of the image's variant."""
         return python_of(self.path)
 
     @property
@@ -49,7 +49,7 @@ class Home:
 
     @property
     def state(self) -> Path:
-        """The state file of the local S3, while it runs."""
+        """The state file of the local S3; it exists while the local S3 runs."""
         return self.path / "local.json"
 
     @property
@@ -62,7 +62,7 @@ class Home:
 
 
 def home_of(soal: Path, variant: Variant) -> Path:
-    """Return the home of a variant; `soal`: that of the slim one."""
+    """Return the home of a variant. `soal` is the home of slim."""
     return soal if variant == SLIM else soal / variant
 
 
@@ -72,14 +72,14 @@ def python_of(home: Path) -> Path:
 
 
 def site_of(home: Path) -> Path | None:
-    """Return the folder of these packages; None if there is none."""
+    """Return the site-packages of a home's Python; None if there is none."""
     return next((home / _ENVIRONMENT).glob("lib/python3.*/site-packages"), None)
 
 
 def pyspark_of(home: Path) -> Path | None:
-    """Return the PySpark that a job of this home runs on, whichever Python asks; None if there is none.
+    """Return the PySpark folder on which a job of this home runs, whatever Python calls this; None if there is none.
 
-    A home without a Python of its own is the image's: its PySpark stands beside the one that asks.
+    A home without its own Python is the image's: there PySpark belongs to the running Python.
     """
     site = site_of(home)
     return find_pyspark() if site is None else site / "pyspark"

@@ -1,4 +1,4 @@
-"""The options and arguments that several commands have."""
+"""Options and arguments that several commands share."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Settle open writes by hand, by the same code as guard, supervisor and retry.
+"""Settle open writes on an operator's command, with the same code as guard, supervisor and retry.
 
-With `--dry-run` an `Overlay` stands for each store: it records the writes of a settling, and makes none.
+With `--dry-run` an `Overlay` replaces each store: it records the changes and makes none.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SHOWN_MAX: Final = 200
 
 
 class Overlay:
-    """Reads go to the store below, writes stay here, in order, as `changes`; further ones are only counted."""
+    """An object store that reads from `below` and keeps changes in memory. `changes` lists the first 200 in order."""
 
     def __init__(self, below: ObjectStore, now: Callable[[], datetime]) -> None:
         self._below = below
@@ -56,7 +56,7 @@ class Overlay:
         stored = self._objects[key]
         return None if stored is None else iter([stored.body])
 
-    def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - it changes no answer
+    def create(self, key: str, body: bytes, *, tag: str = "") -> str:  # noqa: ARG002 - tags are not read
         if self.get(key) is not None:
             raise PreconditionFailed(self.uri(key))
         return self.put(key, body)
@@ -111,9 +111,9 @@ class Overlay:
 
 
 _ANNOUNCED: Final = "announced"
-"""Of a write that has a marker and no document."""
+"""The status of a write with a marker and no document."""
 _UNREAD: Final = "unread"
-"""Of a write of which nothing could be read."""
+"""The status of a write with neither a readable document nor a readable marker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ class Recovered:
     `action`: settled, cleaned, unclean (its verdict stands), alive (not changed), none (nothing to do), failed or
     unreadable. `run_key` and `table` are None if neither document nor marker could be read.
 
-    `changes` are the requests that a dry run would have made; `changes_more` of them are not shown.
+    `changes` are the requests that a dry run has left out; `changes_more` counts the ones beyond the list.
     """
 
     write_key: str
@@ -141,13 +141,13 @@ class Recovered:
 
 
 def marked_keys(store: ObjectStore) -> tuple[str, ...]:
-    """Return the keys of all writes that have an attempt with a marker."""
+    """Return the keys of all writes with a marker."""
     return tuple(dict.fromkeys(marker.write_key for marker in Checkpoints(store).marked()))
 
 
 @dataclass(frozen=True, slots=True)
 class Recoverer:
-    """Settles writes of one checkpoint bucket. `table_store` opens a table by its URI; `until_ms`: not longer."""
+    """Settles writes of one checkpoint bucket until `until_ms`. `table_store` opens a table by its URI."""
 
     store: ObjectStore
     table_store: Callable[[str], ObjectStore]
@@ -156,10 +156,10 @@ class Recoverer:
     until_ms: int
 
     def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
-        """Settle one write if it is open and its owner is dead, and clean up after it; None if there is no such write.
+        """Settle a write if it is open and its owner is dead, and clean up after it; None if there is no such write.
 
-        Never raises, whatever the write holds or its stores answer: the others must be settled, too. `dry_run`: do the
-        same on an overlay, and change nothing.
+        Problems with the write or its stores do not raise, so that the caller can settle the other writes. `dry_run`:
+        work on overlays, and change nothing.
         """
         overlays: list[Overlay] = []
         rehearsal: list[str] = []
@@ -210,12 +210,12 @@ class Recoverer:
         )
 
     def forget_leases(self) -> None:
-        """Remove the leases that are older than a day: their owners are dead."""
+        """Delete leases older than a day: their owners are dead."""
         Checkpoints(self.store).forget_leases(self.clock(), lambda: self.clock() < self.until_ms)
 
 
 def recovered_view(recovered: Sequence[Recovered]) -> View:
-    """Show one row for each write, below it the changes of a dry run."""
+    """Show one row for each write, then the changes of a dry run."""
     rows = _table(recovered) if recovered else "no write to recover"
     return View(document_of(recovered), (rows, *_changes(recovered)))
 

@@ -1,4 +1,4 @@
-"""Spark's settings as the image ships them."""
+"""The Spark settings that the image ships."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def shipped_settings() -> dict[str, str]:
 
 
 def local_settings() -> dict[str, str]:
-    """Return them for a session that no handler starts: its credentials are those of the environment."""
+    """Return the shipped settings for a session without a handler, with credentials from the environment."""
     return {
         **shipped_settings(),
         "spark.hadoop.fs.s3a.aws.credentials.provider": _PROVIDER,
         "spark.hadoop.fs.s3a.assumed.role.credentials.provider": _PROVIDER,
-        # Hadoop's default lies beside the folder in which the handler starts Java.
+        # Hadoop's default is relative to the folder in which the handler starts Java.
         "spark.hadoop.fs.s3a.buffer.dir": tempfile.gettempdir(),
     }

@@ -1,6 +1,6 @@
-"""The S3 that a command talks to: that of the caller's AWS configuration, a given endpoint, or the local one.
+"""The S3 that a command uses: that of the caller's AWS configuration, a given endpoint, or the local S3.
 
-With the local S3 comes the Iceberg catalog `local`, where `soal local up --iceberg` has started one.
+The local S3 has the Iceberg catalog `local` if `soal local up --iceberg` has started it.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ _READ_S: Final = 10
 
 @dataclass(frozen=True)
 class Target:
-    """An S3. `endpoint` None: the caller's AWS configuration says which; else `aws` are the variables that reach it.
+    """An S3. `endpoint` None: that of the caller's AWS configuration; else `aws` are the variables for its clients.
 
-    `is_local`: it is the one of `soal local up`. `catalogs` are pyiceberg's properties of its Iceberg catalogs.
+    `is_local`: `soal local up` runs it. `catalogs` are the properties of its Iceberg catalogs, for pyiceberg.
     """
 
     endpoint: str | None
@@ -48,7 +48,7 @@ class Target:
     catalogs: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
     def client(self) -> S3Client:
-        """Make a client for it, whose calls end in bounded time. Raises `Problem` without credentials."""
+        """Return a client with timeouts. Raises `Problem` without credentials."""
         import boto3
         from botocore.config import Config
 
@@ -81,7 +81,7 @@ class Target:
 
 
 def find_target(endpoint_url: str | None, home: Home, *, local: bool) -> Target:
-    """Return AWS's S3 unless an endpoint or the local S3 was asked for. Raises `Problem` if that does not run."""
+    """Return the local S3, the S3 at an endpoint, or AWS's. Raises `Problem` if no local S3 runs."""
     if not local:
         return Target(None) if endpoint_url is None else _of_url(endpoint_url)
     if endpoint_url is not None:
@@ -93,18 +93,18 @@ def find_target(endpoint_url: str | None, home: Home, *, local: bool) -> Target:
 
 
 def local_target(endpoint: str, catalog: str | None = None) -> Target:
-    """Return an embedded S3, and the URI of its Iceberg catalog, as a target."""
+    """Return a local S3 as a target. `catalog` is the URI of its Iceberg catalog."""
     catalogs = {} if catalog is None else {CATALOG: rest_properties(catalog)}
     return Target(endpoint, {**CREDENTIALS, "AWS_ENDPOINT_URL_S3": endpoint}, is_local=True, catalogs=catalogs)
 
 
 def checkpoint_bucket(target: Target, bucket: str | None = None) -> str | None:
-    """Return the bucket of the checkpoints: the given one, SW_CHECKPOINT_BUCKET, or the sample one of a local S3."""
+    """Return the checkpoint bucket: `bucket`, else SW_CHECKPOINT_BUCKET, else the local S3's, else None."""
     return bucket or os.environ.get("SW_CHECKPOINT_BUCKET") or (CHECKPOINTS if target.is_local else None)
 
 
 def checkpoint_store(target: Target, bucket: str | None, home: Home) -> S3ObjectStore:
-    """Open the checkpoint bucket. Raises `Problem` if none is named, or its name is wrong."""
+    """Open the checkpoint bucket. Raises `Problem` if none is named, or its name is invalid."""
     name = checkpoint_bucket(target, bucket)
     if not name:
         raise no_bucket("no checkpoint bucket is named", home)
@@ -115,7 +115,7 @@ def checkpoint_store(target: Target, bucket: str | None, home: Home) -> S3Object
 
 
 def no_bucket(problem: str, home: Home, *other_ways: str) -> Problem:
-    """Return the problem that a command needs a checkpoint bucket; it names `--local` if a local S3 runs."""
+    """Return the problem that no checkpoint bucket is named; it suggests `--local` if a local S3 runs."""
     state = running(home)
     ways = ["give --bucket, or set SW_CHECKPOINT_BUCKET", *other_ways]
     if state is not None:

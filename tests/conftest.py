@@ -1,4 +1,4 @@
-"""What holds for every test: no real account can be reached by accident, and a failed property can be played again."""
+"""Fixtures and safeguards of all tests: no test can reach a real account, and a failed property can be replayed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tests.logstore.jvm import LogStore
     from tests.support.ice import Catalog
 
-# Before any test module is imported: what a developer's shell says about AWS, Spark or SoAL is not part of a test.
+# Before any import of a test module: remove the developer's AWS, Spark and SoAL settings from the environment.
 _FOREIGN = ("AWS_", "SW_", "SOAL_", "SPARK_", "PYSPARK_", "LAMBDA_", "POWERTOOLS_", "SCRIPT_BUCKET")
 for _name in [name for name in os.environ if name.startswith(_FOREIGN)]:
     del os.environ[_name]
@@ -38,13 +38,13 @@ os.environ.update(
     AWS_CONFIG_FILE=os.devnull,
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
     AWS_EC2_METADATA_DISABLED="true",
-    # A client whose endpoint was forgotten must fail, not call Amazon. Port 9 (discard) has no listener.
+    # A client without an endpoint must fail instead of calling Amazon. Port 9 (discard) has no listener.
     AWS_ENDPOINT_URL="http://127.0.0.1:9",
 )
 
 collect_ignore = ["vendored"]  # Delta's own tests run inside of ours
 
-# No time limit for one example (tests assert no times); a failure prints what to paste to see it again.
+# No deadline for an example (tests assert no times); a failure prints the blob that reproduces it.
 settings.register_profile("soal", deadline=None, print_blob=True)
 settings.load_profile("soal")
 
@@ -59,13 +59,13 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a run choose the S3 that its Spark session writes to."""
+    """Add the option that chooses the S3 of the Spark session."""
     parser.addoption("--s3", choices=BACKENDS, default=BACKENDS[0], help="the S3 behind the faults")
 
 
 @pytest.fixture(scope="session")
 def s3(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
-    """The S3 of the one Spark session; its checkpoint bucket may not be listed, as by the stack's roles."""
+    """The S3 of the only Spark session; its checkpoint bucket may not be listed, as with the stack's roles."""
     with (
         opened_backend(request.config.getoption("--s3")) as backend,
         EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,), backend=backend) as server,
@@ -75,14 +75,14 @@ def s3(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
 
 @pytest.fixture(scope="session")
 def aws(request: pytest.FixtureRequest) -> tuple[Path, ...]:
-    """Jars of AWS that the image lacks: fetched if a test that needs them was selected, none if they cannot be."""
+    """AWS jars that the image lacks: fetched if a selected test needs them, empty if they cannot be fetched."""
     needed = any(item.get_closest_marker("aws") for item in request.session.items)
     return full_jars() if needed and setup(["--only", "full-jars"]) == 0 else ()
 
 
 @pytest.fixture(scope="session")
 def spark(s3: EmbeddedS3, aws: tuple[Path, ...]) -> Iterator[SparkSession]:
-    """The one Spark session of a test run: a process can have no second context, and a JVM costs seconds."""
+    """The only Spark session of a test run: a process cannot have two contexts, and a JVM takes seconds."""
     before = dict(os.environ)
     os.environ.update(s3.environment(), PYSPARK_PYTHON=sys.executable)  # Python workers with this run's packages
     try:
@@ -96,7 +96,7 @@ def spark(s3: EmbeddedS3, aws: tuple[Path, ...]) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def lite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Catalog:
-    """The Iceberg catalog `lite`, on a SQLite file. One for all tests: a session opens a catalog once."""
+    """The Iceberg catalog `lite`, in a SQLite file. All tests share it: a session opens a catalog once."""
     from tests.support.ice import Catalog  # with pyiceberg behind it, a second that most runs do not need
 
     return _known(spark, Catalog.sqlite("lite", tmp_path_factory.mktemp("catalog") / "lite.db"))
@@ -104,7 +104,7 @@ def lite(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Catal
 
 @pytest.fixture(scope="session")
 def rest(spark: SparkSession, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Catalog]:
-    """The Iceberg catalog `rest`, a server of its own."""
+    """The Iceberg catalog `rest`, a separate server."""
     from scripts.emulator.rest_catalog import RestCatalog
     from tests.support.ice import Catalog, warehouse
 
@@ -114,7 +114,7 @@ def rest(spark: SparkSession, s3: EmbeddedS3, tmp_path_factory: pytest.TempPathF
 
 @pytest.fixture(scope="session")
 def postgres(spark: SparkSession) -> Iterator[Catalog]:
-    """The Iceberg catalog `postgres`, in a server that asks for a password."""
+    """The Iceberg catalog `postgres`, in a server that requires a password."""
     from tests.support.ice import Catalog
     from tests.support.postgres import Postgres, find_postgres
 
@@ -127,7 +127,7 @@ def postgres(spark: SparkSession) -> Iterator[Catalog]:
 
 @pytest.fixture(scope="session")
 def glue(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalog:
-    """The Iceberg catalog `glue`, in moto's Glue, which is one for the whole process."""
+    """The Iceberg catalog `glue`, in moto's Glue, of which a process has only one."""
     from tests.support.ice import Catalog
 
     _need(aws)
@@ -136,7 +136,7 @@ def glue(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalog:
 
 @pytest.fixture(scope="session")
 def native(spark: SparkSession, s3: EmbeddedS3, aws: tuple[Path, ...]) -> Catalog:
-    """The Iceberg catalog `native`: in Glue, with Iceberg's own way to S3."""
+    """The Iceberg catalog `native`: in Glue, with Iceberg's own S3 client."""
     from tests.support.ice import Catalog
 
     _need(aws)
@@ -169,5 +169,5 @@ def logstore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LogStore]:
 
 @pytest.fixture(autouse=True)
 def turns_of_this_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process knows the turns that it holds; those that another test has left are none of this one's."""
+    """Forget turns that an earlier test has left held in this process."""
     monkeypatch.setattr("safewriter.coordination.current._TURNS", [])

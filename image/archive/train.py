@@ -26,7 +26,7 @@ _ROWS = [(1, "Köln", 80.0), (2, "Roma", 120.5), (3, "Kyōto", None)]
 
 
 def read_csv(spark: SparkSession, lake: str) -> None:
-    """Both parsers, with a schema and with an inferred one."""
+    """Read CSV with both parsers, with a schema and with an inferred one."""
     _rows(spark).write.mode("overwrite").csv(f"{lake}/csv", header=True)
     spark.read.csv(f"{lake}/csv", header=True, inferSchema=True).collect()
     lines = spark.read.csv(f"{lake}/csv", header=True, sep=",", quote='"', escape='"', multiLine=True, inferSchema=True)
@@ -34,7 +34,7 @@ def read_csv(spark: SparkSession, lake: str) -> None:
 
 
 def read_json(spark: SparkSession, lake: str) -> None:
-    """Lines of JSON, and JSON in a column."""
+    """Read JSON lines, and JSON in a column."""
     _rows(spark).write.mode("overwrite").json(f"{lake}/json")
     frame = spark.read.json(f"{lake}/json")
     text = frame.select(F.to_json(F.struct("*")).alias("text"))
@@ -42,14 +42,14 @@ def read_json(spark: SparkSession, lake: str) -> None:
 
 
 def read_parquet(spark: SparkSession, lake: str) -> None:
-    """Written in partitions, read with a filter."""
+    """Write Parquet in partitions, read it with a filter."""
     _rows(spark).write.mode("overwrite").partitionBy("city").parquet(f"{lake}/parquet")
     spark.read.parquet(f"{lake}/parquet").filter("id > 1").collect()
     spark.read.schema(_HEADER).parquet(f"{lake}/parquet").count()
 
 
 def transform(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every lesson takes both
-    """Joins, groups, windows, dates, arrays and strings, in both languages."""
+    """Run joins, groups, windows, dates, arrays and strings, in Python and SQL."""
     rows = _rows(spark)
     rows.createOrReplaceTempView("rows")
     spark.sql(
@@ -70,14 +70,14 @@ def transform(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every l
 
 
 def run_python(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every lesson takes both
-    """A function in Python, in a worker of its own; and an RDD."""
+    """Run a Python function in a Python worker, and an RDD."""
     twice = F.udf(lambda value: value * 2, "int")
     _rows(spark).select(twice("id").alias("twice")).collect()
     spark.sparkContext.parallelize([1, 2, 3], 2).map(str).collect()
 
 
 def append_delta(spark: SparkSession, lake: str) -> None:
-    """The main job: guarded appends, of which the first creates the table; then reads."""
+    """The main job: guarded appends, the first of which creates the table; then reads."""
     table = f"{lake}/delta"
     for step in ("first", "second"):
         with SafeWriter(spark, table, step=step) as block:
@@ -89,7 +89,7 @@ def append_delta(spark: SparkSession, lake: str) -> None:
 
 
 def change_delta(spark: SparkSession, lake: str) -> None:
-    """MERGE, UPDATE, DELETE and the upkeep of a partitioned table."""
+    """Run MERGE, UPDATE, DELETE and maintenance on a partitioned table."""
     from delta.tables import DeltaTable
 
     path = f"{lake}/delta_changed"
@@ -107,7 +107,7 @@ def change_delta(spark: SparkSession, lake: str) -> None:
 
 
 def append_iceberg(spark: SparkSession, lake: str) -> None:
-    """Append, MERGE, UPDATE and DELETE on a table of a path catalog, and a look back."""
+    """Run append, MERGE, UPDATE and DELETE on a table of a path catalog, and time travel."""
     settings = {"": "org.apache.iceberg.spark.SparkCatalog", ".type": "hadoop", ".warehouse": f"{lake}/iceberg"}
     for key, value in settings.items():
         spark.conf.set(f"spark.sql.catalog.ice{key}", value)
@@ -142,7 +142,7 @@ def _rows(spark: SparkSession) -> DataFrame:
 
 
 def main(lake: str) -> None:
-    """Run all lessons; an error ends the training, since a lesson that fails would be missing from the archive."""
+    """Run all lessons. An error ends the training: a failed lesson's classes would be missing from the archive."""
     spark = SparkSession.builder.getOrCreate()
     for lesson in LESSONS:
         lesson(spark, lake)

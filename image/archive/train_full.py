@@ -1,4 +1,4 @@
-"""Train the class-data archive of the image's variant full: the lessons of every job, and those of what it adds."""
+"""Train the class-data archive of the variant full: the lessons of every job, and those of its additional packages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_avro(spark: SparkSession, lake: str) -> None:
 
 
 def use_pandas(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every lesson takes both
-    """A function of columns, a function of groups, and a frame on either side, through Arrow."""
+    """Run a function of columns, a function of groups, and conversions of frames, through Arrow."""
 
     @F.pandas_udf("long")
     def twice(column: pd.Series) -> pd.Series:
@@ -33,7 +33,7 @@ def use_pandas(spark: SparkSession, lake: str) -> None:  # noqa: ARG001 - every 
 
 
 def fit_pipeline(spark: SparkSession, lake: str) -> None:
-    """Features, a model, its evaluation; saved and loaded."""
+    """Make features, train, evaluate, save and load a model."""
     from pyspark.ml import Pipeline, PipelineModel
     from pyspark.ml.classification import LogisticRegression
     from pyspark.ml.evaluation import BinaryClassificationEvaluator
@@ -54,7 +54,7 @@ def fit_pipeline(spark: SparkSession, lake: str) -> None:
 
 
 def stream_with_state(spark: SparkSession, lake: str) -> None:
-    """Counts whose state is in RocksDB."""
+    """Run a streaming count with its state in RocksDB."""
     spark.conf.set(
         "spark.sql.streaming.stateStore.providerClass",
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",

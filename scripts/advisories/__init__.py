@@ -1,1 +1,1 @@
-"""Known vulnerabilities of the jars: their artifacts, a database's advisories about those, and our assessment."""
+"""Known vulnerabilities of the jars: their artifacts, a database's advisories on them, and our assessments."""

@@ -1,7 +1,7 @@
-"""`python -m scripts.advisories`, by scripts/audit: known vulnerabilities of the jars.
+"""`python -m scripts.advisories`, for scripts/audit: report known vulnerabilities of the jars.
 
-Exit code 1: an advisory that nobody has assessed, or a jar whose artifact is unknown; 75: the database cannot be
-reached, and only the list of this repository was checked.
+Exit code 1: an advisory without an assessment, or a jar whose artifact is unknown; 75: the database cannot be reached,
+and only this repository's list was checked.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ def _ask(
 
 
 def _together(answers: Sequence[Advisory], rows: Sequence[Advisory]) -> tuple[Advisory, ...]:
-    """Return the advisories of both: those that only the list names count, too."""
+    """Return the advisories of the database and of the list, without duplicates."""
     names = frozenset[str]().union(*(advisory.names for advisory in answers))
     return (*answers, *(advisory for advisory in rows if not advisory.names & names))
 
 
 def report(verdicts: Verdicts) -> Iterator[str]:
-    """Yield the findings; those that need work come last, where a reader sees them."""
+    """Yield the findings. The ones that need work come last, where a reader sees them."""
     for assessment, findings in verdicts.assessed:
         yield f"{assessment.verdict}: {assessment.why}"
         for jar in sorted({finding.artifact.jar for finding in findings}):
@@ -92,7 +92,7 @@ def unreachable(error: OsvError, service: str, scope: str) -> Iterator[str]:
     """Yield which service did not answer, which checks ran without it, and what to do."""
     yield f"failed: the vulnerability database at {service} cannot be reached: {error}"
     yield f"  Checked without it: {scope} against {_LIST}, which is not complete"
-    yield "  To do: run scripts/audit where that address can be reached; HTTPS_PROXY and REQUESTS_CA_BUNDLE are heeded"
+    yield "  To do: run scripts/audit where that address can be reached; HTTPS_PROXY and REQUESTS_CA_BUNDLE are used"
 
 
 def _say(line: str) -> None:

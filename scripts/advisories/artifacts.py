@@ -1,4 +1,4 @@
-"""Jars -> the Maven artifacts in them, those included that a jar carries under another name (shaded)."""
+"""Find the Maven artifacts in jars, including shaded ones."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _PROPERTIES: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.properties")
 _CLASSIFIER: Final = re.compile(r"(-tests|-shaded-protobuf)?\.jar")
 _NAMES: Final = "image/jars/artifacts.toml"
 _DERIVED: Final = "image/derived"
-# These lists are fetched only when somebody needs them: their jars are known by name, and hold nothing else.
+# Set-up does not fetch the jars of these lists. Their names tell the artifacts, and they contain no others.
 _BY_NAME: Final = (LISTS["full-jars"], _DERIVED)
 _NOT_LOOKED_AT: Final = "s3proxy-jars"
-"""A server of the fault tests, with the parts of many clouds: it listens on loopback, and only our tests ask it."""
+"""A server of the fault tests, with libraries for many clouds. It listens on loopback, and only our tests use it."""
 
 
 class UnknownJarError(Exception):
-    """A jar is not here, or its artifact is unknown."""
+    """A jar is missing, or its artifact is unknown."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -43,7 +43,7 @@ class Coordinates:
 
     @property
     def package(self) -> str:
-        """The name in advisories."""
+        """The package name in advisories."""
         return f"{self.group}:{self.name}"
 
     @property
@@ -57,7 +57,7 @@ class Coordinates:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Artifact:
-    """An artifact and the file that holds it."""
+    """An artifact and the jar that contains it."""
 
     jar: str
     coordinates: Coordinates
@@ -65,7 +65,7 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Facts that the jars lack: the groups of their artifacts, and artifacts that they hold without a name."""
+    """What the jars do not name themselves: groups of their artifacts, and artifacts inside them."""
 
     groups: Mapping[str, str]
     inside: Mapping[str, tuple[Coordinates, ...]]
@@ -73,14 +73,14 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class Inventory:
-    """All artifacts, and in how many jars they are."""
+    """All artifacts, and the number of jars with them."""
 
     artifacts: tuple[Artifact, ...]
     jars: int
 
 
 def described(path: Path) -> tuple[Coordinates, ...]:
-    """Return a jar's own list of its contents: the pom.properties that Maven has put there."""
+    """Return the artifacts that a jar names itself, in the pom.properties files from Maven."""
     contents = []
     with zipfile.ZipFile(path) as archive:
         for member in archive.namelist():
@@ -94,7 +94,7 @@ def described(path: Path) -> tuple[Coordinates, ...]:
 
 
 def artifacts(jar: str, inside: Iterable[Coordinates], names: Names) -> tuple[Artifact, ...]:
-    """Return the artifacts of one jar by its file name and its own list of contents.
+    """Return the artifacts of one jar, from its file name and from `inside`, the artifacts that it names itself.
 
     Raises `UnknownJarError` for a jar that neither names its artifact nor has a group in `names`.
     """
@@ -115,7 +115,7 @@ def _by_name(jar: str, names: Names) -> Coordinates:
 
 
 def read_names(path: Path) -> Names:
-    """Read the list of names that jars lack."""
+    """Read image/jars/artifacts.toml."""
     with path.open("rb") as file:
         document = tomllib.load(file)
     groups = {name: group for group, artifacts in document["groups"].items() for name in artifacts}
@@ -126,9 +126,9 @@ def read_names(path: Path) -> Names:
 
 
 def inventory(root: Path, home: Path) -> Inventory:
-    """Return the artifacts in the image's jars, PySpark's jars in it, and those of tests and derived images.
+    """Return the artifacts in the image's jars, PySpark's included, and in the jars of tests and derived images.
 
-    `root` is the repository, `home` the folder that holds fetched jars. Raises `UnknownJarError`.
+    `root` is the repository, `home` the folder of fetched jars. Raises `UnknownJarError`.
     """
     names = read_names(root / _NAMES)
     folders: list[tuple[Path | None, tuple[str, ...]]] = [_pyspark()]

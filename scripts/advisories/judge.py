@@ -1,4 +1,4 @@
-"""Judge artifacts and advisories: find those that nobody has assessed yet, and the assessments of the others."""
+"""Match artifacts and advisories with our assessments, and find the advisories without one."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Advisory:
-    """A database's advisory about a package; `fixed` is the version to take, or nothing."""
+    """An advisory about a package. `fixed` is the first fixed version, or an empty string."""
 
     id: str
     aliases: tuple[str, ...]
@@ -57,7 +57,7 @@ _Texts = Annotated[tuple[_Text, ...], Field(strict=False)]
 
 
 class Listed(_Model):
-    """An advisory as the list keeps it; `affected` is in the notation `vers`."""
+    """An advisory in our list. `affected` is a range of versions in `vers` notation."""
 
     id: _Text
     aliases: _Texts = ()
@@ -66,7 +66,7 @@ class Listed(_Model):
     fixed: str
 
     def is_about(self, artifact: Coordinates) -> bool:
-        """Tell whether a version of a package is an affected one."""
+        """Return whether the artifact is an affected version of the package."""
         return artifact.package == self.package and MavenVersion(artifact.version) in _range(self.affected)
 
     @property
@@ -75,9 +75,9 @@ class Listed(_Model):
 
 
 class Assessment(_Model):
-    """The meaning of advisories for the product, in the jars that were examined.
+    """What advisories mean for the product, in the examined jars.
 
-    `removed_by` is the line of image/jars/unwanted.txt that removes the code from the image, if that is the reason.
+    `removed_by` is the line of image/jars/unwanted.txt that removes the vulnerable code from the image, if one does.
     """
 
     verdict: Literal["affected", "not affected"]
@@ -93,7 +93,7 @@ class Assessment(_Model):
 
 
 class Known(_Model):
-    """The whole list."""
+    """The list of assessments."""
 
     assessments: Annotated[tuple[Assessment, ...], Field(strict=False)]
 
@@ -102,7 +102,7 @@ class Known(_Model):
         return tuple(row for assessment in self.assessments for row in assessment.advisories)
 
     def advisories(self, artifacts: Iterable[Coordinates]) -> dict[Coordinates, tuple[Advisory, ...]]:
-        """Return those of the list that name one of the artifacts."""
+        """Return the listed advisories about each of the artifacts."""
         rows = self.rows
         matches = {artifact: tuple(row.advisory for row in rows if row.is_about(artifact)) for artifact in artifacts}
         return {artifact: advisories for artifact, advisories in matches.items() if advisories}
@@ -118,7 +118,7 @@ class Exposure:
 
 @dataclass(frozen=True, slots=True)
 class Verdicts:
-    """`unassessed` fail the audit; `assessed` are shown with the reason; `idle` are rows that nothing needs."""
+    """`unassessed` fail the audit; `assessed` are shown with the reason; `idle` rows match no artifact."""
 
     unassessed: tuple[Exposure, ...]
     assessed: tuple[tuple[Assessment, tuple[Exposure, ...]], ...]
@@ -126,13 +126,13 @@ class Verdicts:
 
 
 def read_known(path: Path) -> Known:
-    """Read the list. Raises `ValueError` for one of another form."""
+    """Read the list. Raises `ValueError` if it is malformed."""
     with path.open("rb") as file:
         return Known.model_validate(tomllib.load(file))
 
 
 def judge(artifacts: Sequence[Artifact], answers: Mapping[Coordinates, Sequence[Advisory]], known: Known) -> Verdicts:
-    """Compare the advisories that a database has answered with our assessments."""
+    """Match the database's advisories with our assessments."""
     unassessed: list[Exposure] = []
     assessed: dict[int, list[Exposure]] = {}
     for artifact in artifacts:

@@ -1,6 +1,6 @@
 """The vulnerability database OSV, over HTTP: the advisories that name an artifact, and their content.
 
-The service: https://google.github.io/osv.dev/api/. The form of an advisory: https://ossf.github.io/osv-schema/.
+API: https://google.github.io/osv.dev/api/. Schema of an advisory: https://ossf.github.io/osv-schema/.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class _Vulnerability(_Model):
     affected: tuple[_Affected, ...] = ()
 
     def fixed(self, artifact: Coordinates) -> str:
-        """Return the next version of an artifact that is not affected, or nothing."""
+        """Return the next unaffected version of an artifact, or an empty string."""
         versions = {
             event.fixed
             for entry in self.affected
@@ -93,7 +93,7 @@ class _Vulnerability(_Model):
 
 
 class Osv:
-    """The database at an address. `pause_s` is the wait before the first retry; each further one doubles it."""
+    """A client of the database. `pause_s` is the wait before the first retry; each further retry doubles it."""
 
     def __init__(self, service: str = SERVICE, *, pause_s: float = 1) -> None:
         self._service = service.rstrip("/")
@@ -102,8 +102,8 @@ class Osv:
             total=_RETRIES,
             backoff_factor=pause_s,
             status_forcelist=(429, 500, 502, 503, 504),
-            allowed_methods=None,  # a question changes nothing, not even a POST
-            respect_retry_after_header=False,  # it may ask for hours
+            allowed_methods=None,  # requests change nothing, so that a POST can be retried, too
+            respect_retry_after_header=False,  # the server may ask for hours
             raise_on_status=False,
         )
         for scheme in ("https://", "http://"):
@@ -116,7 +116,7 @@ class Osv:
         self._session.close()
 
     def advisories(self, artifacts: Sequence[Coordinates]) -> dict[Coordinates, tuple[Advisory, ...]]:
-        """Return the advisories, withdrawn ones excluded, of those artifacts that have any. Raises `OsvError`."""
+        """Return the advisories of each artifact that has any, without withdrawn ones. Raises `OsvError`."""
         ids: dict[Coordinates, set[str]] = {}
         for start in range(0, len(artifacts), _BATCH):
             for artifact, name in self._names(artifacts[start : start + _BATCH]):
@@ -132,7 +132,7 @@ class Osv:
         }
 
     def _names(self, artifacts: Sequence[Coordinates]) -> Iterator[tuple[Coordinates, str]]:
-        """Ask for the names of advisories; an artifact with many has them on several pages."""
+        """Yield each artifact with the IDs of its advisories, which may be on several pages."""
         queue = [(artifact, "") for artifact in artifacts]
         for _ in range(_PAGES):
             queries = [

@@ -1,1 +1,1 @@
-"""`scripts/demo`: three invocations of one job, and each claim about them checked."""
+"""`scripts/demo`: invoke one job three times, and check each claim about it."""

@@ -19,7 +19,7 @@ _SPARE_S: Final = 3
 
 
 def play(demo: Demo, rows: int) -> None:
-    """Play the three acts, with a file of so many rows."""
+    """Play the three acts, with a file of `rows` rows."""
     first, after_first = _succeeds(demo, rows)
     after_second = _reaches_its_deadline(demo, first, after_first)
     after_third = _is_retried(demo, rows, after_second)
@@ -41,7 +41,7 @@ def _succeeds(demo: Demo, rows: int) -> tuple[Result, TableView]:
 
 
 def _reaches_its_deadline(demo: Demo, first: Result, before: TableView) -> TableView:
-    # A quarter of a short timeout is kept to settle in; the first part of the data must have been written before that.
+    # The watchdog keeps a quarter of a short timeout for settling; the job must have written its first part before.
     timeout_s = math.ceil((first.timings.total_ms / 1000 + _SPARE_S) * 4 / 3)
     demo.console.print(
         Rule(f"2  The next batch: half of its data comes late, the timeout is {timeout_s} s", align="left")

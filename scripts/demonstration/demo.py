@@ -1,9 +1,9 @@
-"""`scripts/demo`: a guarded job succeeds, the next one reaches its deadline, its retry lands once; with `--durable` one
-durable execution of a job that is longer than three timeouts.
+"""`scripts/demo`: a guarded job succeeds, the next one reaches its deadline, its retry lands once. With `--durable` one
+durable execution runs a job that is longer than three timeouts.
 
-Everything is real: the handler under Lambda's runtime interface emulator, Spark, SafeWriter, for `--format iceberg` a
-REST catalog; only S3 is moto's, and the durable service AWS's own emulation. Each claim is checked against the table as
-deltalake or pyiceberg and the plain files show it; a false one means exit code 1.
+Everything is real (the handler under Lambda's runtime interface emulator, Spark, SafeWriter, a REST catalog for
+`--format iceberg`) except S3, which is moto, and the durable service, which AWS's emulation replaces. Each claim is
+checked against the table's files, and the table as deltalake or pyiceberg reads it. A false claim means exit code 1.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ _ATTEMPTS_MIN: Final = 3
 
 
 def play(demo: Demo, rows: int) -> None:
-    """Play it, with a file of so many rows."""
+    """Play it, with a file of `rows` rows."""
     title = f"A backfill in ten parts, each of more than {_PAUSE_S} s, in a function of {_TIMEOUT_S} s"
     demo.console.print(Rule(title, align="left"))
     result = demo.execute(

@@ -1,4 +1,4 @@
-"""The stage of the demonstrations: an S3, a function, a table, and the claims, each checked before it is printed."""
+"""The stage of the demonstrations: an S3, a function, a table, and claims that are checked before they are printed."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Claim:
 
 @dataclass(slots=True)
 class Claims:
-    """All claims so far; one that does not hold is shown as such and remembered."""
+    """All claims so far, false ones included."""
 
     console: Console
     entries: list[Claim] = field(default_factory=list)
 
     def check(self, text: str, *, holds: bool) -> None:
-        """Print the claim with its mark."""
+        """Print a claim, marked as true or false, and record it."""
         claim = Claim(text, holds)
         self.entries.append(claim)
         mark, style = ("✓", "green") if claim.holds else ("✗ NOT TRUE:", "bold red")
@@ -56,7 +56,7 @@ class Claims:
 
     @property
     def all_hold(self) -> bool:
-        """Tell whether there were claims, and every one of them is true."""
+        """Whether there were claims, and all of them are true."""
         return bool(self.entries) and all(claim.holds for claim in self.entries)
 
 
@@ -69,7 +69,7 @@ _POLL_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A table format in the demonstration: its table, jobs' name for it, the function's settings, and the reader."""
+    """A table format: its table, the jobs' name for that, the function's settings, and the reader."""
 
     name: str
     table: str
@@ -89,13 +89,13 @@ class Demo:
     format: Format
 
     def run(self, job: str, token: str, *more: str, timeout_s: int = _LONG_S, pause_s: int = 0) -> Result:
-        """Invoke a function that runs one of the sample jobs, with `more` arguments; show its result."""
+        """Invoke a function that runs a sample job with `more` arguments; show and return its result."""
         event = self._event(job, token, more)
         with JobProgress(self.console, f"{job}, clientToken {token}") as progress:
             return self._show_report(self._function(timeout_s, pause_s, progress.line).invoke(event))
 
     def execute(self, job: str, token: str, *more: str, timeout_s: int, pause_s: int) -> Result:
-        """Run one of the sample jobs as a durable execution; show its result."""
+        """Run a sample job as a durable execution; show and return its result."""
         event = json.dumps(self._event(job, token, more))
         with (
             JobProgress(self.console, f"{job}, clientToken {token}") as progress,
@@ -127,7 +127,7 @@ class Demo:
         return {"PAUSE_S": str(pause_s), "SOAL_CONF": json.dumps(dict(self.format.conf))}
 
     def table(self) -> TableView:
-        """Read the table from outside."""
+        """Read the table without Spark."""
         view = self.format.look()
         reader = f"(read by {self.format.reader})"
         self._line("table", f"version {view.version}, {view.rows:,} rows, {view.files} files {reader}")
@@ -141,7 +141,7 @@ class Demo:
         return document
 
     def data_files_sent(self, since: int) -> int:
-        """Count the data files that S3 has received since the trace had that length."""
+        """Return the number of data files that S3 has received since the trace had `since` entries."""
         return sum(
             exchange.operation in ("PutObject", "CompleteMultipartUpload")
             and exchange.key_class == "data"
@@ -174,7 +174,7 @@ class Demo:
 
 @contextmanager
 def open_format(name: str, s3: EmbeddedS3) -> Iterator[Format]:
-    """Yield the format of a name; Iceberg's with a catalog of its own."""
+    """Yield the format called `name`; for Iceberg start a catalog."""
     if name == "delta":
         aws = local_target(s3.endpoint).aws
         look = functools.partial(view, s3.observer(), LAKE, _DELTA_PATH, aws)

@@ -1,1 +1,1 @@
-"""`soal doctor` in a clone: examines this machine."""
+"""`soal doctor` in a clone: examine this machine."""

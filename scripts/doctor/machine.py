@@ -1,6 +1,6 @@
-"""Findings about this machine: the files of set-up, programs, memory and disk, ports, and the S3 of jobs here.
+"""Findings about this machine: set-up's files, programs, memory and disk, ports, and the S3 of local jobs.
 
-The doctor starts each program once, harmlessly, since an existing file may still not run.
+The doctor starts each program once, without side effects: a file may exist and still not run.
 """
 
 from __future__ import annotations
@@ -45,16 +45,16 @@ _SETUP: Final = "run scripts/setup"
 _IMPORTS: Final = "import awslambdaric, boto3, pyiceberg, pyspark"
 _TRAIN: Final = "remove it, and run scripts/setup, which makes it again"
 _TIMEOUT_S: Final = 30
-# A bad byte in a class ends in a crash or worse, and Java checks for one only with this option.
+# A corrupt byte in an archived class can crash Java; Java checks for it only with this option.
 _VERIFY: Final = "-XX:+VerifySharedSpaces"
 _SPOILT: Final = "hecksum verification failed"
-# The emulator takes any option but its own for a program to serve; a log level that does not exist ends it.
+# The emulator takes unknown options for a program to serve; an unknown log level makes it exit.
 _HARMLESS: Final = ("--log-level", "none")
 _ENDED: Final = "Failed to set log level"
 
 
 def examine_programs(home: Home, java_home: str | None) -> Iterator[Finding]:
-    """Examine Java, the class-data archive as Java takes it, and the Lambda emulator."""
+    """Examine Java, the image's packages, the class-data archive, and the Lambda emulator."""
     folder = _java_home(home, java_home)
     java = None if folder is None else java_at(folder)
     if folder is None:
@@ -69,7 +69,7 @@ def examine_programs(home: Home, java_home: str | None) -> Iterator[Finding]:
 
 
 def _java_home(home: Home, java_home: str | None) -> Path | None:
-    """Search where the handler searches, in its order."""
+    """Return the Java home that the handler would choose."""
     if (home.path / "java" / "bin" / "java").exists():
         return home.path / "java"
     if java_home:
@@ -96,13 +96,13 @@ def _archive(home: Home, java: Java | None) -> Finding:
         log = Path(folder) / "archive.log"
         class_path = ":".join(str(jar) for jar in jars(pyspark, home.path))
         options = (*archive_options(home.path, log), _VERIFY, "-cp", class_path, "-version")
-        # A Java that crashes leaves a report, and perhaps a core, in its current directory.
+        # A crashing Java leaves a report, and perhaps a core, in its current directory.
         failed = _failure(str(java.java), *options, directory=folder)
         unused = why_unused(home.path, log)
     if failed is not None:
         return Finding(name, "fail", f"Java {failed} with {archive}, and so would every job", _TRAIN)
     if unused is not None:
-        # Without the check, Java would take this one.
+        # Java accepts a corrupt archive if _VERIFY is not set.
         is_spoilt = _SPOILT in unused
         detail = unused + ("; jobs can crash" if is_spoilt else ", so Spark starts slowly")
         return Finding(name, "fail" if is_spoilt else "warn", detail, _TRAIN)
@@ -125,7 +125,7 @@ def _rie(home: Home) -> Finding:
 
 
 def _failure(*command: str, says: str | None = None, directory: str | None = None) -> str | None:
-    """Run a command and return how it failed; None if it ended well, or with the message `says`."""
+    """Run a command and return how it failed; None if it succeeded, or printed the message `says`."""
     try:
         process = subprocess.run(
             command,
@@ -154,7 +154,7 @@ _DISK_MIN_MB: Final = 1024
 
 
 def examine(home: Home, java_home: str | None, target: Target | None, bucket: str | None) -> Iterator[Finding]:
-    """Examine everything, the cheap checks first. `target` None: there is no S3 endpoint to examine."""
+    """Examine everything, cheap checks first. `target` None: there is no S3 endpoint to examine."""
     yield from _python()
     yield _environment()
     yield from _jars(home)
@@ -181,7 +181,7 @@ def _python() -> Iterator[Finding]:
 
 
 def _environment() -> Finding:
-    """Examine this shell's variables for the guard and the handler, which `soal local invoke` passes on."""
+    """Examine this shell's SW_ variables, which `soal local invoke` passes on, and its SOAL_ variables."""
     variables = {name: value for name, value in os.environ.items() if name.startswith(("SW_", "SOAL_"))}
     try:
         read_settings({"SW_CHECKPOINT_BUCKET": "any", **variables})
@@ -224,7 +224,7 @@ def _room() -> Iterator[Finding]:
 
 
 def _image() -> Finding:
-    """Look for the container image, without starting a daemon; only `soal local invoke --docker` needs it."""
+    """Look for the container image without starting a daemon. Only `soal local invoke --docker` needs it."""
     docker = shutil.which("docker")
     if docker is None:
         return Finding("image", "ok", "no docker here; it is needed for --docker only")

@@ -1,4 +1,4 @@
-"""AWS on this machine: S3 with faults on demand, and Lambda's runtime interface emulator."""
+"""AWS on this machine: S3 with injected faults, and Lambda's runtime interface emulator."""
 
 from scripts.emulator.exchange import Exchange, Reply, Request
 from scripts.emulator.rules import Delay, Kill, Match, Refuse, Rule

@@ -1,9 +1,9 @@
-"""The servers that can stand behind the wire: moto, with a store of its own for each emulated S3.
+"""Backends of the wire: moto, with a separate store for each emulated S3.
 
 moto keeps all buckets of a process in one module variable, so two servers in one process would silently share them.
-Here that variable becomes a switch: during a request it stands for the store of the server that got the request.
+This module replaces that variable by a switch: during a request it refers to the store of the server that received it.
 
-moto says 2010 for the start of every multipart upload, so a clean-up by age would abort all; `Beginnings` knows them.
+moto dates the start of every multipart upload to 2010, so a clean-up by age would abort all; `Beginnings` corrects it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from scripts.emulator.exchange import Request
 
 werkzeug_app.DISABLE_GLOBAL_CORS = True  # type: ignore[attr-defined] # moto exports no names of this module
-"""Else each answer tells browsers that any web page may read it."""
+"""Otherwise each answer would allow any web page to read it."""
 _ORIGINAL: Final = moto.s3.models.s3_backends
 _current: contextvars.ContextVar[Any] = contextvars.ContextVar("s3_store", default=_ORIGINAL)
 _switching = threading.Lock()
 
 
 class _Switch:
-    """Replaces moto's variable; outside of a request of ours it acts as the original."""
+    """Replaces moto's variable. Outside our requests it acts as the original."""
 
     def __getitem__(self, account: str) -> Any:  # noqa: ANN401 - moto has no types
         return _current.get()[account]
@@ -59,7 +59,7 @@ class Store:
 
     @contextlib.contextmanager
     def in_use(self) -> Iterator[None]:
-        """Let moto work on this store within the block, in this thread."""
+        """Make moto use this store within the block, in this thread."""
         token = _current.set(self._backends)
         try:
             yield
@@ -73,9 +73,9 @@ class Store:
             backend.put_object(bucket, key, body)
 
     def reset(self) -> None:
-        """Forget every bucket and give its memory back.
+        """Delete all buckets and free their memory.
 
-        moto's own reset would close the objects of all stores, since it keeps track of them in one list.
+        moto's own reset would close the objects of all stores, since moto keeps them in one list.
         """
         old, self._backends = self._backends, _backends()
         things = list(_things(old))
@@ -117,7 +117,7 @@ def _install() -> None:
     with _switching:
         if not isinstance(moto.s3.models.s3_backends, _Switch):
             switch = _Switch()
-            # moto.s3 itself keeps the original: the flask application looks there for the routes.
+            # moto.s3 keeps the original: the flask application reads the routes from it.
             moto.s3.models.s3_backends = switch  # type: ignore[assignment]
             moto.s3.responses.s3_backends = switch  # type: ignore[assignment, attr-defined]
 
@@ -129,18 +129,18 @@ _KNOWN_MAX: Final = 100_000
 
 
 class Beginnings:
-    """Records each start, and puts it into the listings."""
+    """Records the start of each upload, and corrects the listings."""
 
     def __init__(self) -> None:
         self._at: dict[bytes, bytes] = {}
 
     def reply(self, request: Request, reply: Reply) -> Reply:
-        """Return the answer as S3 would give it."""
+        """Return the reply with the uploads' true start times."""
         if request.operation == "CreateMultipartUpload" and (match := _ID.search(reply.body)) is not None:
             if len(self._at) < _KNOWN_MAX:
                 self._at[match[1]] = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()).encode()
         elif request.operation == "ListMultipartUploads":
-            return replace(reply, body=_UPLOAD.sub(self._dated, reply.body))  # as long as it was, to the byte
+            return replace(reply, body=_UPLOAD.sub(self._dated, reply.body))  # of the same length
         return reply
 
     def _dated(self, upload: re.Match[bytes]) -> bytes:
@@ -150,7 +150,7 @@ class Beginnings:
 
 
 class Backend(Protocol):
-    """An S3 without faults. The wire asks one question at a time."""
+    """An S3 without faults. The wire sends one request at a time."""
 
     def answer(self, request: Request) -> Reply:
         """Apply a request."""
@@ -166,7 +166,7 @@ class Backend(Protocol):
 
 
 class _Dispatcher(DomainDispatcherApplication):
-    """moto's own looks through the folders of all its services at each request: half of the time of an answer."""
+    """Caches the backend of each host: moto's dispatcher scans all its services at each request, half of its time."""
 
     def __init__(self, *arguments: Any) -> None:  # noqa: ANN401 - moto's own
         super().__init__(*arguments)
@@ -179,7 +179,7 @@ class _Dispatcher(DomainDispatcherApplication):
 
 
 class Moto:
-    """moto in this process, with a store of its own. moto says 2010 for the start of each upload; here it is true."""
+    """moto in this process, with a separate store and true start times of uploads."""
 
     def __init__(self) -> None:
         self._app = _Dispatcher(create_backend_app)

@@ -1,8 +1,8 @@
-"""The function in its container, as Lambda would run it: the emulator of rie.py, with the image instead of the host.
+"""The function in its container, as Lambda would run it: the emulator of rie.py around the image.
 
-The emulator itself is mounted from outside: the image is the one that is deployed. The container has the host's network
-(S3 is on the loopback), a read-only root, `/tmp` in memory, no capability, a user without a name, no /dev/shm, and
-Lambda's bounds on memory and processes.
+The emulator is mounted, so that the image is exactly the deployed one. The container has the host's network (S3 is on
+loopback), a read-only root, `/tmp` in memory, no capabilities, a user without a name, no /dev/shm, and Lambda's limits
+for memory and processes.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _RIE: Final = "/soal-rie"
 _START_TIMEOUT_S: Final = 60.0
 _REMOVE_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.02
-# Variables that would change the docker client itself are given by value, on its command line.
+# Variables that would change the docker client are passed by value, on its command line.
 _CLIENTS_OWN: Final = re.compile(r"DOCKER_.*|BUILDKIT_.*|PATH|HOME|XDG_.*")
 
 
@@ -61,7 +61,7 @@ class Confinement:
 
 
 class ContainerEmulator(LambdaEmulator):
-    """As `LambdaEmulator`, for an image: `with ContainerEmulator(docker, "soal", variables) as function: …`."""
+    """A `LambdaEmulator` for an image: `with ContainerEmulator(docker, "soal", variables) as function: …`."""
 
     def __init__(
         self,
@@ -120,7 +120,7 @@ class ContainerEmulator(LambdaEmulator):
         ]
 
     def _variables(self) -> dict[str, str]:
-        """Return the client's environment: the function's variables pass through it, so that no `ps` shows them."""
+        """Return the docker client's environment. It carries the function's variables, which `ps` must not show."""
         clients = {name: value for name, value in self._docker.environment.items() if _CLIENTS_OWN.fullmatch(name)}
         variables = {name: value for name, value in self._environment.items() if not _CLIENTS_OWN.fullmatch(name)}
         return {**variables, **clients}
@@ -136,7 +136,7 @@ class ContainerEmulator(LambdaEmulator):
 
 
 def main(program: str, name: str, arguments: Sequence[str]) -> int:
-    """Run a container for as long as our standard input is open; then, or when it has ended, remove it."""
+    """Run a container until our standard input closes or the container ends; then remove it."""
     client = subprocess.Popen(
         [program, "run", "--rm", "--name", name, *arguments], stdin=subprocess.DEVNULL, start_new_session=True
     )

@@ -1,9 +1,8 @@
-"""Lambda's durable service on this machine: AWS's own emulation of it, and a function under the real runtime interface
-emulator (RIE).
+"""Lambda's durable service on this machine: AWS's emulation, and a function under the real runtime interface emulator
+(RIE).
 
-Between the two stands an endpoint of Lambda's API: it says of a function that was killed or raised that it failed,
-which the RIE does not, and starts an execution when somebody invokes the function. So boto3 finds here what it finds in
-an account; the function is called `function`.
+Between the two an endpoint of Lambda's API reports a function that was killed or raised as failed, which the RIE does
+not, and starts an execution for an invocation. So boto3 works as in an account; the function is called `function`.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 HANDLER: Final = "handler.functions.durable.lambda_handler"
 _MARKER: Final = "X-Dex-Handler-Invoke"
-"""By it the service says that its Invoke is one of the handler, and no new execution."""
+"""The service sets this header when it invokes the handler; without it an invocation starts an execution."""
 _KEY, _SECRET = CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"]
 _ACCOUNT: Final = "123456789012"
 _START_TIMEOUT_S: Final = 60.0
@@ -48,7 +47,7 @@ _RETENTION_DAYS: Final = 1
 class DurableEmulator:
     """A context manager: `with DurableEmulator(variables, timeout_s=60) as service: service.client().invoke(…)`.
 
-    Arguments as those of `LambdaEmulator`; `execution_s`: the time of a whole execution.
+    Takes the arguments of `LambdaEmulator`, and `execution_s`, the timeout of a whole execution.
     """
 
     def __init__(
@@ -146,7 +145,7 @@ class DurableEmulator:
         raise EmulatorError("the emulation of the durable service did not start")
 
     def _invoke(self, event: object) -> tuple[str | None, bytes]:
-        """Deliver an event to the handler; return Lambda's function error, if there is one, and the payload."""
+        """Deliver an event to the handler; return Lambda's function error or None, and the payload."""
         try:
             answer = self.function.invoke(event)
         except EmulatorError as error:
@@ -156,7 +155,7 @@ class DurableEmulator:
         return ("Unhandled" if failed or answer.payload is None else None), json.dumps(payload).encode()
 
     def start(self, event: str, name: str | None = None) -> str:
-        """Start an execution with an event in JSON; return its ARN. Raises `EmulatorError` if that is refused."""
+        """Start an execution with an event in JSON; return its ARN. Raises `EmulatorError` if the service refuses."""
         request = {
             "AccountId": _ACCOUNT,
             "FunctionName": "function",
@@ -173,7 +172,7 @@ class DurableEmulator:
 
 
 class _Endpoint(ThreadingHTTPServer):
-    """The requests of Lambda's API."""
+    """Serves Lambda's API."""
 
     daemon_threads = True
     invoke: Callable[[object], tuple[str | None, bytes]]
@@ -185,7 +184,7 @@ class _Handler(ForPrograms):
     server: _Endpoint
 
     def log_message(self, *_: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def do_POST(self) -> None:  # noqa: N802 - http.server calls it so
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -230,7 +229,7 @@ def _function_error(error: str | None) -> dict[str, str]:
 
 
 def _end_of(port: int, arn: str) -> tuple[str | None, bytes]:
-    """Wait for the end of an execution, as a synchronous invocation does, here without its limit of 15 minutes."""
+    """Wait for the end of an execution, like a synchronous invocation but without its limit of 15 minutes."""
     path = f"/2025-12-01/durable-executions/{quote(arn, safe='')}"
     while (reply := json.loads(_request(port, "GET", path)[1]))["Status"] == "RUNNING":
         time.sleep(_POLL_S)

@@ -35,8 +35,7 @@ class ConnectionDropped(Exception):  # noqa: N818 - the name says what happens t
 class Exchange:
     """The record of one request. Times are monotonic, in nanoseconds; `body_bytes` is the size on the wire.
 
-    `status` is the client's answer, None if it got none. `applied` is S3's own answer, None if the request never
-    reached S3.
+    `status` is the status sent to the client, or None; `applied` is S3's status, None if S3 did not get the request.
     """
 
     operation: str
@@ -53,7 +52,7 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An HTTP answer, whole."""
+    """A complete HTTP response."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
@@ -61,7 +60,7 @@ class Reply:
 
     @classmethod
     def error(cls, status: int, message: str) -> Reply:
-        """Make an answer as S3 gives it for an error."""
+        """Return an error response in S3's format."""
         code = _CODES.get(status, "InternalError")
         body = (
             f'<?xml version="1.0" encoding="UTF-8"?>\n<Error><Code>{code}</Code><Message>{message}</Message></Error>'
@@ -79,7 +78,7 @@ class Reply:
 
 @dataclass(slots=True, eq=False)
 class Request:
-    """One request: its meaning, its body (read when it is first asked for), and the way to apply it."""
+    """One request: its meaning, its body (read at the first access), and the function that applies it."""
 
     environ: dict[str, Any]
     operation: str
@@ -95,7 +94,7 @@ class Request:
 
     @classmethod
     def of(cls, environ: dict[str, Any], apply_to: Callable[[Request], Reply]) -> Request:
-        """Read the meaning of a WSGI request."""
+        """Parse a WSGI request."""
         path = str(environ.get("PATH_INFO", "/")).encode("latin-1").decode("utf-8", "replace").lstrip("/")
         bucket, _, key = path.partition("/")
         query = dict(parse_qsl(environ.get("QUERY_STRING", ""), keep_blank_values=True))
@@ -122,20 +121,16 @@ class Request:
 
     @property
     def is_mutating(self) -> bool:
-        """Tell whether it changes the stored objects."""
+        """Whether the request changes stored objects."""
         return self.operation in MUTATING
 
     def read_half(self) -> None:
-        """Read half of the body, like a server whose client dies in the middle."""
+        """Read half of the body, as if the client died during the upload."""
         announced = int(self.environ.get("CONTENT_LENGTH") or 0)
         self.body_bytes = len(self.environ["wsgi.input"].read(announced // 2))
 
     def body(self) -> bytes:
-        """Return the whole body as it came over the wire.
-
-        Raises:
-            ConnectionDropped: the client went away in the middle.
-        """
+        """Return the whole body as sent. Raises `ConnectionDropped` if the client hung up before its end."""
         if self._body is None:
             announced = self.environ.get("CONTENT_LENGTH")
             self._body = self.environ["wsgi.input"].read() if announced is None else self._announced(int(announced))
@@ -149,7 +144,7 @@ class Request:
         return body
 
     def apply(self) -> Reply:
-        """Hand the request to S3 and return its answer; the client has not seen it yet."""
+        """Send the request to S3 and return its response, before the client gets it."""
         body = self.body()
         self.environ["wsgi.input"] = io.BytesIO(body)
         self.environ["CONTENT_LENGTH"] = str(len(body))

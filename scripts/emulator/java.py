@@ -1,4 +1,4 @@
-"""A Java process that this one commands by Py4J, for servers of Java's. Nobody else on the machine can command it."""
+"""A Java process for servers in Java, controlled by this process with Py4J. No other process can control it."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
 
 
 def java_program() -> Path:
-    """Return the Java that a job would run on, which is found without a checkpoint bucket."""
+    """Return the Java program that a job would use."""
     settings = read_settings({**os.environ, "SW_CHECKPOINT_BUCKET": "none"})
     return find_java(settings.soal_home, settings.java_home)
 
 
 @contextmanager
 def java(class_path: Iterable[Path]) -> Iterator[JVMView]:
-    """Start it. It ends with the block, or with this process, even if that is killed."""
+    """Start a JVM. It ends with the block, or with this process, even if that is killed."""
     port, token, process = launch_gateway(
         classpath=":".join(map(str, class_path)),
         java_path=str(java_program()),
         javaopts=["-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"],
         die_on_exit=True,
-        enable_auth=True,  # else whoever reaches the port runs programs as this user
+        enable_auth=True,  # without it, anyone who can reach the port could run programs as this user
         return_proc=True,
     )
     gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=token, auto_convert=True))
@@ -40,5 +40,5 @@ def java(class_path: Iterable[Path]) -> Iterator[JVMView]:
         yield gateway.jvm
     finally:
         gateway.shutdown()
-        process.stdin.close()  # it ends at the end of its input
-        process.wait()  # not communicate(): a thread of py4j's reads its output, and may close it
+        process.stdin.close()  # the JVM exits when its input closes
+        process.wait()  # not communicate(): a py4j thread reads the output, and may close it

@@ -1,8 +1,8 @@
 """An HTTP/1.1 server for WSGI that keeps connections open.
 
-Werkzeug's own closes each connection after its answer, so every request of an S3 client costs a connection. Here an
-answer always has a length, and a request body that nobody read ends the connection, so the server never searches for
-the next request line in the middle of a body.
+Werkzeug's server closes each connection after a response, so every request of an S3 client costs a connection. Here
+each response has a length, and the server closes the connection if the application has not read the whole request
+body: otherwise it would look for the next request line inside a body.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NO_BODY: Final = frozenset({204, 304})
 
 
 class _Counted(io.RawIOBase):
-    """A request body that ends where its Content-Length says, and knows how much of it is left."""
+    """A request body that ends at its Content-Length, and counts the bytes left."""
 
     def __init__(self, source: Any, size_bytes: int) -> None:  # noqa: ANN401 - the socket's file
         self._source = source
@@ -41,7 +41,7 @@ class _Counted(io.RawIOBase):
 
 class _Handler(ForPrograms, MotoRequestHandler):
     protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True  # else the second packet of an answer waits for an acknowledgement, 40 ms
+    disable_nagle_algorithm = True  # otherwise the second packet of a response waits 40 ms for an acknowledgement
     server: KeepAliveServer
 
     def setup(self) -> None:
@@ -68,7 +68,7 @@ class _Handler(ForPrograms, MotoRequestHandler):
             self.close_connection = True
 
     def _send(self, status: str, headers: list[tuple[str, str]], content: bytes) -> None:
-        """Write the answer as one piece."""
+        """Write the response in one piece."""
         code, _, reason = status.partition(" ")
         is_head = self.command == "HEAD"
         self.send_response_only(int(code), reason)
@@ -89,7 +89,7 @@ class _Handler(ForPrograms, MotoRequestHandler):
         self.wfile.flush()
 
     def log(self, type: str, message: str, *args: object) -> None:  # noqa: A002 - the name in werkzeug
-        """Print nothing: the trace says more, and stderr belongs to the caller."""
+        """Log nothing: the trace contains more, and stderr belongs to the caller."""
 
 
 class KeepAliveServer(ThreadedWSGIServer):
@@ -103,11 +103,11 @@ class KeepAliveServer(ThreadedWSGIServer):
         self._thread = threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
 
     def start(self) -> None:
-        """Serve from a thread of its own."""
+        """Serve in a separate thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End the server and every connection that a client has left open."""
+        """Stop the server and close the connections that clients have left open."""
         self.shutdown()
         self.server_close()
         for connection in tuple(self.connections):

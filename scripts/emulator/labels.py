@@ -1,6 +1,6 @@
 """The meaning of an HTTP request: the S3 operation, and the class of its key.
 
-Spark's file names are random and their order varies, so a place in a run is named by operation, class and ordinal.
+Spark's file names are random and their order varies, so tests name a request by operation, key class and ordinal.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MUTATING: Final = frozenset(
     }
 )
 
-# The first that matches counts. The checkpoint bucket may have a prefix, so its classes come after the tables'.
+# The first match wins. The checkpoint bucket may have a prefix, so its classes come after the tables'.
 _CLASSES: Final = tuple(
     (re.compile(pattern), name)
     for pattern, name in (
@@ -49,10 +49,10 @@ _CLASSES: Final = tuple(
     )
 )
 
-# Sub-resources of an object, as they appear in the query: not the object itself.
+# Sub-resources of an object, as the query names them.
 _PARTS_OF_AN_OBJECT: Final = ("acl", "attributes", "legal-hold", "retention", "tagging", "torrent")
 
-# Of a bucket listing; any other word in the query names a sub-resource of the bucket.
+# Query words of a bucket listing; any other word names a sub-resource of the bucket.
 _LISTING: Final = frozenset({"prefix", "delimiter", "marker", "max-keys", "encoding-type", "list-type", "x-id"})
 
 
@@ -62,19 +62,19 @@ def key_class(key: str) -> str:
 
 
 def operation(method: str, *, bucket: str, key: str, query: Mapping[str, str], is_copy: bool) -> str:
-    """Return the name of the S3 operation as in its API reference; METHOD:resource if no rule here knows it."""
+    """Return the name of the S3 operation as in the API reference; METHOD:resource for an unknown one."""
     if not bucket:
         return "ListBuckets"
     return _object_operation(method, query, is_copy=is_copy) if key else _bucket_operation(method, query)
 
 
 def catalog_operation(method: str, path: str) -> str:
-    """Return the operation of a request to a REST catalog: a change or not. Reports of metrics change nothing."""
+    """Return the operation of a request to a REST catalog: a change or a read. A report of metrics is a read."""
     return "CatalogChange" if method in {"POST", "PUT", "DELETE"} and not path.endswith("/metrics") else "CatalogRead"
 
 
 def dynamodb_operation(target: str) -> str | None:
-    """Return the operation of a request to DynamoDB, which is in a header; None for one to another service."""
+    """Return the DynamoDB operation in the header `target`; None for a request to another service."""
     return target.partition(".")[2] if target.startswith("DynamoDB_") else None
 
 

@@ -1,7 +1,7 @@
-"""Refuse what a browser sends for a web page: any page may send requests to servers on the loopback address.
+"""Refuse requests from web pages: a browser lets any page send requests to servers on loopback.
 
-A browser names the page that sends (`Origin`), or says that a page does (`Sec-Fetch-Site`). A page whose own name leads
-to this machine shows itself by that name (`Host`). Clients of S3 and of catalogs send none of these.
+A browser names the page (`Origin`), or says that a page sends the request (`Sec-Fetch-Site`). If the page's name
+resolves to this machine, the request has that name as `Host`. Clients of S3 and of catalogs send none of these.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _OWN: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
 class ForPrograms(BaseHTTPRequestHandler):
-    """The beginning of each handler of a local server: a page's request gets 403, and reaches nothing."""
+    """The base class of local servers' handlers. It answers a page's request with 403."""
 
     def parse_request(self) -> bool:
-        """Read a request's headers; return whether there is a request to answer."""
+        """Parse a request's headers; return whether the handler should answer it."""
         if not super().parse_request():
             return False
         if (why := _of_a_page(self.headers)) is None:

@@ -1,7 +1,7 @@
-"""An Iceberg REST catalog on this machine: the servlet of Iceberg's own tests in a Java process, tables in SQLite.
+"""An Iceberg REST catalog on this machine: the servlet of Iceberg's tests in a JVM, with tables in SQLite.
 
-The server itself writes metadata files to the given S3, as REST catalogs do. It answers at a name that only the S3's
-wire knows: it would also answer what a browser sends for a web page, which the wire refuses.
+The server writes metadata files to the given S3, as REST catalogs do. It has a host name that only the S3's wire knows,
+because it would answer web pages' requests, which the wire refuses.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HADOOP: Final = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "jcl
 class RestCatalog:
     """A context manager: `with RestCatalog(s3, folder, "s3a://bucket/warehouse") as catalog: catalog.uri`.
 
-    Its database is a file in `folder`. The server ends with the block, or with this process, even if it is killed.
+    The database is a file in `folder`. The server ends with the block, or with this process, even if it is killed.
     """
 
     def __init__(self, s3: EmbeddedS3, folder: Path, warehouse: str) -> None:
@@ -40,12 +40,12 @@ class RestCatalog:
 
     @property
     def uri(self) -> str:
-        """The URI for clients: through the S3's wire, so that rules and trace cover its requests, too."""
+        """The URI for clients. It goes through the S3's wire, so that rules and trace cover catalog requests."""
         return f"{self._s3.endpoint}/{_BUCKET}"
 
     @property
     def database(self) -> Path:
-        """The SQLite file that its tables are in."""
+        """The SQLite file with the tables."""
         return self._folder / "rest.db"
 
     def __enter__(self) -> Self:
@@ -103,5 +103,5 @@ def _class_path() -> tuple[Path, ...]:
         raise FileNotFoundError("PySpark is not installed; run scripts/setup")
     hadoop = [jar for pattern in _HADOOP for jar in sorted((spark_home / "jars").glob(pattern))]
     amazon = [jar for jar in sorted(JARS.glob("*.jar")) if not jar.name.startswith(("iceberg", "delta", "soal"))]
-    # Iceberg's tests contain a class of S3A of their own, which Java must not find.
+    # Iceberg's test jar contains its own copy of an S3A class, so it must come last on the class path.
     return (*sorted((*REST_JARS, *LOCAL_JARS, *amazon, *hadoop), key=lambda jar: jar.name.endswith("-tests.jar")),)

@@ -35,22 +35,21 @@ _PATH: Final = "/2015-03-31/functions/function/invocations"
 _START_TRIES: Final = 3
 _START_TIMEOUT_S: Final = 30.0
 _END_TIMEOUT_S: Final = 20.0
-# Lambda allows a function 10 s to import its handler, before its timeout begins to count; a busy laptop needs more.
+# Lambda allows 10 s for importing the handler, before the timeout starts; a busy laptop needs more.
 _INIT_TIMEOUT_S: Final = 60.0
 _TAIL_LINES: Final = 200
 
 
 class EmulatorError(Exception):
-    """The emulator itself did not start, or did not answer; its last lines are in the message."""
+    """The emulator did not start or did not answer. The message contains its last lines."""
 
 
 class LambdaEmulator:
     """A context manager: `with LambdaEmulator(variables, timeout_s=60) as function: function.invoke(event)`.
 
-    The function sees `environment` and Lambda's own variables, none of ours. `handler` is `module.function`, imported
-    from `directory`, by `python`; without one, by the Python with the packages of the image's variant slim. Every line
-    that it or the emulator prints goes to `on_line`, from a thread. All its processes end with the block, or with this
-    process, even if it is killed.
+    The function sees `environment` and Lambda's variables, none of ours. `python` (default: the Python of the image's
+    variant slim) imports `handler`, `module.function`, from `directory`. A thread calls `on_line` with each line that
+    the function or the emulator prints. All processes end with the block, or with this process, even if it is killed.
     """
 
     def __init__(
@@ -93,7 +92,7 @@ class LambdaEmulator:
             raise EmulatorError(f"there is no Lambda emulator at {self._binary}; run scripts/setup")
         if not self._python.is_file():
             raise EmulatorError(f"there are no packages of the image at {self._python}; run scripts/setup")
-        for _ in range(_START_TRIES):  # another process may take a port that was free a moment ago
+        for _ in range(_START_TRIES):  # another process may take the port before the emulator does
             self._start()
             if self._listens():
                 return self
@@ -108,7 +107,7 @@ class LambdaEmulator:
         return "\n".join(tuple(self._tail))
 
     def processes(self) -> tuple[psutil.Process, ...]:
-        """Return the running processes: the emulator and everything below it."""
+        """Return the running processes: the emulator and its descendants."""
         if self._process is None:
             return ()
         try:
@@ -117,19 +116,18 @@ class LambdaEmulator:
             return ()
 
     def cpu_s(self) -> float:
-        """Return the seconds of CPU time of the running processes, and of those that they have waited for."""
+        """Return the CPU seconds of the running processes and of their ended children."""
         return sum(cpu_s(process) for process in self.processes())
 
     @property
     def endpoint(self) -> str:
-        """The endpoint of Lambda's API, for other clients; the function is called `function` there."""
+        """The endpoint of Lambda's API for other clients; it calls the function `function`."""
         return f"http://127.0.0.1:{self._port}"
 
     def invoke(self, event: object) -> Answer:
-        """Deliver one event and wait for the end of the function. A second caller waits for its turn.
+        """Deliver one event and wait for the answer. A second caller waits for its turn.
 
-        Raises:
-            EmulatorError: the emulator has died, or has not answered long after its own timeout.
+        Raises `EmulatorError` if the emulator has died, or has not answered long after its own timeout.
         """
         body = json.dumps(event).encode()
         with self._one_at_a_time:
@@ -157,7 +155,7 @@ class LambdaEmulator:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for us: we end it in order
+            start_new_session=True,  # Ctrl-C must reach only this process, which stops the emulator
         )
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
@@ -168,7 +166,7 @@ class LambdaEmulator:
         return [*guardian, str(self._binary), *addresses, str(self._python), "-m", "awslambdaric", self._handler]
 
     def _variables(self) -> dict[str, str]:
-        """Return the environment of that command."""
+        """Return the command's environment."""
         return self._environment
 
     def _read(self, stream: Any) -> None:  # noqa: ANN401 - the stdout of a Popen
@@ -178,7 +176,7 @@ class LambdaEmulator:
             self._on_line(text)
 
     def _listens(self) -> bool:
-        """Wait until a process of ours listens on the port; another program there must not get our events."""
+        """Wait until one of our processes listens on the port. Another program there must not get our events."""
         until = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < until and self._process is not None and self._process.poll() is None:
             for process in self.processes():
@@ -190,7 +188,7 @@ class LambdaEmulator:
         return False
 
     def _stop(self) -> None:
-        """Let the guardian end everything; if it is gone or stuck, do it ourselves."""
+        """Let the guardian kill everything; if it is gone or stuck, kill the processes here."""
         process, self._process = self._process, None
         if process is None or process.stdin is None or process.stdout is None:
             return
@@ -210,7 +208,7 @@ class LambdaEmulator:
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Return the seconds of CPU time of a process, and of those that it has waited for; 0 if it is gone."""
+    """Return the CPU seconds of a process and of its ended children; 0 if it is gone."""
     with contextlib.suppress(psutil.Error):
         times = process.cpu_times()
         return float(times.user + times.system + times.children_user + times.children_system)

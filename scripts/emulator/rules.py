@@ -1,9 +1,9 @@
-"""Faults as data: which request is hit, and what happens to it.
+"""Faults as data: rules that choose requests and what happens to them.
 
     Rule(Match(operations={"PutObject"}, key_class="delta_log/commit"), Refuse())
 
-The first commit is not applied, and the writer gets a 503. `nth` is the first matching request that the rule hits,
-`times` the number of hits in a row from there. Only one rule hits a request: the first in the list that takes it.
+This rule does not apply the first commit, and answers 503. `nth` is the first matching request that a rule hits,
+`times` the number of consecutive hits. If several rules hit a request, the first in the list acts.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """The requests of a rule. A field that is None or empty does not restrict. `key` is searched as a regex."""
+    """The requests of a rule. A field that is None or empty matches all. `key` is a regex, searched in the key."""
 
     operations: AbstractSet[str] = frozenset()
     bucket: str | None = None
@@ -41,16 +41,14 @@ class Match:
 
 
 class Effect(Protocol):
-    """The treatment of a request that is hit: it returns the client's answer, or a way to wait for it, or drops
-    the connection.
-    """
+    """The action on a hit request: return the reply, or a function that waits for it, or raise `ConnectionDropped`."""
 
     def __call__(self, request: Request) -> Reply | Callable[[], Reply]: ...
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Apply it after a while."""
+    """Apply the request after a delay."""
 
     delay_ms: int
 
@@ -62,7 +60,7 @@ class Delay:
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """Do not apply it; answer with an error."""
+    """Do not apply the request; reply with an error."""
 
     status: int = 503
 
@@ -73,7 +71,7 @@ class Refuse:
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End the client, which `end` knows how to do: before it is applied, in the middle of its body, or after."""
+    """Kill the client by `end`: before the request is applied, in the middle of its body, or after it was applied."""
 
     phase: Literal["before", "torn", "after"]
     end: Callable[[], None]
@@ -89,7 +87,7 @@ class Kill:
 
 @dataclass(slots=True)
 class Rule:
-    """Hits the `nth` request that matches and the next ones, `times` in all (None: every one from the nth on)."""
+    """Hits `times` matching requests, starting with the `nth` (None: all from the nth on)."""
 
     match: Match
     action: Effect
@@ -101,11 +99,11 @@ class Rule:
 
     @property
     def hits(self) -> int:
-        """The number of requests that this rule has taken."""
+        """The number of requests that this rule has hit."""
         return self._hits
 
     def takes(self, request: Request) -> bool:
-        """Count the request and tell whether it is to be hit. The wire calls this once for each, one at a time."""
+        """Count the request and return whether to hit it. The wire calls this once per request, under a lock."""
         if not self.match(request):
             return False
         self._seen += 1
@@ -122,7 +120,8 @@ class Rule:
         return reply() if callable(reply) else reply
 
     def fired(self, *, timeout_s: float) -> bool:
-        """Wait until the action of this rule has been carried out once (one that makes the client wait: until it holds
-        the request); tell whether it was within the time.
+        """Wait until the rule has acted once (or, if its action makes the client wait, until it holds the request).
+
+        Returns False after `timeout_s`.
         """
         return self._fired.wait(timeout_s)

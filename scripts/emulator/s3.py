@@ -1,4 +1,4 @@
-"""An S3 on a free port of this machine: moto, or another one, behind a layer that traces, orders and breaks."""
+"""An S3 on a free local port: moto or another server, behind a layer that traces, serialises and injects faults."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 class EmbeddedS3:
     """A context manager: `with EmbeddedS3(buckets=["lake"]) as s3: s3.client().list_buckets()`.
 
-    Each instance has buckets of its own. `port` 0 takes a free one. `unlistable` names buckets that the clients may not
-    list; a missing key there is 404, as for the stack's roles. In a bucket of `hiding` it is 403. `rules` are the
-    faults (scripts.emulator.rules). `backend`: the S3 behind them; None: moto.
+    Each instance has its own buckets. `port` 0 takes a free port. Clients may not list the buckets in `unlistable`; a
+    missing key there gives 404, as for the stack's roles, and 403 in the buckets in `hiding`. `rules` are the faults
+    (scripts.emulator.rules). `backend` is the S3 behind them, moto if None.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class EmbeddedS3:
         self._backend = backend or Moto()
         self._buckets = tuple(buckets)
         self.wire = Wire(self._backend, rules=rules, unlistable=unlistable, hiding=hiding)
-        # The socket is ours from here on, so nobody else can answer at the endpoint.
+        # The socket is bound from here on, so that no other process can answer at the endpoint.
         self._server = KeepAliveServer(self.wire, port)
 
     def __enter__(self) -> Self:
@@ -62,36 +62,36 @@ class EmbeddedS3:
 
     @property
     def endpoint(self) -> str:
-        """The URL that clients take as their endpoint; buckets are in the path."""
+        """The endpoint URL for clients; buckets are in the path."""
         return f"http://127.0.0.1:{self.port}"
 
     def environment(self) -> dict[str, str]:
-        """Return the variables with which a child process finds this S3, and no other credentials or settings."""
+        """Return variables that make a child process use this S3, and no other credentials or settings."""
         return {**CREDENTIALS, "AWS_ENDPOINT_URL_S3": self.endpoint}
 
     def client(self) -> S3Client:
-        """Make a client like any other: in the trace, hit by the rules, bound by the permissions. It never retries."""
+        """Return a client that is subject to trace, rules and permissions, and never retries."""
         return self._client(CREDENTIALS["AWS_ACCESS_KEY_ID"])
 
     def observer(self) -> S3Client:
-        """Make a client that observes and prepares: not in the trace, hit by no rule, allowed everything."""
+        """Return a client for setting up and inspecting: without trace, rules and permissions."""
         return self._client(OBSERVER)
 
     def keys(self, bucket: str, prefix: str = "") -> tuple[str, ...]:
-        """Return every key of a bucket under a prefix, in order."""
+        """Return all keys of a bucket under a prefix, sorted."""
         pages = self.observer().get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix)
         return tuple(row["Key"] for page in pages for row in page.get("Contents", ()))
 
     def fill(self, bucket: str, objects: Mapping[str, bytes]) -> None:
-        """Make objects by their keys, without a request for each."""
+        """Put objects into a bucket without requests."""
         self._backend.fill(bucket, objects)
 
     def trace(self) -> tuple[Exchange, ...]:
-        """Return the requests of all clients so far, in the order in which they ended."""
+        """Return the requests of all clients so far, in order of completion."""
         return self.wire.trace()
 
     def reset(self) -> None:
-        """Empty everything: objects, rules, trace. The buckets given at the start are there again."""
+        """Delete objects, rules and trace, and recreate the initial buckets."""
         self.wire.clear_rules()
         self._backend.reset()
         self._make_buckets()

@@ -1,4 +1,4 @@
-"""Spark sessions in this process, with the settings that the image ships, on an emulated S3."""
+"""Spark sessions of this process, with the image's settings, on an emulated S3."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[2]
 JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
 LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
-"""Jars that no image has: databases for Iceberg's catalogs on this machine."""
+"""Jars that no image has: databases for local Iceberg catalogs."""
 
 
 def full_jars() -> tuple[Path, ...]:
-    """Return the jars that the variant full adds, if they have been fetched: `scripts/setup --only full-jars`."""
+    """Return the jars that the variant full adds, if `scripts/setup --only full-jars` has fetched them."""
     return tuple(sorted(JARS.with_name("full-jars").glob("*.jar")))
 
 
 def stock_class_path() -> str:
-    """Return the class path of Delta, Iceberg and S3A alone, for a Spark that is not SoAL's."""
+    """Return the class path of Delta, Iceberg and S3A, for a Spark without SoAL's jars."""
     jars = sorted(JARS.resolve().glob("*.jar"))
     stock = [jar for jar in jars if jar.name not in OWN_JARS and not any(is_of(jar.name, name) for name in replaced())]
     return ":".join(map(str, stock))
@@ -44,7 +44,7 @@ def build_session(
     *,
     more_jars: Sequence[Path] = (),
 ) -> SparkSession:
-    """Build a session; `settings` win. The credentials are those of the environment. `more_jars` stand last."""
+    """Build a session with the environment's credentials. `settings` override; `more_jars` come last."""
     from pyspark.sql import SparkSession
 
     spark_home = pyspark_of(JARS.parent)
@@ -53,7 +53,7 @@ def build_session(
     builder = SparkSession.builder.master(master).appName("soal")
     conf = {
         **local_settings(),
-        # As the handler does: the class path that the class-data archive was made with, and a quick compiler.
+        # As in the handler: the class path of the class-data archive, and a fast compiler.
         "spark.driver.extraClassPath": ":".join(str(jar) for jar in (*jars(spark_home, JARS.parent), *more_jars)),
         "spark.driver.extraJavaOptions": f"{_archive()} {_temporary()} -XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
         "spark.executor.extraClassPath": ":".join(str(jar) for jar in (*sorted(JARS.glob("*.jar")), *more_jars)),

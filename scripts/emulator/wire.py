@@ -1,11 +1,10 @@
-"""The layer between the clients and an S3: it names the meaning of each request, keeps a trace, and lets rules act.
+"""The layer between the clients and an S3: it classifies each request, keeps a trace, and applies rules.
 
-It also makes it as strict as Amazon's: requests are applied one at a time (moto checks a condition and then acts, with
-no lock, and lists a dict that another thread may change; S3Proxy checks `If-Match` so, too), and a caller that may not
-list a bucket gets 403 for a missing key, unless it may list just that key.
+It also makes the backend as strict as Amazon's. It applies requests one at a time: moto checks a condition and then
+acts without a lock, as S3Proxy does for `If-Match`, and lists a dict that another thread may change. And it answers 403
+for a missing key to a caller that may not list the bucket, unless the caller may list just that key.
 
-Requests to another server on this machine, a catalog, may pass through it too, so that they are counted and hit in one
-order with those to S3.
+Requests to a local catalog can pass through the wire, too, so that trace and rules see one order of all requests.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ _OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACC
 
 
 def forward(address: str, request: Request, *, path: str, host: str | None = None) -> Reply:
-    """Ask the server at `address`, `host:port`, for `path` in place of the request's own; `host`: by this name."""
+    """Send the request to the server at `address`, `host:port`, with `path` as its path and `host` as its Host."""
     environ = request.environ
     headers = {
         name.removeprefix("HTTP_").replace("_", "-"): value
@@ -80,7 +79,7 @@ class Wire:
         self._in_flight = 0
         self._catalogs: dict[str, tuple[str, str]] = {}
         self.clock_ahead_s = 0.0
-        """How far the `Date` of the answers is ahead, so that a lease expires without a wait."""
+        """Added to the `Date` of responses, so that tests can expire a lease without waiting."""
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         request = Request.of(environ, self._apply)
@@ -92,11 +91,11 @@ class Wire:
         return [reply.body]
 
     def lead(self, name: str, address: str, host: str) -> None:
-        """Forward requests for the bucket `name` to the catalog at `address`, `host:port`; its own name is `host`."""
+        """Forward requests for the bucket `name` to the catalog at `address`, `host:port`, with `host` as Host."""
         self._catalogs[name] = (address, host)
 
     def add(self, rule: Rule) -> Rule:
-        """Add a rule behind the others; it acts from now on."""
+        """Append a rule; it acts from now on."""
         with self._counting:
             self._rules.append(rule)
         return rule
@@ -107,7 +106,7 @@ class Wire:
             self._rules.clear()
 
     def trace(self) -> tuple[Exchange, ...]:
-        """Return the requests that were answered (or dropped) so far, in the order in which they ended."""
+        """Return the requests answered or dropped so far, in order of completion."""
         with self._counting:
             return tuple(self._trace)
 
@@ -118,7 +117,7 @@ class Wire:
             return self._in_flight == 0
 
     def clear_trace(self) -> None:
-        """Forget the trace."""
+        """Clear the trace."""
         with self._counting:
             self._trace.clear()
 
@@ -137,7 +136,7 @@ class Wire:
         """Let the rules count the request; return the one that hits it."""
         with self._counting:
             self._in_flight += 1
-            # Every rule counts, also behind one that fires, so `nth` means the same whatever other rules there are.
+            # Every rule counts, even after one that hits, so that `nth` does not depend on other rules.
             fired = [rule for rule in self._rules if rule.takes(request)]
             return fired[0] if fired else None
 

@@ -1,7 +1,7 @@
-"""Make the class-data archive: run a script of image/archive as the handler would, and keep the classes that it loads.
+"""Make the class-data archive: run a script of image/archive as the handler would, and archive the loaded classes.
 
-`python -m scripts.image.archive SOAL_HOME VARIANT`: by scripts/setup for the working tree, in the Dockerfile for the
-image. PySpark is the one that this process imports. The job reads and writes an S3 in this process.
+`python -m scripts.image.archive SOAL_HOME VARIANT`: scripts/setup runs it for the working tree, the Dockerfile for the
+image. It uses the PySpark that this process imports. The job reads and writes an S3 in this process.
 """
 
 from __future__ import annotations
@@ -47,20 +47,19 @@ _CHECKPOINTS: Final = "training-checkpoints"
 _MACHINE: Final = Machine(memory_mb=3008, cores_present=2)
 _TIMEOUT_S: Final = 900
 _CHECK_TIMEOUT_S: Final = 60
-# Nobody needs its lines about the thousands of classes that cannot be kept (generated ones, old ones).
+# Suppress the lines about thousands of classes that cannot be archived (generated ones, old ones).
 _QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 _TAIL: Final = 4000
 
 
 class TrainingError(Exception):
-    """There is no archive; the message holds the training's last lines."""
+    """The training made no archive. The message contains its last lines."""
 
 
 def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path | None = None) -> Path:
-    """Train and write the archive of `home`; return its path. An existing archive is removed first.
+    """Train and write the archive of `home`; return its path. An existing archive is deleted first.
 
-    `names`: the list of the classes whose lambda expressions become classes. Java's own log of the classes that it
-    loads goes to `log`.
+    `names` lists the classes whose lambda expressions become classes. Java logs the classes that it loads to `log`.
     """
     archive = archive_of(home)
     archive.unlink(missing_ok=True)
@@ -76,7 +75,7 @@ def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path 
             make_jar(settings, names)
             _run(TRAINING[variant], settings, variables, fresh, log)
             _check(settings, fresh)
-            fresh.chmod(0o644)  # Java makes it 0444; any user may read it, and its owner replace it
+            fresh.chmod(0o644)  # Java makes it 0444; the owner must be able to replace it
             fresh.replace(archive)
         except LambdasError as error:
             raise TrainingError(str(error)) from error
@@ -86,7 +85,7 @@ def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path 
 
 
 def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], archive: Path, log: Path | None) -> None:
-    """Run the training as the handler runs a job, without the jars that may change: they are no part of the archive."""
+    """Run the training as the handler runs a job, but without the jars that may change and are not archived."""
     home = settings.soal_home
     job = requested(f"s3://{_LAKE}/{training.name}", settings, "training").job
     job = dataclasses.replace(
@@ -125,7 +124,7 @@ def _run(training: Path, settings: HandlerSettings, variables: dict[str, str], a
 
 
 def _check(settings: HandlerSettings, archive: Path) -> None:
-    """Start Java once with `-Xshare:on`, which fails if it does not take the archive: nobody else would notice."""
+    """Start Java with `-Xshare:on`, which fails if Java rejects the archive. Without it Java ignores the archive."""
     command = [
         str(find_java(settings.soal_home, settings.java_home)),
         f"-XX:SharedArchiveFile={archive}",

@@ -1,8 +1,7 @@
-"""The Dockerfile -> an image, by BuildKit, on the Dockerfile's default base, a named one, or one made by debootstrap.
+"""Build an image with BuildKit, on the Dockerfile's default base, a named base, or a base made by debootstrap.
 
-The last is for machines that reach Debian's packages but no registry of images. It stands for any small base with
-Python; what it cannot show is how AWS's own base differs. It stays because the image has been proven on no other base
-so far.
+The last is for machines that reach Debian's packages but no image registry. It is a small base with Python, and cannot
+show how AWS's base differs. It stays because the image tests have run on no other base so far.
 """
 
 from __future__ import annotations
@@ -30,12 +29,12 @@ if TYPE_CHECKING:
     from scripts.provision.place import Place
 
 DEBOOTSTRAP: Final = "debootstrap"
-"""The value of `--base` for the base that is made here."""
+"""The value of `--base` for the base made by debootstrap."""
 MADE: Final = "soal-base:debian12"
 DOCKERFILE: Final = Path(__file__).resolve().parents[2] / "Dockerfile"
 _DEFAULT: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
 _SYSTEM: Final = "amzn 2023"
-"""What AWS's images for Python 3.12 and newer are made of."""
+"""The system of AWS's images for Python 3.12 and newer."""
 _LOOK: Final = """
 import platform, sys
 system = platform.freedesktop_os_release()
@@ -58,9 +57,9 @@ def default_base(dockerfile: Path = DOCKERFILE) -> str:
 
 
 def pin_base(docker: Docker) -> str:
-    """Pull the Dockerfile's base by its tag and write the digest behind it; return the new name.
+    """Pull the Dockerfile's base by its tag and append the digest; return the new name.
 
-    The digest is that of the index, so it holds for x86_64 and arm64. Raises `DockerError` if it cannot be pulled.
+    It is the digest of the index, so it covers x86_64 and arm64. Raises `DockerError` if the pull fails.
     """
     tagged = default_base().partition("@")[0]
     docker.read("pull", "--quiet", tagged, timeout_s=_PULL_TIMEOUT_S)
@@ -72,7 +71,7 @@ def pin_base(docker: Docker) -> str:
 
 
 def pinned(text: str, tagged: str, digests: list[str]) -> str:
-    """Return a Dockerfile's text with the digest of `tagged` (`repository:tag`), taken from docker's list."""
+    """Return a Dockerfile's text with the digest of `tagged` (`repository:tag`), chosen from `digests`."""
     repository = tagged.rpartition(":")[0]
     matches = [digest for name, _, digest in (entry.partition("@") for entry in digests) if name == repository]
     if not matches:
@@ -83,8 +82,8 @@ def pinned(text: str, tagged: str, digests: list[str]) -> str:
 def choose_base(docker: Docker, name: str | None, place: Place, say: Callable[[str], None]) -> str:
     """Return the name of a base that the daemon has or can pull.
 
-    `name` None is the Dockerfile's default, or debootstrap's if that cannot be pulled. Raises `DockerError` or
-    `SetupError` if there is none.
+    `name` None chooses the Dockerfile's default, or debootstrap's if the pull fails. Raises `DockerError` or
+    `SetupError` if there is no base.
     """
     if name == DEBOOTSTRAP:
         return _make_base(docker, place, say)
@@ -103,14 +102,14 @@ def choose_base(docker: Docker, name: str | None, place: Place, say: Callable[[s
 
 
 def _examine(docker: Docker, base: str) -> None:
-    """Refuse a default base that is not what its tag says: beside a digest, Docker does not look at the tag."""
+    """Refuse a default base that does not match its tag: Docker ignores the tag beside a digest."""
     way = ("run", "--rm", "--network", "none", "--entrypoint", "python3")
     system = docker.read(*way, base, "-c", _LOOK, timeout_s=_LOOK_TIMEOUT_S).strip()
     tagged = base.partition("@")[0].rpartition("/")[2]
     if system != f"{_SYSTEM} {tagged}":
         raise DockerError(
             f"the base {base} is not what {DOCKERFILE.name} says: expected {_SYSTEM} {tagged}, found {system};"
-            " take the tag's present digest (soal image pin), or name another base (--base)"
+            " take the tag's current digest (soal image pin), or name another base (--base)"
         )
 
 
@@ -167,14 +166,14 @@ def _last_line(error: Exception) -> str:
 
 TAG: Final = "soal"
 BUILDER: Final = "-builder"
-"""The suffix of an image's name for the stage that has the tools of its build."""
+"""The suffix of an image's name for the stage with the build tools."""
 _TIMEOUT_S: Final = 3600
 _GIT_TIMEOUT_S: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A build. `certificates`: a PEM file to trust while building, for a network that ends TLS itself."""
+    """A build. `certificates`: a PEM file to trust during the build, for networks that intercept TLS."""
 
     base: str
     tag: str = TAG
@@ -184,7 +183,7 @@ class Build:
     variant: Variant = SLIM
 
     def arguments(self, environ: Mapping[str, str] = os.environ) -> tuple[str, ...]:
-        """Return the words behind `docker build` but for the network's."""
+        """Return the arguments of `docker build`, except for the network."""
         root = DOCKERFILE.parent
         secret = () if self.certificates is None else ("--secret", f"id=ca,src={self.certificates}")
         target = () if self.target is None else ("--target", self.target)
@@ -203,17 +202,17 @@ class Build:
 
 
 def tag_of(variant: Variant) -> str:
-    """Return the name of an image that is given no other."""
+    """Return the default name of a variant's image."""
     return TAG if variant == SLIM else f"{TAG}-{variant}"
 
 
 def build(docker: Docker, image: Build) -> None:
-    """Build, with BuildKit's progress on stderr. Raises `DockerError` if it fails."""
+    """Build an image, with BuildKit's progress on stderr. Raises `DockerError` if it fails."""
     docker.show("build", *_network(docker), *image.arguments(), timeout_s=_TIMEOUT_S)
 
 
 def derive(docker: Docker, image: Build, folder: Path, tag: str) -> None:
-    """Build `image`, the stage that has the tools of its build, and on both of them the Dockerfile in `folder`."""
+    """Build `image`, the stage with the build tools, and on top of both the Dockerfile in `folder`."""
     builder = f"{image.tag}{BUILDER}"
     build(docker, image)
     build(docker, replace(image, tag=builder, target="builder"))
@@ -222,12 +221,12 @@ def derive(docker: Docker, image: Build, folder: Path, tag: str) -> None:
 
 
 def _network(docker: Docker) -> tuple[str, ...]:
-    """Return the network options: a daemon of our own has no bridge, so a build has the host's network, or none."""
+    """Return the network options. Our own daemon has no bridge, so a build gets the host's network."""
     return ("--network", "host") if docker.is_own else ()
 
 
 def _revision(root: Path) -> str:
-    """Return the commit, for the image's label; `+` says that the tree has changes of its own."""
+    """Return the commit for the image's label; a trailing `+` means uncommitted changes."""
     git = shutil.which("git")
     if git is None:
         return "unknown"

@@ -1,4 +1,4 @@
-"""`soal image …`: the function's container image, built, proven and measured on this machine."""
+"""`soal image …`: build, test and measure the function's container image on this machine."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from soal.console.problem import EXIT_FAILED, Problem
 from soal.home import Home
 from soal.options import ImageVariant, Json
 
-app = typer.Typer(no_args_is_help=True, help="The function's image: built, proven, measured.")
+app = typer.Typer(no_args_is_help=True, help="Build, test and measure the function's image.")
 
 _TESTS: Final = ("tests/image", "--ignore=tests/image/derived")
 Tag = Annotated[str | None, typer.Option(help="The image's name; default: soal, or soal-full.")]
@@ -52,7 +52,7 @@ def build(
         base_name = choose_base(docker, base, Place(ROOT), out.remark)
         build_image(docker, Build(base_name, name, _certificates(ca), platform=platform, variant=variant))
     chosen_by = "" if variant == SLIM else f" --variant {variant}"
-    out.remark(f"built {name} on {base_name}; prove it with: soal image test{chosen_by}")
+    out.remark(f"built {name} on {base_name}; test it with: soal image test{chosen_by}")
 
 
 @app.command()
@@ -86,7 +86,7 @@ def _certificates(option: Path | None) -> Path | None:
 
 @app.command("test", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
 def prove(context: typer.Context, tag: Tag = None, variant: ImageVariant = SLIM) -> None:
-    """Prove the image: jobs under Lambda's limits, the archive, the features. It takes minutes.
+    """Test the image: jobs under Lambda's limits, the archive, the features. This takes minutes.
 
     Other arguments go to pytest.
     """
@@ -123,7 +123,7 @@ def sbom(tag: Tag = None, variant: ImageVariant = SLIM) -> None:
 
 @app.command()
 def pin() -> None:
-    """Write the present digest of the default base into the Dockerfile; review the change and commit it."""
+    """Write the current digest of the default base into the Dockerfile; review and commit the change."""
     with with_docker(Home.of()) as docker:
         base = pin_base(docker)
     Output(as_json=False).remark(f"the Dockerfile builds on {base}")

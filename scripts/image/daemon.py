@@ -1,11 +1,11 @@
-"""A Docker daemon of our own, for a machine that has none running: as root, on a socket nobody else uses.
+"""Our own Docker daemon, for a machine where none runs: as root, on a private socket.
 
-It serves all commands of this working tree that run at the same time, and ends with the last of them, even if that is
-killed: each user holds a shared lock on a file, and the daemon's keeper waits for the exclusive one. Images stay in
-`.soal/docker`. Containers have the network of the host: the daemon touches neither bridges nor iptables.
+It serves all concurrent commands of this working tree, and ends with the last of them, even if that is killed: each
+command holds a shared lock on a file, and the daemon's keeper waits for the exclusive lock. Images stay in
+`.soal/docker`. Containers use the host's network: the daemon touches neither bridges nor iptables.
 
-It stays because `soal image build` and `soal image test` would otherwise prove nothing inside a container, where no
-service starts Docker.
+It stays because inside a container, where no service starts Docker, `soal image build` and `soal image test` would
+otherwise not work.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _TAIL: Final = 2000
 
 
 class DaemonError(Exception):
-    """There is no Docker daemon and none can be started; the message says why, `todo` what to do."""
+    """No Docker daemon runs and none can be started. The message says why, `todo` what to do."""
 
     def __init__(self, problem: str, *, todo: str) -> None:
         super().__init__(problem)
@@ -47,14 +47,14 @@ class DaemonError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The folders of a daemon of our own: images in `data`, other files in `run`, whose path must be short."""
+    """The folders of our daemon: images in `data`, other files in `run`, whose path must be short."""
 
     data: Path
     run: Path
 
     @classmethod
     def of(cls, home: Path) -> Ground:
-        """Return the ground of a working tree's `.soal`."""
+        """Return the folders for a working tree's `.soal`."""
         name = hashlib.sha256(os.fsencode(home.resolve())).hexdigest()[:12]
         return cls(home.resolve() / "docker", Path(f"{_PREFIX}{name}"))
 
@@ -67,7 +67,7 @@ class Ground:
         return self.run / "dockerd.log"
 
     def answers(self) -> bool:
-        """Tell whether a daemon listens."""
+        """Return whether a daemon listens."""
         with socket.socket(socket.AF_UNIX) as probe:
             try:
                 probe.connect(str(self.socket))
@@ -77,15 +77,15 @@ class Ground:
 
 
 def is_own(host: str | None) -> bool:
-    """Tell whether the daemon at an address is one of our own, also if another process has started it."""
+    """Return whether the daemon at an address is ours, even if another process started it."""
     return host is not None and host.startswith(f"unix://{_PREFIX}")
 
 
 @contextlib.contextmanager
 def own_daemon(home: Path) -> Iterator[str]:
-    """Start the daemon, or join the one that another command has started; yield its address for DOCKER_HOST.
+    """Start the daemon, or join one that another command has started; yield its address for DOCKER_HOST.
 
-    Raises `DaemonError` where that is not possible.
+    Raises `DaemonError` if that is not possible.
     """
     if os.geteuid() != 0:
         raise DaemonError(
@@ -99,7 +99,7 @@ def own_daemon(home: Path) -> Iterator[str]:
     with (ground.run / "use.lock").open("w", encoding="ascii") as use:
         with (ground.run / "start.lock").open("w", encoding="ascii") as start:
             fcntl.flock(start, fcntl.LOCK_EX)
-            fcntl.flock(use, fcntl.LOCK_SH)  # waits for a keeper that is about to end its daemon
+            fcntl.flock(use, fcntl.LOCK_SH)  # waits while a keeper stops its daemon
             if not ground.answers():
                 _start(ground)
         yield f"unix://{ground.socket}"
@@ -140,8 +140,8 @@ def _require_program() -> None:
 
 
 def main(ground: Ground) -> int:
-    """Keep a daemon until nobody uses it any more, or until it ends by itself."""
-    become_subreaper()  # the processes of containers, which leave the daemon's own tree, come to us
+    """Run a daemon until no command uses it, or until it ends by itself."""
+    become_subreaper()  # containers' processes leave the daemon's tree and become our children
     daemon = subprocess.Popen(
         [
             "dockerd",
@@ -169,7 +169,7 @@ def main(ground: Ground) -> int:
 
 
 def _leave_with(daemon: subprocess.Popen[bytes], ending: threading.Event) -> None:
-    """End the keeper if its daemon ends first: the process that starts it waits for one of the two."""
+    """End the keeper if its daemon ends first; the process that started the keeper waits for either."""
     code = daemon.wait()
     if not ending.is_set():
         os._exit(code or 1)

@@ -1,7 +1,4 @@
-"""Docker as the commands use it: a client that can build, and a daemon, found or started.
-
-Its errors become the user's `Problem`.
-"""
+"""Docker for the commands: a client that can build, and a daemon, found or started."""
 
 from __future__ import annotations
 
@@ -27,18 +24,18 @@ if TYPE_CHECKING:
 _LOOK_TIMEOUT_S: Final = 30
 _TAIL: Final = 4000
 _BUILDKIT_INSIDE: Final = range(19, 23)
-"""Major versions of the client that build with BuildKit by themselves; newer ones need the plug-in buildx."""
+"""Major versions of the client with BuildKit built in; newer ones need the plug-in buildx."""
 
 
 class DockerError(Exception):
-    """A docker command failed; its last lines are in the message."""
+    """A docker command failed. The message contains its last lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Docker:
-    """`program` talks to the daemon at `host` (None: its default).
+    """The client `program` for the daemon at `host` (None: the default).
 
-    `is_own`: we have started it, and containers have no network but the host's.
+    `is_own`: the daemon is ours, and containers have only the host's network.
     """
 
     program: str
@@ -47,7 +44,7 @@ class Docker:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Return the variables for the program."""
+        """Return the client's environment."""
         host = {} if self.host is None else {"DOCKER_HOST": self.host}
         return {**os.environ, "DOCKER_BUILDKIT": "1", **host}
 
@@ -59,7 +56,7 @@ class Docker:
         return process.stdout
 
     def show(self, *arguments: str, timeout_s: float) -> None:
-        """Run a command whose output is for the reader, on stderr. Raises `DockerError` if it fails."""
+        """Run a command with its output on stderr. Raises `DockerError` if it fails."""
         process = self._run(arguments, timeout_s, stdout=2)
         if process.returncode != 0:
             raise DockerError(f"docker {arguments[0]} failed (exit code {process.returncode}); see above")
@@ -82,21 +79,21 @@ class Docker:
             raise DockerError(f"docker {arguments[0]}: not done after {timeout_s:g} s") from error
 
     def has(self, image: str) -> bool:
-        """Tell whether the daemon has an image."""
+        """Return whether the daemon has an image."""
         with contextlib.suppress(DockerError):
             self.read("image", "inspect", "--format", "{{.Id}}", image)
             return True
         return False
 
     def entry(self, image: str, handler: str | None = None) -> tuple[str, ...]:
-        """Return the words that an image starts with; `handler` in the place of its own."""
+        """Return an image's entry point and command; `handler` replaces the command."""
         entrypoint, command = json.loads(
             self.read("image", "inspect", "--format", "[{{json .Config.Entrypoint}},{{json .Config.Cmd}}]", image)
         )
         return (*(entrypoint or ()), *((handler,) if handler is not None else command or ()))
 
     def process_of(self, container: str) -> int:
-        """Return the host's id of a container's first process; 0 if it does not run."""
+        """Return the host's process id of a container's first process; 0 if it does not run."""
         with contextlib.suppress(DockerError):
             return int(self.read("inspect", "--format", "{{.State.Pid}}", container))
         return 0
@@ -104,9 +101,9 @@ class Docker:
 
 @contextlib.contextmanager
 def docker(home: Path) -> Iterator[Docker]:
-    """Yield the daemon that answers, or one of our own for as long as the block takes (images stay in `home`).
+    """Yield a client of the running daemon, or of our own, which runs during the block (images stay in `home`).
 
-    Raises `DaemonError` where there is none.
+    Raises `DaemonError` if there is none.
     """
     if (client := _client(os.environ)) is not None:
         yield client
@@ -125,7 +122,7 @@ def _client(environ: Mapping[str, str]) -> Docker | None:
 
 
 def _programs(environ: Mapping[str, str]) -> list[str]:
-    """Return every client on the path: a machine may have an older one that builds behind a newer that does not."""
+    """Return every client on the PATH: an older client may be able to build although a newer, earlier one cannot."""
     folders = [Path(folder) for folder in environ.get("PATH", os.defpath).split(os.pathsep) if folder]
     programs = [shutil.which("docker", path=str(folder)) for folder in folders]
     return list(dict.fromkeys(program for program in programs if program is not None))
@@ -152,7 +149,7 @@ def _output(program: str, *arguments: str) -> str:
 
 @contextlib.contextmanager
 def with_docker(home: Home) -> Iterator[Docker]:
-    """Yield a daemon, found or started; its errors become the user's `Problem`."""
+    """Yield a client of a daemon, found or started. Turns its errors into a `Problem`."""
     try:
         with docker(home.path) as client:
             yield client

@@ -1,7 +1,7 @@
-"""Write image/archive/lambdas.txt again, after a change of the jars or of the training: `scripts/lock lambdas`.
+"""Rewrite image/archive/lambdas.txt after a change of the jars or of the training: `scripts/lock lambdas`.
 
-`python -m scripts.image.lambda_list [SOAL_HOME]` trains without the jar of lambda expressions, takes the classes for
-which Java had to make some from its log, and trains again with the jar for these.
+`python -m scripts.image.lambda_list [SOAL_HOME]` trains without the jar of lambda expressions, reads from Java's log
+for which classes Java generated lambda classes, and trains again with a jar for them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _HEAD: Final = """\
 
 
 def hosts_of(lines: Iterable[str]) -> tuple[str, ...]:
-    """Return the classes for whose lambda expressions Java has made classes, from its log of classes, in order."""
+    """Return the classes whose lambda expressions Java turned into classes, sorted, from its class loading log."""
     matches = (_MADE.search(line.rstrip("\n")) for line in lines)
     return tuple(sorted({match[1] for match in matches if match is not None}))
 

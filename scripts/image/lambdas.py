@@ -1,8 +1,8 @@
-"""The jar in which Scala's lambda expressions are classes, so that the class-data archive can hold them.
+"""The jar in which Scala's lambda expressions are classes, so that the class-data archive can contain them.
 
-A Spark job uses thousands of them. Java makes the class of each while the job runs, which takes a tenth of a cold run,
-and keeps only those in an archive that cannot be serialised; Scala's can. `io.soal.archive.Lambdas` makes the classes
-beforehand, for the classes that image/archive/lambdas.txt names: those whose lambda expressions the training uses.
+A Spark job uses thousands of lambda expressions. Java generates a class for each while the job runs, a tenth of a cold
+run, and archives only those that are not serialisable; Scala's are. `io.soal.archive.Lambdas` generates the classes
+beforehand, for the classes in image/archive/lambdas.txt: those whose lambda expressions the training uses.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ LIST: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "lambd
 _TOOL: Final = "io.soal.archive.Lambdas"
 _TIMEOUT_S: Final = 300
 _STAMP_S: Final = 1_577_836_800
-"""2020-01-01: Java compares the time stamps of jars with those that the archive was made with."""
+"""2020-01-01: Java compares the time stamps of jars with those in the archive."""
 
 
 class LambdasError(Exception):
-    """The jar could not be made; the message holds the tool's last lines."""
+    """The jar could not be made. The message contains the tool's last lines."""
 
 
 def make_jar(settings: HandlerSettings, names: Path = LIST) -> Path:
-    """Make the jar for the jars of `settings`, and remove those for others; return its path. Raises `LambdasError`."""
+    """Make the jar for the jars of `settings`, delete outdated ones, and return its path. Raises `LambdasError`."""
     home = settings.soal_home
     shutil.rmtree(home / "lambdas", ignore_errors=True)
     sources = archived_jars(pyspark_home(), home)

@@ -1,6 +1,6 @@
-"""The components of an image, as a CycloneDX document: Python packages, jars with their sums, Java, the base.
+"""The components of an image, as a CycloneDX document: Python packages, jars with checksums, Java, the base.
 
-It is read from the image itself, so it lists the actual content and not the requested one.
+The program reads them from the image, so the document lists the actual content and not the requested one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _SPECIFICATION: Final = "1.6"  # https://cyclonedx.org/docs/1.6/json/
 _TIMEOUT_S: Final = 300
-# Runs in the image, with nothing but Python.
+# Runs in the image, with only Python.
 _LOOK: Final = r"""
 import hashlib, importlib.metadata, json, re, zipfile
 from pathlib import Path
@@ -80,7 +80,7 @@ def _package(row: list[str]) -> dict[str, Any]:
 
 
 def _jar(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a jar's component: a jar names its own Maven artifact; one that does not keeps its file's name."""
+    """Return a jar's component, named by the Maven artifact in it, else by its file."""
     hashes = [{"alg": "SHA-256", "content": row["sha256"]}]
     maven = row["maven"]
     if maven is None:

@@ -1,4 +1,4 @@
-"""The size of an image above its base: by layer, as Docker stores it, and by part, as it lies in /opt/soal."""
+"""The size of an image above its base: by layer, as Docker stores it, and by part of /opt/soal."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMITS_MB: Final = {"slim": 660, "full": 1000}
 """The largest allowed size above the base, by variant."""
 _MB: Final = 1_000_000
 _OURS: Final = "/opt/soal/"
-# Runs in the image, which has Python and neither du nor find in every base.
+# Runs in the image: every base has Python, but not every base has du or find.
 _WALK: Final = """
 import collections, json, os
 found = collections.Counter()
@@ -54,7 +54,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """`layers` are those above the base, the last one first; `parts` the largest first."""
+    """The size of an image: `layers` above the base, last first, and `parts`, largest first."""
 
     variant: str
     total_bytes: int
@@ -92,13 +92,13 @@ def measure(docker: Docker, image: str) -> Size:
 
 
 def variant_of(docker: Docker, image: str) -> str:
-    """Return the image's variant, which its own environment names."""
+    """Return the image's variant, from its environment."""
     lines = docker.read("image", "inspect", "--format", "{{range .Config.Env}}{{println .}}{{end}}", image).splitlines()
     return dict(line.split("=", 1) for line in lines if line).get("SOAL_IMAGE_VARIANT", SLIM)
 
 
 def above_base(history: str) -> tuple[Layer, ...]:
-    """Read `docker history`: the steps down to the last one that copies our files. A derived image has more."""
+    """Return the layers in `docker history` down to the first step that copies our files. A derived image has more."""
     rows = [json.loads(line) for line in history.splitlines() if line]
     own_layers = [number for number, row in enumerate(rows) if _OURS in row["CreatedBy"]]
     return tuple(

@@ -1,7 +1,7 @@
-"""Trim pip's PySpark for the image: image/spark/missing.toml lists the parts to remove, and why, and
-image/jars/replaced.txt the jars that the image has in newer versions.
+"""Trim pip's PySpark for the image. image/spark/missing.toml lists the parts to remove and why, image/jars/replaced.txt
+the jars of which the image has newer versions.
 
-`python -m scripts.image.trim PYSPARK VARIANT` in the Dockerfile.
+The Dockerfile runs `python -m scripts.image.trim PYSPARK VARIANT`.
 """
 
 from __future__ import annotations
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 
 _IMAGE: Final = Path(__file__).resolve().parents[2] / "image"
 REPLACED: Final = _IMAGE / "jars" / "replaced.txt"
-# Launchers in shell, samples, and the copy of PySpark in a zip file: all of it is in the package itself, compiled.
-# And Spark Connect, whose jar is on the list.
+# Shell launchers, samples, PySpark's copy of itself as a zip file, and Spark Connect, whose jar missing.toml lists.
 _FOLDERS: Final = ("bin", "sbin", "data", "examples", "python", "jars/connect-repl", "sql/connect")
-# Modules that nothing here imports: pyiceberg's command line, its client of a Hive metastore and its ways to other
-# stores, with their records; the first version's interface in pydantic; Powertools' router for HTTP events.
+# Modules that the image never imports: pyiceberg's command line, its Hive metastore client and its clients of other
+# stores; pydantic's v1 interface; Powertools' router for HTTP events.
 UNUSED: Final = (
     "aws_lambda_powertools/event_handler",
     "click",
@@ -41,7 +40,7 @@ UNUSED: Final = (
     "rich",
 )
 _RECORDS: Final = ("click", "fsspec", "markdown_it_py", "mdurl", "pygments", "rich")
-# Sources of boto3's documentation; zstandard's second engine, for another Python.
+# Examples for boto3's documentation; zstandard's cffi backend, for other Pythons.
 _FILES: Final = ("botocore/data/**/examples-1.json*", "zstandard/_cffi*.so")
 _OF_PACKAGES: Final = (
     *("numpy/**/tests", "pandas/tests", "pyarrow/tests", "pyarrow/include", "pyarrow/src", "numpy/_core/include"),
@@ -49,36 +48,36 @@ _OF_PACKAGES: Final = (
     *("pyarrow/libarrow_python.so", "pyarrow/libarrow_python.so.*.*.*"),
     *("pyarrow/libarrow_flight.so*", "pyarrow/libarrow_python_flight.so*", "pyarrow/_flight*.so"),
 )
-"""Tests, sources and compilers of the packages of the variant full; second copies of a library, which wheels have for
-links; Arrow's way to other servers.
+"""Tests, sources and compilers in the packages of the variant full; copies of a library, with which wheels replace
+links; Arrow Flight.
 """
 
 
 def kept(names: Iterable[str], missing: Iterable[Missing]) -> tuple[str, ...]:
-    """Return those file names of PySpark's jars that the image has."""
+    """Return the file names of PySpark's jars that the image keeps."""
     patterns = [*replaced(), *(pattern for row in missing for pattern in row.jars)]
     return tuple(name for name in names if not any(is_of(name, pattern) for pattern in patterns))
 
 
 def replaced() -> tuple[str, ...]:
-    """Return the names of PySpark's jars that the image has in newer versions."""
+    """Return the names of PySpark's jars of which the image has newer versions."""
     return tuple(line for line in REPLACED.read_text(encoding="utf-8").splitlines() if line and line[0] != "#")
 
 
 def is_of(jar: str, pattern: str) -> bool:
-    """Tell whether a file is a version of a jar on the list: `spark-sql` is `spark-sql_2.13-4.1.4.jar`."""
+    """Return whether a file is a version of a listed jar: `spark-sql_2.13-4.1.4.jar` is one of `spark-sql`."""
     return fnmatchcase(jar, f"{pattern}-[0-9]*.jar") or fnmatchcase(jar, f"{pattern}_2.*-[0-9]*.jar")
 
 
 def superseded(python: Path) -> Iterator[Path]:
-    """Find the versions of a service's interface in botocore that boto3 uses only if a caller names their date."""
+    """Yield the older API versions of services in botocore, which boto3 uses only if a caller names their date."""
     for service in python.glob("botocore/data/*"):
         yield from sorted(path for path in service.glob("*") if path.is_dir())[:-1]
 
 
 @dataclass(frozen=True, slots=True)
 class Trimmed:
-    """The result: the jars of PySpark's that stay, of how many; the size of the others."""
+    """The result: `jars` of `of` PySpark jars stay; the size of the dropped ones."""
 
     jars: int
     of: int
@@ -86,7 +85,7 @@ class Trimmed:
 
 
 def trim(pyspark: Path, variant: Variant) -> Trimmed:
-    """Trim an installed PySpark and the packages beside it."""
+    """Trim an installed PySpark and the packages in its site-packages."""
     jars = sorted(path.name for path in pyspark.glob("jars/*.jar"))
     stay = set(kept(jars, read_missing(MISSING, variant)))
     size_mb = sum((pyspark / "jars" / name).stat().st_size for name in jars if name not in stay) / 1e6
@@ -110,7 +109,7 @@ def trim(pyspark: Path, variant: Variant) -> Trimmed:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Trim what the command line names, and print the result."""
+    """Trim the PySpark on the command line, and print the result."""
     parser = argparse.ArgumentParser()
     parser.add_argument("pyspark", type=Path)
     parser.add_argument("variant", choices=get_args(Variant))

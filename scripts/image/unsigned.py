@@ -1,7 +1,7 @@
-"""Unsigned copies of signed jars: Java keeps no class of a signed jar in a class-data archive.
+"""Unsigned copies of signed jars: Java archives no class of a signed jar.
 
-In PySpark these are Janino's, which compile the code that Spark generates. Nothing checks the signatures: Spark takes
-jars from its folder, signed or not; the lock with its hashes ensures that they are the published ones.
+In PySpark these are the jars of Janino, which compiles the code that Spark generates. No program checks the signatures:
+Spark loads jars from its folder, signed or not; the hashes in the lock ensure that they are the published ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SECTION: Final = re.compile(rb"\r?\n\r?\n")
 
 
 def copy_unsigned(jars: Iterable[Path], target: Path) -> tuple[Path, ...]:
-    """Make `target` hold an unsigned copy, under the same name, of each signed one of `jars`, and nothing else."""
+    """Make `target` contain an unsigned copy, with the same name, of each signed jar, and nothing else."""
     target.mkdir(parents=True, exist_ok=True)
     copies = tuple(_copy(jar, target / jar.name) for jar in jars if is_signed(jar))
     for leftover in set(target.iterdir()) - set(copies):
@@ -30,13 +30,13 @@ def copy_unsigned(jars: Iterable[Path], target: Path) -> tuple[Path, ...]:
 
 
 def is_signed(jar: Path) -> bool:
-    """Tell whether a jar carries a signature."""
+    """Return whether a jar has a signature."""
     with zipfile.ZipFile(jar) as archive:
         return any(_SIGNATURE.fullmatch(name) for name in archive.namelist())
 
 
 def _copy(jar: Path, copy: Path) -> Path:
-    """Leave out the signature, and of the manifest the digests: all sections but the first."""
+    """Copy a jar without its signature and without the digests in the manifest (all sections but the first)."""
     fresh = copy.with_suffix(".new")
     with zipfile.ZipFile(jar) as source, zipfile.ZipFile(fresh, "w", zipfile.ZIP_DEFLATED) as result:
         for member in source.infolist():
@@ -47,7 +47,7 @@ def _copy(jar: Path, copy: Path) -> Path:
                 body = _SECTION.split(body, maxsplit=1)[0] + b"\r\n\r\n"
             plain = zipfile.ZipInfo(member.filename, member.date_time)
             result.writestr(plain, body, zipfile.ZIP_DEFLATED)
-    # Java compares the time stamps of jars with those that the archive was made with.
+    # Java compares the time stamps of jars with those in the archive.
     shutil.copystat(jar, fresh)
     fresh.replace(copy)
     return copy

@@ -1,6 +1,6 @@
 """For demonstrations only: the guarded append in parts, one for each city, with a pause after each.
 
-PAUSE_S is a variable of the function. A run of this job that is longer than its timeout goes on where it was.
+PAUSE_S is a variable of the function. If a run is longer than the timeout, its next attempt continues where it was.
 """
 
 import argparse

@@ -1,6 +1,6 @@
 """For demonstrations only: the guarded append in two parts, the second of which waits PAUSE_S seconds for its data.
 
-PAUSE_S is a variable of the function and no argument, so that a retry without the pause is the same job.
+PAUSE_S is a variable of the function, not an argument, so that a retry without the pause is the same job.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from safewriter import SafeWriter
 
 
 def paused(frame: DataFrame, pause_s: float) -> DataFrame:
-    """Return the same rows; the first row of the second partition takes `pause_s` seconds to come."""
+    """Return the same rows, but wait `pause_s` seconds before the first row of the second partition."""
     slept: list[bool] = []
 
     def wait(value: str | None, partition: int) -> str | None:

@@ -1,1 +1,1 @@
-"""The function and the S3 of a clone on this machine: `soal local`."""
+"""`soal local`: a clone's function and S3 on this machine."""

@@ -1,4 +1,4 @@
-"""The embedded S3 (and Iceberg catalog) as a background process: started and ended, found again by its state file."""
+"""The embedded S3 (and Iceberg catalog) as a background process, found by its state file."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _LOG_TAIL_LINES: Final = 5
 
 
 def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = False) -> tuple[LocalS3, bool]:
-    """Return the local S3, and whether it was started now.
+    """Start the local S3 if none runs; return it, and whether this call started it.
 
-    Raises `Problem` if it cannot be started, or if one runs with other options.
+    Raises `Problem` if it cannot be started, or runs with other options.
     """
     with _alone(home):
         state = running(home)
@@ -51,7 +51,7 @@ def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = 
 
 
 def ensure_down(home: Home) -> LocalS3 | None:
-    """End the local S3 with all its processes; return its state, None if it did not run."""
+    """Stop the local S3 with all its processes; return its state, or None if it did not run."""
     with _alone(home):
         state = running(home)
         process = None if state is None else state.process()
@@ -73,8 +73,8 @@ def _kill(*processes: psutil.Process) -> None:
 
 
 def _ends(process: psutil.Process) -> bool:
-    """Wait for the end of a process that is no child of ours: its new parent may never collect it, and a zombie has
-    ended, too.
+    """Wait for a process that is not our child to end; return whether it did. A zombie counts, too: its parent may
+    never reap it.
     """
     until = time.monotonic() + _END_TIMEOUT_S
     while time.monotonic() < until:
@@ -114,7 +114,7 @@ def _start(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool) -> L
 
 
 def _detached(command: Sequence[str], log: Path) -> int:
-    """Start a process that stays when we end, and return its id; a Popen would complain that it still runs."""
+    """Start a process that outlives us; return its id, not a Popen, which would warn that the process still runs."""
     null, to_log = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [null, (os.POSIX_SPAWN_OPEN, 1, log, to_log, 0o644), (os.POSIX_SPAWN_DUP2, 1, 2)]
     return os.posix_spawn(command[0], list(command), os.environ, file_actions=actions, setsid=True)
@@ -122,7 +122,7 @@ def _detached(command: Sequence[str], log: Path) -> int:
 
 @contextlib.contextmanager
 def _alone(home: Home) -> Iterator[None]:
-    """Hold the lock by which two commands start or end the S3 one after the other."""
+    """Hold the lock that serialises commands which start or stop the S3."""
     home.path.mkdir(parents=True, exist_ok=True)
     with home.lock.open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,6 +1,6 @@
 """`soal local …`: an S3 and a Lambda function on this machine.
 
-What a command alone needs is imported when it is called: the handler's own code, or a client of AWS.
+A command imports the handler's code or an AWS client only when it runs.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def up(
 
 @app.command()
 def down(*, as_json: Json = False) -> None:
-    """End the S3 in the background, and its Iceberg catalog; this deletes their data."""
+    """Stop the S3 in the background and its Iceberg catalog, and delete their data."""
     from scripts.local.background import ensure_down
     from scripts.local.inventory import local_view
 
@@ -97,8 +97,8 @@ def invoke(
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Run a job: the real handler under Lambda's runtime interface emulator, with --durable behind AWS's emulation of
-    the durable service. An execution here ends with this command.
+    """Run a job: the real handler under Lambda's runtime interface emulator, with --durable also AWS's emulation of the
+    durable service. An execution ends with this command.
 
     Exit codes: 0 success, 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """

@@ -1,7 +1,4 @@
-"""The function on this machine: the real handler under the real emulator, in an environment like Lambda's.
-
-The home of the image's variant is checked before a function runs in it.
-"""
+"""The function on this machine: the real handler under the real emulator, in an environment like Lambda's."""
 
 from __future__ import annotations
 
@@ -35,20 +32,20 @@ if TYPE_CHECKING:
 
 
 def home_of_variant(home: Home, variant: Variant) -> Home:
-    """Return the home that a function of this variant has on this machine. Raises `Problem` if set-up has not made it,
-    or not to its end, or if it has lost something since.
+    """Return the home of a variant's function on this machine. Raises `Problem` if the home is missing, incomplete or
+    out of date.
     """
     variant_home = Home(home_of(home.path, variant))
     if not variant_home.python.is_file():
         problem = f"{variant_home.path} has no packages of the image's variant {variant}"
     elif variant != SLIM and not is_complete(home.path):
-        problem = f"{variant_home.path}, the image's variant {variant}, is half-made or out of date"
+        problem = f"{variant_home.path}, the image's variant {variant}, is incomplete or out of date"
     else:
         return variant_home
     raise Problem(problem, todo=f"make it: scripts/setup --variant {variant}")
 
 
-# The caller's own settings of the guard; everything else is given by --env.
+# The function inherits the guard's settings from the caller's environment; --env gives all others.
 _PASSED: Final = tuple(variable.name for variable in VARIABLES if variable.name.startswith("SW_"))
 
 
@@ -62,18 +59,18 @@ class Function:
     home: Home
     on_line: Callable[[str], None] = field(default=lambda _line: None)
     image: str | None = None
-    """The image's name, if the function runs in a container."""
+    """The image's name; None: the function runs without a container."""
     mounts: tuple[str, ...] = ()
-    """Of the container, as docker's `--volume` takes them."""
+    """The container's mounts, as arguments of docker's `--volume`."""
     python: Path | None = None
-    """That of the function, if it runs on this machine; default: with the packages of the variant slim."""
+    """The function's Python without a container; default: with the packages of the variant slim."""
 
     def invoke(self, event: object) -> Report:
-        """Start the emulator, deliver one event, end the emulator.
+        """Start the emulator, deliver one event, stop the emulator.
 
-        Raises `Problem` if the emulator does not work.
+        Raises `Problem` if the emulator fails.
         """
-        from scripts.emulator.rie import EmulatorError  # imports moto, half a second that other commands do not need
+        from scripts.emulator.rie import EmulatorError  # imports moto: half a second that other commands save
 
         try:
             with self.emulator() as emulator:
@@ -84,7 +81,7 @@ class Function:
 
     @contextlib.contextmanager
     def emulator(self) -> Iterator[LambdaEmulator]:
-        """Start the emulator for several events, one after the other, and end it."""
+        """Run the emulator during the block, for several events, one after the other."""
         from scripts.emulator.container import ContainerEmulator
         from scripts.emulator.rie import LambdaEmulator
 
@@ -115,7 +112,7 @@ class Function:
 
     @contextlib.contextmanager
     def durable(self) -> Iterator[DurableEmulator]:
-        """Start the durable service with this function, and end both. Raises `Problem` if they do not work."""
+        """Run the durable service with this function during the block. Raises `Problem` if either fails."""
         from scripts.emulator.durable import DurableEmulator
         from scripts.emulator.rie import EmulatorError
 
@@ -136,7 +133,7 @@ class Function:
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:
-    """Read the values of --env, each NAME=VALUE."""
+    """Parse the values of --env, each NAME=VALUE. Raises `Problem`."""
     pairs = [(text, *text.partition("=")) for text in texts]
     for text, name, equals, _ in pairs:
         if not equals or not name:
@@ -154,12 +151,12 @@ def function_variables(
     home: Home | None,
     variant: Variant = SLIM,
 ) -> dict[str, str]:
-    """Put the function's environment together; --env wins. `home`: that of the image's `variant`; None: the function
-    runs in a container, which has jars and Java of its own.
+    """Return the function's environment; `assigned` (--env) overrides. `home` is the home of the image's `variant`, or
+    None for a container, which has its own jars and Java.
     """
     passed = {name: value for name in _PASSED if (value := os.environ.get(name))}
     of_home = {} if home is None else {"SOAL_HOME": str(home.path), "SOAL_IMAGE_VARIANT": variant, **_java(home)}
-    # On Lambda there is always one, and scripts ask for it.
+    # Lambda always sets it, and scripts may read it.
     session = {"AWS_SESSION_TOKEN": "local"} if target.is_local else {}
     variables = {**passed, **of_home, **session, **target.aws, **assigned, **_conf(target, assigned)}
     if checkpoint_bucket is not None:
@@ -168,17 +165,17 @@ def function_variables(
 
 
 def _conf(target: Target, assigned: Mapping[str, str]) -> dict[str, str]:
-    """Name the target's catalogs in the function's own settings, beside those of --env, which win."""
+    """Return SOAL_CONF with the target's catalogs and the settings of --env, which override."""
     catalogs = {key: value for item in target.catalogs.items() for key, value in spark_settings(*item).items()}
     try:
         settings = {**catalogs, **parsed(assigned.get("SOAL_CONF", "{}"))}
     except (TypeError, ValueError):
-        return {}  # the handler will report its fault
+        return {}  # the handler will report the invalid SOAL_CONF
     return {"SOAL_CONF": json.dumps(settings)} if catalogs else {}
 
 
 def _java(home: Home) -> dict[str, str]:
-    """Name the caller's Java, else the one on our path: the function has a path of its own."""
+    """Return JAVA_HOME: the caller's, else from the `java` on our PATH, since the function has another PATH."""
     if java_home := os.environ.get("JAVA_HOME"):
         return {"JAVA_HOME": java_home}
     on_path = shutil.which("java")

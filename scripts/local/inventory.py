@@ -1,4 +1,4 @@
-"""The local S3 and the content of its buckets, as `soal local` shows them."""
+"""The local S3 and the content of its buckets, for `soal local`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class BucketContent:
-    """A bucket, the number of its objects and their size together."""
+    """A bucket, the number of its objects and their total size."""
 
     name: str
     objects: int

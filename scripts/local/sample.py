@@ -1,4 +1,4 @@
-"""The first content of a local S3: sample jobs, a sample file, empty buckets for tables and checkpoints."""
+"""The initial content of a local S3: sample jobs, a sample file, empty buckets for tables and checkpoints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process behind `soal local up`: an embedded S3 with the sample data, and an Iceberg catalog, until SIGTERM.
+"""The process of `soal local up`: an embedded S3 with the sample data, and an Iceberg catalog, until SIGTERM.
 
 `python -m scripts.local.server --state FILE [--port N] [--bucket NAME]… [--iceberg]`
 """
@@ -21,16 +21,16 @@ from soal.local.state import LocalS3
 
 
 def main() -> None:
-    """Serve until SIGTERM; the state file is written when requests are answered, and removed at the end."""
+    """Serve until SIGTERM. The state file exists while the servers answer."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--state", type=lambda text: Path(text).absolute(), required=True)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--bucket", action="append", default=[])
     parser.add_argument("--iceberg", action="store_true")
     arguments = parser.parse_args()
-    os.chdir("/")  # not to keep the caller's directory busy
+    os.chdir("/")  # do not keep the caller's directory busy
     ends = {signal.SIGTERM, signal.SIGINT}
-    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # in every thread: sigwait below takes them
+    signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # in every thread: sigwait below receives them
     buckets = tuple(dict.fromkeys([*BUCKETS, *arguments.bucket]))
     with ExitStack() as stack:
         s3 = stack.enter_context(EmbeddedS3(arguments.port, buckets=buckets))
@@ -45,7 +45,7 @@ def main() -> None:
 
 def _catalog(s3: EmbeddedS3, stack: ExitStack) -> str:
     """Start the REST catalog, which ends with the stack; return its URI."""
-    from scripts.emulator.rest_catalog import RestCatalog  # Py4J, which an S3 alone does not need
+    from scripts.emulator.rest_catalog import RestCatalog  # imports Py4J, which the S3 does not need
 
     folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-catalog-"))
     return stack.enter_context(RestCatalog(s3, Path(folder), WAREHOUSE)).uri

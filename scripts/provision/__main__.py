@@ -1,4 +1,4 @@
-"""The steps of scripts/setup: Python, Java, jars, log store, emulator, archive; side by side where they can be."""
+"""The steps of scripts/setup: Python, Java, jars, log store, emulator, archive; in parallel where possible."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] = ()) -> int:
 
 
 def _steps(place: Place, variant: Variant, *, with_archive: bool) -> list[Found]:
-    """Spark's packages beside the jars; then all other packages beside the log store and the archive, the longest."""
+    """Install Spark's packages in parallel with the jars, then the other packages with log store and archive."""
     place.sweep()
     (packages, slim), (maven, java, jars) = side_by_side(lambda: _spark(place), lambda: _java_and_jars(place))
 
@@ -73,7 +73,7 @@ def _steps(place: Place, variant: Variant, *, with_archive: bool) -> list[Found]
 
     of_logstore, installed = side_by_side(of_java, lambda: [packages.complete(), ensure_rie(place)])
     steps = [slim, *installed, *jars, *of_logstore]
-    # Once made, the variant full follows the slim one, whose jars its links name.
+    # If the variant full exists, update it with slim, to whose jars it links.
     full = home_of(place.home, FULL)
     if variant == FULL or full.exists():
         wants_archive = with_archive and (variant == FULL or archive_of(full).is_file())
@@ -106,9 +106,9 @@ def _fetched(place: Place, name: str) -> list[Found]:
 
 @contextmanager
 def _alone(place: Place) -> Iterator[None]:
-    """Hold the lock of this tree, so that two set-ups at once do the work once.
+    """Hold the lock of this tree, so that concurrent set-ups do the work once.
 
-    The commands that we run hold it too; the kernel releases it when the last of us has ended.
+    The commands that set-up runs inherit it; the kernel releases it when the last of them has ended.
     """
     place.home.mkdir(exist_ok=True)
     with (place.home / "setup.lock").open("w") as lock:

@@ -1,7 +1,7 @@
-"""The class-data archives of the working tree, `.soal/spark.jsa` and that of the variant full: tests and local runs
+"""The class-data archives of the working tree, `.soal/spark.jsa` and that of the variant full. Tests and local runs
 start twice as fast with them.
 
-Nothing needs it: if it cannot be made, set-up says so and continues, and the next set-up tries again.
+They are optional: if set-up cannot make one, it says so and continues, and the next set-up tries again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _TODO: Final = "nothing, if you can wait for Spark; else see above, then run scr
 
 
 def ensure_archive(place: Place, java: Java, variant: Variant = SLIM) -> Found:
-    """Train when Java, the jars or the training have changed, or when the archive is not the one made from them."""
+    """Train if Java, the jars or the training have changed, or if the archive was not made from them."""
     stamp = place.stamp("archive" if variant == SLIM else f"archive-{variant}")
     archive = archive_of(home_of(place.home, variant))
     inputs = inputs_of(place, java, variant)
@@ -42,13 +42,13 @@ def ensure_archive(place: Place, java: Java, variant: Variant = SLIM) -> Found:
         archive.unlink(missing_ok=True)
         say(f"no class-data archive, so Spark starts slowly: {reason}")
         return Found("no class-data archive")
-    # From now on the class path holds the copies of signed jars that the training makes.
+    # Compute the inputs again: the training has put unsigned copies of jars on the class path.
     stamp.write(f"{inputs_of(place, java, variant)} {_mark(archive)}")
     return Found("class-data archive trained", changed=True)
 
 
 def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
-    """Hash the inputs that Java compares (jars with size and time stamp, its own version), and the training."""
+    """Hash the inputs that Java compares (its version, and size and time stamp of the jars), and the training."""
     home = home_of(place.home, variant)
     stats = [(jar, jar.stat()) for jar in archived_jars(pyspark_of(home) or place.venv, home)]
     lines = [f"{jar} {stat.st_size} {int(stat.st_mtime)}\n" for jar, stat in stats]
@@ -63,13 +63,13 @@ def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
 
 
 def _mark(archive: Path) -> str:
-    """Return size and time stamp: to read the quarter of a gigabyte would take too long."""
+    """Return size and time stamp: reading 250 MB would take too long."""
     stat = archive.stat()
     return f"{stat.st_size} {stat.st_mtime_ns}"
 
 
 def _has_base(java: Java) -> bool:
-    """Ask whether Java starts with the archive of its own classes; one from PyPI comes without."""
+    """Return whether Java starts with the archive of its own classes; Java from PyPI comes without it."""
     command = [str(java.java), "-Xshare:on", "-version"]
     return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
 
@@ -78,7 +78,7 @@ def _train(place: Place, java: Java, variant: Variant) -> str | None:
     """Train; return why it failed, or None."""
     say(f"training the class-data archive of the variant {variant} (about a minute, once)")
     home = home_of(place.home, variant)
-    # The variant's packages first, PySpark among them; what emulates S3 stands in `.venv`.
+    # The variant's packages, with PySpark, come first; the S3 emulator is in `.venv`.
     env = {"JAVA_HOME": str(java.home), "PYTHONPATH": f"{site_of(home)}:{place.root}"}
     try:
         run(

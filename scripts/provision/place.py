@@ -1,4 +1,4 @@
-"""The places in a working tree, and the stamps that tell whether a step has been done for its present inputs."""
+"""The paths of a working tree, and the stamps that record for which inputs a step is done."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT: Final = Path(__file__).resolve().parents[2]
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A clone of the repository and set-up's files in it."""
+    """The paths of a clone and of set-up's files in it."""
 
     root: Path
 
@@ -49,7 +49,7 @@ class Place:
 
     @contextmanager
     def scratch(self) -> Iterator[Path]:
-        """A directory on the same file system as the result, so that a finished file is moved into place at once."""
+        """Yield a temporary directory on the result's file system, so that a finished file can be moved atomically."""
         self.home.mkdir(parents=True, exist_ok=True)
         directory = Path(tempfile.mkdtemp(prefix="scratch-", dir=self.home))
         try:
@@ -58,14 +58,14 @@ class Place:
             shutil.rmtree(directory, ignore_errors=True)
 
     def sweep(self) -> None:
-        """Remove the files that an interrupted run has left."""
+        """Delete the files that an interrupted run has left."""
         for scratch in self.home.glob("scratch-*"):
             shutil.rmtree(scratch, ignore_errors=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The fingerprint of the inputs that a step was last completed for."""
+    """A file with the fingerprint of the inputs for which a step was last completed."""
 
     path: Path
 
@@ -76,7 +76,7 @@ class Stamp:
             return False
 
     def clear(self) -> None:
-        """Call before the step begins: a step that is interrupted must not look done."""
+        """Delete the stamp. Call this before the step begins, so that an interrupted step does not look done."""
         self.path.unlink(missing_ok=True)
 
     def write(self, inputs: str) -> None:

@@ -1,7 +1,7 @@
-"""The Python environments: `.venv`, and in the home of each variant (soal/home.py) the packages as the image has them.
+"""The Python environments: `.venv`, and in the home of each variant (soal/home.py) the image's packages.
 
-`.venv` holds exactly what requirements/dev.txt lists, and this project, editable. The packages of a variant are links
-to those that uv has unpacked for `.venv`; they cost neither time nor space. The jars of the variant full are links.
+`.venv` contains exactly the packages of requirements/dev.txt, and this project, editable. A variant's packages are
+links to uv's unpacked packages, so they cost neither time nor space. The jars of the variant full are links, too.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ _IMPORTED: Final = (
     "pyarrow",
 )
 _SPARK: Final = ("runtime", "local")
-"""Their locks hold what the training of the class-data archive imports."""
+"""The locks with the packages that the training of the class-data archive imports."""
 _TESTS: Final = "[/]tests[/]"
-"""Those that packages bring along are more than half of their code, and no job imports them."""
+"""Tests are more than half of the packages' code, and no job imports them."""
 _STAMP: Final = "soal.stamp"
-# Nearly all of PySpark's source distribution is jars. To compress them into the wheel takes longer than the rest of its
-# build, for a file that is unpacked at once.
+# PySpark's source distribution is nearly all jars. Compressing them into a wheel takes longer than the rest of the
+# build, and uv unpacks the wheel immediately.
 _STORED: Final = ("--config-settings-package", "pyspark:--build-option=--compression=stored")
 _SPACE: Final = "see above, then run scripts/setup again"
 _NETWORK: Final = "check the network and pip's index settings, then run scripts/setup again"
@@ -56,14 +56,14 @@ _NETWORK: Final = "check the network and pip's index settings, then run scripts/
 
 @dataclass(frozen=True, slots=True)
 class Packages:
-    """An environment that has what Spark needs; `complete` installs the others, beside what needs no more than that."""
+    """An environment with Spark's packages. `complete` installs the others, while other steps use Spark."""
 
     place: Place
     inputs: str
     is_complete: bool
 
     def complete(self) -> Found:
-        """Bring the environment to exactly what is listed, and this project into it. Raises `SetupError`."""
+        """Install exactly the locked packages, and this project. Raises `SetupError`."""
         python, place = f"Python {platform.python_version()}", self.place
         if self.is_complete:
             return Found(python)
@@ -71,7 +71,7 @@ class Packages:
         say(f"installing the Python packages of {lock.relative_to(place.root)}")
         _uv(place, "sync", "--require-hashes", lock, act=f"installing {lock}")
         _uv(place, "install", "--no-deps", "--editable", place.root, act="installing soal")
-        # uv does not compile them, and a job's Python keeps no compiled files: it would compile them at each start.
+        # uv does not compile packages, and a job's Python keeps no compiled files: it would compile at each start.
         packages = [path for name in _IMPORTED for path in _site(place, name)]
         compile_all: list[str | Path] = [place.python, "-m", "compileall", "-q", "-j", "0", "-x", _TESTS]
         run([*compile_all, *packages], act="compiling packages", todo=_SPACE)
@@ -80,17 +80,17 @@ class Packages:
 
 
 def ensure_spark(place: Place) -> Packages:
-    """Create the virtual environment if it is missing, and install what Spark and the training need.
+    """Create the virtual environment if it is missing, and install the packages that Spark and the training need.
 
-    uv does the work, itself installed by pip with its hash: it is fast, and it removes packages that are not listed.
-    Every package is checked by hash, also those that build source distributions. Raises `SetupError`.
+    pip installs uv, and uv the packages: it is fast, and it removes unlisted packages. Every package is checked by
+    hash, including build dependencies. Raises `SetupError`.
     """
     stamp = Stamp(place.venv / _STAMP)
     inputs = inputs_of(place)
     usable = is_usable(place.python)
     if usable and stamp.matches(inputs):
         return Packages(place, inputs, is_complete=True)
-    # Without a stamp an earlier run was killed half-way: a package may be there in part, and no installer would notice.
+    # Without a stamp an earlier run was killed: a package may be incomplete, which no installer would notice.
     was_complete = usable and stamp.path.exists()
     stamp.clear()
     if not was_complete:
@@ -101,15 +101,15 @@ def ensure_spark(place: Place) -> Packages:
     say("installing PySpark")
     words = [word for lock in locks for word in ("--requirement", lock)]
     _uv(place, "install", "--require-hashes", *words, act=f"installing {' and '.join(map(str, locks))}")
-    # As in the image. Python workers would import PySpark from its zip file, compile it at each start, and read the
-    # file's whole directory in each task: a tenth of a second.
+    # As in the image: Python workers would import PySpark from its zip file, compile it at each start, and read the
+    # zip's directory in each task, which takes 0.1 s.
     for copy in _site(place, "pyspark/python/lib/*.zip"):
         copy.unlink()
     return Packages(place, inputs, is_complete=False)
 
 
 def inputs_of(place: Place) -> str:
-    """Hash the inputs of the environment: the locks, the parts of pyproject.toml that pip reads, and the place."""
+    """Hash the inputs of the environment: the locks, the parts of pyproject.toml that pip reads, and the root."""
     project = tomllib.loads((place.root / "pyproject.toml").read_text(encoding="utf-8"))
     installed = [project["project"], project["build-system"], project["tool"]["hatch"]]
     locks = [place.requirements / f"{name}.txt" for name in ("dev", "build", "uv")]
@@ -117,12 +117,12 @@ def inputs_of(place: Place) -> str:
 
 
 def build_options(place: Place) -> tuple[str | Path, ...]:
-    """Return uv's options for packages that it builds: with others, it would build PySpark a second time."""
+    """Return uv's options for builds. Use the same everywhere: with others, uv would build PySpark again."""
     return ("--build-constraint", place.requirements / "build.txt", *_STORED)
 
 
 def is_usable(python: Path) -> bool:
-    """Start an environment's Python: an update of the system may have taken the one that it was made with."""
+    """Return whether an environment's Python starts: a system update may have removed its base Python."""
     command: list[str | Path] = [python, "-c", "import sys; sys.exit(sys.version_info < (3, 11))"]
     try:
         return subprocess.run(command, check=False, capture_output=True, timeout=60).returncode == 0
@@ -140,7 +140,7 @@ def _site(place: Place, pattern: str) -> Iterator[Path]:
 
 
 def _create(place: Place) -> None:
-    # Not sys.executable: that may be the environment which is being replaced.
+    # Not sys.executable, which may belong to the environment that is being replaced.
     base = Path(getattr(sys, "_base_executable", sys.executable))
     say(f"creating {place.venv} with Python {platform.python_version()}")
     run(
@@ -154,11 +154,11 @@ FULL: Final = "full"
 
 _TODO: Final = "see above, then run scripts/setup again"
 _OWN: Final = ("jars", "full-jars")
-"""The lists of jars whose union the variant full has."""
+"""The lists of jars that make up the variant full."""
 
 
 def ensure_packages(place: Place, variant: Variant) -> Found:
-    """Make the Python of a variant hold exactly its locked packages, trimmed as in the image, and SafeWriter."""
+    """Make a variant's Python contain exactly its locked packages, trimmed as in the image, and SafeWriter."""
     home = home_of(place.home, variant)
     python, stamp = python_of(home), Stamp(home / "python" / _STAMP)
     names = ("runtime",) if variant == SLIM else ("runtime", "full")
@@ -187,7 +187,7 @@ def ensure_packages(place: Place, variant: Variant) -> Found:
 
 
 def _install(place: Place, python: Path, *words: str | Path) -> None:
-    """Install from what uv has at hand: some registries have it build PySpark again. Without it, ask the registry."""
+    """Install from uv's cache, else from the registry: with some registries uv would build PySpark again."""
     uv: list[str | Path] = [place.venv / "bin" / "uv", "pip", "install", "--quiet", "--python", python]
     command = [*uv, *build_options(place), *words]
     act = f"installing packages for {python}"
@@ -198,16 +198,16 @@ def _install(place: Place, python: Path, *words: str | Path) -> None:
 
 
 def _link_ours(place: Place, site: Path) -> None:
-    """Let the library be the tree's, so that a change needs no set-up. As in the image, the handler is elsewhere: a job
-    may have a module of this name.
+    """Link SafeWriter to the working tree, so that changes need no set-up. As in the image, the handler is not on the
+    path: a job may have a module of that name.
     """
     (site / "safewriter").symlink_to(place.root / "safewriter")
 
 
 def link_jars(place: Place) -> Found:
-    """Make the home of the variant full have the jars of the image and its own, as links, and its Java.
+    """Link the image's jars, those of the variant full, and Java into the home of the variant full.
 
-    Link by link, and only where one is wrong: a job that runs meanwhile finds the folder and its jars at any time.
+    It replaces only wrong links, one by one, so that a running job finds the folder and its jars at any time.
     """
     home = home_of(place.home, FULL)
     folder, java = home / "jars", home / "java"
@@ -230,12 +230,12 @@ def link_jars(place: Place) -> Found:
 
 
 def mark_complete(place: Place) -> None:
-    """Stamp the home of the variant full: the last step that makes it."""
+    """Stamp the home of the variant full, as its last step."""
     _stamp_of_home(place.home).write(_content(place.home))
 
 
 def is_complete(soal: Path) -> bool:
-    """Tell whether the home of the variant full is what set-up last made to its end; `soal`: that of the slim one."""
+    """Return whether the home of the variant full is as set-up last completed it. `soal` is the home of slim."""
     return _stamp_of_home(soal).matches(_content(soal))
 
 
@@ -244,8 +244,8 @@ def _stamp_of_home(soal: Path) -> Stamp:
 
 
 def _content(soal: Path) -> str:
-    """Hash the stamp of the packages, which is gone while they are installed, and the names of the jars. A link that
-    leads nowhere does not count: its jar was replaced without it.
+    """Hash the stamp of the packages, which is missing during an installation, and the names of the jars. Broken links
+    do not count: their jars were replaced.
     """
     home = home_of(soal, FULL)
     packages = home / "python" / _STAMP

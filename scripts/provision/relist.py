@@ -1,7 +1,7 @@
-"""Write the lists of checksums again, after a deliberate change of the pinned versions (called by scripts/lock).
+"""Rewrite a list of checksums after a change of the pinned versions (for scripts/lock).
 
-`jars`: image/jars/jars.sha256 from the jars that image/jars/pom.xml resolves to; `full-jars`, `local-jars`,
-`rest-jars`, `s3proxy-jars`, `derived`: the same in their folders; `rie`: requirements/rie.sha256 from its wheel.
+`jars`: image/jars/jars.sha256, from the jars to which image/jars/pom.xml resolves; `full-jars`, `local-jars`,
+`rest-jars`, `s3proxy-jars`, `derived`: the same in their folders; `rie`: requirements/rie.sha256, from its wheel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FOLDERS: Final = {**LISTS, "derived": "image/derived"}
 
 
 def main(name: str) -> int:
-    """Write the list that is called `name`; return the exit code."""
+    """Write the list `name`; return the exit code."""
     place = Place(ROOT)
     try:
         path, count = _rie(place) if name == "rie" else _jars(place, name)
@@ -51,9 +51,9 @@ def _jars(place: Place, name: str) -> tuple[Path, int]:
 
 
 def _beside(place: Place, name: str) -> list[str]:
-    """Return the other jars on the class path of a list's; REST catalog and S3Proxy have class paths of their own.
+    """Return the other jars on a list's class path. REST catalog and S3Proxy have their own class paths.
 
-    PySpark's jars that image/jars/replaced.txt names are not on it.
+    The class path lacks PySpark's jars that image/jars/replaced.txt names.
     """
     if name in ("rest-jars", "s3proxy-jars"):
         return []
@@ -70,7 +70,7 @@ def _rie(place: Place) -> tuple[Path, int]:
 
 
 def shipped_twice(names: list[str], pyspark_names: list[str]) -> list[str]:
-    """Name those of `names` whose artifact, in any version, is among `pyspark_names`."""
+    """Return the `names` whose artifact, in any version, is among `pyspark_names`."""
     artifacts = {_artifact(name) for name in pyspark_names}
     return sorted(name for name in names if _artifact(name) in artifacts)
 

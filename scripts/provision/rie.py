@@ -1,4 +1,4 @@
-"""The Lambda runtime interface emulator, taken out of the wheel of aws-sam-cli: `.soal/rie`."""
+"""The Lambda runtime interface emulator, from the wheel of aws-sam-cli: `.soal/rie`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INSIDE_WHEEL: Final = "samcli/local/rapid/"
 
 
 def binary_name(machine: str) -> str:
-    """Name the emulator's binary for a machine as `uname -m` calls it. Raises `SetupError` if there is none."""
+    """Return the emulator's binary for a machine, named as by `uname -m`. Raises `SetupError` if there is none."""
     try:
         return f"aws-lambda-rie-{_ARCHITECTURES[machine.lower()]}"
     except KeyError as error:
@@ -28,7 +28,7 @@ def binary_name(machine: str) -> str:
 
 
 def ensure_rie(place: Place) -> Found:
-    """Make `.soal/rie` the binary whose sum is listed in requirements/rie.sha256."""
+    """Make `.soal/rie` the binary with the checksum in requirements/rie.sha256."""
     name = binary_name(platform.machine())
     expected = read_sums(place.requirements / "rie.sha256")[name]
     target = place.home / "rie"

@@ -1,7 +1,4 @@
-"""The parts of each step of set-up: messages and errors, commands within a bound, two things at once, system packages.
-
-An error says what happened, where, and what to do.
-"""
+"""Helpers of set-up's steps: messages and errors, commands with a timeout, parallel work, system packages."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class SetupError(Exception):
-    """Set-up cannot continue; the message says what happened and where, `todo` what the reader should do."""
+    """Set-up cannot continue. The message says what happened and where, `todo` what to do."""
 
     def __init__(self, message: str, *, todo: str) -> None:
         super().__init__(message)
@@ -31,15 +28,15 @@ class SetupError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The result of a step, in a few words, and whether it had to change anything."""
+    """The result of a step, as a short text, and whether the step changed anything."""
 
     text: str
     changed: bool = False
 
 
 def say(line: str) -> None:
-    """Print on stderr, so that the output of later programs stays clean."""
-    sys.stderr.write(f"setup: {line}\n")  # at once: two parts of set-up may speak
+    """Print a line to stderr, so that the output of later programs stays clean."""
+    sys.stderr.write(f"setup: {line}\n")  # in one write: two threads may print
     sys.stderr.flush()
 
 
@@ -49,11 +46,10 @@ _TAIL_LINES: Final = 20
 def run(
     args: Sequence[str | Path], *, act: str, todo: str, timeout_s: float = 900, env: Mapping[str, str] | None = None
 ) -> str:
-    """Run `args` and return its output (stdout and stderr as one).
+    """Run `args` and return its output (stdout and stderr combined).
 
-    `act` names the act in the error, `todo` tells the reader what to do about it; `env` is added to the environment.
-    Raises `SetupError` with the last lines of the output if the command is missing, fails or takes longer than
-    `timeout_s`.
+    `act` and `todo` are the action and the remedy in the error; `env` is added to the environment. Raises `SetupError`
+    with the last lines of the output if the command is missing, fails or takes longer than `timeout_s`.
     """
     command = [str(arg) for arg in args]
     try:
@@ -66,7 +62,7 @@ def run(
             errors="replace",
             timeout=timeout_s,
             env={**os.environ, **(env or {})},
-            close_fds=False,  # the lock of set-up is inherited: if we are killed, the next run waits for this one
+            close_fds=False,  # the command inherits set-up's lock: if set-up is killed, the next run waits for it
             check=False,
         )
     except OSError as error:
@@ -84,10 +80,10 @@ Beside = TypeVar("Beside")
 
 
 def side_by_side(here: Callable[[], Here], beside: Callable[[], Beside]) -> tuple[Here, Beside]:
-    """Call `here` on this thread, which Ctrl-C interrupts, and `beside` on another one; return both results.
+    """Call `here` on this thread, which Ctrl-C interrupts, and `beside` on another thread; return both results.
 
-    Each runs to its end, also if the other one fails: what it has done need not be done again. Raises what `here`
-    raises, else what `beside` raises; of two failures it tells the second one.
+    Both run to their end even if one fails, so that its work need not be repeated. Raises the exception of `here`, else
+    that of `beside`; if both fail, prints the second one.
     """
     with ThreadPoolExecutor(max_workers=1) as pool:
         future = pool.submit(beside)
@@ -104,12 +100,12 @@ _QUIET: Final = {"DEBIAN_FRONTEND": "noninteractive"}
 
 
 def may_install() -> bool:
-    """Tell whether system packages can be installed here."""
+    """Return whether set-up can install system packages."""
     return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def apt_install(package: str) -> None:
-    """Install one system package, and say so. Raises `SetupError` if apt fails."""
+    """Install a system package, with a message. Raises `SetupError` if apt fails."""
     say(f"installing the system package {package} (apt-get install)")
     todo = f"install {package} yourself, then run scripts/setup again"
     run(["apt-get", "update", "--quiet"], act="apt-get update", todo=todo, env=_QUIET)

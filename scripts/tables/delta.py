@@ -1,4 +1,4 @@
-"""A Delta table on S3, read by deltalake and from its plain files, by no code that has written it."""
+"""A Delta table on S3, read by deltalake and from its plain files, not by the code that writes it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class TableView:
-    """The table at one moment. `orphans` are keys of data files that no version of its log names."""
+    """The table at one moment. `orphans` are the keys of data files that no version in its log names."""
 
     version: int
     rows: int
@@ -28,7 +28,7 @@ class TableView:
 
 
 def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> TableView:
-    """Read the table under `prefix`; a version of -1 says that there is none."""
+    """Read the table under `prefix`. Version -1 means that there is no table."""
     keys = tuple(_keys(client, bucket, prefix))
     log = [key for key in keys if key.startswith(f"{prefix}/_delta_log/") and key.endswith(".json")]
     paths = {path for key in log for path in named_in(client.get_object(Bucket=bucket, Key=key)["Body"].read())}
@@ -42,7 +42,7 @@ def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> 
 
 
 def options(aws: Mapping[str, str]) -> dict[str, str]:
-    """Return how deltalake reaches the S3 of these variables."""
+    """Return deltalake's storage options for the S3 of these variables."""
     return {
         "AWS_ENDPOINT_URL": aws["AWS_ENDPOINT_URL_S3"],
         "AWS_ALLOW_HTTP": "true",

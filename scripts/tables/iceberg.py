@@ -1,4 +1,4 @@
-"""An Iceberg table, read by pyiceberg and from its plain files, by no code that has written it."""
+"""An Iceberg table, read by pyiceberg and from its plain files, not by the code that writes it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def view(client: S3Client, catalog: Mapping[str, str], name: str) -> TableView:
-    """Read the table `catalog.namespace.table`; its version is the number of main's snapshots, -1 if there is no table.
+    """Read the table `catalog.namespace.table`. Its version is the number of snapshots of main; -1: there is no table.
 
     `catalog` holds pyiceberg's properties. `orphans` are data files that no snapshot names.
     """

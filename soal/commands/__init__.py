@@ -1,1 +1,1 @@
-"""The commands of `soal`, a file for each."""
+"""The commands of `soal`, one file each."""

@@ -1,6 +1,6 @@
 """`soal doctor`: this machine, a script, or a deployed function.
 
-What one of them alone needs is imported when it is asked for.
+Each of the three imports its dependencies only when it runs.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`soal graduate`: hand a job that has outgrown the function to EMR Serverless, as the same run.
 
-The fields of an event are those of EMR Serverless' StartJobRun. The job keeps the run's key and fingerprint: it skips
-writes that are committed already, and settles an open one first.
+An event has the fields of EMR Serverless' StartJobRun. The job keeps the run's key and fingerprint: it skips committed
+writes and settles an open write first.
 https://docs.aws.amazon.com/emr-serverless/latest/APIReference/API_StartJobRun.html
 """
 
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
-"""The image's own settings that the guard needs; the others are for a single small machine."""
+"""The image's settings that the guard needs; the others fit a single small machine."""
 _OWN: Final = ("SOAL_CONF", "SOAL_CONF_ALLOW")
-"""The function's variables for its jobs' settings; give the same here."""
+"""The function's variables with settings for its jobs; the command takes the same ones."""
 _DRIVER: Final = "spark.emr-serverless.driverEnv"
 
 
@@ -55,7 +55,7 @@ def graduate(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Hand the same job to EMR Serverless. Exit code 1 if EMR refused it."""
+    """Hand the job to EMR Serverless, as the same run. Exit code 1 if EMR refused it."""
     out = Output(as_json=as_json)
     request = job_run(
         with_token(read_event(event)), application_id, execution_role_arn, checkpoint_bucket, py_files or (), jars or ()
@@ -89,7 +89,7 @@ def job_run(
     py_files: Sequence[str] = (),
     jars: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Map an event to the parameters of StartJobRun. Raises `Problem` for an event that the function would refuse."""
+    """Return the parameters of StartJobRun for an event. Raises `Problem` if the function would refuse the event."""
     try:
         variables = {name: value for name in _OWN if (value := os.environ.get(name))}
         settings = read_settings({**variables, "SW_CHECKPOINT_BUCKET": checkpoint_bucket})
@@ -103,7 +103,7 @@ def job_run(
         )
     confs = {
         **{key: value for key, value in shipped_settings().items() if key.startswith(_NEEDED)},
-        "spark.delta.logStore.s3n.impl": LOG_STORE,  # a third scheme by which EMR reaches the same tables
+        "spark.delta.logStore.s3n.impl": LOG_STORE,  # EMR reads the same tables by this scheme, too
         f"{_DRIVER}.SW_CHECKPOINT_BUCKET": checkpoint_bucket,
         f"{_DRIVER}.SOAL_RUN_KEY": job.run_key,
         f"{_DRIVER}.SOAL_JOB_FINGERPRINT": job.fingerprint,

@@ -30,13 +30,13 @@ def invoke(
 ) -> None:
     """Run a job on a deployed function, and wait for its result.
 
-    It waits for up to 15 minutes, and with a durable function for the end of the execution. Ctrl-C leaves an execution
-    running.
+    It waits for up to 15 minutes; for a durable function, until the execution has ended. Ctrl-C does not stop an
+    execution.
 
     Exit codes: 0 success (or, with --async, queued), 1 failed or unknown, 2 usage, 75 try again, 124 deadline.
     """
     out = Output(as_json=as_json)
-    # With a token of ours, a run whose answer is lost can be found, and invoked again.
+    # With a clientToken the caller can find a run whose answer was lost, and invoke it again.
     delivered = with_token(read_event(event))
     remote = RemoteFunction(function, endpoint_url)
     if asynchronous:

@@ -49,7 +49,7 @@ def show_all(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """List the locks: holder, how many jobs wait, unsettled writes. Exit code 1 if a record cannot be read."""
+    """List the locks: holder, number of waiting jobs, unsettled writes. Exit code 1 if a record cannot be read."""
     out = Output(as_json=as_json)
     reports, problems = [], []
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
@@ -69,14 +69,14 @@ def show_all(
 def show(
     lock: Lock,
     backend: Service = None,
-    for_s: Annotated[float, typer.Option(min=0, help="Look for so many seconds whether the holder renews.")] = 0.0,
+    for_s: Annotated[float, typer.Option(min=0, help="Watch for this many seconds whether the holder renews.")] = 0.0,
     endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     *,
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Show one lock: who holds it, who waits and why, how far each job is, open writes, the last turns.
+    """Show one lock: its holder, who waits and why, each job's progress, open writes, the last turns.
 
     Exit code 1 if there is no such lock.
     """
@@ -102,7 +102,7 @@ def history(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """List the turns that have ended, the newest first; a record keeps the last 100."""
+    """List the turns that have ended, newest first. A lock keeps the last 100."""
     out = Output(as_json=as_json)
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
         out.show(turns_view(LockReport.of_lock(service.read(lock), limit)))
@@ -122,9 +122,9 @@ def release(
 ) -> None:
     """End the holder's turn by force. The turn does not count as completed.
 
-    The old holder can write no more: the next one settles its writes before its own turn begins. A dead holder
-    needs no release: its lease ends by itself. Exit codes: 0 released, 1 nobody holds the lock, 75 the turn has ended
-    meanwhile.
+    The old holder can no longer write: the next holder settles its writes before its own turn begins. A dead holder
+    needs no release: its lease expires by itself. Exit codes: 0 released, 1 no job holds the lock, 75 the turn has
+    ended meanwhile.
     """
     out = Output(as_json=as_json)
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
@@ -161,10 +161,10 @@ def forget(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Strike a write that nobody can settle, because its checkpoint document is gone, from a lock's record.
+    """Remove a write from a lock's record if it cannot be settled, because its checkpoint document is gone.
 
-    Look at the table before: if the write still lands, it lands in another job's turn. A write that has a document is
-    settled by the next holder, or decided with: soal recover --write KEY --verdict.
+    Check the table first: if the write still lands, it lands in another job's turn. If a write has a document, the next
+    holder settles it, or you set its verdict with: soal recover --write KEY --verdict.
     """
     out = Output(as_json=as_json)
     with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
@@ -184,9 +184,9 @@ def probe(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Test whether a lock service keeps the conditions of writes; exit code 1 if it does not.
+    """Test whether a lock service honours conditional writes; exit code 1 if it does not.
 
-    Several writers create and replace one record at the same time. The record stays there.
+    Several writers create and replace one record at the same time. The test leaves this record behind.
     """
     out = Output(as_json=as_json)
     problem = None

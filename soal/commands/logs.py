@@ -1,4 +1,4 @@
-"""`soal logs`: the log of a deployed function, of one run or of all, read from CloudWatch line by line."""
+"""`soal logs`: print the CloudWatch log of a deployed function, of one run or of all runs."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LATE_MS: Final = 10_000
-"""CloudWatch may show a line some seconds after younger ones, so each reading goes back a little."""
+"""CloudWatch may deliver a line seconds after newer ones, so each read starts a little earlier."""
 _SEEN_MAX: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One line. `level` is empty for lines that are not the function's own, such as Lambda's REPORT; `source` is job
-    for the job's own output.
+    """One line. `level` is empty for lines that the function did not log, such as Lambda's REPORT. `source` is "job"
+    for the job's output.
     """
 
     at_ms: int
@@ -51,7 +51,7 @@ class LogLine:
 
 @dataclass(slots=True)
 class LogReader:
-    """Reads one log group from a moment on; every line once. `words`: only lines that hold this text."""
+    """Reads a log group from a start time; returns each line once. `words`: only lines that contain this text."""
 
     client: Any
     group: str
@@ -60,7 +60,7 @@ class LogReader:
     _seen: OrderedDict[str, None] = field(default_factory=OrderedDict)
 
     def look(self) -> Iterator[LogLine]:
-        """Return the new lines since the last call, in the order of CloudWatch."""
+        """Yield the lines added since the last call, in CloudWatch's order."""
         newest = self.from_ms
         pages = self.client.get_paginator("filter_log_events").paginate(
             logGroupName=self.group,
@@ -80,14 +80,14 @@ class LogReader:
 
 
 def line_view(line: LogLine) -> View:
-    """Show a line with its time and level, and whether it is the job's own."""
+    """Show a line with its time, level and source."""
     level = f" {line.level:<5} " if line.level else " "
     source = (f"{line.source}: ", "dim") if line.source else ""
     return View(document_of(line), (Text.assemble((line.time, "dim"), level, source, line.text),))
 
 
 def _identity(event: dict[str, Any]) -> str:
-    """Return its ID, which CloudWatch may leave out, or all of the event."""
+    """Return the event's ID, or the whole event as JSON if CloudWatch gives no ID."""
     return event.get("eventId") or json.dumps(event, sort_keys=True, default=str)
 
 
@@ -98,7 +98,7 @@ def _line(event: dict[str, Any]) -> LogLine:
         document = parsed(message)
         if isinstance(document, dict):
             source = str(document.get("source", ""))
-            # A metric of the job's is a line of its own, whatever else it says.
+            # A metric (`_aws`) is printed as it is, even with a level and a message.
             if {"level", "message"} <= document.keys() and "_aws" not in document:
                 level, text = str(document["level"]), str(document["message"])
     return LogLine(event["timestamp"], level, source, text, event["logStreamName"])
@@ -117,7 +117,7 @@ def logs(
     follow: Annotated[bool, typer.Option("--follow", help="Continue until Ctrl-C.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Print the log of a function. With --json it is one JSON object a line."""
+    """Print the log of a function. With --json, each line is a JSON object."""
     out = Output(as_json=as_json)
     try:
         reader = LogReader(

@@ -40,20 +40,20 @@ def orphans(
     *,
     delete_them: Annotated[bool, typer.Option("--delete", help="Delete them; without it they are only shown.")] = False,
     unguarded: Annotated[
-        bool, typer.Option("--unguarded", help="No writer of the table uses SafeWriter: ask no checkpoint bucket.")
+        bool, typer.Option("--unguarded", help="No writer of the table uses SafeWriter: read no checkpoint bucket.")
     ] = False,
     allow_young: Annotated[
-        bool, typer.Option("--allow-young", help="Allow --older-than less than an hour. Nobody may write meanwhile.")
+        bool, typer.Option("--allow-young", help="Allow --older-than below an hour. No job may write meanwhile.")
     ] = False,
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Show files in a table's folder that no version refers to. Killed jobs leave them, deletion vectors too.
+    """Find files in a table's folder that no version refers to. Killed jobs leave them, also deletion vectors.
 
-    On an Iceberg table, whose catalog pyiceberg's variables name, it deletes nothing. It shows the files that no
-    snapshot names, the fences that settlers have set, and the Spark SQL statements that remove both.
+    For an Iceberg table, name the catalog in pyiceberg's variables. The command then deletes nothing: it shows the
+    files that no snapshot names, the fences that settlers have set, and the Spark SQL statements that remove both.
 
-    Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the table changed
+    Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the table has changed
     meanwhile: run the command again.
     """
     out = Output(as_json=as_json)
@@ -84,7 +84,7 @@ def orphans(
 
 
 def _iceberg(out: Output, target: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
-    from soal.orphans.iceberg import look  # pyiceberg, a second that Delta's tables do not need
+    from soal.orphans.iceberg import look  # pyiceberg takes a second to import; Delta does not need it
 
     if delete_them:
         raise Problem(

@@ -41,7 +41,7 @@ def recover(
         Verdict | None, typer.Option(help="Set the verdict of a write that stays open: committed or rolled_back.")
     ] = None,
     reason: Annotated[str, typer.Option(help="Why; kept in the document and in the audit log.")] = "",
-    write: Annotated[str | None, typer.Option("--write", help="Only this write key, where a run has several.")] = None,
+    write: Annotated[str | None, typer.Option("--write", help="Only this write key, if a run has several.")] = None,
     limit_s: Annotated[int, typer.Option(min=1, help="Settle for at most this many seconds.")] = 300,
     endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
@@ -50,9 +50,9 @@ def recover(
     dry_run: DryRun = False,
     as_json: Json = False,
 ) -> None:
-    """Settle the open writes of dead runs, and clean up after them. This needs no Spark. Live runs are left alone.
+    """Settle the open writes of dead runs, and clean up after them. Needs no Spark, and leaves live runs alone.
 
-    Without --run, all writes that have a marker. Exit codes: 0 all are settled, 1 a write could not be settled or
+    Without --run it covers all writes with a marker. Exit codes: 0 all are settled, 1 a write could not be settled or
     read, 75 a run is still alive.
     """
     out = Output(as_json=as_json)
@@ -91,7 +91,7 @@ def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]
 
 
 def _by_hand(ledger: Ledger, keys: tuple[str, ...], verdict: Verdict, reason: str, *, dry_run: bool) -> None:
-    """Decide one write; everything is checked before anything changes."""
+    """Set the verdict of one write; check every argument before any change."""
     todo = "give --run, and --write if the run has several; try to settle it first, without --verdict"
     if dry_run:
         raise Problem("--verdict changes a document, --dry-run changes nothing", todo="leave one of them out")

@@ -29,7 +29,7 @@ def redrive(
     job_queue_arn: Annotated[
         str | None,
         typer.Option(
-            help="The queue of jobs: output JobQueueArn of the stack. What SQS has moved from another queue is left."
+            help="The queue of jobs: output JobQueueArn of the stack. Leave messages that SQS moved from other queues."
         ),
     ] = None,
     attempts_max: Annotated[
@@ -45,8 +45,8 @@ def redrive(
 ) -> None:
     """Invoke the function again with the events of the failure queue. Nothing is written twice.
 
-    Runs stay in the queue if they were cancelled, must be changed first, or have used up their attempts. Exit code 1
-    if Lambda refused an event.
+    An event stays in the queue if its run was cancelled, must be changed first, or has used up its attempts. Exit code
+    1 if Lambda refused an event.
     """
     out = Output(as_json=as_json)
     remote = RemoteFunction(function, endpoint_url)
@@ -59,7 +59,7 @@ def redrive(
 
     redriven: list[Redriven] = []
     try:
-        redriven.extend(  # one by one: what an error leaves is shown
+        redriven.extend(  # one by one, so that an error still shows the earlier ones
             redrive_queue(
                 aws_client("sqs", endpoint_url),
                 queue_url,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _POLL_S: Final = 1.0
 _UNREAD_MAX: Final = 20
 _ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
-"""No attempt follows one that has ended so."""
+"""The states after which no attempt follows."""
 
 app = typer.Typer(no_args_is_help=True, help="The state of runs and their writes.")
 
@@ -48,7 +48,7 @@ def show_all(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """List runs, the newest first: state, live or dead and why, verdicts."""
+    """List runs, newest first: state, live or dead and why, verdicts."""
     out = Output(as_json=as_json)
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
@@ -72,7 +72,7 @@ def show(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Show one run with all its writes; exit code 1 if nothing is known of it."""
+    """Show one run with all its writes; exit code 1 if the run is unknown."""
     out = Output(as_json=as_json)
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
@@ -87,7 +87,7 @@ def watch(
     endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
     state: States = None,
-    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two readings.")] = 10.0,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two reads.")] = 10.0,
     for_s: Annotated[float | None, typer.Option(min=0, help="End after this many seconds; default: never.")] = None,
     *,
     past: Annotated[bool, typer.Option("--past", help="Print the existing runs and writes first.")] = False,
@@ -107,7 +107,7 @@ def watch(
 @app.command()
 def cancel(
     run_key: RunKey,
-    reason: Annotated[str, typer.Option(help="Kept with the request.")] = "by hand",
+    reason: Annotated[str, typer.Option(help="Why; kept with the request.")] = "by hand",
     wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for its end.")] = 60.0,
     endpoint_url: EndpointUrl = None,
     bucket: Bucket = None,
@@ -115,10 +115,10 @@ def cancel(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """End a run that a handler supervises: its job is stopped, its open writes are settled. A durable execution makes
-    no further attempt then: one that waits for its next one ends as soon as that begins.
+    """Cancel a run: its handler stops the job and settles its open writes. A durable execution makes no further
+    attempt; if it is waiting, it ends as soon as the wait is over.
 
-    Exit codes: 0 cancelled, 1 it had ended before or ended in another way, 75 it has not ended yet.
+    Exit codes: 0 cancelled, 1 it had ended before or ended otherwise, 75 it has not ended yet.
     """
     out = Output(as_json=as_json)
     ledger = _ledger(endpoint_url, bucket, local=local)
@@ -135,7 +135,7 @@ def cancel(
             )
         if stored.sighting.is_dead and record.execution is None:
             raise Problem(
-                f"the handler of run {run_key!r} is dead, so nobody can end the run, and nothing of it runs",
+                f"the handler of run {run_key!r} is dead; no process of the run is left to cancel",
                 todo=f"settle its writes with: soal recover --run {run_key}",
                 exit_code=EXIT_FAILED,
             )
@@ -154,9 +154,7 @@ def cancel(
 
 
 def _wait_for_end(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: float) -> str | None:
-    """Wait until an attempt has ended, or the durable execution that it belongs to; return the state, or None if it
-    still runs.
-    """
+    """Wait until the attempt, or its durable execution, has ended; return the state, or None if it still runs."""
     until_s = time.monotonic() + wait_s
     while True:
         stored = ledger.handlers.read(run_key)

@@ -1,6 +1,6 @@
-"""`soal snapshot …`: read sharded snapshots, and keep them in order.
+"""`soal snapshot …`: read and maintain sharded snapshots.
 
-What needs the packages of snapshots is imported when a command is called.
+A command imports the snapshot packages only when it runs.
 """
 
 from __future__ import annotations
@@ -118,7 +118,7 @@ def history(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """List the snapshots that were published, those of the newest builds first. Exit code 1 before the first."""
+    """List the published snapshots, newest builds first. Exit code 1 if there is none."""
     out = Output(as_json=as_json)
     with problems(), asking():
         manifests = history_of(source_of(prefix, endpoint_url, local=local))
@@ -133,24 +133,24 @@ def rollback(
     prefix: Prefix,
     ref: Annotated[str | None, typer.Option("--ref", help="To the snapshot with this manifest: s3://…")] = None,
     run_id: Annotated[str | None, typer.Option(help="To the newest snapshot of this run.")] = None,
-    back: Annotated[int | None, typer.Option(min=1, help="To so many snapshots before the current one.")] = None,
+    back: Annotated[int | None, typer.Option(min=1, help="To the snapshot this many before the current one.")] = None,
     endpoint_url: EndpointUrl = None,
     *,
     forget_token: Annotated[
         bool,
         typer.Option(
             "--forget-token",
-            help="Also forget the token of the last turn, also of the current snapshot: it is of another lock.",
+            help="Also forget the token of the last turn, the current snapshot's included: it is another lock's.",
         ),
     ] = False,
     dry_run: DryRun = False,
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Make an earlier snapshot current again, if it is whole.
+    """Make an earlier snapshot current again, if it is complete.
 
-    Exit codes: 0 done, or it is current already; 1 it is not there, or not whole; 75 another snapshot was published
-    meanwhile, a clean-up removes it, or nobody knows which one is current: see soal snapshot history.
+    Exit codes: 0 done, or it is current already; 1 it is missing or incomplete; 75 another snapshot was published
+    meanwhile, a clean-up is removing it, or the current snapshot is unknown: see soal snapshot history.
     """
     out = Output(as_json=as_json)
     with problems(), asking():
@@ -177,14 +177,14 @@ def verify(
     prefix: Prefix,
     ref: Ref = None,
     keys_max: Annotated[
-        int | None, typer.Option("--keys", min=1, help="Route so many keys of each shard again; default: all.")
+        int | None, typer.Option("--keys", min=1, help="Route this many keys of each shard again; default: all.")
     ] = None,
     endpoint_url: EndpointUrl = None,
     *,
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Fetch each shard of a snapshot and compare it with the manifest: size, content, rows, and the keys' shards.
+    """Fetch each shard of a snapshot and compare it with the manifest: size, content, rows, and routing of the keys.
 
     Exit code 1 if something differs, or the snapshot cannot be read.
     """
@@ -202,7 +202,7 @@ def verify(
 @app.command()
 def cleanup(
     prefix: Prefix,
-    keep_last: Annotated[int, typer.Option(min=1, help="Keep so many of the newest snapshots.")] = 3,
+    keep_last: Annotated[int, typer.Option(min=1, help="Keep this many of the newest snapshots.")] = 3,
     older_than: Annotated[
         str, typer.Option(help="Only objects older than this, by S3's clock: 7d, 36h, 90m. Longer than any build.")
     ] = "1d",
@@ -210,16 +210,16 @@ def cleanup(
     endpoint_url: EndpointUrl = None,
     *,
     allow_young: Annotated[
-        bool, typer.Option("--allow-young", help="Allow --older-than less than an hour. Nobody may build meanwhile.")
+        bool, typer.Option("--allow-young", help="Allow --older-than below an hour. No job may build meanwhile.")
     ] = False,
     dry_run: DryRun = False,
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what no kept snapshot needs: older snapshots, shards of attempts that lost, uploads that never ended.
+    """Remove what no kept snapshot needs: older snapshots, shards of losing attempts, unfinished uploads.
 
-    The current snapshot stays, and everything of builds that go on. Exit codes: 0 done, 1 nothing can be judged, or
-    something could not be removed.
+    The current snapshot stays, and all objects of running builds. Exit codes: 0 done, 1 the snapshots cannot be judged,
+    or something could not be removed.
     """
     out = Output(as_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)

@@ -1,1 +1,1 @@
-"""The output of a command: views on stdout, remarks, problems and progress on stderr."""
+"""The output of a command: views go to stdout; remarks, problems and progress go to stderr."""

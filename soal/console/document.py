@@ -1,4 +1,4 @@
-"""The JSON documents of `--json`. Each key is in camelCase, as in the result of a job (handler/outcome/result.py)."""
+"""The JSON documents of `--json`. Keys are in camelCase, as in a job's result (handler/outcome/result.py)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Part(BaseModel):
 
     @classmethod
     def of(cls, value: object) -> Self:
-        """Take every field from the attribute of its name."""
+        """Return the document whose fields are the attributes of `value` with the same names."""
         return cls.model_validate(value, from_attributes=True)
 
     def document(self) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def document_of(value: Any) -> Any:  # noqa: ANN401 - a dataclass, a collection 
 
 
 def schema_text(*reports: type[BaseModel]) -> str:
-    """Return the JSON schema of a report, as it is published; of several: a definition of each."""
+    """Return the published JSON schema of a report; several reports: one definition each."""
     schema = (
         reports[0].model_json_schema(mode="serialization")
         if len(reports) == 1

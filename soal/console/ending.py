@@ -1,4 +1,4 @@
-"""The end of a command line: a problem, or a crash, on stderr, and the exit code."""
+"""Run a command line: print a problem or a crash to stderr, and set the exit code."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def run(command_line: Callable[[], object]) -> None:
-    """Call it, and end the process if it raises: with a problem's own exit code, else as failed."""
-    if logging.lastResort is not None:  # nobody else handles what libraries log
+    """Run `command_line`. If it raises, exit with the problem's exit code, or 1 for any other exception."""
+    if logging.lastResort is not None:  # libraries log to this handler only
         logging.lastResort.setFormatter(VisibleFormatter())
     try:
         command_line()
     except Problem as problem:
-        from soal.console.output import Output  # rich, which a command that only lists others does not need
+        from soal.console.output import Output  # imports rich, which `--help` does not need
 
         Output(as_json=False).problem(problem)
         sys.exit(problem.exit_code)

@@ -1,6 +1,6 @@
 """The two outputs of a command.
 
-Views go to stdout. Remarks, problems and progress go to stderr, so that stdout can be piped in both forms.
+Views go to stdout as text or JSON; remarks, problems and progress go to stderr, so that stdout can be piped.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ _PIPE_WIDTH: Final = 160
 
 
 class Output:
-    """With `as_json` a view is its JSON value, else its parts. `talk` is a console on stderr.
+    """Prints views, as JSON with `as_json`. `talk` is a console on stderr.
 
-    Colours as rich decides: on a terminal, and never with NO_COLOR.
+    Rich decides about colours: only on a terminal, and never with NO_COLOR.
     """
 
     def __init__(self, *, as_json: bool) -> None:
@@ -37,15 +37,15 @@ class Output:
             self._data = Screen(width=_PIPE_WIDTH)
 
     def show(self, view: View) -> None:
-        """Show the one view of a command."""
+        """Print the only view of a command."""
         self._put(view, indent=2)
 
     def stream(self, view: View) -> None:
-        """Show one view of many, at once; as JSON it is one line."""
+        """Print one of many views immediately; as JSON it is one line."""
         self._put(view, indent=None)
 
     def remark(self, text: str) -> None:
-        """Print a remark beside the data."""
+        """Print a remark to stderr."""
         _print(self.talk, Text(text))
 
     def problem(self, problem: Problem) -> None:

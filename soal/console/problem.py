@@ -1,10 +1,10 @@
-"""The end of a command that cannot do its work: one sentence names the problem, one the remedy."""
+"""The exception of a command that cannot do its work: one sentence for the problem, one for the remedy."""
 
 from __future__ import annotations
 
 from typing import Final
 
-# Those of `safewriter.errors`, which takes longer to import than the command line: a test compares the two.
+# Copies from `safewriter.errors`, which takes longer to import than the command line; a test compares them.
 EXIT_OK: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -12,8 +12,8 @@ EXIT_TRY_AGAIN: Final = 75
 EXIT_DEADLINE: Final = 124
 
 
-class Problem(Exception):  # noqa: N818 - it is the user's problem, in the user's words
-    """The command cannot do its work. `exit_code` is 2 if the call must be changed."""
+class Problem(Exception):  # noqa: N818 - a message for the user, not a program error
+    """The command cannot do its work. `exit_code` is 2 if the user must change the call."""
 
     def __init__(self, problem: str, *, todo: str, exit_code: int = EXIT_USAGE) -> None:
         super().__init__(problem)

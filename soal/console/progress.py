@@ -1,4 +1,4 @@
-"""The progress of a command, on a terminal only: its present work, the time it took, and the part that is done."""
+"""The progress of a command, on a terminal only: its current work, the elapsed time, and how much is done."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class _Spinner:
-    """A context manager; `last` is the form of the last column."""
+    """A context manager that shows a spinner; `last` is the format of the last column."""
 
     def __init__(self, console: Console, text: str, last: str) -> None:
         columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn(), TextColumn(last))
@@ -39,7 +39,7 @@ class JobProgress(_Spinner):
         self._shows_log = shows_log
 
     def line(self, raw: str) -> None:
-        """Show a line of the log, if it is one that a person wants to see."""
+        """Show a line of the log, unless it is a metric or the emulator's."""
         text = log_text(raw)
         if text is None:
             return
@@ -49,33 +49,33 @@ class JobProgress(_Spinner):
         self._progress.update(self._task, last=escape(text[:width]))
 
     def says(self, text: str) -> None:
-        """Show what the job has come to."""
+        """Show the job's state."""
         self._progress.update(self._task, last=escape(text))
 
 
 class Counting(_Spinner):
-    """Work of unknown length; `show` takes the number of objects, or of another unit, processed so far."""
+    """Work of unknown length, counted in `unit`."""
 
     def __init__(self, console: Console, text: str, *, unit: str = "objects") -> None:
         super().__init__(console, text, f"{{task.completed:,.0f}} {unit}")
 
     def says(self, text: str) -> None:
-        """Begin another part of the work."""
+        """Start the next part of the work, and count from 0."""
         self._progress.update(self._task, description=escape(text), completed=0)
 
     def show(self, count: int) -> None:
-        """Show how many objects are processed."""
+        """Show how many objects have been processed so far."""
         self._progress.update(self._task, completed=count)
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print the lines of another program, so that none looks like one of ours."""
+    """Print another program's lines with a prefix, so that none looks like output of this command."""
     for line in text.splitlines():
         console.print(Text(f"| {line}"), style="dim", highlight=False, soft_wrap=True)
 
 
 def log_text(raw: str) -> str | None:
-    """Return the text of a line of the function's log, None for metrics and the emulator's own lines."""
+    """Return the text of a line of the function's log; None for metrics and the emulator's lines."""
     if raw.startswith("{"):
         try:
             entry = parsed(raw)

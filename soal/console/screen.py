@@ -1,8 +1,8 @@
-"""The one way of text to a terminal. Much of it was made by others: tables, steps, reasons, keys, lines of a log.
+"""The only path of text to a terminal. Much of the text is untrusted: tables, steps, reasons, keys, lines of a log.
 
-A control character is shown by its number (visible.py), a line that a text begins is indented, and many blanks are
-few: else the rest would stand at the beginning of a screen line, and look like a line of ours. `Screen` does so where
-rich makes text into output, which no view can leave out.
+`Screen` prints a control character as its number (visible.py), indents every line after a newline in a text, and
+shortens long runs of blanks. Otherwise text could start a screen line and pass for a line of ours. It does so where
+rich renders text, so no view can bypass it.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ _NEXT_LINE: Final = "\n    "
 _FEW: Final = "    "
 _BLANKS: Final = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _CHANGED: Final = re.compile(f"\r\n|\n(?!    )|[{CONTROLS}]|[{_BLANKS}]{{17,}}|\t[{_BLANKS}]{{0,14}}\t[{_BLANKS}]*")
-"""A text may come by twice: as the cell of a table, and by itself. No terminal has so few columns as blanks stay."""
+"""Text in a table cell passes twice. Terminals are wider than the longest run of blanks that stays."""
 
 rich.text.strip_control_codes = lambda text, *_: text  # type: ignore[attr-defined]  # rich has no option for it
-"""Rich leaves five of them out, as if they were not there, before anything here sees the text."""
+"""Rich would silently drop five control characters before this module sees the text."""
 
 
 class Screen(Console):
-    """A console for text made by others. It knows no markup."""
+    """A console for untrusted text. It interprets no markup."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - as rich's own
         super().__init__(**{"highlight": False, "markup": False, "emoji": False, **options})
 
     def render_str(self, text: str, **options: Any) -> Text:  # noqa: ANN401 - as rich's own
-        """Return the text of a cell, or of anything else that is a plain string."""
+        """Return a plain string, such as a cell of a table, as safe text."""
         return _harmless(super().render_str(text, **options))
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """Make output of anything: all that rich writes passes here."""
-        if isinstance(renderable, Table):  # measures its cells before it renders them
+        """Render anything as safe segments; rich passes all its output through this method."""
+        if isinstance(renderable, Table):  # rich measures cells before it renders them
             for column in renderable.columns:
                 cells = column._cells  # noqa: SLF001 - rich has no other way to change one
                 cells[:] = [_harmless(cell) if isinstance(cell, Text) else cell for cell in cells]
@@ -54,7 +54,7 @@ class Screen(Console):
 
 
 def _harmless(text: Text) -> Text:
-    """Return a text with its styles. Only what has to be changed is replaced."""
+    """Return the text with only its unsafe parts replaced; the styles stay."""
     matches = list(_CHANGED.finditer(text.plain))
     if not matches:
         return text

@@ -1,4 +1,4 @@
-"""The data that a command shows, in two forms at once: a JSON value for a program, parts for a person."""
+"""The data that a command prints, in two forms: a JSON value for programs, parts for people."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _STYLES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`document` is any JSON value. `parts` are printed one below the other; a `Text` is never folded."""
+    """`document` is any JSON value. `parts` are printed below one another; a `Text` is never wrapped."""
 
     document: Any
     parts: tuple[RenderableType, ...] = ()
@@ -54,7 +54,7 @@ def styled(word: str) -> Text:
 
 
 def columns(*names: str, right: tuple[str, ...] = ()) -> Table:
-    """Make an empty table; the columns in `right` hold numbers."""
+    """Return an empty table; the columns in `right` are right-aligned."""
     table = Table(box=None, header_style="dim")
     for name in names:
         table.add_column(name, justify="right" if name in right else "left", overflow="fold")
@@ -62,10 +62,10 @@ def columns(*names: str, right: tuple[str, ...] = ()) -> Table:
 
 
 def number(value: int | None) -> str:
-    """Return a number with separators, nothing for None."""
+    """Return a number with thousands separators, or an empty string for None."""
     return "" if value is None else f"{value:,}"
 
 
 def moment(at: datetime) -> str:
-    """Return a moment of UTC to the second."""
+    """Return a time in UTC, to the second."""
     return at.strftime("%Y-%m-%d %H:%M:%SZ")

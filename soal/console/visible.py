@@ -1,7 +1,7 @@
-"""Text made by others, as a terminal may have it: each control character is shown by its number.
+"""Make untrusted text safe for a terminal: replace each control character by its number.
 
-A terminal obeys what stands in such a text: it changes its title, fills the clipboard, clears lines, or writes from
-right to left.
+Control characters in a text could change the terminal's title, fill the clipboard, clear lines, or write from right to
+left.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import sys
 import traceback
 from typing import Final
 
-# C0 but for tab and newline, DEL and C1, marks of direction, ends of lines, halves of surrogate pairs, which no stream
-# takes, and characters without a picture, by which two names would look equal: Unicode's Default_Ignorable_Code_Point,
-# its formats, and its empty fillers.
+# C0 except tab and newline, DEL, C1, direction marks, line separators, surrogates (no stream can encode them), and
+# invisible characters, with which two different names would look equal: Unicode's Default_Ignorable_Code_Point, its
+# format characters, and its blank fillers.
 CONTROLS: Final = (
     "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890-\u0891\u08e2\u115f-\u1160"
     "\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff"
@@ -26,29 +26,29 @@ CONTROL: Final = re.compile(f"[{CONTROLS}]")
 _LATIN_MAX: Final = 0xFF
 _PLANE_MAX: Final = 0xFFFF
 _DELETE: Final = 0x7F
-"""The one control character that JSON has as it is."""
+"""The only control character that JSON does not escape."""
 
 
 def visible(text: str) -> str:
-    """Return a text whose control characters are shown by their numbers. Newlines stay."""
+    """Return the text with its control characters as numbers. Tabs and newlines stay."""
     return CONTROL.sub(_number, text)
 
 
 def json_visible(text: str) -> str:
-    """Return the same JSON without a control character."""
+    """Return the same JSON with its control characters escaped."""
     return CONTROL.sub(lambda match: json.dumps(match[0])[1:-1] if ord(match[0]) != _DELETE else "\\u007f", text)
 
 
 class VisibleFormatter(logging.Formatter):
-    """Of the warnings that a library logs while a command runs."""
+    """Formats warnings that a library logs while a command runs."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """Return the line."""
+        """Return the line without control characters."""
         return visible(super().format(record))
 
 
 def crash(error: BaseException) -> None:
-    """Print the traceback of an error that nobody has expected, whose message may have anything in it."""
+    """Print the traceback of an unexpected error, whose message may contain anything."""
     sys.stderr.write(visible("".join(traceback.format_exception(error))))
 
 

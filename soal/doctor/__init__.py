@@ -1,1 +1,1 @@
-"""`soal doctor`: examines this machine, a script, or a deployed function; each finding has a remedy."""
+"""`soal doctor`: examine this machine, a script, or a deployed function, and name a remedy for each problem."""

@@ -1,7 +1,7 @@
 """Findings about buckets, and about the S3 endpoint that holds them.
 
-Of a deployed function's: the life of documents, open writes, the script. Of an endpoint: the checkpoint bucket can be
-written, conditions count, the clocks agree.
+For a deployed function: retention of documents, open writes, the script. For an endpoint: the checkpoint bucket is
+writable, S3 honours conditions, the clocks agree.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _RECORDS: Final = ("runs", "results")
 _KEPT: Final = ("open", "audit")
 _TAG: Final = dict([FINISHED.split("=")])
 _OLD: Final = timedelta(hours=1)
-"""No run lives so long, and the sweeper has run since."""
+"""Longer than any run lives, and than the pause between two sweeps."""
 
 
 def examine_checkpoints(client: Any, location: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
@@ -48,10 +48,10 @@ def examine_checkpoints(client: Any, location: Location, replay_days: int) -> It
     detail = "open writes, markers and audit log never expire"
     if expired:
         detail = (
-            f"{', '.join(expired)}/ expires, also for open writes: without a marker nobody finds such a write, without"
-            " a document nobody knows whether its commit should stay"
+            f"{', '.join(expired)}/ expires, also for open writes: without its marker no sweeper finds such a write,"
+            " without its document no settler knows whether its commit should stay"
         )
-    folders = f"{', '.join(expired)}/, but for objects with the tag {FINISHED}"
+    folders = f"{', '.join(expired)}/, except for objects with the tag {FINISHED}"
     remedy = _change(bucket, f"go without a rule that expires {folders}")
     yield finding("lifecycle", detail, remedy, is_well=not expired)
     days_of = {
@@ -62,7 +62,7 @@ def examine_checkpoints(client: Any, location: Location, replay_days: int) -> It
     if short:
         detail = (
             f"{', '.join(short)}/ live for {min(short.values())} days, but an event can be delivered again for"
-            f" {replay_days}: nobody would know its run any more, and its batch would be written twice"
+            f" {replay_days}: its run would be forgotten by then, and its batch written twice"
         )
         remedy = _change(bucket, f"give {', '.join(short)}/ an expiration of more than {replay_days} days")
         yield Finding("retention", "fail", detail, remedy)
@@ -82,14 +82,14 @@ def examine_checkpoints(client: Any, location: Location, replay_days: int) -> It
         )
     if client.get_bucket_versioning(Bucket=bucket).get("Status") != "Enabled":
         remedy = command("s3api", "put-bucket-versioning", bucket=bucket, versioning_configuration="Status=Enabled")
-        yield Finding("versions", "warn", "a document that is overwritten or deleted by mistake is gone", remedy)
+        yield Finding("versions", "warn", "a document overwritten or deleted by mistake is lost", remedy)
     else:
         yield Finding("versions", "ok", "old versions are kept")
     yield _open(client, bucket, f"{prefix}open/")
 
 
 def examine_entry_point(client: Any, script: Location | None) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
-    """Check that the script exists that runs for events which name none."""
+    """Check that the default script, for events that name none, exists."""
     if script is None:
         yield Finding("script", "ok", "each event names its own")
         return
@@ -104,7 +104,7 @@ def examine_entry_point(client: Any, script: Location | None) -> Iterator[Findin
 
 
 def _change(bucket: str, change: str) -> str:
-    """Return the commands that change rules: S3 replaces all of them at once."""
+    """Return the commands that change lifecycle rules. S3 only replaces all rules at once."""
     show = command("s3api", "get-bucket-lifecycle-configuration", bucket=bucket)
     change_rules = command(
         "s3api", "put-bucket-lifecycle-configuration", bucket=bucket, lifecycle_configuration="file://rules.json"
@@ -123,7 +123,7 @@ def _rules(client: Any, bucket: str) -> list[Mapping[str, Any]]:  # noqa: ANN401
 
 
 def _days(rules: list[Mapping[str, Any]], folder: str, tags: Mapping[str, str]) -> int | None:
-    """Return after how many days every object with these tags in a folder expires; None if that is never."""
+    """Return after how many days objects with these tags in a folder expire; None if never."""
     return min(
         (
             int(rule["Expiration"]["Days"])
@@ -138,7 +138,7 @@ def _days(rules: list[Mapping[str, Any]], folder: str, tags: Mapping[str, str]) 
 
 
 def _may_expire_open(rule: Mapping[str, Any], folder: str) -> bool:
-    """Tell whether a rule may delete an object without a tag in a folder, of any size."""
+    """Return whether a rule may delete an untagged object in a folder, whatever its size."""
     expires = not rule.get("Expiration", {}).keys().isdisjoint({"Days", "Date"})
     prefix = _prefix(rule)
     return expires and not _tags(rule) and (folder.startswith(prefix) or prefix.startswith(folder))
@@ -164,7 +164,7 @@ def _prefix(rule: Mapping[str, Any]) -> str:
 
 
 def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a boto3 client
-    """Look for writes that nobody has settled for longer than a run can live."""
+    """Look for writes that have been open for longer than any run lives."""
     since = datetime.now(UTC) - _OLD
     markers = client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
     count = sum(marker["LastModified"] < since for marker in markers)
@@ -180,7 +180,7 @@ _PRECONDITION_FAILED: Final = 412
 
 
 def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
-    """Write an object into the checkpoint bucket (or bucket/prefix), try two requests that must fail, remove it."""
+    """Put an object into the checkpoint bucket (or bucket/prefix), try two requests that must fail, delete it."""
     endpoint = client.meta.endpoint_url
     if bucket is None:
         yield Finding(
@@ -188,7 +188,7 @@ def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
         )
         return
     name, _, prefix = bucket.removeprefix("s3://").partition("/")
-    # In a folder where the lifecycle of the deployed bucket removes old versions.
+    # The deployed bucket's lifecycle removes old versions in this folder.
     key = f"{prefix.strip('/')}/notes/doctor/{uuid.uuid4().hex}".lstrip("/")
     before = time.time()
     try:
@@ -210,15 +210,17 @@ def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:
         client.delete_object(Bucket=name, Key=key)
     date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
     if date is None:
-        yield Finding("clock", "warn", "the store does not tell the time", "its clock dates leases: use another")
+        yield Finding(
+            "clock", "warn", "the store's answers have no Date header", "leases need its clock: use another store"
+        )
         return
     served = parsedate_to_datetime(date).timestamp()
-    # The header has whole seconds: a perfect clock is up to one ahead of it.
+    # The header is truncated to seconds, so that a correct clock may be up to 1 s ahead of it.
     yield _clock(max(0.0, served - after, before - served - 1))
 
 
 def _conditional(client: S3Client, bucket: str, key: str) -> Finding:
-    """Try the conditions that every commit needs: the store must refuse a second creation and a stale change."""
+    """Test the conditions that every commit needs: the store must refuse a second creation and a stale replacement."""
     tries: tuple[tuple[str, Callable[[], object]], ...] = (
         ("If-None-Match: *", lambda: client.put_object(Bucket=bucket, Key=key, Body=b"2", IfNoneMatch="*")),
         ("If-Match", lambda: client.put_object(Bucket=bucket, Key=key, Body=b"2", IfMatch='"another"')),

@@ -1,4 +1,4 @@
-"""The deployed function that the doctor examines, and findings about its events: destinations and queues."""
+"""The deployed function under examination, and findings about its events: destinations and queues."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ _T = TypeVar("_T")
 
 @dataclass(slots=True)
 class DeployedFunction:
-    """A function by name or ARN. `client` makes a client for a service."""
+    """A function by name or ARN. `client` returns a boto3 client for a service."""
 
     name: str
     client: Callable[[str], Any]
     configuration: Mapping[str, Any] = field(default_factory=dict)
     code: Mapping[str, Any] = field(default_factory=dict)
     replay_s: int = 0
-    """How long after its first delivery an event can still be delivered again."""
+    """For how long after its first delivery Lambda or a queue can deliver an event again."""
     destination: str | None = None
     """The destination of a failed asynchronous event."""
 
     @property
     def plain_name(self) -> str:
-        """The name alone, as the service calls it."""
+        """The function's name without ARN and qualifier."""
         return str(self.configuration["FunctionName"])
 
     @property
     def is_durable(self) -> bool:
-        """Whether an event is an execution of several invocations."""
+        """Whether the function is durable: one event, several invocations."""
         return bool(self.configuration.get("DurableConfig"))
 
     @property
@@ -47,11 +47,11 @@ class DeployedFunction:
         return split_qualifier(str(self.configuration["FunctionArn"]))[0]
 
     def update(self, option: str) -> str:
-        """Return the command that changes a setting."""
+        """Return the AWS CLI command that changes a setting."""
         return f"aws lambda update-function-configuration --function-name {self.plain_name} {option}"
 
     def correct(self, variable: str) -> str:
-        """Return the commands that change a variable: the service replaces all of them at once."""
+        """Return the commands that change a variable. Lambda only replaces all variables at once."""
         query = "{Variables: Environment.Variables}"
         show = command("lambda", "get-function-configuration", function_name=self.plain_name, query=query)
         update = self.update("--environment file://environment.json")
@@ -59,7 +59,7 @@ class DeployedFunction:
 
 
 def split_qualifier(name: str) -> tuple[str, str | None]:
-    """Split a version or alias off: `f:live`, or the eighth part of an ARN."""
+    """Split a name or ARN into name and qualifier (version or alias): `f:live`, or the eighth part of an ARN."""
     parts = name.split(":")
     has_one = len(parts) == 8 if name.startswith("arn:") else len(parts) == 2  # noqa: PLR2004 - as documented by AWS
     return (name.rpartition(":")[0], parts[-1]) if has_one else (name, None)
@@ -72,9 +72,7 @@ def command(service: str, operation: str, **options: str) -> str:
 
 
 def look(name: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
-    """Run a check; if the caller may not read something, or an answer is none that AWS documents, yield a warning and
-    continue.
-    """
+    """Run a check; yield a warning instead of raising if a request fails or an answer has an undocumented form."""
 
     def findings() -> Generator[Finding, None, None]:
         yield from at()
@@ -85,14 +83,18 @@ def look(name: str, at: Callable[[], Iterator[Finding]]) -> Iterator[Finding]:
 def look_for(
     name: str, at: Callable[[], Generator[Finding, None, _T]], odd: Literal["warn", "fail"] = "warn"
 ) -> Generator[Finding, None, _T | None]:
-    """Run a check as `look` does; return what it returns, or None. `odd`: what such an answer is."""
+    """Run a check as `look` does; return its value, or None. `odd`: the status for an undocumented answer."""
     try:
         return (yield from at())
     except (BotoCoreError, ClientError) as error:
-        yield Finding(name, "warn", f"could not be examined: {error}", "allow it to your own user, and try again")
+        yield Finding(
+            name, "warn", f"could not be examined: {error}", "give your own user this permission, and try again"
+        )
     except (ResponseParserError, LookupError, TypeError, ValueError, AttributeError) as error:
-        detail = f"unknown: an answer is none that AWS documents ({error!r})"
-        yield Finding(name, odd, detail, "try again; if AWS_ENDPOINT_URL… or --endpoint-url is set, look there")
+        detail = f"unknown: an answer that AWS does not document ({error!r})"
+        yield Finding(
+            name, odd, detail, "try again; if AWS_ENDPOINT_URL… or --endpoint-url is set, check that endpoint"
+        )
     return None
 
 
@@ -106,7 +108,7 @@ _RIGHT: Final = "the function's role needs sqs:SendMessage there"
 
 
 def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
-    """Examine the handling of failed asynchronous events; records how long they are retried, and their destination."""
+    """Examine how failed asynchronous events are handled. Sets `function.replay_s` and `function.destination`."""
     name, qualifier = split_qualifier(function.name)
     addressed = {"FunctionName": name, **({} if qualifier is None else {"Qualifier": qualifier})}
     config: Mapping[str, Any] | None = None
@@ -119,15 +121,15 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
     retries = fields.get("MaximumRetryAttempts", _RETRIES_DEFAULT)
     age_s = fields.get("MaximumEventAgeInSeconds", _EVENT_AGE_DEFAULT_S)
     destination = fields.get("DestinationConfig", {}).get("OnFailure", {}).get("Destination")
-    if function.is_durable:  # which has no destinations
+    if function.is_durable:  # durable functions have no destinations
         destination = function.configuration.get("DeadLetterConfig", {}).get("TargetArn")
     function.replay_s = int(age_s)
     function.destination = destination
     if function.is_durable and destination is None:
         remedy = f"{function.update('--dead-letter-config TargetArn=QUEUE_ARN')}; {_RIGHT}"
-        yield Finding("failures", "warn", "the event of a failed execution is lost: no queue is there for it", remedy)
+        yield Finding("failures", "warn", "the event of a failed execution is lost: there is no queue for it", remedy)
     elif destination is None:
-        # A put deletes all settings that it does not name.
+        # `put` deletes all settings that it does not name.
         operation = f"{'put' if config is None else 'update'}-function-event-invoke-config"
         options = {"function_name": name, **({} if qualifier is None else {"qualifier": qualifier})}
         value = json.dumps({"OnFailure": {"Destination": "QUEUE_ARN"}})
@@ -151,7 +153,7 @@ def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:
 
 
 def examine_queues(function: DeployedFunction) -> Iterator[Finding]:
-    """Examine each queue or stream whose events Lambda gives to the function."""
+    """Examine each queue or stream from which Lambda invokes the function. Updates `function.replay_s`."""
     mappings = function.client("lambda").list_event_source_mappings(FunctionName=function.name)["EventSourceMappings"]
     for mapping in mappings:
         arn = mapping["EventSourceArn"]

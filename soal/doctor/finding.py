@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """The result of one check. Only `fail` means that jobs cannot work; a `warn` may be intended."""
+    """The result of one check. Jobs cannot work with a `fail`; a `warn` may be intended."""
 
     name: str
     status: Literal["ok", "warn", "fail"]
@@ -26,12 +26,12 @@ class Finding:
 
 
 def finding(name: str, detail: str, remedy: str, *, is_well: bool) -> Finding:
-    """Make a finding, `ok` or `fail`; only `fail` has the remedy."""
+    """Return a finding: `ok`, or `fail` with the remedy."""
     return Finding(name, "ok", detail) if is_well else Finding(name, "fail", detail, remedy)
 
 
 def findings_view(findings: Sequence[Finding]) -> View:
-    """Show one row for each finding, its remedy below its detail."""
+    """Show one row for each finding, with the remedy below the detail."""
     table = Table(box=None, show_header=False)
     for finding in findings:
         detail = Text(finding.detail)

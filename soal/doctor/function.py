@@ -30,16 +30,16 @@ _STORAGE_GOOD_MB: Final = 1024
 _DAY_S: Final = 86_400
 _COMMAND: Final = "handler.app.lambda_handler"
 _DURABLE_COMMAND: Final = "handler.functions.durable.lambda_handler"
-# About the machine that the function runs on, not about this one.
+# Paths inside the function's sandbox: they say nothing on this machine.
 _ITS_OWN: Final = ("SOAL_HOME", "JAVA_HOME", "TMPDIR")
 _ECR: Final = re.compile(r"(\d{12})\.dkr\.ecr\.([a-z0-9-]+)\.[^/]+/([^@:]+)(?:@(sha256:[0-9a-f]{64})|:(.+))")
 _NO_IMAGE: Final = ("ImageNotFoundException", "RepositoryNotFoundException")
 
 
 def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[Location] = ()) -> Iterator[Finding]:
-    """Examine a function with the caller's credentials, the cheap checks first; `client` makes one for a service.
+    """Examine a function with the caller's credentials, cheap checks first. `client` returns a client for a service.
 
-    `tables` are those that jobs write to: the roles' permissions there are simulated.
+    `tables` are the tables that jobs write; the doctor simulates the roles' permissions on them.
     """
     function = DeployedFunction(name, client)
     if not (yield from look_for("function", lambda: _is_there(function), odd="fail")):
@@ -61,7 +61,7 @@ def examine_function(name: str, client: Callable[[str], Any], tables: Sequence[L
 
 
 def _is_there(function: DeployedFunction) -> Generator[Finding, None, bool]:
-    """Ask for the function; return whether there is one that can be examined."""
+    """Fetch the function; return whether it exists and can be examined."""
     try:
         yield Finding("credentials", "ok", f"{function.client('sts').get_caller_identity()['Arn']}")
     except (BotoCoreError, ClientError) as error:
@@ -80,7 +80,7 @@ def _is_there(function: DeployedFunction) -> Generator[Finding, None, bool]:
 
 
 def _as_invoked(lambda_: Any, name: str) -> str:  # noqa: ANN401 - a boto3 client
-    """Return the name with its alias, if it has exactly one: the destination of events is a setting of the alias."""
+    """Return the name with its only alias, if there is exactly one: the alias holds the event destination."""
     if split_qualifier(name)[1] is not None:
         return name
     try:
@@ -123,7 +123,7 @@ def _size(function: DeployedFunction) -> Iterator[Finding]:
 
 def _image(function: DeployedFunction) -> Iterator[Finding]:
     if function.configuration.get("PackageType") != "Image":
-        yield Finding("image", "fail", "the function is not made of an image", "cdk deploy makes one that is")
+        yield Finding("image", "fail", "the function does not run from an image", "cdk deploy makes one that does")
         return
     uri = str(function.code.get("ResolvedImageUri") or function.code.get("ImageUri"))
     command = function.configuration.get("ImageConfigResponse", {}).get("ImageConfig", {}).get("Command") or [_COMMAND]
@@ -133,7 +133,7 @@ def _image(function: DeployedFunction) -> Iterator[Finding]:
         yield Finding("command", "fail", f"runs {' '.join(command)}", remedy)
     parts = _ECR.fullmatch(uri)
     if parts is None:
-        yield Finding("image", "warn", f"{uri} is not of a private ECR repository, so it cannot be examined")
+        yield Finding("image", "warn", f"{uri} is not in a private ECR repository, so it cannot be examined")
         return
     account, _, repository, digest, tag = parts.groups()
     image = {"imageDigest": digest} if digest else {"imageTag": tag}
@@ -154,14 +154,14 @@ def _environment(function: DeployedFunction) -> Generator[Finding, None, Handler
     bare = sorted(name for name, value in environment.items() if Redactor.of_environment({name: value}).known)
     if bare:
         remedy = "put it into Secrets Manager and name it in the stack's context key secrets (SOAL_SECRETS)"
-        yield Finding("secrets", "warn", f"everybody who can see the function can read {', '.join(bare)}", remedy)
+        yield Finding("secrets", "warn", f"everyone who can see the function can read {', '.join(bare)}", remedy)
     yield from examine_variables(variables)
     if any(name.startswith("AWS_ENDPOINT_URL") for name in environment):
         yield Finding("endpoint", "warn", "AWS_ENDPOINT_URL… is set: all requests go there", "unset it for Amazon's S3")
     try:
         settings = read_settings(environment)
     except InputError as error:
-        # A field may hold what is a secret elsewhere.
+        # The message may quote a value that is a secret in another variable.
         message = Redactor.of_environment(environment)(str(error))
         yield Finding("environment", "fail", message, function.correct(error.field))
         return None

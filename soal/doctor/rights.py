@@ -1,10 +1,10 @@
-"""Findings about the roles of a deployed function and its sweeper: IAM simulates whether they may make their requests.
+"""Findings about the roles of a deployed function and its sweeper. IAM simulates the requests that each must make.
 
-The simulation knows the role's policies, its boundary and the organisation's; it does not look at policies of buckets
+The simulation covers the role's policies, its boundary and the organisation's policies, but not the policies of buckets
 and keys. https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
 
-JOB and SWEEPER list the S3 actions that handler, guard, Spark and sweeper need, each with the folders in which they
-need it. tests/unit/soal/doctor/test_required_actions.py compares this with the requests that they were seen to make.
+JOB and SWEEPER list the S3 actions that handler, guard, Spark and sweeper need, each with its folders.
+tests/unit/soal/doctor/test_required_actions.py compares them with recorded requests.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _PROBE: Final = "soal-doctor"
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An action in folders of a kind of place: of the checkpoint bucket, or of tables; "" is any key.
+    """An action in folders of the checkpoint bucket, the scripts or the tables. The folder "" means any key.
 
-    A folder may be a pattern of whole keys: of `s3:ListBucket`, since S3 answers 404 of a missing one to whoever has
-    that.
+    For `s3:ListBucket` a folder may be a pattern of whole keys: S3 answers 404 for a missing key only to callers with
+    that right.
     """
 
     action: str
@@ -49,7 +49,7 @@ class Need:
 
 _TABLE: Final = ("", "_delta_log", "metadata")
 _POINTER: Final = "_CURRENT"
-"""The one object of snapshots that is no folder."""
+"""The pointer of snapshots: an object, not a folder."""
 _MANIFEST: Final = "manifests/*_run_id=*/manifest"
 _RECORD: Final = "runs/*_run_id=*/run.yaml"
 _SNAPSHOTS: Final = (_POINTER, _MANIFEST, _RECORD)
@@ -86,7 +86,7 @@ SWEEPER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RequestKind:
-    """All requests of a kind: `pattern` is the ARN of their resource, `prefix` that of a listing."""
+    """All requests of a kind. `pattern` is the ARN of their resource, `prefix` the prefix of a listing."""
 
     action: str
     pattern: str
@@ -94,19 +94,19 @@ class RequestKind:
 
     @property
     def resource(self) -> str:
-        """One of them, to try."""
+        """The ARN of one resource of the pattern, for the simulation."""
         return self.pattern.replace("*", _PROBE)
 
     @property
     def probe_prefix(self) -> str | None:
-        """The prefix of that one."""
+        """The prefix of one listing, for the simulation."""
         return None if self.prefix is None else self.prefix.replace("*", _PROBE)
 
 
 def requests_of(
     needs: Sequence[Need], places: Sequence[tuple[Kind, Location]], partition: str = "aws"
 ) -> Iterator[RequestKind]:
-    """Yield the requests for each need in each place of its kind; `*` in the key of a place is any name."""
+    """Yield the requests of each need in each place of its kind. `*` in a place's key matches any name."""
     for kind, place in places:
         bucket = f"arn:{partition}:s3:::{place.bucket}"
         root = f"{place.key.strip('/')}/" if place.key.strip("/") else ""
@@ -126,7 +126,7 @@ _NOT_ALLOWED: Final = "implicitDeny"
 
 
 def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[RequestKind]) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
-    """Simulate requests of a role; a finding for each action that is denied. `name` is that of the findings."""
+    """Simulate requests of a role; yield a finding named `name` for each denied action."""
     decisions: dict[RequestKind, str] = {}
     try:
         for _, alike in groupby(sorted(requests, key=_circumstances), key=_circumstances):
@@ -138,7 +138,7 @@ def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[RequestK
                 name, "fail", f"{role_arn} does not exist any more", "deploy the stack again, or make the role"
             )
             return
-        remedy = f"have iam:SimulatePrincipalPolicy on {role_arn} allowed to your own user, and try again"
+        remedy = f"give your own user iam:SimulatePrincipalPolicy on {role_arn}, and try again"
         yield Finding(name, "warn", detail, remedy)
         return
     denied = {request: decision for request, decision in decisions.items() if decision != _ALLOWED}
@@ -153,7 +153,7 @@ def _circumstances(request: RequestKind) -> tuple[str, bool, str]:
 
 
 def _simulated(iam: Any, role_arn: str, requests: Sequence[RequestKind]) -> Mapping[RequestKind, str]:  # noqa: ANN401 - as above
-    """Simulate requests of one resource and prefix; return the decision about each, the strictest if there are more."""
+    """Simulate requests for one resource and prefix; return the decision on each, the strictest of several."""
     context = [
         {"ContextKeyName": "s3:prefix", "ContextKeyType": "string", "ContextKeyValues": [request.probe_prefix]}
         for request in requests[:1]
@@ -173,7 +173,7 @@ def _simulated(iam: Any, role_arn: str, requests: Sequence[RequestKind]) -> Mapp
 
 
 def _decision(result: Mapping[str, Any]) -> str:
-    """Return `allowed`, `implicitDeny` if a statement is missing, else the policy that denies."""
+    """Return `allowed`, `implicitDeny` if no statement allows it, or which kind of policy denies it."""
     decision = str(result["EvalDecision"])
     if not result.get("OrganizationsDecisionDetail", {}).get("AllowedByOrganizations", True):
         return "denied by a policy of the organisation"
@@ -211,7 +211,7 @@ def _place_of(request: RequestKind) -> str:
 
 
 def _statements(action: str, requests: Sequence[RequestKind]) -> list[dict[str, Any]]:
-    """Return statements that allow the action wherever it is needed; to put them again changes nothing."""
+    """Return statements that allow the action wherever it is needed. Putting them twice changes nothing."""
     plain = sorted({request.pattern for request in requests if not request.prefix})
     grants: list[dict[str, Any]] = [{"Effect": "Allow", "Action": action, "Resource": plain}] if plain else []
     for request in requests:
@@ -234,7 +234,7 @@ _TO_DESTINATION: Final = {
 def examine_rights(
     function: DeployedFunction, settings: HandlerSettings, stack: Stack | None, tables: Sequence[Location]
 ) -> Iterator[Finding]:
-    """Simulate the role of the function, and with a stack examine the sweeper and its role."""
+    """Simulate the function's role; with a stack, also examine the sweeper and its role."""
     lake = None if stack is None else stack.outputs.get("LakeBucket")
     data = [*tables, *(() if lake is None else (Location(lake, "*"),))]
     if not data:
@@ -271,7 +271,7 @@ def _scripts(settings: HandlerSettings) -> list[tuple[Kind, Location]]:
 
 
 def _other_requests(function: DeployedFunction, settings: HandlerSettings) -> Iterator[RequestKind]:
-    """Yield the requests that Lambda makes in the role's name, and the handler's own to continue a run."""
+    """Yield the requests that Lambda makes with the role, and the handler's invocation that continues a run."""
     if function.destination is not None:
         action = _TO_DESTINATION[function.destination.split(":")[2]]
         yield RequestKind(action, function.destination + ("/*" if action == "s3:PutObject" else ""))

@@ -1,7 +1,7 @@
-"""Findings about a script that was written for another runtime: read, never run.
+"""Findings about a script written for another runtime. The script is parsed, never run.
 
-A warning may be intended, as a setting that the handler ignores and reports in the result; a line that will fail is a
-failure. Here are the lines that were right elsewhere: settings, writes without a guard, variables and file systems.
+A `warn` may be intended, such as a setting that the handler ignores and reports; a line that will fail is a `fail`.
+This module finds lines that worked elsewhere: settings, writes without a guard, variables and file systems.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _GUARD_IT: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Setting:
-    """`is_hadoop`: the script writes it into Hadoop's configuration, where no setting is left out."""
+    """`is_hadoop`: the script writes it into Hadoop's configuration, which the handler cannot filter."""
 
     line: int
     key: str
@@ -54,7 +54,7 @@ class _Setting:
 
 
 def habits_of(nodes: Sequence[Node]) -> Iterator[Line]:
-    """Yield each line that does something else here, or that fails on every variant of the image."""
+    """Yield each line that behaves differently here, or fails on every variant of the image."""
     yield from _settings(nodes)
     yield from _writes(nodes)
     yield from _variables_of_sql(nodes)
@@ -120,7 +120,7 @@ def _writes(nodes: Sequence[Node]) -> Iterator[Line]:
 
 
 def _write(call: ast.Call) -> tuple[str, str] | None:
-    """Describe a call that is known to write into a table, and name the table's format; None for any other call."""
+    """Return what a table-writing call does and the table's format; None for any other call."""
     name = name_of(call.func)
     if name not in _WRITES and name not in ("execute", "sql"):
         return None
@@ -141,7 +141,7 @@ def _variables_of_sql(nodes: Sequence[Node]) -> Iterator[Line]:
     for call in calls(nodes):
         if name_of(call.func) == "sql" and call.args and (match := _VARIABLE.search(text_of(call.args[0]))):
             remedy = 'use a parameter (`:day`, args={"day": day}), or set spark.sql.variable.substitute'
-            yield warn(line_of(call), f"names {match[0]} in SQL, which stays as it is here", remedy)
+            yield warn(line_of(call), f"names {match[0]} in SQL, which Spark does not replace here", remedy)
 
 
 def _surroundings(nodes: Sequence[Node]) -> Iterator[Line]:
@@ -163,7 +163,7 @@ def _is_guard(node: ast.expr) -> bool:
 
 
 def _formats(call: ast.Call) -> set[str]:
-    """Return the formats that are named on the way to a call, or in it."""
+    """Return the formats named in a call or in the chain before it."""
     formats = {text_of(keyword.value).lower() for keyword in call.keywords if keyword.arg == "format"}
     node: ast.expr = call.func
     while isinstance(node, ast.Attribute | ast.Call):
@@ -174,15 +174,15 @@ def _formats(call: ast.Call) -> set[str]:
 
 
 _TOO_DEEP: Final = re.compile(r"too many (?:nested parentheses|levels of indentation)")
-"""Python's words in a `SyntaxError`."""
+"""Messages of Python's `SyntaxError`."""
 
 
 def examine_script(path: Path, variant: Variant = SLIM) -> Iterator[Finding]:
-    """Yield the lines to change in a script for a variant of the image; `OSError` if it cannot be read."""
+    """Yield the lines to change in a script for a variant of the image. Raises `OSError` if it cannot be read."""
     text = path.read_bytes()
     try:
         lines = [_notebook()] if _is_notebook(text) else _examined(text, variant)
-    except (RecursionError, MemoryError):  # ast and json raise either, by the kind of the nesting
+    except (RecursionError, MemoryError):  # ast and json raise either, depending on the nesting
         lines = [_too_deep(1)]
     lines = sorted(dict.fromkeys(lines), key=lambda line: line.number)
     if not lines:
@@ -208,7 +208,7 @@ def _too_deep(number: int) -> Line:
 
 
 def _is_notebook(text: bytes) -> bool:
-    """Tell whether a file is a notebook: its JSON is a dictionary of Python's, too, which does nothing."""
+    """Return whether a file is a notebook. Its JSON is also valid Python: a dictionary without effect."""
     if not text.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"{"):
         return False
     try:
@@ -223,7 +223,7 @@ def _notebook() -> Line:
 
 
 def _verdict(name: str, lines: Sequence[Line]) -> Iterator[Finding]:
-    """Say which variant has all that the lines lack, as far as some variant has it."""
+    """Yield a finding that names the variants with everything the lines need, or how to get it."""
     variants = [set(line.variants) for line in lines if line.variants]
     if not variants:
         return

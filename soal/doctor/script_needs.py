@@ -1,8 +1,8 @@
-"""Modules, functions, formats and classes in texts that a script uses and a variant of the image does not have.
+"""Modules, functions, formats and classes that a script uses and a variant of the image lacks.
 
-`missing` is the list of what the variant does not have (image/spark/missing.toml). The modules that it has are a table,
-so that a script can be examined where no image and no local function has been made. Its test compares it with the
-packages of the local function, slim and full.
+`missing` lists what the variant lacks (image/spark/missing.toml). IN_IMAGE lists the modules of every variant, so that
+the doctor needs neither an image nor a local function. A test compares it with the packages of the local function, slim
+and full.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ IN_IMAGE: Final = frozenset(
     | {"snapshot_restore_py", "strictyaml", "tenacity", "typing_extensions", "typing_inspection", "urllib3", "zipp"}
     | {"zstandard"}
 )
-"""The modules that each variant has. The handler is none of them: a job may have a module of this name."""
+"""The modules of every variant, without the handler: a job may have a module of that name."""
 
 
 def modules_of(variant: Variant) -> frozenset[str]:
-    """Return the modules at the top of a variant: every variant's, and what the list of missing things says it has."""
+    """Return the top-level modules of a variant: those of every variant, and those that missing.toml gives it."""
     rows = (row for row in read_missing(MISSING) if variant in row.variants)
     return IN_IMAGE | {module for row in rows for module in row.modules if "." not in module}
 
 
 DATABASE: Final = re.compile(r"jdbc:\w+")
-"""The beginning of a database's address."""
+"""The start of a JDBC URL."""
 _MAKERS: Final = frozenset({"catalog", "read", "readStream", "write", "writeStream"})
-"""The attributes that are a reader or a writer; the catalog creates tables of a format, too."""
+"""Attributes that are a reader or a writer; the catalog also creates tables of a format."""
 _STEPS: Final = frozenset(
     {"bucketBy", "clusterBy", "foreach", "foreachBatch", "format", "mode", "option", "options", "outputMode"}
     | {"partitionBy", "partitionedBy", "queryName", "schema", "sortBy", "tableProperty", "trigger", "using"}
 )
-"""Their methods that return themselves."""
+"""Methods of readers and writers that return the same object."""
 _CLASSES: Final = frozenset(
     {"DataFrameReader", "DataFrameWriter", "DataFrameWriterV2", "DataStreamReader", "DataStreamWriter"}
 )
@@ -63,17 +63,17 @@ _ARGUMENTS: Final = {
     "toTable": (1, "format"),
     "using": (0, "provider"),
 }
-"""The methods that take a format: its position among the arguments, and its name."""
+"""Methods with a format argument: its position and its name."""
 _USING: Final = re.compile(r"(?i)\busing\s+`?([\w.]+)")
 _STATEMENT: Final = re.compile(
     r"(?i)\b(?:create(?:\s+(?:or|replace|global|temp|temporary|external))*\s+(?:table|view)|replace\s+table"
     r"|insert\s+overwrite(?:\s+local)?\s+directory)\b"
 )
-"""The beginnings of the statements in which USING names a format: a join or a merge has the word, too."""
+"""The start of statements in which USING names a format; joins and merges use the word differently."""
 
 
 def named_formats(nodes: Sequence[Node]) -> Iterator[tuple[int, str]]:
-    """Yield line and name of each format."""
+    """Yield the line and the name of each format."""
     readers = _readers(nodes)
     for call in calls(nodes):
         if (text := _argument(call, readers)) is not None:
@@ -113,7 +113,7 @@ def _is_class(annotation: ast.expr) -> bool:
 
 
 def _is_reader(node: ast.expr, readers: AbstractSet[str]) -> bool:
-    """Tell whether an expression is a reader or writer: `"{}".format("avro")` is a text."""
+    """Return whether an expression is a reader or writer; `"{}".format("avro")` is not."""
     while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
         if node.func.attr == "writeTo":
             return True
@@ -131,7 +131,7 @@ METHODS: Final = frozenset(
     {"applyInArrow", "applyInPandas", "applyInPandasWithState", "mapInArrow", "mapInPandas", "pandas_api", "toArrow"}
     | {"toPandas", "transformWithState", "transformWithStateInPandas"}
 )
-"""PySpark's methods that import pandas or PyArrow when they are called."""
+"""PySpark methods that import pandas or PyArrow when they are called."""
 FUNCTIONS: Final = {
     "arrow_udf": _PANDAS,
     "arrow_udtf": _PANDAS,
@@ -141,9 +141,9 @@ FUNCTIONS: Final = {
     "from_protobuf": _PROTOBUF,
     "to_protobuf": _PROTOBUF,
 }
-"""PySpark's functions that PySpark has everywhere, but which fail without this module, format, or Java code."""
+"""PySpark functions that every variant has, but that fail without this module, format or Java code."""
 _MODULES: Final = {"pyspark.sql.avro": _AVRO, "pyspark.sql.datasource": _PANDAS, "pyspark.sql.protobuf": _PROTOBUF}
-"""The same of its modules."""
+"""PySpark modules of that kind."""
 _IMPORTERS: Final = ("import_module", "__import__")
 _AVRO_IN_SQL: Final = re.compile(r"(?i)\bavro\s*\.\s*`|\b(?:from_avro|to_avro|schema_of_avro)\s*\(")
 _FOREIGN_FORMATS: Final = re.compile(r"hudi|redshift|bigquery|mongodb|.*snowflake.*")
@@ -152,11 +152,11 @@ _GLUE: Final = (
     " (--key value is passed on as it is)"
 )
 _DRIVEN: Final = ("jdbc:postgresql", "jdbc:mysql")
-"""The databases whose drivers some variant of the image has."""
+"""The databases for which some variant has a driver."""
 
 
 def needs_of(nodes: Sequence[Node], missing: tuple[Missing, ...], variant: Variant) -> Iterator[Line]:
-    """Yield a line for each thing that the variant does not have."""
+    """Yield a line for each use of something that the variant lacks."""
     yield from _imports(nodes, missing, variant)
     yield from _names(nodes, missing)
     yield from _formats(nodes, missing)
@@ -164,7 +164,7 @@ def needs_of(nodes: Sequence[Node], missing: tuple[Missing, ...], variant: Varia
 
 
 def _row(missing: tuple[Missing, ...], key: str) -> Missing | None:
-    """Return the entry that has this module, format, beginning of classes, or sign."""
+    """Return the entry with this module, format, class prefix, or sign."""
     return next((row for row in missing if key in (*row.modules, *row.formats, *row.classes, *row.signs)), None)
 
 
@@ -190,7 +190,7 @@ def _imports(nodes: Sequence[Node], missing: tuple[Missing, ...], variant: Varia
 
 
 def _imported(node: ast.AST) -> Iterator[tuple[int, str, Sequence[str]]]:
-    """Yield line and name of each module that a node imports, and the names from inside it."""
+    """Yield the line and name of each module that a node imports, with the names imported from it."""
     if isinstance(node, ast.Import):
         yield from ((node.lineno, alias.name, ()) for alias in node.names)
     elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module is not None:
@@ -218,9 +218,9 @@ def _foreign(number: int, name: str) -> Line:
 
 
 def _optional(line: Line) -> Line:
-    """Tell of a line without which the script goes on."""
+    """Return a warning for a line whose failure the script handles."""
     need = line.finding.detail.partition(",")[0]
-    detail = f"{need}, which is used if it is there: the image does not have it"
+    detail = f"{need}, which the script can do without: the image does not have it"
     return warn(line.number, detail, "nothing, if the job can do without it")
 
 
@@ -233,12 +233,12 @@ def _names(nodes: Sequence[Node], missing: tuple[Missing, ...]) -> Iterator[Line
         key = _PANDAS if name in METHODS and isinstance(node, ast.Attribute) else FUNCTIONS.get(name)
         if key is not None and (row := _row(missing, key)) is not None:
             line = _lacks(line_of(node), f"uses {name}", row)
-            # Who tries whether pandas is there also knows when not to call what needs it.
+            # A script that tests for pandas calls its functions only if pandas is there.
             yield _optional(line) if any(row.has_module(name) for name in optional) else line
 
 
 def _own_names(nodes: Sequence[Node]) -> set[str]:
-    """Return the names that the script gives to things which are not PySpark's."""
+    """Return the names that the script defines itself or imports from modules other than PySpark."""
     names: set[str] = set()
     for node in (entry.node for entry in nodes):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -264,7 +264,7 @@ def _formats(nodes: Sequence[Node], missing: tuple[Missing, ...]) -> Iterator[Li
 
 
 def _by_jdbc(number: int, nodes: Sequence[Node], missing: tuple[Missing, ...]) -> Iterator[Line]:
-    """Judge by the addresses of databases in the script; without any, by whether the variant has all its drivers."""
+    """Yield a line for each JDBC URL without a driver; without any URL, one line unless the variant has all drivers."""
     rows = {name: row for row in missing for name in row.formats if name.startswith("jdbc")}
     databases = {match[0] for entry in nodes if (match := DATABASE.match(text_of(entry.node)))}
     for name in sorted(databases):

@@ -1,6 +1,6 @@
-"""Writes of a script that would land on the function's own disk, which is emptied after the job: Spark refuses them.
+"""Writes of a script to the function's own disk, which is emptied after the job. Spark refuses them.
 
-They name a path without a bucket, or a table of Spark's own catalog, whose folder is on that disk.
+Such a write names a path without a bucket, or a table of Spark's own catalog, whose folder is on that disk.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _WRITERS: Final = frozenset({"write", "writeStream"})
 _BY_WRITER: Final = frozenset({"csv", "json", "orc", "parquet", "save", "start", "text", "xml"})
-"""The methods that take a path, if their object is a writer."""
+"""Methods of a writer that take a path."""
 _BY_NAME: Final = re.compile(r"saveAs(?:NewAPIHadoop|Hadoop|Pickle|Sequence|Text)File")
 _TABLES: Final = frozenset({"insertInto", "saveAsTable", "toTable", "writeTo"})
 _PLACING: Final = frozenset({"createExternalTable", "createTable", "saveAsTable", "toTable"})
@@ -53,7 +53,7 @@ _TABLE_REMEDY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Names:
-    """What the script's names stand for: `known` tables have a place of their own, `catalogs` are not Spark's own."""
+    """The script's names. `known` tables have their own location; `catalogs` are the catalogs besides Spark's own."""
 
     texts: Mapping[str, ast.expr]
     writers: AbstractSet[str]
@@ -62,7 +62,7 @@ class _Names:
     chooses_catalog: bool
 
     def beginning(self, node: ast.expr | None) -> str:
-        """Return the text with which an expression begins, as far as the script shows it."""
+        """Return the text with which an expression begins, as far as the script determines it."""
         for _ in range(_STEPS_MAX):
             if isinstance(node, ast.JoinedStr) and node.values:
                 node = node.values[0]
@@ -77,12 +77,12 @@ class _Names:
         return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
 
     def whole(self, node: ast.expr) -> str:
-        """Return the text that an expression is; nothing if only a part of it is in the script."""
+        """Return an expression's text; an empty string if the script determines only a part of it."""
         text = self.texts.get(node.id) if isinstance(node, ast.Name) else node
         return self.beginning(text) if isinstance(text, ast.Constant) else ""
 
     def is_own(self, table: str) -> bool:
-        """Tell whether a table is of Spark's own catalog and has no place of its own, as far as the script shows it."""
+        """Return whether a table is in Spark's own catalog without its own location, judged by the script alone."""
         parts = [part for part in table.replace("`", "").split(".") if part]
         if not parts or "/" in table or self.chooses_catalog or parts[-1].lower() in self.known:
             return False
@@ -91,7 +91,7 @@ class _Names:
 
 
 def sinks_of(nodes: Sequence[Node]) -> Iterator[Line]:
-    """Yield a line for each write that is known to go to the function's own disk."""
+    """Yield a line for each write that certainly goes to the function's own disk."""
     names = _names(nodes)
     for call in calls(nodes):
         if _is_local(path := names.beginning(_path(call, names))):
@@ -103,7 +103,7 @@ def sinks_of(nodes: Sequence[Node]) -> Iterator[Line]:
 
 
 def _table_of(call: ast.Call, names: _Names) -> str:
-    """Return the table that a call writes to by its name alone; nothing for any other call."""
+    """Return the table to which a call writes by name; an empty string for any other call."""
     is_sink = name_of(call.func) in _TABLES and bool(call.args) and not _has_place(call)
     return names.whole(call.args[0]) if is_sink else ""
 
@@ -113,7 +113,7 @@ def _table(number: int, name: str) -> Line:
 
 
 def _path(call: ast.Call, names: _Names) -> ast.expr | None:
-    """Return the path that a call writes to; None for any other call."""
+    """Return the path to which a call writes; None for any other call."""
     name, on_the_way = name_of(call.func), chain(call)
     keywords = {keyword.arg: keyword.value for keyword in call.keywords}
     is_writer = not _WRITERS.isdisjoint(on_the_way) or not names.writers.isdisjoint(on_the_way)
@@ -129,12 +129,12 @@ def _path(call: ast.Call, names: _Names) -> ast.expr | None:
 
 
 def _is_iceberg(call: ast.Call) -> bool:
-    """Tell whether what looks like a path is the name of an Iceberg table."""
+    """Return whether the call's path is the name of an Iceberg table."""
     return any(text_of(node).lower() == "iceberg" for node in ast.walk(call) if isinstance(node, ast.Constant))
 
 
 def _has_place(call: ast.Call) -> bool:
-    """Tell whether a table gets a path of its own, which is looked at by itself."""
+    """Return whether the call gives the table a path; that path is judged separately."""
     inner = (node for node in ast.walk(call) if isinstance(node, ast.Call))
     return any(
         (name_of(node.func) == "option" and bool(node.args) and text_of(node.args[0]).lower() == "path")

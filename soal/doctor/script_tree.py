@@ -1,6 +1,6 @@
 """A script's syntax tree: the nodes that Python would run, the names and texts in them, and findings about its lines.
 
-Nothing here calls itself: a generated script may have chains of a thousand calls, which Python runs.
+No recursion: a generated script may have chains of a thousand calls, which Python can run.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 UNKNOWN: Final = "\N{HORIZONTAL ELLIPSIS}"
-"""Stands for a text that only the run would show."""
+"""Replaces text that is known only at run time."""
 _CATCH_IMPORTS: Final = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """`is_optional`: the script goes on if a module that this statement imports is not there."""
+    """`is_optional`: the script continues if an import in this statement fails."""
 
     node: ast.AST
     is_optional: bool = False
 
 
 def nodes_of(tree: ast.AST) -> Iterator[Node]:
-    """Yield the nodes in the order of the source, without docstrings and what only type checkers read."""
+    """Yield the nodes in source order, without docstrings and code under TYPE_CHECKING."""
     stack = [Node(tree)]
     while stack:
         node = stack.pop()
@@ -47,7 +47,7 @@ def _children(parent: Node) -> Iterator[Node]:
     elif isinstance(node, ast.Try | ast.TryStar | ast.With) and _goes_on(node):
         caught = set(node.body)
     elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-        is_optional = False  # it runs when it is called, which may be outside the `try`
+        is_optional = False  # the body may run outside the `try`
     for child in ast.iter_child_nodes(node):
         if child not in skipped:
             yield Node(child, is_optional or child in caught)
@@ -61,7 +61,7 @@ def _never_run(node: ast.If) -> Sequence[ast.AST]:
 
 
 def _goes_on(block: ast.Try | ast.TryStar | ast.With) -> bool:
-    """Tell whether the script goes on after a failed import in a block; the first handler that catches it decides."""
+    """Return whether the script continues after a failed import in a block; the first matching handler decides."""
     if isinstance(block, ast.With):
         calls = [item.context_expr for item in block.items if isinstance(item.context_expr, ast.Call)]
         return any(name_of(call.func) == "suppress" and _catch(call.args) for call in calls)
@@ -76,7 +76,7 @@ def _catch(types: Iterable[ast.expr]) -> bool:
 
 
 def _ends(statement: ast.stmt) -> bool:
-    """Tell whether a statement ends the script, as far as its own words show it."""
+    """Return whether a statement ends the script, judged by the statement alone."""
     if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
         return name_of(statement.value.func) in ("exit", "_exit")
     return isinstance(statement, ast.Raise)
@@ -88,12 +88,12 @@ def calls(nodes: Iterable[Node]) -> Iterator[ast.Call]:
 
 
 def name_of(node: ast.expr) -> str:
-    """Return the last name of a dotted one; nothing if it is another expression."""
+    """Return the last part of a dotted name; an empty string for any other expression."""
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def chain(call: ast.Call) -> set[str]:
-    """Return all names on the way to a call: `frame.write.format("x").save()` has frame, write, format, save."""
+    """Return all names in a call's chain: frame, write, format and save for `frame.write.format("x").save()`."""
     names, node = set(), call.func
     while True:
         names.add(name_of(node))
@@ -106,18 +106,18 @@ def chain(call: ast.Call) -> set[str]:
 
 
 def line_of(node: ast.Call | ast.Attribute | ast.Name) -> int:
-    """Return the line of the name that is called or used: a chain over many lines begins elsewhere."""
+    """Return the line of the name that is called or used, not the first line of a long chain."""
     name = node.func if isinstance(node, ast.Call) else node
     return (name.end_lineno if isinstance(name, ast.Attribute) else None) or node.lineno
 
 
 def text_of(node: ast.AST) -> str:
-    """Return the text of a constant."""
+    """Return the text of a constant, or UNKNOWN."""
     return str(node.value) if isinstance(node, ast.Constant) else UNKNOWN
 
 
 def texts(nodes: Iterable[Node]) -> Iterator[tuple[int, str]]:
-    """Yield each text with its line; the parts of an f-string, or of a sum, are one text."""
+    """Yield each text with its line. An f-string or a sum of strings is one text."""
     seen: set[ast.AST] = set()
     for node in (entry.node for entry in nodes):
         if isinstance(node, ast.Constant | ast.JoinedStr | ast.BinOp) and node not in seen:
@@ -137,28 +137,28 @@ def _parts(node: ast.expr, seen: set[ast.AST]) -> Iterator[str]:
         else:
             yield part.value if isinstance(part, ast.Constant) and isinstance(part.value, str) else UNKNOWN
             if not isinstance(part, ast.Constant):
-                continue  # it may hold texts of its own
+                continue  # it may contain other texts
         seen.add(part)
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """`variants`: if the image lacks what the line needs, the variants that have it."""
+    """A finding about a line. `variants`: the variants that have what the line needs and this image lacks."""
 
     number: int
     finding: Finding
     variants: tuple[str, ...] = ()
 
     def finding_in(self, name: str) -> Finding:
-        """Return the finding with the place in the file of this name."""
+        """Return the finding with its place, `name:number`."""
         return Finding(f"{name}:{self.number}", self.finding.status, self.finding.detail, self.finding.remedy)
 
 
 def warn(number: int, detail: str, remedy: str, variants: Sequence[str] = ()) -> Line:
-    """Say what the image ignores, or what the script's author should know."""
+    """Return a line that the image ignores, or that the script's author should know about."""
     return Line(number, Finding("", "warn", detail, remedy), tuple(variants))
 
 
 def fail(number: int, detail: str, remedy: str, variants: Sequence[str] = ()) -> Line:
-    """Say that the line will fail."""
+    """Return a line that will fail."""
     return Line(number, Finding("", "fail", detail, remedy), tuple(variants))

@@ -1,8 +1,8 @@
 """The CloudFormation stack of a deployed function, and findings about its alarms, sweeper and topic.
 
-CloudFormation's tag on the function names the stack. The alarms exist, notify the topic, and none rings; the sweeper's
-function exists, a rule invokes it, and its role allows its requests; CloudWatch may publish to the topic, and somebody
-has subscribed.
+CloudFormation's tag on the function names the stack. The checks: the alarms exist, notify the topic, and none is in
+alarm; the sweeper's function exists and a rule invokes it; CloudWatch may publish to the topic, and the topic has a
+confirmed subscription.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class Stack:
 
     @property
     def repair(self) -> str:
-        """How to restore resources that somebody has changed or deleted by hand."""
+        """How to restore resources that were changed or deleted by hand."""
         drift = command("cloudformation", "detect-stack-drift", stack_name=self.name)
         return f"{drift}; then undo manual changes by hand, since a deployment restores only resources that it changes"
 
 
 def stack_of(function: DeployedFunction) -> Generator[Finding, None, Stack | None]:
-    """Find the stack; a finding says that there is none or the caller may not read it, and how to check by hand."""
+    """Find the stack. If it is missing or unreadable, a finding says so and how to check by hand."""
     try:
         tags = function.client("lambda").list_tags(Resource=function.arn)["Tags"]
         stack = None if _TAG not in tags else _read(function, tags[_TAG])
@@ -83,7 +83,7 @@ _NAMES_MAX: Final = 100
 
 
 def examine_alarms(cloudwatch: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
-    """Examine each alarm that the stack has made."""
+    """Examine the stack's alarms."""
     topic = stack.outputs["AlarmTopicArn"]
     alarms = [
         alarm
@@ -120,7 +120,7 @@ _WHY: Final = "writes of dead runs are not settled until their next attempt"
 
 
 def examine_sweeper(client: Callable[[str], Any], stack: Stack) -> Generator[Finding, None, Mapping[str, Any] | None]:
-    """Examine the sweeper's function and its rule; return the function's configuration, None if there is none."""
+    """Examine the sweeper's function and its rule; return the function's configuration, or None if it is missing."""
     name = stack.outputs["SweeperName"]
     try:
         configuration = client("lambda").get_function_configuration(FunctionName=name)
@@ -154,7 +154,7 @@ def _rule(events: Any, arn: str, stack: Stack) -> Iterator[Finding]:  # noqa: AN
 
 
 _SERVICE: Final = "cloudwatch.amazonaws.com"
-# CloudWatch cannot publish to a topic under the key that AWS manages, since its policy cannot be changed.
+# CloudWatch cannot publish to a topic under the AWS managed key, since the key's policy cannot be changed.
 # https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
 _MANAGED_KEY: Final = "alias/aws/sns"
 _TOPIC_NAME: Final = "alarm topic"
@@ -200,7 +200,7 @@ def _subscriptions(sns: Any, arn: str) -> Finding:  # noqa: ANN401 - a boto3 cli
 
 
 def _let_publish(policy: Mapping[str, Any], arn: str) -> str:
-    """Return the command that adds a statement: the service replaces the whole policy."""
+    """Return the command that adds a statement to the policy. SNS only replaces whole policies."""
     account = arn.split(":")[4]
     statement = {
         "Sid": "AlarmsPublish",
@@ -221,8 +221,8 @@ def _let_publish(policy: Mapping[str, Any], arn: str) -> str:
 
 
 def _lets_publish(policy: Mapping[str, Any], arn: str) -> bool:
-    """Tell whether an alarm of the topic's account can be published. An unknown condition of a permission counts as not
-    met; an unknown condition of a denial counts as one about TLS or another account.
+    """Return whether CloudWatch can publish alarms of the topic's account. An Allow with an unknown condition does not
+    count; nor does a Deny with any condition, which is most likely about TLS or other accounts.
     """
     about = [statement for statement in _items(policy.get("Statement", [])) if _is_about_alarms(statement, arn)]
     denied = any(statement["Effect"] == "Deny" and not statement.get("Condition") for statement in about)
@@ -254,7 +254,7 @@ def _is_fulfilled(statement: Mapping[str, Any], arn: str) -> bool:
 
 
 def _is_like(value: str, pattern: str) -> bool:
-    # An ARN that names an alarm is one of the stack's: these notify the topic.
+    # A pattern that names an alarm is taken for one of the stack's alarms, which notify the topic.
     name_free = pattern.partition(":alarm:")[0] + ":alarm:*" if ":alarm:" in pattern else pattern
     return fnmatchcase(value.lower(), name_free.lower())
 

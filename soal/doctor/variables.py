@@ -1,4 +1,4 @@
-"""Findings about a function's variables, compared with the product's list of them."""
+"""Findings about a function's environment variables, compared with the list in handler/variables.py."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _OURS: Final = ("SOAL_", "SW_")
 
 
 def unknown_variables(names: Iterator[str] | Mapping[str, str]) -> dict[str, str]:
-    """Return the names that look like ours and are not, each with a remedy."""
+    """Return the names with the prefix SOAL_ or SW_ that SoAL does not know, each with a remedy."""
     listed = [variable.name for variable in VARIABLES]
     unlisted = sorted(name for name in names if name.startswith(_OURS) and name not in listed)
     return {name: _hint(name, listed) for name in unlisted}
 
 
 def examine_variables(variables: Mapping[str, str]) -> Iterator[Finding]:
-    """Find variables of ours that nothing reads in the job's function."""
+    """Yield a finding for each SoAL variable that has no effect in the job's function."""
     for name, hint in unknown_variables(variables).items():
-        yield Finding("variables", "warn", f"{name} is no variable of SoAL: nothing reads it", hint)
+        yield Finding("variables", "warn", f"{name} is not a variable of SoAL: nothing reads it", hint)
     for variable in VARIABLES:
         if variable.name not in variables:
             continue

@@ -1,1 +1,1 @@
-"""An invocation of a function, local or deployed: its event, its answer, and the attempts of a long run."""
+"""Invoking a local or deployed function: the event, the answer, and the attempts of a long run."""

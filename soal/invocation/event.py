@@ -1,4 +1,4 @@
-"""The event of an invocation, as the command line names it."""
+"""The event of an invocation, from the command line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an eve
 
 
 def with_token(event: object) -> object:
-    """Return the event with a clientToken; one that names its run itself, as a queue's message does, stays as it is."""
+    """Return the event with a clientToken. An event that names its run already, such as a queue's, stays unchanged."""
     if isinstance(event, str):
         return {"entryPoint": event, "clientToken": uuid.uuid4().hex}
     if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):
@@ -41,7 +41,7 @@ def with_token(event: object) -> object:
 
 
 def run_key_of(event: object) -> str | None:
-    """Return the run key that the event itself names."""
+    """Return the run key that the event names, or None."""
     token = event.get("clientToken") if isinstance(event, dict) else None
     return token if isinstance(token, str) else None
 

@@ -1,8 +1,8 @@
 """The outcome of an invocation: the job's result, or why there is none.
 
-`until_done` invokes a run that is longer than the function's timeout until it has ended: another attempt under the same
-clientToken follows one that reached its deadline after it had committed a write, was killed, or says "try again later".
-It skips the committed writes.
+`until_done` repeats a run that is longer than the function's timeout. It invokes again, with the same clientToken,
+after an attempt that reached its deadline with new commits, was killed, or failed with a retryable error. The next
+attempt skips the committed writes.
 """
 
 from __future__ import annotations
@@ -46,9 +46,9 @@ _NUMBER_MAX: Final = 2**63
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of an invocation: the result document, or a problem in the words of Lambda or its emulator.
+    """The outcome of an invocation: the result document, or a problem as Lambda or its emulator words it.
 
-    `cpu_s`: the seconds of CPU time of the function's processes, its init phase included; 0 if they cannot be seen.
+    `cpu_s`: CPU seconds of the function's processes, including the init phase; 0 if unknown.
     """
 
     result: Result | None
@@ -59,7 +59,7 @@ class Report:
 
 
 def report_of(answer: Answer, timeout_s: int | None) -> Report:
-    """Read the answer of a function, whose timeout may not be known."""
+    """Return the report on a function's answer. `timeout_s` may be unknown."""
     if answer.timed_out:
         limit = "" if timeout_s is None else f" of {timeout_s} s"
         problem = (
@@ -71,9 +71,9 @@ def report_of(answer: Answer, timeout_s: int | None) -> Report:
     try:
         payload = parsed(error.message) if error is not None and error.type == "JobFailed" else answer.payload
         result = None if error is not None and error.type != "JobFailed" else Result.model_validate(payload)
-        # Of the result, since a text of digits becomes a number there, too.
+        # Check the parsed result, because parsing turns a string of digits into a number.
         if result is not None and not _has_small_numbers(result.document()):
-            raise ValueError("a number of the document has more than 64 bits")  # noqa: TRY301 - as another fault of it
+            raise ValueError("a number of the document has more than 64 bits")  # noqa: TRY301 - handled like other faults
     except (ValueError, ValidationError):
         result = None
     if result is None:
@@ -83,7 +83,7 @@ def report_of(answer: Answer, timeout_s: int | None) -> Report:
 
 
 def _has_small_numbers(value: object) -> bool:
-    """Tell whether each number of a document can be shown: Python's own have no bound."""
+    """Return whether each integer of a document fits 64 bits; Python's integers are unbounded."""
     stack = [value]
     while stack:
         item = stack.pop()
@@ -95,7 +95,7 @@ def _has_small_numbers(value: object) -> bool:
 
 
 def conclude(out: Output, report: Report, *, todo: str) -> None:
-    """Show the result, and end the command by its exit code. Raises `Problem` if there is none."""
+    """Show the result, and exit with its exit code. Raises `Problem` if there is no result."""
     if report.result is None:
         raise Problem(str(report.problem), todo=todo, exit_code=report.exit_code)
     out.show(result_view(report.result))
@@ -145,7 +145,7 @@ def _lines(result: Result) -> Iterator[RenderableType]:
 def until_done(
     invoke: Callable[[Any], Report], event: object, *, attempts_max: int, remark: Callable[[str], None]
 ) -> Report:
-    """Invoke until an attempt is the last one; return its report, or the one after `attempts_max`."""
+    """Invoke until no further attempt is useful, or `attempts_max` times; return the last report."""
     report = invoke(event)
     for attempt in range(1, attempts_max):
         reason = _goes_on(report)
@@ -157,7 +157,7 @@ def until_done(
 
 
 def _goes_on(report: Report) -> str | None:
-    """Return why another attempt is useful; None if it is not."""
+    """Return why another attempt is useful, or None."""
     result = report.result
     if result is None:
         return "was killed before it could answer"

@@ -1,4 +1,4 @@
-"""The names of the local S3 and of its Iceberg catalog, as jobs, commands and pyiceberg use them."""
+"""The names of the local S3 and its Iceberg catalog, for jobs, commands and pyiceberg."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CREDENTIALS: Final = {
     "AWS_DEFAULT_REGION": REGION,
     "AWS_EC2_METADATA_DISABLED": "true",
 }
-"""Variables of a client of an S3 on this machine, which checks no signature; only the endpoint is missing."""
+"""Variables for a client of the local S3, which checks no signatures; the caller adds the endpoint."""
 
 SCRIPTS: Final = "soal-scripts"
 DATA: Final = "soal-data"

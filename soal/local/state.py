@@ -1,6 +1,6 @@
 """The state file of the local S3, by which commands find it.
 
-The kernel reuses process ids, so the state file holds the start time too; a file whose process has ended is stale.
+The kernel reuses process ids, so the file also holds the start time. It is stale once its process has ended.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _SAME_START_S: Final = 0.05
 
 
 class LocalS3(BaseModel):
-    """A running local S3, as its state file describes it. `started` is in seconds since the epoch.
+    """The content of the state file. `started` is in seconds since the epoch.
 
-    `catalog` is the URI of its Iceberg REST catalog, None if it has none.
+    `catalog` is the URI of the Iceberg REST catalog, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore")
@@ -34,13 +34,13 @@ class LocalS3(BaseModel):
     catalog: str | None = None
 
     def write(self, path: Path) -> None:
-        """Put the state file in place at once."""
+        """Write the state file atomically."""
         fresh = path.with_suffix(f".{os.getpid()}")
         fresh.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
         fresh.replace(path)
 
     def process(self) -> psutil.Process | None:
-        """Return the process if it is still that one."""
+        """Return the process if it still runs; None if it has ended or its id was reused."""
         try:
             process = psutil.Process(self.pid)
             is_same = abs(process.create_time() - self.started) < _SAME_START_S
@@ -50,7 +50,7 @@ class LocalS3(BaseModel):
 
 
 def running(home: Home) -> LocalS3 | None:
-    """Return the local S3 that runs, if one does."""
+    """Return the running local S3, or None."""
     try:
         state = LocalS3.model_validate_json(home.state.read_bytes())
     except (FileNotFoundError, ValidationError):

@@ -1,1 +1,1 @@
-"""Locks of jobs that take turns, as an operator sees and ends them."""
+"""An operator's view of the locks of jobs that take turns."""

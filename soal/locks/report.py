@@ -1,4 +1,4 @@
-"""The report on a lock: one document, and the way a person sees it.
+"""The report on a lock: a JSON document, and its view for people.
 
 Its schema is published as `report.schema.json` beside this file; `python -m soal.locks.report` prints it.
 """
@@ -45,7 +45,7 @@ class HolderFound(Part):
     run: str | None
     token: int
     since: datetime = Field(description="by the holder's own clock")
-    lease_s: float = Field(description="without a renewal for so long it loses the lock to the next waiter")
+    lease_s: float = Field(description="without a renewal for this long it loses the lock to the next waiter")
     renewals: int = Field(description="how often it has renewed its grant")
     is_alive: bool | None = Field(description="whether its session lives; null if the lock service has no sessions")
     writes: tuple[WriteFound, ...] = Field(description="the guarded writes of its turn, ended or not")
@@ -55,13 +55,13 @@ class WaiterFound(Part):
     """A job in the queue."""
 
     job: str
-    ticket: int = Field(description="the lowest that the order lets run goes first")
+    ticket: int = Field(description="the lowest ticket that the order lets run goes first")
     since: datetime = Field(description="by the waiter's own clock")
     why: str
 
 
 class JobFound(Part):
-    """How far a job is, and the order that it asked for last."""
+    """A job's progress, and the order that it requested last."""
 
     job: str
     predecessor: str | None
@@ -69,14 +69,14 @@ class JobFound(Part):
     edge: Edge
     lag: int
     first_run: FirstRun
-    token: int = Field(description="of its last turn that began; 0: none did")
+    token: int = Field(description="of its last turn that began; 0: none")
     completion: int = Field(description="the number of its last completion among those of all jobs; 0: none")
-    completed_at: datetime | None = Field(description="null if that is none of the turns that the record keeps")
+    completed_at: datetime | None = Field(description="null if the record no longer keeps that turn")
     obstacle: str | None = Field(description="why the order does not let it run now; null if it may")
 
 
 class TurnFound(Part):
-    """A turn that has ended. The times are clocks of whoever wrote them."""
+    """A turn that has ended. The times are by the clocks of the jobs that wrote them."""
 
     job: str
     run: str | None
@@ -87,7 +87,7 @@ class TurnFound(Part):
 
     @classmethod
     def of_turn(cls, turn: PastTurn) -> Self:
-        """Take it from the record."""
+        """Return the turn from a lock's record."""
         return cls(
             job=turn.job,
             run=turn.run or None,
@@ -99,7 +99,7 @@ class TurnFound(Part):
 
 
 class LockReport(Part):
-    """All that the record of one lock says."""
+    """The content of a lock's record."""
 
     schema_version: Literal[1] = 1
     lock: str
@@ -114,7 +114,7 @@ class LockReport(Part):
 
     @classmethod
     def of_lock(cls, stored: Stored, turns_max: int) -> Self:
-        """Report what a record says, with so many of its past turns at most."""
+        """Return the report on a record, with at most `turns_max` past turns."""
         record = stored.record
         newest = record.history[::-1]
         return cls(
@@ -137,7 +137,7 @@ class LockReport(Part):
 
 
 def why_it_waits(record: Record, waiter: Waiter) -> str:
-    """Return what stands before a waiter: the holder, the order, another waiter; or that it is next."""
+    """Return what blocks a waiter (holder, order, another waiter), or that it is next."""
     reasons = [] if record.holder is None else [f"{record.holder.job} holds it"]
     job = record.job(waiter.job)
     if against := obstacle(record, waiter.job, job):
@@ -153,7 +153,7 @@ def why_it_waits(record: Record, waiter: Waiter) -> str:
     )
     if waiter_before := goes_first(record, configuration, waiter.nonce):
         reasons.append(f"{waiter_before.job} goes first")
-    return "; ".join(reasons) or "it is next, and has not asked since"
+    return "; ".join(reasons) or "it is next, and has not asked again yet"
 
 
 def _holder(stored: Stored) -> HolderFound | None:

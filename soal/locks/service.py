@@ -1,6 +1,6 @@
-"""The lock service that a command talks to, its locks, and the two decisions that only an operator takes.
+"""The lock service of a command, its locks, and the two decisions that only an operator takes.
 
-These end a holder's turn by force, and strike a write that nobody can settle.
+They end a holder's turn by force, and strike a write that no settler can settle.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class LockService:
-    """A lock service, opened for one command. `uri` names it for people; `store` opens a checkpoint bucket."""
+    """A lock service, opened for one command. `uri` is its name in messages; `store` opens a checkpoint bucket."""
 
     def __init__(self, backend: Backend, uri: str, store: Callable[[Location], ObjectStore]) -> None:
         self.backend = backend
@@ -44,7 +44,7 @@ class LockService:
     def open(
         cls, backend: str | None, endpoint_url: str | None, bucket: str | None, home: Home, *, local: bool
     ) -> Iterator[LockService]:
-        """Open the named service; without a name SW_LOCKS, else the checkpoint bucket. Raises `Problem`."""
+        """Open the named service, or that of SW_LOCKS, or the checkpoint bucket. Raises `Problem`."""
         uri = backend or ("" if bucket else os.environ.get("SW_LOCKS", ""))
         with asking():
             service = _of_uri(uri, endpoint_url, home, local=local) if uri else None
@@ -61,11 +61,11 @@ class LockService:
         return cls(s3_backend(store), store.uri("").rstrip("/"), target.store)
 
     def names(self) -> tuple[str, ...]:
-        """Return the names of the locks that are there."""
+        """Return the names of all locks."""
         return tuple(sorted(name for name in self.backend.locks() if not is_probed(name)))
 
     def read(self, lock: str) -> Stored:
-        """Return a lock's record. Raises `Problem`, which names the locks that are there, if there is none."""
+        """Return a lock's record. If there is none, raises a `Problem` that names the existing locks."""
         try:
             stored = self.backend.read(lock)
         except UnreadableCheckpointError as error:
@@ -87,7 +87,7 @@ def _of_uri(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> L
         is_s3 = uri.startswith("s3://")
         if not is_s3 and (local or endpoint_url is not None):
             raise Problem(
-                f"--local and --endpoint-url name an S3, and {uri} is none",
+                f"--local and --endpoint-url name an S3, and {uri} is not one",
                 todo="leave them out (AWS_ENDPOINT_URL_DYNAMODB names a DynamoDB), or give --backend s3://…",
             )
         target = find_target(endpoint_url, home, local=local)
@@ -102,10 +102,10 @@ _TRIES: Final = 50
 
 
 def force(service: LockService, before: Stored) -> Stored:
-    """End the grant that was seen, whatever else changes in the record meanwhile; return the record without it.
+    """End the grant in `before`, whatever else has changed in the record; return the new record.
 
-    All its writes become unsettled: the next holder settles each before its own turn. Raises `Problem` if the grant has
-    ended meanwhile.
+    All writes of the grant become unsettled; the next holder settles them before its own turn. Raises `Problem` if the
+    grant has ended meanwhile.
     """
     lock, holder = before.record.lock, before.record.holder
     if holder is None:
@@ -122,14 +122,14 @@ def force(service: LockService, before: Stored) -> Stored:
 
 
 def forget(service: LockService, before: Stored, write_key: str) -> Stored:
-    """Strike an unsettled write that has no document any more; return the record without it.
+    """Strike an unsettled write whose document is gone; return the new record.
 
-    Raises `Problem` if the record does not name it, or if its document is there: then it can be settled.
+    Raises `Problem` if the record does not name the write, or if its document exists: then it can be settled.
     """
     writes = [write for write in before.record.unsettled if write.write_key == write_key]
     if not writes:
         raise Problem(
-            f"{write_key} is no unsettled write of {before.record.lock}",
+            f"{write_key} is not an unsettled write of {before.record.lock}",
             todo=f"look for it with: soal locks show {before.record.lock}",
             exit_code=EXIT_FAILED,
         )

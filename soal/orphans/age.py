@@ -9,17 +9,17 @@ from typing import Final
 from soal.console.problem import Problem
 
 SAFE: Final = timedelta(hours=1)
-"""Less than this, and a write that is on its way right now may lose its files."""
+"""With a shorter age, a write in progress may lose its files."""
 
 _AGE: Final = re.compile(r"(\d{1,6})([dhm])")
 _UNITS: Final = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 def parse_age(text: str, *, allow_young: bool) -> timedelta:
-    """Return the age; `Problem` if it is none, or too short and not allowed by name."""
+    """Return the age. Raises `Problem` if it is malformed, or too short without `allow_young`."""
     match = _AGE.fullmatch(text.strip())
     if match is None:
-        raise Problem(f"--older-than {text!r} is no age", todo="write it as 7d, 36h or 90m")
+        raise Problem(f"--older-than {text!r} is not an age", todo="write it as 7d, 36h or 90m")
     age = timedelta(**{_UNITS[match[2]]: int(match[1])})
     if age < SAFE and not allow_young:
         raise Problem(

@@ -1,10 +1,10 @@
 """The leftovers of an Iceberg table: files in its folder that no snapshot names, and the fences that SafeWriter set.
 
-This module deletes nothing. The report holds the statements by which Iceberg's own procedures delete. The report's
-schema is published as `iceberg.schema.json` beside this file; `python -m soal.orphans.iceberg` prints it.
+This module deletes nothing. The report contains the Spark SQL statements that delete. Its schema is published as
+`iceberg.schema.json` beside this file; `python -m soal.orphans.iceberg` prints it.
 
-`ObjectFileIO` gives pyiceberg the metadata files through the object store of everything else here: pyiceberg's own ways
-to S3 are pyarrow (170 MB) and s3fs; metadata files are small, and each is read as a whole.
+`ObjectFileIO` lets pyiceberg read metadata files through SoAL's object store: pyiceberg's own S3 clients are pyarrow
+(170 MB) and s3fs. Metadata files are small, and each is read as a whole.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 
 class _Place:
-    """One object, and the store that it lies in."""
+    """One object, and the store that holds it."""
 
     def __init__(self, location: str, table_store: Callable[[str], ObjectStore]) -> None:
         place = Location.parse(location)
@@ -74,7 +74,7 @@ class _Input(InputFile):
 
 
 class _Upload(io.BytesIO):
-    """A file that goes to S3 when it is closed, unless the writing has failed."""
+    """A file that is uploaded when it is closed, unless its `with` block raises."""
 
     def __init__(self, place: _Place) -> None:
         super().__init__()
@@ -111,7 +111,7 @@ class _Output(OutputFile):
 
 
 class ObjectFileIO(FileIO):
-    """pyiceberg loads this class by the name in `py-io-impl`; `table_store` opens an object store by its URI."""
+    """pyiceberg's file access through an object store, loaded by `py-io-impl`. `table_store` opens a store by URI."""
 
     def __init__(self, properties: Properties, table_store: Callable[[str], ObjectStore] | None = None) -> None:
         super().__init__(properties)
@@ -129,23 +129,23 @@ class ObjectFileIO(FileIO):
 
 
 OBJECT_IO: Final = {"py-io-impl": f"{ObjectFileIO.__module__}.{ObjectFileIO.__qualname__}"}
-"""The property by which a catalog of pyiceberg uses it."""
+"""The property that makes a pyiceberg catalog use `ObjectFileIO`."""
 
 
 def catalog_of(
     name: str, properties: Mapping[str, str], table_store: Callable[[str], ObjectStore] | None = None
 ) -> Catalog:
-    """Open a catalog of pyiceberg that reads and writes files by `ObjectFileIO`, whatever a table's properties say.
+    """Open a pyiceberg catalog that reads and writes files by `ObjectFileIO`, whatever a table's properties say.
 
-    To pyiceberg they go before the catalog's: `py-io-impl` names a class, which it imports and calls with the catalog's
-    credentials, and `s3.endpoint` a server.
+    In pyiceberg a table's properties override the catalog's: `py-io-impl` could name any class, which pyiceberg imports
+    and calls with the catalog's credentials, and `s3.endpoint` any server.
     """
     catalog = load_catalog(name, **{**properties, **OBJECT_IO})
 
     def file_io(*_: object, **__: object) -> FileIO:
         return ObjectFileIO(catalog.properties, table_store)
 
-    catalog._load_file_io = file_io  # type: ignore[method-assign]  # noqa: SLF001 - it has no other place for this
+    catalog._load_file_io = file_io  # type: ignore[method-assign]  # noqa: SLF001 - pyiceberg has no hook for it
     return catalog
 
 
@@ -153,7 +153,7 @@ _FENCE: Final = re.compile(r"sw-[0-9a-f]{12}-\d+-[0-9a-f]{16}")
 _KEPT: Final = timedelta(days=7)
 """How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
 _LEAST: Final = timedelta(days=1)
-"""`remove_orphan_files` refuses to delete files that are younger."""
+"""`remove_orphan_files` refuses to delete younger files."""
 
 
 class IcebergOrphan(Part):
@@ -165,7 +165,7 @@ class IcebergOrphan(Part):
 
 
 class Fence(Part):
-    """A tag that a settler has set so that a dead attempt can no longer publish its write."""
+    """A tag that a settler has set, so that a dead attempt can no longer publish its write."""
 
     name: str = Field(description="the attempt's name")
     snapshot_id: int
@@ -174,7 +174,7 @@ class Fence(Part):
 
 
 class IcebergReport(Part):
-    """S3 dates the files and tells `now`; the clock of the settler dates the fences."""
+    """File dates and `now` are by S3's clock, fence dates by the settler's clock."""
 
     schema_version: Literal[1] = 1
     table: str
@@ -197,10 +197,9 @@ def look(
 ) -> IcebergReport:
     """Survey a table of a catalog; call `progress` with the number of files listed.
 
-    pyiceberg's variables name the catalog; `catalog` are properties that win over them.
+    pyiceberg's variables configure the catalog; the properties in `catalog` override them.
 
-    It lists the files first and then reads the metadata: if others commit a listed file meanwhile, the metadata names
-    it.
+    The listing comes before the metadata: if another writer commits a listed file meanwhile, the metadata names it.
     """
     place = Location.parse(_load(client, name, catalog or {}).metadata.location)
     store = S3ObjectStore(client, place.bucket, place.key)
@@ -275,7 +274,7 @@ def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Tabl
         return catalog_of(name.catalog, properties, table_store).load_table(name.identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
         raise Problem(f"{name} does not exist", todo="check its name", exit_code=EXIT_FAILED) from error
-    except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
+    except Exception as error:  # each kind of catalog raises its own errors: databases, HTTP, AWS
         raise Problem(
             f"{name} cannot be read: {error}",
             todo=f"name the catalog in pyiceberg's variables: PYICEBERG_CATALOG__{name.catalog.upper()}__URI and more",

@@ -1,4 +1,4 @@
-"""The actions of a file of a Delta log, commit or checkpoint, JSON or Parquet, and the files that they refer to.
+"""The actions in a file of a Delta log (commit or checkpoint, JSON or Parquet), and the files to which they refer.
 
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md
 """
@@ -58,18 +58,18 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*|/.*", re.DOTALL)
 
 
 class UnreadableLogError(Exception):
-    """The log holds something that this module does not know, so no file can be called an orphan."""
+    """The log contains something unknown, so that no file can be called an orphan."""
 
 
 def is_known(kind: str) -> bool:
-    """Tell whether an action of this kind is understood."""
+    """Return whether this module knows this kind of action."""
     return kind in _FILES or kind in _OTHERS
 
 
 def file_keys(kind: str, action: Mapping[str, Any], table: Location) -> set[str]:
-    """Return the keys, relative to the table, of all files that an action refers to; more than one spelling of each.
+    """Return the keys, relative to the table, of all files to which an action refers, in every spelling.
 
-    Raises `UnreadableLogError` if it refers to a file that is not the table's own.
+    Raises `UnreadableLogError` if it refers to a file outside the table's folder.
     """
     if kind not in _FILES:
         return set()
@@ -78,7 +78,7 @@ def file_keys(kind: str, action: Mapping[str, Any], table: Location) -> set[str]
 
 
 def _path_keys(path: str, table: Location) -> set[str]:
-    """Return a path as it is and percent-decoded: not every engine encodes it, and an extra key does no harm."""
+    """Return a path as it is and percent-decoded: some engines do not encode paths, and an extra key is harmless."""
     if not _ABSOLUTE.fullmatch(path):
         return {path, unquote(path)}
     try:
@@ -95,7 +95,7 @@ def _path_keys(path: str, table: Location) -> set[str]:
 
 
 def _vector_keys(vector: Mapping[str, Any], table: Location) -> set[str]:
-    """Return the key of a deletion vector: none (inline), beside the data files under a UUID, or at a path."""
+    """Return the keys of a deletion vector: none if inline, else a file named by UUID or by path."""
     if vector.get("storageType") == "p":
         return _path_keys(str(vector.get("pathOrInlineDv")), table)
     try:
@@ -106,7 +106,7 @@ def _vector_keys(vector: Mapping[str, Any], table: Location) -> set[str]:
 
 
 def protocol_obstacle(protocol: Mapping[str, Any]) -> str | None:
-    """Return why a table of this protocol cannot be judged here, or None."""
+    """Return why this module cannot judge a table with this protocol, or None."""
     reader, writer = int(protocol.get("minReaderVersion") or 1), int(protocol.get("minWriterVersion") or 1)
     if reader > _READER_MAX or writer > _WRITER_MAX:
         return f"its protocol (reader {reader}, writer {writer}) is newer than this soal knows"
@@ -117,31 +117,32 @@ def protocol_obstacle(protocol: Mapping[str, Any]) -> str | None:
 
 
 _NEEDED: Final = ("path", "deletionVector")
-"""The fields of a file's action without its statistics, which fill most of a checkpoint and are not needed here."""
+"""The needed fields of a file's action. Its statistics make up most of a checkpoint."""
 
 
 def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield every action, whose fields have the types that the protocol gives them as far as anything here reads them;
-    `UnreadableLogError` if the file is damaged.
+    """Yield every action of a file, after checking the types of the fields that `soal orphans` reads.
+
+    Raises `UnreadableLogError` if the file is damaged.
     """
     try:
         for kind, action in _parquet(body) if key.endswith(".parquet") else _json(body):
             _check(kind, action)
             yield kind, action
     except BaseException as error:
-        # arro3 panics at damaged files, which Python sees as an exception that is no Exception.
+        # On damaged files arro3 panics; its PanicException is a BaseException, not an Exception.
         if not isinstance(error, Exception) and type(error).__name__ != "PanicException":
             raise
         raise UnreadableLogError(f"its {key} cannot be read: {error!r}") from error
 
 
 def _check(kind: str, action: object) -> None:
-    """Raise `ValueError` for what Delta does not write: a file that it might name would otherwise look like an orphan.
+    """Raise `ValueError` for a malformed action: a file that it was meant to name would look like an orphan.
 
     Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#actions
     """
     if not isinstance(action, dict):
-        raise ValueError(f"the action {kind} is no object")  # noqa: TRY004 - as for all that is damaged
+        raise ValueError(f"the action {kind} is no object")  # noqa: TRY004 - as for any damage
     for name, fits in _FORMS.get(kind, {}).items():
         if not fits(action.get(name)):
             raise ValueError(f"the action {kind} has no {name} that can be read")
@@ -157,7 +158,7 @@ def _is_text(value: object) -> bool:
 
 
 def _is_name(value: object) -> bool:
-    """Tell whether it is the name of a file in the folder of sidecars."""
+    """Return whether the value is a file name in the folder of sidecars."""
     return isinstance(value, str) and value not in ("", ".", "..") and "/" not in value
 
 
@@ -189,13 +190,13 @@ def _json(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _parquet(body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:
-    from arro3.io import read_parquet  # a library that only old tables need
+    from arro3.io import read_parquet  # needed only for Parquet checkpoints
 
     for batch in read_parquet(body):
         for kind in batch.column_names:
             column = batch[kind]
             rows = _files(column) if kind in ("add", "remove") else column.to_pylist()
-            # A row of another kind is null, or has fields that are.
+            # In a row of another kind this column is null, or all its fields are.
             yield from (
                 (kind, row) for row in rows if row is not None and any(value is not None for value in row.values())
             )
@@ -208,5 +209,5 @@ def _files(column: Array) -> Iterator[dict[str, Any] | None]:
     columns = {name: struct_field(column, names.index(name)).to_pylist() for name in _NEEDED if name in names}
     vectors = columns.get("deletionVector", [None] * len(column))
     for path, vector in zip(columns["path"], vectors, strict=True):
-        # A row of another kind has no path.
+        # In a row of another kind the path is null.
         yield {"path": path, "deletionVector": vector if vector and vector["storageType"] else None} if path else None

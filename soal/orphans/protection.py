@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """The kinds of files that tables' writers leave behind. Nothing else is ever deleted."""
+    """The kinds of files that writers of a table leave behind. `soal orphans` deletes nothing else."""
 
     DATA = "data"
     CHANGE_DATA = "change_data"
@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilePrefix:
-    """The attempt that a file's name begins with; `write` is how its write key begins."""
+    """The attempt in a file's name; `write` is the start of its write key."""
 
     write: str
     epoch: int
@@ -47,14 +47,13 @@ _CHANGES: Final = "_change_data/"
 _VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
 _PREFIX: Final = re.compile(r"(sw-[0-9a-f]{12})-(\d+)-([0-9a-f]{16})-")
 _OTHER_FORMAT: Final = "metadata/"
-"""The folder in which a table that can also be read as Iceberg keeps that format's metadata."""
+"""The folder of the Iceberg metadata of a Delta table that Iceberg can read, too."""
 
 
 def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
-    """Return the kind of a key, relative to the table; None for one that is never deleted.
+    """Return the kind of a key, relative to the table; None if its file is never deleted.
 
-    As for `VACUUM`, names that begin with `_` or `.` are hidden, except change data and the folders of partition
-    columns.
+    As for `VACUUM`, names that start with `_` or `.` are hidden, except change data and folders of partition columns.
     """
     *folders, name = key.split("/")
     if key.startswith(_OTHER_FORMAT) or name.startswith(("_", ".")):
@@ -70,12 +69,12 @@ def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
         return None
     if _PREFIX.match(name):
         return Kind.MARKED
-    # Under random prefixes change data has no folder of its own.
+    # With random file prefixes change data is not in a separate folder.
     return Kind.CHANGE_DATA if key.startswith(_CHANGES) or name.startswith("cdc-") else Kind.DATA
 
 
 def prefix_of(key: str) -> FilePrefix | None:
-    """Return the attempt whose file this is, if its name says one."""
+    """Return the attempt in a file's name, or None."""
     match = _PREFIX.match(key.rsplit("/", 1)[-1])
     return None if match is None else FilePrefix(match[1], int(match[2]), match[3])
 
@@ -89,7 +88,7 @@ _SKEW: Final = timedelta(minutes=1)
 class OpenWrite:
     """A write whose verdict is open, on this table or (`run_key` is None) on an unknown one.
 
-    `since` is when its first marker was put, by the store's clock: all its files are younger.
+    `since` is the time of its first marker, by the store's clock: all its files are younger.
     """
 
     write_key: str
@@ -106,10 +105,10 @@ class Attempts:
 
     @cached_property
     def open_writes(self) -> tuple[OpenWrite, ...]:
-        """The open writes, as they are at the first reading.
+        """The open writes at the first access.
 
-        Read them after the table's files were listed and before its log is read to its end: then each listed file is
-        protected here, or its write has a verdict, and its commit, if there is one, is in the log.
+        Access them after listing the table's files and before reading the end of its log: then each listed file is
+        protected here, or its write has a verdict and its commit, if any, is in the log.
         """
         markers: dict[str, ListedMarker] = {}
         for marker in Checkpoints(self.store).marked():
@@ -124,12 +123,12 @@ class Attempts:
         return min((write.since for write in self.open_writes), default=None)
 
     def protects(self, last_modified: datetime) -> bool:
-        """Tell whether an object of that age may belong to an open write."""
+        """Return whether an object with this date may belong to an open write."""
         start = self.protected_from
         return start is not None and last_modified > start - _SKEW
 
     def prefix_obstacle(self, prefix: FilePrefix) -> str | None:
-        """Return why the files of an attempt may not be deleted, or None if its write no longer needs them."""
+        """Return why an attempt's files may not be deleted, or None if its write no longer needs them."""
         documents = self._documents.get(prefix.write)
         if documents is None:
             documents = self._documents[prefix.write] = self._read(prefix.write)

@@ -14,7 +14,7 @@ from soal.orphans.protection import Kind
 
 
 class Tally(Part):
-    """How many files, and how large they are together."""
+    """A number of files, and their total size."""
 
     files: int
     bytes: int
@@ -24,7 +24,7 @@ class Orphan(Part):
     """A file that no retained version refers to, and that is older than the bound."""
 
     key: str = Field(description="relative to the table")
-    kind: Kind = Field(description="marked: it bears the prefix of an attempt with SafeWriter")
+    kind: Kind = Field(description="marked: its name has the file prefix of an attempt with SafeWriter")
     bytes: int
     last_modified: datetime
     held: str | None = Field(default=None, description="why it stays; null if it may be deleted")
@@ -33,7 +33,7 @@ class Orphan(Part):
 
 
 class OrphanUpload(Part):
-    """A multipart upload that was begun before the bound and never ended."""
+    """An unfinished multipart upload that began before the bound."""
 
     key: str = Field(description="relative to the table")
     upload_id: str
@@ -52,21 +52,21 @@ class OpenWriteFound(Part):
 
 
 class OrphanReport(Part):
-    """All times are the store's own."""
+    """The report on a Delta table. All times are by the store's clock."""
 
     schema_version: Literal[1] = 1
     table: str
-    version: int = Field(description="the newest version that was looked at")
+    version: int = Field(description="the newest version that was read")
     now: datetime
     older_than_s: int
     dry_run: bool
     orphans: tuple[Orphan, ...]
     uploads: tuple[OrphanUpload, ...]
-    open_writes: tuple[OpenWriteFound, ...] | None = Field(description="null if no checkpoint bucket was asked")
-    other_tables: tuple[str, ...] = Field(description="folders of tables inside this one; left alone")
+    open_writes: tuple[OpenWriteFound, ...] | None = Field(description="null if no checkpoint bucket was read")
+    other_tables: tuple[str, ...] = Field(description="folders of other tables inside this table; left alone")
     retained: Tally = Field(description="files that the log refers to")
     young: Tally = Field(description="files that it does not refer to, younger than the bound")
-    other: Tally = Field(description="what is no file of a table: hidden, of another table, or of another kind")
+    other: Tally = Field(description="files that are not of this table: hidden, of another table, or of another kind")
 
     @property
     def has_failed(self) -> bool:

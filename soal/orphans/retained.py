@@ -1,6 +1,6 @@
-"""The files that a table's retained versions and later commits refer to: read from its log, without Spark.
+"""The files to which a table's retained versions and later commits refer, read from its log without Spark.
 
-No retained version may be left out: `LogFiles` chooses the files of the log that must be read for that.
+No retained version may be missed: `LogFiles` chooses the log files that must be read.
 Source: https://github.com/delta-io/delta/blob/master/PROTOCOL.md#checkpoints
 """
 
@@ -28,9 +28,9 @@ _PART: Final = re.compile(r"_delta_log/(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\
 
 @dataclass(frozen=True, slots=True)
 class LogFiles:
-    """The files to read: `commits` by version; `checkpoints` are the keys of those that stand for older versions.
+    """The log files to read: `commits` by version, and the keys of the `checkpoints` that replace older commits.
 
-    `head` is the newest commit as it was listed.
+    `head` is the newest commit in the listing.
     """
 
     commits: dict[int, str]
@@ -44,7 +44,7 @@ class LogFiles:
 
     @classmethod
     def of(cls, objects: Iterable[ListedObject]) -> LogFiles:
-        """Choose from a listing of the log; `UnreadableLogError` if it does not hold a whole version."""
+        """Choose from a listing of the log. Raises `UnreadableLogError` if it contains no complete version."""
         entries = list(objects)
         commits = commits_of(entries)
         checkpoints: dict[int, list[str]] = {}
@@ -68,11 +68,11 @@ class LogFiles:
 
 
 def _versions_needed(commits: Iterable[int], checkpoints: Iterable[int]) -> tuple[int, ...]:
-    """Return the versions whose checkpoints must be read beside all existing commits.
+    """Return the versions whose checkpoints must be read besides all existing commits.
 
-    Every version that can still be read is a checkpoint and the commits behind it. So all files that any of them can
-    need are in the oldest checkpoint of the unbroken row of commits, or were added or removed by those commits. A
-    version older than a gap can be read, too, if it is a checkpoint.
+    Every readable version consists of a checkpoint and the commits after it. So all files that these versions need are
+    in the oldest checkpoint of the unbroken sequence of commits, or were added or removed by those commits. Before a
+    gap, a version is readable if it has a checkpoint.
     """
     versions = frozenset(commits)
     first = max(versions)
@@ -90,7 +90,7 @@ def _versions_needed(commits: Iterable[int], checkpoints: Iterable[int]) -> tupl
 
 
 def commits_of(objects: Iterable[ListedObject]) -> dict[int, ListedObject]:
-    """Return the commits of a listing by their versions."""
+    """Return the commits of a listing by version."""
     matches = ((entry, _COMMIT.fullmatch(entry.key)) for entry in objects)
     return {int(match[1]): entry for entry, match in matches if match is not None}
 
@@ -99,14 +99,14 @@ _PARALLEL: Final = 8
 
 
 class LogMovedError(Exception):
-    """The log is no longer the one that was read, so earlier conclusions do not hold."""
+    """The log is not the one that was read, so earlier conclusions no longer hold."""
 
 
 @dataclass(frozen=True, slots=True)
 class Retained:
-    """The log up to `version`. `keys`, relative to the table, are all files that a version refers to.
+    """The log up to `version`. `keys`, relative to the table, are all files to which any version refers.
 
-    `now` is the store's own clock when it was read. `head` is the newest commit as it was listed.
+    `now` is the store's clock at the read. `head` is the newest commit in the listing.
     """
 
     table: Location
@@ -119,7 +119,7 @@ class Retained:
 
 @dataclass(slots=True)
 class _Content:
-    """The content of the actions, one file after the other."""
+    """Collects the content of actions."""
 
     table: Location
     keys: set[str]
@@ -144,10 +144,10 @@ class _Content:
 
 
 def read_retained(store: ObjectStore, table: Location) -> Retained:
-    """Read the files that every readable version refers to; `store` is rooted at the table.
+    """Read the files to which any readable version refers; `store` is rooted at the table.
 
-    Raises `UnreadableLogError` if the log holds anything unknown, `LogMovedError` if somebody cleans the log up at the
-    same time.
+    Raises `UnreadableLogError` if the log contains anything unknown, `LogMovedError` if another process cleans up the
+    log at the same time.
     """
     files = LogFiles.of(store.list(LOG))
     head = store.get(files.head.key)
@@ -192,7 +192,7 @@ def follow(store: ObjectStore, retained: Retained) -> Retained:
 
 
 def _bodies(store: ObjectStore, keys: Iterable[str]) -> Iterator[StoredObject]:
-    """Get many objects, some at a time."""
+    """Yield many objects, fetched in parallel batches. Raises `LogMovedError` if one is gone."""
     names = list(keys)
     with ThreadPoolExecutor(_PARALLEL) as pool:
         for start in range(0, len(names), _PARALLEL):

@@ -1,4 +1,4 @@
-"""Survey a table's folder for files that no retained version refers to, and delete them, some at a time."""
+"""Survey a table's folder for files to which no retained version refers, and delete them in batches."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _SEEN_EVERY: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """One survey. `store` is rooted at the table; `attempts` is None if no checkpoint bucket is asked.
+    """A survey of one table. `store` is rooted at the table; `attempts` is None without a checkpoint bucket.
 
-    `progress` gets the number of objects examined so far.
+    `progress` is called with the number of objects examined so far.
     """
 
     store: ObjectStore
@@ -37,10 +37,10 @@ class Survey:
     progress: Callable[[int], None]
 
     def look(self) -> tuple[OrphanReport, Retained]:
-        """Return a report of the findings, with nothing deleted, and the content of the log.
+        """Return a report and the content of the log; delete nothing.
 
-        The order makes it safe: the log, then the files, then the open writes, then the log's new commits. A listed
-        file belongs to a write that is open now, or to one whose commit is in the log by now.
+        Safety depends on the order: the log, the files, the open writes, the log's new commits. So a listed file of a
+        write is either of an open write, or its commit is in the log.
         """
         retained = read_retained(self.store, self.table)
         before = retained.now - self.older_than
@@ -75,7 +75,7 @@ class Survey:
                 yield entry
 
     def _uploads(self, sorter: _Sorter) -> Iterator[tuple[str, str, datetime]]:
-        """List the unfinished uploads of possible orphans, begun before the bound."""
+        """Yield the unfinished uploads of possible orphans that began before the age limit."""
         for upload in self.store.uploads(""):
             at = upload.initiated
             if at is not None and at < sorter.before and sorter.kind_of(upload.key) is not None:
@@ -96,7 +96,7 @@ class Survey:
     def _obstacle(self, key: str, since: datetime) -> str | None:
         prefix = prefix_of(key)
         if self.attempts is None:
-            return None if prefix is None else "it is of an attempt with SafeWriter, and no checkpoint bucket was asked"
+            return None if prefix is None else "it is an attempt's with SafeWriter, and no checkpoint bucket was read"
         if self.attempts.protects(since):
             return "it may belong to an open write; settle that first, with: soal recover"
         return None if prefix is None else self.attempts.prefix_obstacle(prefix)
@@ -118,7 +118,7 @@ class _Count:
 
 @dataclass(slots=True)
 class _Sorter:
-    """Sorts the files of the folder, one after the other: referred to, too young, not the table's, or old."""
+    """Sorts the files of the folder into retained, young, other (not the table's), and old."""
 
     log: Retained
     before: datetime
@@ -130,7 +130,7 @@ class _Sorter:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders of other tables inside this one."""
+        """The folders of other tables inside this table."""
         return tuple(sorted(self._roots))
 
     def take(self, entry: ListedObject) -> None:
@@ -145,11 +145,11 @@ class _Sorter:
             self._unreferred.append((entry, kind))
 
     def kind_of(self, key: str) -> Kind | None:
-        """Return the kind of a file that is this table's."""
+        """Return the kind of a file; None if it belongs to another table or is never deleted."""
         return None if key.startswith(self.roots) else kind_of(key, self.log.partition_columns)
 
     def old(self) -> list[tuple[ListedObject, Kind]]:
-        """Return the files that are old enough, after all are sorted: another table's files may precede its log."""
+        """Return the old files. Call it last: a listing may name another table's files before its log."""
         files = []
         for entry, kind in self._unreferred:
             if entry.key.startswith(self.roots):
@@ -170,12 +170,12 @@ _T = TypeVar("_T", Orphan, OrphanUpload)
 def delete(
     store: ObjectStore, report: OrphanReport, retained: Retained, progress: Callable[[int], None]
 ) -> tuple[OrphanReport, str | None]:
-    """Delete all that is not held; return the report, and why it ended early, if it did.
+    """Delete all orphans that are not held; return the report, and why it ended early or None.
 
-    Between two readings of the log no commit can refer to a file that is not held: a write with SafeWriter that is not
-    open will not commit, one that has begun since has younger files, and `RESTORE` needs a retained version. Reading
-    again finds a writer without SafeWriter that takes longer than the bound, and a table that was recreated.
-    `progress` gets the number of processed objects.
+    Between two reads of the log no commit can refer to an orphan that is not held: a SafeWriter write that is not open
+    cannot commit it, a later write has younger files, and `RESTORE` needs a retained version. The reads also detect a
+    writer without SafeWriter that takes longer than the age limit, and a recreated table.
+    `progress` is called with the number of processed objects.
     """
     orphans, uploads = list(report.orphans), list(report.uploads)
     problem = None
@@ -202,7 +202,7 @@ def _side_by_side(batch: list[_T], act: Callable[[_T], _T]) -> list[_T]:
 
 def _deleted(store: ObjectStore, retained: Retained, orphan: Orphan) -> Orphan:
     if orphan.key in retained.keys:
-        return orphan.model_copy(update={"held": f"version {retained.version} or one before it refers to it now"})
+        return orphan.model_copy(update={"held": f"version {retained.version} or an earlier one refers to it now"})
     try:
         store.delete(orphan.key)
     except StoreError as error:

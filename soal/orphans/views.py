@@ -1,4 +1,4 @@
-"""Orphans, as `soal orphans` shows them."""
+"""The views of `soal orphans`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _SHOWN_MAX: Final = 100
 
 
 def orphans_view(report: OrphanReport) -> View:
-    """Show the files and the uploads, and the numbers of all other files."""
+    """Show the orphans and uploads, and count all other files."""
     return View(report.document(), tuple(_lines(report)))
 
 
 def iceberg_view(report: IcebergReport) -> View:
-    """Show the files and fences of an Iceberg table, in numbers, too, and the statements to run."""
+    """Show the orphans and fences of an Iceberg table, their numbers, and the statements to run."""
     return View(report.document(), tuple(_iceberg_lines(report)))
 
 
@@ -63,7 +63,7 @@ def _lines(report: OrphanReport) -> Iterator[RenderableType]:
         f" {report.young.files:,} are too young, {report.other.files:,} are no files of the table"
     )
     for write in report.open_writes or ():
-        run = "a table that cannot be told" if write.run_key is None else f"run {write.run_key}"
+        run = "an unknown table" if write.run_key is None else f"run {write.run_key}"
         yield Text(f"open since {moment(write.since)}: {write.write_key} ({run}); nothing younger is deleted", "yellow")
     for folder in report.other_tables:
         yield Text(f"another table lies in {folder} and is left alone", "yellow")

@@ -1,4 +1,4 @@
-"""Lambda's answer to an invocation, as the service and its emulator give it."""
+"""Answers to an invocation, from Lambda or its emulator."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _TIMED_OUT: Final = re.compile(
     r"(\d{4}-\d\d-\d\dT[\d:.]+Z [0-9a-f-]{36} |RequestId: [0-9a-f-]{36} (Error: )?)?"
     r"Task timed out after \d+(\.\d+)? seconds"
 )
-"""The whole message. A document may hold such words, too: a job can print them."""
+"""It must match the whole message: a job can print such words, so a document may contain them."""
 _SERVICE_ERROR: Final = "Sandbox.Timedout"
-"""The class of the service's own error; before there was one, it named none."""
+"""The class of Lambda's own error. Older answers name no class."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionError:
-    """Lambda's report of a handler that raised: the class, and the text."""
+    """An exception of the handler, as Lambda reports it."""
 
     type: str
     message: str
@@ -27,7 +27,7 @@ class FunctionError:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer to one event. With `timed_out` the function was killed; with `error` its handler raised."""
+    """The answer to one event. `timed_out`: Lambda killed the function. `error`: the handler raised."""
 
     payload: Any
     error: FunctionError | None
@@ -36,11 +36,11 @@ class Answer:
 
 
 def answer_of(text: str, duration_ms: int) -> Answer:
-    """Read an answer of Lambda's, or of the emulator's, whose answers all have the status 200."""
+    """Parse an answer's body, from Lambda or the emulator. The emulator answers always with status 200."""
     try:
         payload = parsed(text) if text else None
     except ValueError:
-        # The emulator's words are no JSON, and what a handler returns is.
+        # The emulator reports a timeout as plain text; a handler's return value is JSON.
         timed_out = _TIMED_OUT.fullmatch(text.strip()) is not None
         return Answer(text, None, timed_out=timed_out, duration_ms=duration_ms)
     if not isinstance(payload, dict) or payload.keys().isdisjoint(("errorType", "errorMessage")):

@@ -1,4 +1,4 @@
-"""One execution of a durable function: started, and looked at until it has ended."""
+"""One execution of a durable function, polled until it has ended."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ if TYPE_CHECKING:
 
 _POLL_S: Final = 2.0
 _EVENTS: Final = 10
-"""The newest ones: an attempt and the pause behind it are five."""
+"""The newest events; an attempt and the pause after it make five."""
 _ERRORS_MAX: Final = 20
-"""In a row: throttled, or no network."""
+"""Consecutive errors, such as throttling or a network failure."""
 _ENDS: Final = ("SUCCEEDED", "FAILED", "TIMED_OUT", "STOPPED")
 _ENDED_OTHERWISE: Final = {
-    "TIMED_OUT": "the execution has had no more time; its committed steps stay",
+    "TIMED_OUT": "the execution has timed out; its committed steps stay",
     "STOPPED": "the execution was stopped; its committed steps stay",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An execution by its ARN; `lambda_` is a boto3 client. It goes on without whoever looks at it."""
+    """An execution by ARN; `lambda_` is a boto3 client. The execution goes on if the caller stops polling."""
 
     arn: str
     lambda_: Any
     poll_s: float = _POLL_S
 
     def report(self, says: Callable[[str], None]) -> Report:
-        """Wait for the end; `says` hears of each attempt. Raises `Problem` if the service does not answer."""
+        """Wait for the end; call `says` for each attempt. Raises `Problem` if Lambda refuses or keeps failing."""
         begun, before, errors = time.monotonic(), "", 0
         while True:
             try:
@@ -71,7 +71,7 @@ class Execution:
         if status == "SUCCEEDED":
             return report_of(Answer(parsed(reply["Result"]), None, timed_out=False, duration_ms=duration_ms), None)
         fault = reply.get("Error") or {}
-        # The SDK names the exception with its module.
+        # The SDK prefixes the exception's name with its module.
         error = FunctionError(str(fault.get("ErrorType")).rpartition(".")[2], str(fault.get("ErrorMessage")))
         return report_of(Answer(None, error, timed_out=False, duration_ms=duration_ms), None)
 
@@ -97,20 +97,20 @@ def _is_refused(error: Exception) -> bool:
 def _summary(event: Any) -> str:  # noqa: ANN401 - the service's answer
     try:
         attempt = json.loads(event["StepSucceededDetails"]["Result"]["Payload"])
-        return f"came to {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"
+        return f"ended as {State(attempt['result']['state'])} with {int(attempt['committed'])} commits"
     except (KeyError, ValueError, TypeError):
         return "was lost"
 
 
 def followed(execution: Execution, run_key: str | None, out: Output, progress: JobProgress) -> Report:
-    """Show an execution's attempts until it has ended. Raises `Problem` if somebody stops that: it goes on."""
+    """Show an execution's attempts until it ends. Raises `Problem` on Ctrl-C; the execution goes on."""
     out.remark(f"started the execution {execution.arn}")
     try:
         return execution.report(progress.says)
     except KeyboardInterrupt:
         key = run_key or execution.arn.rpartition("/")[2]
         raise Problem(
-            "nobody waits any more; the execution goes on",
+            "stopped waiting; the execution goes on",
             todo=f"look again with: soal runs show {key}; end it with: soal runs cancel {key}",
             exit_code=EXIT_TRY_AGAIN,
         ) from None

@@ -1,4 +1,4 @@
-"""A function that runs elsewhere: in an account, or behind anything that speaks Lambda's API, an emulator included."""
+"""A function in an AWS account, or behind any endpoint with Lambda's API, such as an emulator."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from soal.invocation.report import Report
 
 _LONGEST_S: Final = 920
-"""Lambda's longest timeout, and a little more."""
+"""Lambda's maximum timeout, 900 s, and a margin."""
 _AGAIN: Final = ("TooManyRequestsException", "ServiceException", "ResourceConflictException", "EC2ThrottledException")
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An event that Lambda has taken into its queue. `run_key` names the run in `soal runs` (None: the event's own).
+    """An event in Lambda's queue. `run_key` is the run's name in `soal runs`, None if the event names no run.
 
-    `request_id` is None where an emulator gives none.
+    `request_id` is None if an emulator gives none.
     """
 
     request_id: str | None
@@ -40,15 +40,15 @@ class Sent:
 
 @dataclass(frozen=True, slots=True)
 class RemoteFunction:
-    """A function by name or ARN. `endpoint_url` None: that of the caller's AWS configuration."""
+    """A function by name or ARN. `endpoint_url` None: the endpoint of the caller's AWS configuration."""
 
     name: str
     endpoint_url: str | None = None
 
     def invoke(self, event: object) -> Report:
-        """Run the function and wait for its answer. Raises `Problem` if there is none.
+        """Invoke the function and wait for its answer. Raises `Problem` if there is none.
 
-        Never retries: a lost answer says nothing about the job, so the caller checks the run before a retry.
+        No retries: after a lost answer the job may still run, so the caller must check the run before a retry.
         """
         begun = time.monotonic()
         answer = self._call(event, "RequestResponse")
@@ -56,12 +56,12 @@ class RemoteFunction:
         return report_of(answer_of(text, round((time.monotonic() - begun) * 1000)), None)
 
     def send(self, event: object) -> Sent:
-        """Put the event into the function's queue. Raises `Problem` if Lambda refuses it."""
+        """Invoke the function asynchronously. Raises `Problem` if Lambda refuses the event."""
         answer = self._call(event, "Event")
         return Sent(answer["ResponseMetadata"].get("RequestId"), run_key_of(event))
 
     def is_durable(self) -> bool:
-        """Tell whether an event is an execution of several invocations; no, if Lambda does not say."""
+        """Return whether the function is durable; False if Lambda does not answer."""
         try:
             configuration = self._client(retries=2).get_function_configuration(FunctionName=self.name)
         except (BotoCoreError, ClientError):
@@ -69,7 +69,7 @@ class RemoteFunction:
         return bool(configuration.get("DurableConfig"))
 
     def start(self, event: object) -> Execution:
-        """Start an execution of a durable function. Raises `Problem` if Lambda refuses it."""
+        """Start an execution of a durable function. Raises `Problem` if Lambda refuses the event."""
         arn = self._call(event, "Event").get("DurableExecutionArn")
         if arn is None:
             raise Problem(
@@ -113,5 +113,5 @@ class RemoteFunction:
 
 
 def sent_view(sent: Sent) -> View:
-    """Show that an event is queued."""
+    """Show that Lambda has queued an event."""
     return View(document_of(sent), ("queued" if sent.request_id is None else f"queued, request {sent.request_id}",))

@@ -1,6 +1,6 @@
-"""Runs and their writes, from the checkpoint bucket, which nothing here changes.
+"""Runs and their writes, read from the checkpoint bucket.
 
-A run has a record if a handler has run it; a job on a cluster has only the documents of its writes.
+A run has a record if a handler ran it; a job on a cluster has only the documents of its writes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ DOCUMENTS: Final = "checkpoints/"
 
 @dataclass(frozen=True, slots=True)
 class WriteView:
-    """One write. `life` is alive or dead while it is open, and `why` gives the evidence. Times: epoch ms."""
+    """One write. `life` is alive or dead while the write is open, else None; `why` is the evidence. Times: epoch ms."""
 
     write_key: str
     run_key: str
@@ -56,7 +56,7 @@ class WriteView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunView:
-    """One run. Fields of a handler's record are None without one; `attempt` is the last one's number."""
+    """One run. Fields from the handler's record are None without a record; `attempt` numbers the last attempt."""
 
     run_key: str
     run_id: str | None = None
@@ -73,20 +73,20 @@ class RunView:
     result_uri: str | None = None
     writes: tuple[WriteView, ...]
     execution: str | None = None
-    """The ARN of the durable execution that makes its attempts."""
+    """The ARN of the run's durable execution."""
     reason: str | None = None
-    """Why the last attempt ended so, and what to do; the beginning of its result's `stateDetails`."""
+    """Why the last attempt ended, and what to do: the start of its result's `stateDetails`."""
 
     def has(self, states: frozenset[str]) -> bool:
-        """Tell whether the run or one of its writes is in one of the states (lower case); True if there are none."""
+        """Return whether the run or one of its writes has one of the states (lower case); True without states."""
         own = {(self.state or "").lower(), self.life, *(write.status for write in self.writes)}
         return not states or not states.isdisjoint(own)
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The newest runs first. `unread`: the URIs of documents that are damaged or of another version. `is_whole`: every
-    write of the runs was read.
+    """The newest runs first. `unread`: the URIs of unreadable documents (damaged, or of another version). `is_whole`:
+    all documents of writes were read.
     """
 
     runs: tuple[RunView, ...]
@@ -95,7 +95,7 @@ class Listing:
 
 
 class Ledger:
-    """The checkpoint bucket of one deployment, for callers that may list it."""
+    """Reads the checkpoint bucket of one deployment. The caller needs the right to list it."""
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self.store = store
@@ -103,7 +103,7 @@ class Ledger:
         self.checkpoints = Checkpoints(store)
 
     def runs(self, limit: int) -> Listing:
-        """Return the newest `limit` runs, or all if that is 0. The limit bounds what is read, not what is listed."""
+        """Return the newest `limit` runs, or all if `limit` is 0. It bounds the documents read, not the listing."""
         records, unread_records = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
         documents = _newest(self.store.list(DOCUMENTS), 0)
         looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents
@@ -113,7 +113,7 @@ class Ledger:
         return Listing(tuple(runs), (*unread, *unread_records), is_whole=len(looked_at) == len(documents))
 
     def run(self, run_key: str) -> RunView | None:
-        """Return one run with all its writes; None if nothing is known of it. Reads every document."""
+        """Return one run with all its writes, or None if it is unknown. Reads every document."""
         record = self.handlers.read(run_key)
         writes, _ = self._read(_newest(self.store.list(DOCUMENTS), 0), self.read_document)
         documents = [stored for stored in writes if stored.document.run_key == run_key]
@@ -121,11 +121,11 @@ class Ledger:
         return views[0] if views else None
 
     def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
-        """Return a document that was listed; None if it is gone."""
+        """Return a listed document, or None if it is gone."""
         return self.checkpoints.read(listed.key.removeprefix(DOCUMENTS).removesuffix(".json"))
 
     def write(self, stored: StoredCheckpoint) -> WriteView:
-        """Return a document's content and, while it is open, the signs of life of its owner."""
+        """Return the view of a document; for an open write with its owner's signs of life."""
         document = stored.document
         attempt = document.attempt
         sighting = self.checkpoints.sighting(stored) if document.status in OPEN else None
@@ -163,7 +163,7 @@ class Ledger:
     def _read(
         self, objects: Iterable[ListedObject], read: Callable[[ListedObject], _T | None]
     ) -> tuple[list[_T], list[str]]:
-        """Read side by side; return the objects that could be read, and the URIs of the others."""
+        """Read objects in parallel; return their contents, and the URIs of the unreadable ones."""
         unread = []
 
         def read_one(entry: ListedObject) -> _T | None:

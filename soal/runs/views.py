@@ -1,4 +1,4 @@
-"""Runs, writes and their changes, as `soal runs` shows them."""
+"""The views of `soal runs`: runs, writes and their changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run_view(run: RunView) -> View:
 
 
 def event_view(event: Event) -> View:
-    """Show one change, as a line."""
+    """Show one change on one line."""
     table = "" if event.table is None else f"  {event.table}{f' ({event.step})' if event.step else ''}"
     reason = next(iter((event.undo_refused or event.reason or "").splitlines()), "")
     line = Text.assemble(
@@ -52,7 +52,7 @@ def event_view(event: Event) -> View:
 
 
 def _beginning(reason: str) -> Text:
-    """An error of Spark may have a hundred lines; the result has them all."""
+    """Return the start of a reason. A Spark error may have a hundred lines; the result has all of them."""
     lines = reason.splitlines()
     return Text(
         "\n".join([*lines[:_LINES_MAX], *(["… (all of it is in the result)"] if len(lines) > _LINES_MAX else [])])

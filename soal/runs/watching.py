@@ -1,4 +1,4 @@
-"""Find changes between two readings of the checkpoint bucket: the paper's monitor (its section VII-D)."""
+"""Find changes between two reads of the checkpoint bucket: the paper's monitor (section VII-D)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject
     from soal.runs.ledger import Ledger
 
-# S3 dates objects by the second: an object that changed twice within one must be read again.
+# S3 dates have whole seconds: an object that changes twice in a second must be read again.
 _OVERLAP: Final = timedelta(seconds=2)
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A run or a write has a new state. `at_ms`: when it began if it is open, else when it ended."""
+    """A new state of a run or a write. `at_ms`: its start while it is open, else its end."""
 
     kind: str
     state: str
@@ -41,14 +41,14 @@ class Event:
 
 @dataclass(slots=True)
 class Watcher:
-    """Remembers the last states; each reading costs one listing, and one GET for each object that has changed."""
+    """Remembers the last states. Each read costs one listing per folder, and one GET per changed object."""
 
     ledger: Ledger
     _seen: dict[str, tuple[str, int]] = field(default_factory=dict)
     _newest: dict[str, datetime] = field(default_factory=dict)
 
     def look(self) -> tuple[Event, ...]:
-        """Return the changes since the last reading; the first one returns the state of everything."""
+        """Return the changes since the last call; the first call returns every run and write."""
         runs = self._changes("runs", self.ledger.handlers.listed(), self._run)
         writes = self._changes("writes", self.ledger.store.list(DOCUMENTS), self._write)
         return tuple(sorted((*runs, *writes), key=lambda event: (event.at_ms, event.uri)))
@@ -62,7 +62,7 @@ class Watcher:
         sleep: Callable[[float], None] = time.sleep,
         now_s: Callable[[], float] = time.monotonic,
     ) -> Iterator[Event]:
-        """Yield changes, for so many seconds or for ever; `past`: begin with the existing runs and writes."""
+        """Yield changes for `for_s` seconds, or for ever if None. `past`: start with the existing runs and writes."""
         until_s = None if for_s is None else now_s() + for_s
         shows = past
         while True:
@@ -85,7 +85,7 @@ class Watcher:
             try:
                 event = read(entry)
             except (UnreadableCheckpointError, UnreadableRecordError):
-                continue  # another version's; `runs list` names them
+                continue  # damaged or of another version; `runs list` names it
             if event is not None and self._seen.get(entry.key) != (event.state, event.attempt):
                 self._seen[entry.key] = (event.state, event.attempt)
                 yield event

@@ -1,1 +1,1 @@
-"""Snapshots at the command line: documents, views, and the Spark session of a build."""
+"""Snapshots on the command line: documents, views, and the Spark session of a build."""

@@ -1,4 +1,4 @@
-"""The snapshots of a prefix for the commands: what is wrong with them, and their keys and values as text."""
+"""Access to the snapshots of a prefix for the commands: errors as problems, keys and values as text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEEDED: Final = ("cel_expr_python", "numpy", "pandas", "pyarrow", "xxhash")
 
 
 def source_of(prefix: str, endpoint_url: str | None, *, local: bool) -> Source:
-    """Open a prefix. Raises `Problem` if it is none, or no S3 is reached."""
+    """Open a prefix. Raises `Problem` if it is malformed, or the S3 cannot be used."""
     target = find_target(endpoint_url, Home.of(), local=local)
     try:
         return Source(prefix, target.store)
@@ -38,7 +38,7 @@ def source_of(prefix: str, endpoint_url: str | None, *, local: bool) -> Source:
 
 @contextmanager
 def problems() -> Iterator[None]:
-    """Turn an error of a snapshot into a `Problem`."""
+    """Turn an exception of `safewriter.snapshots` into a `Problem`."""
     try:
         yield
     except ConfigValidationError as error:
@@ -70,7 +70,7 @@ _TYPES: Final[dict[str, Callable[[str], object]]] = {
 
 
 def key_of(text: str, encoding: KeyEncoding, *, is_hex: bool) -> Key:
-    """Read a key, as the snapshot stores them. Raises `Problem`."""
+    """Parse a key for the snapshot's encoding. Raises `Problem`."""
     if is_hex:
         if encoding.limit is not None:
             raise Problem("the keys of this snapshot are integers", todo="leave --hex-key out")
@@ -86,19 +86,21 @@ def key_of(text: str, encoding: KeyEncoding, *, is_hex: bool) -> Key:
         return int(text)
     except ValueError:
         raise Problem(
-            f"the key {text!r} is no integer, as those of this snapshot are", todo="give an integer"
+            f"the key {text!r} is not an integer, as this snapshot's keys are", todo="give an integer"
         ) from None
 
 
 def context_of(pairs: Iterable[str], manifest: Manifest) -> dict[str, object] | None:
-    """Read `NAME=VALUE` of the other columns that decide on a shard, with the types that the rule gives them."""
+    """Parse `NAME=VALUE` pairs of the sharding rule's other columns, with the rule's types."""
     types: dict[str, str] = manifest.sharding.get("cel_columns") or {}
     context: dict[str, object] = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or name not in types:
             columns = ", ".join(sorted(types)) or "none"
-            raise Problem(f"--context {pair}: not NAME=VALUE of a column that decides", todo=f"there are: {columns}")
+            raise Problem(
+                f"--context {pair}: not NAME=VALUE of a column that decides on the shard", todo=f"there are: {columns}"
+            )
         try:
             context[name] = _TYPES[types[name]](value)
         except (KeyError, ValueError):
@@ -107,7 +109,7 @@ def context_of(pairs: Iterable[str], manifest: Manifest) -> dict[str, object] | 
 
 
 def text_of(value: bytes, form: Form) -> str:
-    """Return a value as text, hexadecimal digits, or base64. Raises `Problem` for bytes that are no text."""
+    """Return a value as text, hexadecimal digits, or base64. Raises `Problem` if text is wanted of other bytes."""
     if form == "hex":
         return binascii.hexlify(value).decode()
     if form == "base64":
@@ -115,4 +117,4 @@ def text_of(value: bytes, form: Form) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise Problem("the value is no text", todo="give --as hex, or --as base64", exit_code=EXIT_FAILED) from None
+        raise Problem("the value is not text", todo="give --as hex, or --as base64", exit_code=EXIT_FAILED) from None

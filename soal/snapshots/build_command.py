@@ -1,6 +1,6 @@
-"""`soal snapshot build`: a snapshot from files or a table, with Spark in this process.
+"""`soal snapshot build`: build a snapshot from files or a table, with Spark started by this process.
 
-The session has the image's settings and jars, on the S3 of the command.
+The session has the image's settings and jars, and uses the command's S3.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 def value_spec_of(value: str | None, json_columns: Sequence[str]) -> ValueSpec:
     """Return the values: a column, columns as JSON, or all but the key as JSON. Raises `ConfigValidationError`."""
-    from safewriter.snapshots.write.values import binary_col, json_cols  # their neighbours need Spark
+    from safewriter.snapshots.write.values import binary_col, json_cols  # that package needs Spark
 
     if value is None:
         return json_cols(json_columns or None)
@@ -56,7 +56,7 @@ def value_spec_of(value: str | None, json_columns: Sequence[str]) -> ValueSpec:
 def sharding_of(
     max_keys_per_shard: int | None, cel: str | None, cel_columns: Sequence[str], *, infer_routing_values: bool
 ) -> ShardingSpec:
-    """Return the rule: by hash, or by an expression with `NAME=TYPE` of its columns. Raises `ConfigValidationError`."""
+    """Return the sharding rule: by hash, or by CEL over `NAME=TYPE` columns. Raises `ConfigValidationError`."""
     columns = pairs_of("--cel-column", "NAME=TYPE", cel_columns)
     return ShardingSpec(
         strategy=ShardingStrategy.HASH if cel is None else ShardingStrategy.CEL,
@@ -68,7 +68,7 @@ def sharding_of(
 
 
 def pairs_of(option: str, form: str, pairs: Sequence[str]) -> dict[str, str]:
-    """Return what an option's pairs say. Raises `ConfigValidationError`."""
+    """Parse an option's `name=value` pairs. Raises `ConfigValidationError`."""
     values = {}
     for pair in pairs:
         name, sign, value = pair.partition("=")
@@ -86,14 +86,14 @@ _END_S: Final = 60.0
 
 @contextmanager
 def spark_on(target: Target, home: Home, talk: Console) -> Iterator[SparkSession]:
-    """Start Spark with as many threads as this machine has. What the build itself asks of S3 goes the same way.
+    """Start Spark with a thread for each core, on the target's S3. The build's own S3 requests use it, too.
 
-    `talk` gets what Java and its tasks print: they repeat what stands in the rows.
+    The output of Java and its tasks goes to `talk`, as untrusted text: it may quote rows.
     """
     spark_home = pyspark_of(home.path)
     if spark_home is None:
         raise Problem("PySpark is not installed", todo="install it with: scripts/setup")
-    # The tasks import packages that stand beside this Python.
+    # The tasks need the packages of this Python.
     with variables_set({**_aws(target), "PYSPARK_PYTHON": sys.executable}):
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
@@ -110,9 +110,9 @@ def spark_on(target: Target, home: Home, talk: Console) -> Iterator[SparkSession
 
 
 def _end(gateway: Any) -> None:  # noqa: ANN401 - a gateway of PySpark's
-    """End Java, which ends at the end of its input, so that all is heard that it prints."""
+    """Close Java's input, at which it ends, and wait, so that all its output is read."""
     gateway.shutdown()
-    if gateway.proc is None:  # a Java that somebody else has started
+    if gateway.proc is None:  # this process has not started Java
         return
     gateway.proc.stdin.close()
     try:
@@ -123,7 +123,7 @@ def _end(gateway: Any) -> None:  # noqa: ANN401 - a gateway of PySpark's
 
 @contextmanager
 def heard(talk: Console) -> Iterator[int]:
-    """Give a descriptor for the output of processes that end with the block: `talk` gets their lines."""
+    """Yield a file descriptor for the output of processes that end within the block; print its lines to `talk`."""
     output, pipe = os.pipe()
 
     def read() -> None:
@@ -143,7 +143,7 @@ def heard(talk: Console) -> Iterator[int]:
 def frame_of(
     spark: SparkSession, paths: list[str], form: Format, options: Mapping[str, str] | None = None
 ) -> DataFrame:
-    """Read files; CSV with a header, and types as its values have them. `options`: those of Spark's reader."""
+    """Read files or a table; CSV with a header and inferred types. `options` are Spark's reader options."""
     reader = spark.read.format(form)
     if form == "csv":
         reader = reader.options(header=True, inferSchema=True)
@@ -172,7 +172,7 @@ def _settings(target: Target, class_path: str) -> dict[str, str]:
 
 
 def _aws(target: Target) -> dict[str, str]:
-    """Return the variables by which Java and the tasks reach S3: neither reads the caller's profile."""
+    """Return variables with the S3 credentials for Java and the tasks, which do not read the caller's profile."""
     if target.endpoint is not None:
         return dict(target.aws)
     target.client()  # raises Problem without credentials
@@ -204,7 +204,7 @@ def build(
     json_column: Annotated[
         list[str] | None, typer.Option(help="Instead of --value: a column of the values as JSON; may be repeated.")
     ] = None,
-    source_format: Annotated[Format, typer.Option("--format", help="The format of what is read.")] = "parquet",
+    source_format: Annotated[Format, typer.Option("--format", help="The format of the files or table.")] = "parquet",
     read_option: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="An option of Spark's reader, as delimiter=';'; may be repeated."),
@@ -237,8 +237,8 @@ def build(
 ) -> None:
     """Build a snapshot with Spark on this machine, and make it current.
 
-    Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build was faster, or nobody
-    knows whether it is current: see soal snapshot history.
+    Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build was faster, or the current
+    snapshot is unknown: see soal snapshot history.
     """
     out = Output(as_json=as_json)
     target = find_target(endpoint_url, Home.of(), local=local)

@@ -1,4 +1,4 @@
-"""What `soal snapshot` tells, one document for each command. Their schema is published as `report.schema.json` beside
+"""The JSON documents of `soal snapshot`, one for each command. Their schema is published as `report.schema.json` beside
 this file, one definition each; `python -m soal.snapshots.report` prints it.
 """
 
@@ -42,7 +42,7 @@ class SnapshotReport(_Report):
     is_current: bool
     run_id: str
     created_at: str
-    num_dbs: int = Field(description="the number of shards, with those that have no rows")
+    num_dbs: int = Field(description="the number of shards, including those without rows")
     key_col: str
     key_encoding: str
     sharding: dict[str, Any] = Field(description="the rule that gives a key its shard")
@@ -53,7 +53,7 @@ class SnapshotReport(_Report):
 
     @classmethod
     def of_manifest(cls, prefix: str, ref: str, manifest: Manifest, *, is_current: bool) -> Self:
-        """Describe a manifest."""
+        """Return the report on a manifest."""
         return cls(
             prefix=prefix,
             manifest_ref=ref,
@@ -88,12 +88,12 @@ class ManifestFound(Part):
     manifest_ref: str
     run_id: str
     created_at: datetime = Field(description="when its build began")
-    published_at: datetime | None = Field(description="when it was made current last; null if nobody knows")
+    published_at: datetime | None = Field(description="when it last became current; null if unknown")
     is_current: bool
 
 
 class HistoryReport(_Report):
-    """The snapshots of a prefix, those of the newest builds first."""
+    """The snapshots of a prefix, newest builds first."""
 
     snapshots: tuple[ManifestFound, ...]
 
@@ -123,7 +123,7 @@ class BuildReport(_Report):
 
 
 class RollbackReport(_Report):
-    """What was current, and what is."""
+    """The current snapshot before and after a rollback."""
 
     before: str
     after: str
@@ -141,7 +141,7 @@ class FaultFound(Part):
 
 
 class VerifyReport(_Report):
-    """A snapshot that was looked at, shard by shard."""
+    """The verification of a snapshot, shard by shard."""
 
     manifest_ref: str
     is_sound: bool
@@ -149,13 +149,13 @@ class VerifyReport(_Report):
     rows: int
     keys: int | None = Field(description="the keys that were routed again; null if the rule needs other columns")
     unread: int = Field(
-        description="the shards in another database than SQLite, of which only the objects' size was looked at"
+        description="the shards in another database than SQLite, of which only the objects' sizes were verified"
     )
     faults: tuple[FaultFound, ...]
 
     @classmethod
     def of_prefix(cls, prefix: str, verification: Verification) -> Self:
-        """Describe what was found."""
+        """Return the report on a verification."""
         return cls(
             prefix=prefix,
             manifest_ref=verification.manifest_ref,
@@ -171,32 +171,30 @@ class VerifyReport(_Report):
 class RemovalFound(Part):
     """Something that no kept snapshot needs."""
 
-    kind: Kind = Field(description="mark: what a clean-up that died has left")
+    kind: Kind = Field(description="mark: left by a clean-up that died")
     key: str = Field(description="relative to the prefix")
     bytes: int
     since: datetime = Field(description="when it was written, or the upload begun")
     why: str
     removed: bool
-    held: str | None = Field(description="why it stays after all")
+    held: str | None = Field(description="why it stays")
     error: str | None = Field(description="why it could not be removed")
 
 
 class CleanupReport(_Report):
-    """What was removed, or would be."""
+    """The objects that were (or would be) removed."""
 
     dry_run: bool
     now: datetime = Field(description="by the store's clock, as all times")
     kept: tuple[str, ...] = Field(description="the manifests that stay")
-    living: tuple[str, ...] = Field(description="the runs whose builds go on; nothing of theirs is touched")
-    unreadable: tuple[str, ...] = Field(
-        description="records of runs that count as living because nobody understands them"
-    )
-    young: int = Field(description="objects that nothing refers to, of builds that are too young")
+    living: tuple[str, ...] = Field(description="the runs whose builds go on; the clean-up leaves their objects alone")
+    unreadable: tuple[str, ...] = Field(description="unreadable records, whose runs count as living")
+    young: int = Field(description="unreferenced objects of builds that are too young")
     removals: tuple[RemovalFound, ...]
 
     @classmethod
     def of_prefix(cls, prefix: str, report: Cleanup) -> Self:
-        """Describe what was done."""
+        """Return the report on a clean-up."""
         return cls(
             prefix=prefix,
             dry_run=report.dry_run,

@@ -1,4 +1,4 @@
-"""Snapshots, as `soal snapshot` shows them."""
+"""The views of `soal snapshot`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _SHOWN_MAX: Final = 100
 
 
 def build_view(report: BuildReport) -> View:
-    """Show what was built."""
+    """Show the snapshot that was built."""
     text = (
         f"{report.prefix}: run {report.run_id} is current: {report.rows_written:,} of {report.rows_read:,} rows in"
         f" {report.shards:,} shards ({report.bytes:,} bytes), written in {report.write_ms / 1000:,.1f} s, published in"
@@ -44,7 +44,7 @@ def snapshot_view(report: SnapshotReport) -> View:
 
 
 def history_view(report: HistoryReport) -> View:
-    """Show one row for each snapshot, with its distance for a rollback."""
+    """Show one row for each snapshot."""
     table = columns("run", "built", "published", "", "manifest")
     for entry in report.snapshots:
         published = "" if entry.published_at is None else moment(entry.published_at)
@@ -54,12 +54,12 @@ def history_view(report: HistoryReport) -> View:
 
 
 def value_view(report: ValueReport) -> View:
-    """Show a value and nothing else."""
+    """Show only the value."""
     return View(report.document(), () if report.value is None else (Text(report.value),))
 
 
 def rollback_view(report: RollbackReport) -> View:
-    """Say what is current now."""
+    """Show which snapshot is current."""
     if report.before == report.after:
         text = f"run {report.run_id} is current already"
     else:
@@ -71,12 +71,12 @@ def rollback_view(report: RollbackReport) -> View:
 
 
 def verify_view(report: VerifyReport) -> View:
-    """Show the differences, and what was looked at."""
+    """Show the differences, and how much was verified."""
     return View(report.document(), tuple(_verification(report)))
 
 
 def cleanup_view(report: CleanupReport) -> View:
-    """Show what was removed, or would be, and what stays."""
+    """Show what was (or would be) removed, and what stays."""
     return View(report.document(), tuple(_cleanup(report)))
 
 
@@ -118,7 +118,7 @@ def _verification(report: VerifyReport) -> Iterator[Text]:
     if report.unread:
         keys += f"; {report.unread:,} shards are in another database than SQLite, and were not read"
     sound = "sound" if report.is_sound else f"{len(report.faults):,} faults"
-    yield Text(f"{report.manifest_ref}: {sound}; looked at {report.shards:,} shards, {report.rows:,} rows; {keys}")
+    yield Text(f"{report.manifest_ref}: {sound}; verified {report.shards:,} shards, {report.rows:,} rows; {keys}")
 
 
 def _cleanup(report: CleanupReport) -> Iterator[RenderableType]:
@@ -141,5 +141,5 @@ def _cleanup(report: CleanupReport) -> Iterator[RenderableType]:
         yield Text(f"run {run} goes on; nothing of it is touched", "yellow")
     for key in report.unreadable:
         yield Text(
-            f"nobody understands {key}, so its run counts as one that goes on: delete it if that has ended", "yellow"
+            f"{key} cannot be understood, so its run counts as running: delete it if the run has ended", "yellow"
         )

@@ -1,4 +1,4 @@
-"""The tree is the architecture: who may import whom, and what each package exports, read from the sources."""
+"""The architecture, checked in the sources: which room may import which, and what each package exports."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MAY_IMPORT = {
     "scripts": OURS - {"tests"},
     "soal": frozenset({"handler", "safewriter", "soal"}),
 }
-# Modules that another room may import as well: what is allowed, which imports nothing of ours itself.
+# Modules that other rooms may import: definitions, in modules that import nothing of ours.
 SHARED = {
     "infra": frozenset(
         {
@@ -35,11 +35,11 @@ SHARED = {
         }
     )
 }
-# The modules by which a room asks another's own code, so that both say the same.
+# Modules whose code a room uses, so that both rooms agree.
 ASKED = {"infra": frozenset({"handler.deployable", "handler.redaction.secret_forms"})}
-# An invocation's values go one way through the handler's rooms: none imports a room that comes after it.
+# Values pass through the handler's rooms in this order: a room imports no later one.
 STAGES = ("request", "spark", "runs", "outcome", "stages", "durable", "functions")
-# Engines and formats are imported only by the adapter that needs them, so that the rest runs where they are not.
+# Only these adapters import an engine or a format, so that all other code runs without it.
 ADAPTERS = {
     "cel_expr_python": ("safewriter/snapshots",),
     "delta": ("safewriter/tables/delta",),
@@ -57,7 +57,7 @@ ADAPTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Import:
-    """One import statement's module; `typing_only` if it stands under `if TYPE_CHECKING`."""
+    """A module in an import statement; `typing_only`: the import is under `if TYPE_CHECKING`."""
 
     module: str
     line: int
@@ -69,7 +69,7 @@ class Import:
 
 
 def imports_of(path: Path, root: Path) -> Iterator[Import]:
-    """All imports of a file, wherever they stand in it, relative ones resolved."""
+    """Yield all imports of a file, also nested ones, with relative ones resolved."""
     package = path.relative_to(root).with_suffix("").parts[:-1]
 
     def walk(node: ast.AST, *, typing_only: bool) -> Iterator[Import]:
@@ -92,7 +92,7 @@ def imports_of(path: Path, root: Path) -> Iterator[Import]:
 
 
 def violations(root: Path) -> list[str]:
-    """Everything under `root` that breaks the dependency rule, one line each."""
+    """Return all violations of the dependency rule under `root`, one line each."""
     found = []
     for package, allowed in MAY_IMPORT.items():
         for path in sorted((root / package).rglob("*.py")):
@@ -115,11 +115,11 @@ def violations(root: Path) -> list[str]:
 
 
 def exported_by(init: Path) -> tuple[set[str], set[str]]:
-    """What a package says that it exports (`__all__`), and the public names that its `__init__.py` binds."""
+    """Return a package's `__all__`, and the public names that its `__init__.py` binds."""
     listed: set[str] = set()
     bound: set[str] = set()
     body = ast.parse(init.read_text(encoding="utf-8")).body
-    # Names that a module-level __getattr__ gives are declared to type checkers in such a block.
+    # Such a block declares the names of a module-level __getattr__ to type checkers.
     body += [child for node in body if isinstance(node, ast.If) for child in node.body]
     for node in body:
         if isinstance(node, (ast.Import, ast.ImportFrom)) and getattr(node, "module", None) not in {
@@ -139,7 +139,7 @@ def exported_by(init: Path) -> tuple[set[str], set[str]]:
 
 
 def untold_tests(path: Path) -> list[str]:
-    """The test functions of a file that do not say in a docstring what they show."""
+    """Return the test functions of a file without a docstring."""
     functions = [
         node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.FunctionDef)
     ]
@@ -160,14 +160,14 @@ def write(root: Path, name: str, text: str) -> Path:
 
 @pytest.mark.slow
 def test_dependency_rule_holds() -> None:
-    """Nothing in the tree imports what its room may not import."""
+    """No module imports what its room may not import."""
     assert violations(ROOT) == []
 
 
 @pytest.mark.parametrize("module", sorted(path.stem for path in (ROOT / "handler" / "driver").glob("[!_]*.py")))
 def test_what_runs_in_the_child_is_light(module: str) -> None:
-    """The driver starts before Spark does, in each job: of the handler it loads its own room, the settings that are
-    fixed, the names of secrets, and how processes are ended; and nothing that is slow to import.
+    """The driver starts in each job before Spark. Of the handler it loads its own room, the fixed settings, names of
+    secrets and the ending of processes, and it loads nothing that is slow to import.
     """
     program = f"import handler.driver.{module}, sys; print(*sys.modules)"
     done = subprocess.run(
@@ -182,7 +182,7 @@ def test_what_runs_in_the_child_is_light(module: str) -> None:
 
 @pytest.mark.parametrize("room", STAGES)
 def test_the_event_goes_one_way(room: str) -> None:
-    """A room of the handler loads none behind it: a job is made before it runs, and runs before it is judged."""
+    """A room of the handler imports no later one: a job is made before it runs, and runs before it is judged."""
     later = tuple(f"handler.{name}." for name in STAGES[STAGES.index(room) + 1 :])
     found = [
         f"{path.relative_to(ROOT)}:{imported.line} imports {imported.module}"
@@ -195,7 +195,7 @@ def test_the_event_goes_one_way(room: str) -> None:
 
 @pytest.mark.slow
 def test_an_event_becomes_a_job_in_one_place() -> None:
-    """Whoever has an event asks `handler.request.job`, which unwraps, parses and completes it."""
+    """Only `handler.request.job` turns an event into a job: it unwraps, parses and completes it."""
     importers = {
         path.relative_to(ROOT).as_posix()
         for package in MAY_IMPORT
@@ -208,7 +208,7 @@ def test_an_event_becomes_a_job_in_one_place() -> None:
 
 @pytest.mark.parametrize("module", frozenset().union(*SHARED.values()))
 def test_what_rooms_share_is_data(module: str) -> None:
-    """Neither it nor the package that it stands in imports anything of ours."""
+    """Neither a shared module nor its package imports anything of ours."""
     path = ROOT.joinpath(*module.split(".")).with_suffix(".py")
 
     for each in (path, path.with_name("__init__.py")):
@@ -216,7 +216,7 @@ def test_what_rooms_share_is_data(module: str) -> None:
 
 
 def test_every_room_is_looked_at() -> None:
-    """The rule is applied to real files, not to an empty folder."""
+    """The rule is applied to real files: each room has some."""
     assert {name.split(".")[0] for name in packages()} >= {"handler", "safewriter", "scripts"}
 
 
@@ -267,7 +267,7 @@ def test_a_forbidden_import_is_found(tmp_path: Path, name: str, text: str) -> No
     ],
 )
 def test_an_allowed_import_is_not_reported(tmp_path: Path, name: str, text: str) -> None:
-    """What the rule allows is left alone."""
+    """An allowed import is not reported."""
     write(tmp_path, name, text)
 
     assert violations(tmp_path) == []
@@ -275,7 +275,7 @@ def test_an_allowed_import_is_not_reported(tmp_path: Path, name: str, text: str)
 
 @pytest.mark.parametrize("module", ["safewriter", "safewriter.settle.supervisor"])
 def test_importing_safewriter_loads_no_engine(module: str) -> None:
-    """The supervisor and the sweeper use SafeWriter in a process without Spark, also through indirect imports."""
+    """Importing SafeWriter loads no engine, also not indirectly: supervisor and sweeper run without Spark."""
     program = f"import {module}, sys; print(*sorted({set(ADAPTERS)!r} & sys.modules.keys()))"
 
     loaded = subprocess.run(
@@ -287,7 +287,7 @@ def test_importing_safewriter_loads_no_engine(module: str) -> None:
 
 @pytest.mark.parametrize("package", packages())
 def test_all_lists_what_a_package_exports(package: str) -> None:
-    """`__all__` names exactly the public names of a package, in order, and each can be had."""
+    """`__all__` has exactly the public names of a package, in order, and each exists."""
     listed, bound = exported_by(ROOT.joinpath(*package.split("."), "__init__.py"))
 
     assert listed == bound
@@ -305,7 +305,7 @@ def test_all_lists_what_a_package_exports(package: str) -> None:
     ],
 )
 def test_a_wrong_all_is_found(tmp_path: Path, text: str) -> None:
-    """A name that is exported but not listed, or listed but not there, makes a difference."""
+    """A name that is exported but not listed, or listed but missing, is reported."""
     listed, bound = exported_by(write(tmp_path, "__init__.py", text))
 
     assert listed != bound
@@ -313,7 +313,7 @@ def test_a_wrong_all_is_found(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.slow
 def test_every_test_says_what_it_shows() -> None:
-    """Each test's docstring is its sentence of behaviour."""
+    """Each test has a docstring, its sentence of behaviour."""
     tests = sorted((ROOT / "tests").rglob("test_*.py"))
     ours = [path for path in tests if ROOT / "tests" / "vendored" not in path.parents]
     untold = {str(path.relative_to(ROOT)): untold_tests(path) for path in ours}
@@ -322,7 +322,7 @@ def test_every_test_says_what_it_shows() -> None:
 
 
 def test_a_test_without_a_sentence_is_found(tmp_path: Path) -> None:
-    """A missing docstring is noticed in functions and in methods."""
+    """A missing docstring is found in functions and methods."""
     text = 'def test_a(): ...\ndef test_b():\n    "B."\nclass TestC:\n    def test_d(self): ...\ndef helper(): ...'
 
     assert untold_tests(write(tmp_path, "test_x.py", text)) == ["test_a", "test_d"]
@@ -330,7 +330,7 @@ def test_a_test_without_a_sentence_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("package", ["handler", "safewriter"])
 def test_json_is_parsed_in_one_place(package: str) -> None:
-    """Python's own parser ends with a RecursionError at a text that is nested too deeply; ours with a ValueError."""
+    """Only one module calls Python's JSON parser, whose RecursionError on deep nesting it turns into a ValueError."""
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sorted((ROOT / package).rglob("*.py"))

@@ -1,4 +1,4 @@
-"""The documents: the site builds without a warning, examples compile, events are accepted, commands and links exist."""
+"""The documentation: the site builds without a warning, examples compile, events, commands and links are valid."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def blocks(language: str) -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize(("document", "text"), blocks("python"))
 def test_python_compiles_and_its_imports_exist(document: str, text: str) -> None:
-    """A name that an example imports is there."""
+    """Python examples compile, and the names that they import exist."""
     for node in ast.walk(ast.parse(text, document)):
         if isinstance(node, ast.ImportFrom):
             module = importlib.import_module(str(node.module))
@@ -42,7 +42,7 @@ def test_python_compiles_and_its_imports_exist(document: str, text: str) -> None
 
 @pytest.mark.parametrize(("document", "text"), blocks("json"))
 def test_a_json_block_is_an_event_that_is_accepted(document: str, text: str, tmp_path: Path) -> None:
-    """The README's event is one; the function declares the turns that the guide shows."""
+    """A JSON block is a valid event, such as the README's; the function declares the turns that the guide shows."""
     (tmp_path / "jars").mkdir()
     (turns,) = (shown for name, shown in blocks("text") if name == "coordination.md" and shown.startswith("{"))
     declared = turns.replace('"script": "', '"script": "s3://scripts/')
@@ -54,7 +54,7 @@ def test_a_json_block_is_an_event_that_is_accepted(document: str, text: str, tmp
 @pytest.mark.slow
 @pytest.mark.parametrize(("document", "text"), blocks("bash"))
 def test_the_commands_exist(document: str, text: str) -> None:
-    """Each script is a file that can be run, each `soal` command knows its options."""
+    """Each script is an executable file, and each `soal` command knows its options."""
     for line in text.replace("\\\n", " ").splitlines():
         words = shlex.split(line, comments=True)
         if words[:1] == [".venv/bin/soal"]:
@@ -68,7 +68,7 @@ def test_the_commands_exist(document: str, text: str) -> None:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
-    """A relative link names a file of the repository, and its anchor a heading of that file."""
+    """A relative link leads to a file of the repository, and its anchor to a heading of that file."""
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", prose(document)):
         path = document.parent / target if target else document
         assert path.exists(), target
@@ -89,20 +89,20 @@ def anchors(document: Path) -> set[str]:
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_prose_is_wrapped(document: Path) -> None:
-    """A line that can be broken has at most 100 columns; rows of tables, links and code cannot."""
+    """Lines have at most 100 columns, except table rows, links and code."""
     for line in prose(document).splitlines():
         if len(line) > COLUMNS_MAX and not line.startswith("|"):
             assert " " not in line.strip(" -*.0123456789")[:COLUMNS_MAX], line
 
 
 def test_the_readme_is_short() -> None:
-    """It is the front door: everything else stands in docs/."""
+    """The README is short: everything else is in docs/."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS_MAX
 
 
 @pytest.mark.slow
 def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """Each reference leads somewhere, each page is in the contents, each name of the API exists."""
+    """All references resolve, each page is in the contents, and each name of the API exists."""
     build = [sys.executable, "-P", "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html"]
     done = subprocess.run([*build, "docs", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
 
@@ -110,7 +110,7 @@ def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
 
 
 def test_every_generated_part_has_its_place() -> None:
-    """Each part is on exactly one page of docs/reference; a name without a part ends the build."""
+    """Each generated part is on exactly one page of docs/reference; an unknown part is an error."""
     pages = [path.read_text(encoding="utf-8") for path in ROOT.glob("docs/reference/*.md")]
     marks = [name for page in pages for name in re.findall(r"^<!-- generated: ([a-z-]+) -->$", page, re.MULTILINE)]
 
@@ -118,7 +118,7 @@ def test_every_generated_part_has_its_place() -> None:
 
 
 def test_pages_that_the_code_cites_exist() -> None:
-    """A page that an error or a docstring names is there; none names a section of the README."""
+    """Each page that an error or a docstring names exists; none names a section of the README."""
     rooms = ("handler", "infra", "safewriter", "scripts")
     sources = [path.read_text(encoding="utf-8") for room in rooms for path in (ROOT / room).rglob("*.py")]
     cited = {page for source in sources for page in re.findall(r"docs/[a-z-]+/[a-z-]+", source)}
@@ -129,7 +129,7 @@ def test_pages_that_the_code_cites_exist() -> None:
 
 
 def test_each_threat_names_the_test_of_its_protection() -> None:
-    """A row of SECURITY's table without a test would be a promise only."""
+    """Each row of SECURITY's table names an existing test."""
     table = (ROOT / "SECURITY.md").read_text().partition("## Threats")[2].partition("\n## ")[0]
     rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ")][1:]
     assert len(rows) >= 10
@@ -142,7 +142,7 @@ def test_each_threat_names_the_test_of_its_protection() -> None:
 
 
 def test_the_map_of_the_code_names_files_that_exist() -> None:
-    """A newcomer's first page is no guess: each path in it is there."""
+    """Each path on the code map exists."""
     page = (ROOT / "docs/concepts/code-map.md").read_text(encoding="utf-8")
     named = re.findall(r"`([\w/.-]+/[\w.-]+)`", page)
     assert len(named) > 30

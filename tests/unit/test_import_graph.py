@@ -1,4 +1,4 @@
-"""What modules reach through others: no circle, and no emulator from a command that goes to AWS."""
+"""The graph of imports: no cycle, and no emulator behind a command for AWS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def file_of(module: str, root: Path) -> Path:
 
 
 def modules_imported_by(module: str, root: Path = ROOT) -> set[str]:
-    """The modules of ours that a module imports, wherever it does so, typing-only ones included."""
+    """Return our modules that a module imports anywhere in its code, typing-only ones included."""
     found = set()
     for node in ast.walk(ast.parse(file_of(module, root).read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
@@ -40,7 +40,7 @@ def modules_of(package: str, root: Path = ROOT) -> list[str]:
 
 
 def reached_from(module: str) -> set[str]:
-    """The modules of ours that a module imports, directly or through others."""
+    """Return our modules that a module imports, directly or indirectly."""
     found, rest = set(), {module}
     while rest:
         found |= rest
@@ -49,7 +49,7 @@ def reached_from(module: str) -> set[str]:
 
 
 def circle(*packages: str, root: Path = ROOT) -> list[str]:
-    """A circle of imports among the modules of packages, empty if there is none."""
+    """Return a cycle of imports among the modules of packages, or an empty list."""
     modules = [one for package in packages for one in modules_of(package, root)]
     try:
         TopologicalSorter({one: modules_imported_by(one, root) - {one} for one in modules}).prepare()
@@ -60,13 +60,13 @@ def circle(*packages: str, root: Path = ROOT) -> list[str]:
 
 @pytest.mark.slow
 def test_there_is_no_circle_of_imports() -> None:
-    """Also none that only type checkers see: what is read first is read without what is read later."""
+    """There is no cycle of imports, also none for type checkers: a module can be read without later ones."""
     assert circle(*sorted(OURS)) == []
 
 
 def test_the_guard_does_not_know_the_library_that_builds_on_it() -> None:
-    """A build opens a block and brings its `Session`; the registry names the one module that settlers need. Imports
-    inside functions count. What settles a build needs none of what writes it.
+    """A build opens a block with its own `Session`; only the registry names the module that settlers need. Imports in
+    functions count. Code that settles a build needs no code that writes it.
     """
     library = "safewriter.snapshots."
     guard = [one for one in modules_of("safewriter") if not one.startswith(library)]
@@ -82,7 +82,7 @@ def names_below(prefix: str, *modules: set[str]) -> set[str]:
 
 @pytest.mark.parametrize("inner", ["from scripts import a", "import scripts.a", "if TYPE_CHECKING:\n import scripts.a"])
 def test_a_circle_of_imports_is_found(tmp_path: Path, inner: str) -> None:
-    """In each form of an import, through any number of modules."""
+    """A cycle is found in every form of an import, through any number of modules."""
     write(tmp_path, "scripts/a.py", "from scripts.b import c")
     write(tmp_path, "scripts/b/c.py", "def f():\n    from scripts.d import f")
     write(tmp_path, "scripts/d.py", inner)
@@ -100,7 +100,7 @@ def test_a_circle_of_imports_is_found(tmp_path: Path, inner: str) -> None:
     ],
 )
 def test_commands_that_go_to_aws_need_no_emulator(module: str) -> None:
-    """Directly or through other modules: only `soal local`, `bench` and `image` start something on this machine."""
+    """Commands for AWS import no emulator, directly or indirectly: only `soal local`, `bench` and `image` start one."""
     reached = reached_from(module)
 
     assert [name for name in reached if name.startswith("scripts.emulator")] == []
@@ -109,14 +109,14 @@ def test_commands_that_go_to_aws_need_no_emulator(module: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("module", modules_of("soal.commands"))
 def test_no_command_imports_another_one(module: str) -> None:
-    """They share options.py, target.py, and the rooms of the things that they show."""
+    """Commands share options.py, target.py and their subjects' rooms, and import no other command."""
     others = {one for one in modules_of("soal.commands") if one != module}
 
     assert others & reached_from(module) == set()
 
 
 def test_the_command_line_starts_without_emulators_and_engines() -> None:
-    """They take a second or more, and most commands need none of them."""
+    """The command line starts without emulators and engines, which take a second or more to import."""
     program = "import soal.app, sys; print(*sorted({'moto', 'pyiceberg', 'pyspark'} & sys.modules.keys()))"
 
     loaded = subprocess.run(

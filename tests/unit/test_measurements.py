@@ -1,4 +1,4 @@
-"""The figures of the documents are those of the newest full runs that are kept in docs/measurements."""
+"""The documents' figures are those of the newest full runs in docs/measurements."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TIERS = ("live", "random", "replay", "scenarios")
 CAMPAIGNS = {name: KEPT.with_name(f"faults-{name}.json") for name in (*TIERS, "scenarios-recovery")}
 EXPERIMENT = KEPT.with_name("experiment.json")
 QUOTED = ("V.", "VI.", "VII ", "The gap", "Overhead", "The promise")
-"""The beginnings of the tables that docs/experiment shows."""
+"""The first cells of the tables in docs/experiment."""
 PICTURE = ROOT / "docs" / "pictures" / "append.svg"
 
 
@@ -40,7 +40,7 @@ def records() -> tuple[Record, ...]:
 def sentences(records: tuple[Record, ...]) -> dict[str, str]:
     guard = latest(records, "guard", lambda found: len(found["figures"]) > 1).result
     added = {(row["format"], row["latency_ms"]): row["added_ms"] for row in guard["figures"]}
-    # With 100 ms more for each request, so many hundreds of milliseconds more.
+    # With 100 ms more per request, the number of sequential requests is the added time in hundreds of ms.
     chain = {name: round((added[name, 100] - added[name, 0]) / 100) for name in ("delta", "iceberg")}
     cold = latest(records, "start", lambda found: found["image"] is not None and found["job"] == "append").result
     warm = latest(records, "warm").result
@@ -58,19 +58,19 @@ def sentences(records: tuple[Record, ...]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", ["guard", "start", "settle"])
 def test_the_readme_says_what_was_measured(records: tuple[Record, ...], name: str) -> None:
-    """Word by word; after a new full run the sentence is that of the message."""
+    """The README's sentences match the measurements word by word; the failure shows the new sentence."""
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert sentences(records)[name] in readme
 
 
 def test_the_kept_run_is_whole(records: tuple[Record, ...]) -> None:
-    """Each step of `scripts/lab bench all`, each of a commit without changes."""
+    """The kept run has each step of `scripts/lab bench all`, each of a commit without changes."""
     assert {tuple(record.command) for record in records} == {step.words for step in FULL}
     assert not any(record.commit.endswith("+") for record in records)
 
 
 def test_the_picture_is_that_of_the_kept_run(records: tuple[Record, ...]) -> None:
-    """`scripts/lab bench figure docs/measurements/full.jsonl docs/pictures/append.svg`."""
+    """The picture is the output of `scripts/lab bench figure docs/measurements/full.jsonl docs/pictures/append.svg`."""
     assert PICTURE.read_text(encoding="utf-8") == picture(records)
 
 
@@ -83,7 +83,7 @@ def rows(kept: dict[str, Any]) -> list[str]:
 
 
 def campaign(name: str) -> dict[str, Any]:
-    """As `scripts/lab faults report FOLDER --json` has written it, of a whole tier or subject."""
+    """Return the kept output of `scripts/lab faults report FOLDER --json` for a whole tier or subject."""
     kept: dict[str, Any] = json.loads(CAMPAIGNS[name].read_text(encoding="utf-8"))
     return kept
 
@@ -98,7 +98,7 @@ def control(kept: dict[str, Any]) -> list[str]:
 
 
 def test_the_page_of_the_campaign_says_what_was_found() -> None:
-    """All its rows are those of the kept results, none is missing, and each is of a commit without changes."""
+    """The page has exactly the rows of the kept results, each of a commit without changes."""
     kept = [campaign(name) for name in CAMPAIGNS]
     page = (ROOT / "docs" / "campaign.md").read_text(encoding="utf-8")
     shown = [line for line in page.splitlines() if line.startswith(tuple(f"| {tier} |" for tier in TIERS))]
@@ -109,7 +109,7 @@ def test_the_page_of_the_campaign_says_what_was_found() -> None:
 
 
 def test_the_words_about_the_second_s3_are_its_figures() -> None:
-    """`scripts/lab faults run FOLDER --s3 s3proxy`, of a part of the live tier."""
+    """The figures are those of `scripts/lab faults run FOLDER --s3 s3proxy`, for a part of the live tier."""
     kept = json.loads(KEPT.with_name("faults-s3proxy.json").read_text(encoding="utf-8"))
     (found,) = kept["counts"]
     assert (kept["manifest"]["s3"], found["subject"], found["guarded"]) == ("s3proxy", "delta", True)
@@ -127,7 +127,7 @@ def test_the_words_about_the_wrong_scripts_are_their_figures() -> None:
 
 
 def test_the_words_about_the_live_tier_are_its_figures() -> None:
-    """On the page of the campaign, and in the README."""
+    """The page of the campaign and the README have the figures of the live tier."""
     guarded, plain = ([one for one in campaign("live")["counts"] if one["guarded"] is which] for which in (True, False))
     wrong, doubled, orphans = (
         sum(one["broken_cases"] for one in plain),
@@ -143,7 +143,7 @@ def test_the_words_about_the_live_tier_are_its_figures() -> None:
 
 
 def test_the_page_of_the_campaign_bounds_the_rate_of_the_random_tier() -> None:
-    """From all its guarded faults: how many there were, how many came at a bad moment, and the bound."""
+    """The page has the number of guarded faults, how many came at a bad moment, and the resulting bound."""
     guarded = [one for one in campaign("random")["counts"] if one["guarded"]]
     faults, exposed = (sum(one[name] for one in guarded) for name in ("cases", "exposed"))
     page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
@@ -154,7 +154,7 @@ def test_the_page_of_the_campaign_bounds_the_rate_of_the_random_tier() -> None:
 
 
 def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
-    """All of them: `scripts/lab faults mutants FOLDER` without a selection."""
+    """The page counts the mutants of `scripts/lab faults mutants FOLDER` without a selection, all of them caught."""
     kept = results(KEPT.with_name("mutants.jsonl"), MutantRecord)
     page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
     assert f"all {len(kept)} were caught" in page
@@ -163,7 +163,7 @@ def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
 
 
 def test_each_of_sparks_examples_has_run_or_says_what_it_lacks() -> None:
-    """On both variants: `scripts/lab examples`, kept as docs/measurements/examples.jsonl."""
+    """On both variants each example ran or has a reason (`scripts/lab examples`, docs/measurements/examples.jsonl)."""
     kept = results(EXAMPLES, ExampleRecord)
     assert {(one.example, one.variant) for one in kept} == {
         (example.name, variant) for example in examples() for variant in ("slim", "full")
@@ -172,7 +172,7 @@ def test_each_of_sparks_examples_has_run_or_says_what_it_lacks() -> None:
 
 
 def test_the_page_of_the_experiment_says_what_was_measured() -> None:
-    """Row by row: `scripts/lab experiment report FOLDER` of a whole `--plan all`, which writes summary.json."""
+    """The rows are those of summary.json, from `scripts/lab experiment report FOLDER` of a whole `--plan all`."""
     kept = json.loads(EXPERIMENT.read_text(encoding="utf-8"))
     page = (EXPERIMENT.parent.parent / "experiment.md").read_text(encoding="utf-8")
     shown = [table for table in kept["tables"] if table["title"].startswith(QUOTED)]
@@ -194,7 +194,7 @@ def test_the_page_of_the_experiment_says_what_was_measured() -> None:
 
 
 def test_no_guarded_run_of_the_experiment_broke_the_promise_and_each_plain_kill_lost_its_batch() -> None:
-    """As the README says."""
+    """As the README says, no guarded run broke the promise, and each plain kill lost its batch."""
     kept = json.loads(EXPERIMENT.read_text(encoding="utf-8"))
     tables = {table["title"]: table for table in kept["tables"]}
     promise = tables["The promise"]

@@ -31,7 +31,7 @@ def old(name: str) -> dict[str, Any]:
 
 
 def _within(written: Any, document: Any) -> Any:
-    """Of what is written the fields that the old document has, in its lists and objects, too."""
+    """Return the written document's fields that the old document has, also in lists and objects."""
     if isinstance(document, dict):
         return {key: _within(written[key], value) for key, value in document.items()}
     if isinstance(document, list):
@@ -40,7 +40,7 @@ def _within(written: Any, document: Any) -> Any:
 
 
 def put(world: World, **changes: Any) -> str:
-    """Put document and marker of an attempt that another version has begun; return the document's key."""
+    """Put document and marker of an attempt of another version; return the document's key."""
     document, marker = old("checkpoint"), old("marker")
     key = f"checkpoints/{document['write_key']}.json"
     world.bucket.put(key, json.dumps({**document, **changes}).encode())
@@ -50,7 +50,7 @@ def put(world: World, **changes: Any) -> str:
 
 @pytest.mark.parametrize("more", [{}, {"a_field_of_tomorrow": 1}], ids=["as it was", "with a new field"])
 def test_what_was_written_before_is_read(more: dict[str, Any]) -> None:
-    """Every field of it is known under its name; a field that only a later version has does no harm."""
+    """Every field of an old document is read under its name; an additional field of a later version is ignored."""
     for document, body in (
         (old("checkpoint"), Checkpoint.from_bytes(json.dumps({**old("checkpoint"), **more}).encode()).to_bytes()),
         (old("marker"), Marker.from_bytes(json.dumps({**old("marker"), **more}).encode()).to_bytes()),
@@ -61,7 +61,7 @@ def test_what_was_written_before_is_read(more: dict[str, Any]) -> None:
 
 
 def test_a_write_that_an_older_function_has_left_open_is_settled() -> None:
-    """By a sweeper of this version, and the retry takes the next epoch."""
+    """This version's sweeper settles a write that an older function left open, and the retry takes the next epoch."""
     world = World()
     put(world)
     world.grace_passes()
@@ -73,7 +73,7 @@ def test_a_write_that_an_older_function_has_left_open_is_settled() -> None:
 
 
 def test_a_run_of_an_older_function_goes_on() -> None:
-    """Its next attempt is this version's."""
+    """This version makes the next attempt of an older function's run."""
     bench = Bench()
     first = bench.begin("one")
     bench.store.put(bench.key(), json.dumps(old("run")).encode())
@@ -83,7 +83,7 @@ def test_a_run_of_an_older_function_goes_on() -> None:
 
 @pytest.mark.parametrize("status", Status)
 def test_a_write_of_a_newer_function_is_left_to_it(status: Status) -> None:
-    """After a rollback: a retry of this version ends before it writes, and changes nothing in the bucket."""
+    """After a rollback a retry of this version ends before it writes, and changes nothing in the bucket."""
     world = World()
     put(world, schema_version=2, status=status)
     world.grace_passes()
@@ -98,7 +98,7 @@ def test_a_write_of_a_newer_function_is_left_to_it(status: Status) -> None:
 
 
 def test_a_run_of_a_newer_function_is_left_to_it() -> None:
-    """After a rollback: its record is not overwritten, and nothing is started under its key."""
+    """After a rollback the record of a newer run is not overwritten, and nothing starts under its key."""
     bench = Bench()
     bench.begin("one")
     body = json.dumps({**old("run"), "schemaVersion": 2}).encode()

@@ -1,4 +1,4 @@
-"""Text of others stands in tests/vendored as its authors published it."""
+"""Third-party files in tests/vendored are as their authors published them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FOLDERS: Final = sorted(path for path in VENDORED.iterdir() if path.is_dir())
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
 def test_text_of_others_is_unchanged(folder: Path) -> None:
-    """A folder holds the files of its list and no others, to the byte, with their licence."""
+    """A folder contains exactly the files of its list, byte for byte, and their licence."""
     sums = read_sums(folder / "files.sha256")
 
     assert "LICENSE.txt" in sums
@@ -25,5 +25,5 @@ def test_text_of_others_is_unchanged(folder: Path) -> None:
 
 
 def test_deltas_tests_are_those_of_the_delta_that_is_tested() -> None:
-    """A newer Delta needs the tests of its own tag."""
+    """The vendored tests have the tag of the tested Delta."""
     assert f"tag `v{version('delta-spark')}`" in (VENDORED / "README.md").read_text(encoding="utf-8")

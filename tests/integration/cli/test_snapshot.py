@@ -127,7 +127,7 @@ def test_a_value_is_printed_and_nothing_else(bench: Bench) -> None:
     assert bench.soal("get", "1")[:2] == (0, "one [bold]\n")
     assert bench.soal("get", "2", "--as", "hex")[:2] == (0, "ff\n")
     assert bench.soal("get", "2", "--as", "base64")[:2] == (0, "/w==\n")
-    assert bench.soal("get", "2") == (1, "", "the value is no text / give --as hex, or --as base64")
+    assert bench.soal("get", "2") == (1, "", "the value is not text / give --as hex, or --as base64")
     assert bench.soal("get", "3") == (1, "", "the snapshot has no key 3\n")
     assert bench.soal("get", "x")[0] == 2
     told = bench.told("ValueReport", "get", "1")
@@ -197,7 +197,7 @@ def test_a_sound_snapshot_is_told_from_another_one(bench: Bench) -> None:
     told = bench.told("VerifyReport", "verify")
     assert (told["isSound"], told["shards"], told["rows"], told["keys"]) == (True, 8, 50, 50)
     assert bench.told("VerifyReport", "verify", "--keys", "1")["keys"] == 8
-    assert "sound; looked at 8 shards, 50 rows; 50 keys" in bench.soal("verify")[1]
+    assert "sound; verified 8 shards, 50 rows; 50 keys" in bench.soal("verify")[1]
     key = next(listed.key for listed in bench.store.list("shards/"))
     bench.store.delete(key)
     told = bench.told("VerifyReport", "verify", code=1)

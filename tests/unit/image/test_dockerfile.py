@@ -15,14 +15,14 @@ FILES = ("Dockerfile", "image/derived/Dockerfile")
 
 @pytest.mark.parametrize("name", FILES)
 def test_hadolint_has_nothing_to_say(name: str) -> None:
-    """Each exception is in the file, at its place."""
+    """Hadolint reports nothing; the Dockerfile itself marks each exception."""
     hadolint = Path(sys.executable).with_name("hadolint")
     done = subprocess.run([hadolint, ROOT / name], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stdout) == (0, "")
 
 
 def test_the_example_in_the_comment_is_a_dockerfile() -> None:
-    """That of an image with Python packages alone: four instructions, and none of its packages replaces the image's."""
+    """The example adds only Python packages: four instructions, and no package replaces one of the image's."""
     lines = (ROOT / "image" / "derived" / "Dockerfile").read_text().splitlines()
     text = "\n".join(line.removeprefix("#   ") for line in lines if line.startswith("#   "))
     hadolint = Path(sys.executable).with_name("hadolint")
@@ -33,7 +33,7 @@ def test_the_example_in_the_comment_is_a_dockerfile() -> None:
 
 
 def test_an_added_package_keeps_to_the_image_s_versions() -> None:
-    """Each install has the lock of the image as its constraint, the example's too, and the builder has it there."""
+    """Each install, the example's included, is constrained by the image's lock, which the builder stage contains."""
     builder = (ROOT / "Dockerfile").read_text()
     assert "WORKDIR /build\n" in builder
     assert re.search(r"^COPY .*requirements/runtime\.txt requirements/$", builder, re.MULTILINE)
@@ -45,7 +45,7 @@ def test_an_added_package_keeps_to_the_image_s_versions() -> None:
 
 
 def test_nothing_secret_is_in_the_image() -> None:
-    """No variable or argument bears a secret's name, and certificates are mounted, not copied."""
+    """No variable or argument has a secret's name, and certificates are mounted, not copied."""
     text = (ROOT / "Dockerfile").read_text()
     for line in re.findall(r"^(?:ENV|ARG) .*", text, re.MULTILINE):
         assert not re.search(r"secret|password|token|key", line, re.IGNORECASE)
@@ -53,7 +53,7 @@ def test_nothing_secret_is_in_the_image() -> None:
 
 
 def test_everything_that_is_copied_is_sent_and_is_there() -> None:
-    """.dockerignore lets through what the Dockerfile copies, and that exists."""
+    """Everything that the Dockerfile copies exists, and .dockerignore does not exclude it."""
     sent = [
         line.removeprefix("!") for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")
     ]
@@ -70,7 +70,7 @@ def test_everything_that_is_copied_is_sent_and_is_there() -> None:
 
 @pytest.mark.parametrize("program", ["scripts.image.archive", "scripts.image.trim"])
 def test_what_the_build_runs_has_all_its_modules(program: str) -> None:
-    """The Dockerfile copies each module that a program of the build imports, directly or through others."""
+    """The Dockerfile copies every module that a program of the build imports, directly or indirectly."""
     copied = [
         word
         for line in re.findall(r"^COPY (?!--from)(.+) \S+$", (ROOT / "Dockerfile").read_text(), re.MULTILINE)

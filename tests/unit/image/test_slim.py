@@ -22,7 +22,7 @@ public class Count {
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("javac") is None, reason="needs a Java compiler; apt install openjdk-17-jdk-headless")
 def test_jars_lose_what_nothing_reads(tmp_path: Path) -> None:
-    """Other machines' libraries and names of variables go, with the services they offered; those of this one stay."""
+    """Native libraries of other platforms, variable names and unused services are dropped; this platform's stay."""
     (tmp_path / "Count.java").write_text(COUNT)
     subprocess.run(["javac", "-g", "Count.java"], cwd=tmp_path, check=True, timeout=60)
     compiled = (tmp_path / "Count.class").read_bytes()

@@ -35,7 +35,7 @@ def test_the_columns_are_those_of_the_paper() -> None:
 
 @given(rows=st.integers(0, 60), seed=st.integers(0, 2**32))
 def test_a_csv_reader_gets_back_every_row(rows: int, seed: int) -> None:
-    """Whatever is in the names, the file has as many records as asked for, each with fourteen fields."""
+    """Whatever the names contain, the file has the requested number of records, each with fourteen fields."""
     target = io.StringIO(newline="")
     write_csv(target, rows, seed=seed)
     header, *records = csv.reader(io.StringIO(target.getvalue(), newline=""), delimiter=";")
@@ -45,14 +45,14 @@ def test_a_csv_reader_gets_back_every_row(rows: int, seed: int) -> None:
 
 
 def test_the_same_seed_gives_the_same_rows_and_another_seed_others() -> None:
-    """The rows follow from the seed alone, and fewer rows are the beginning of more."""
+    """The rows depend only on the seed, and fewer rows are a prefix of more."""
     assert csv_bytes(50) == csv_bytes(50)
     assert list(generate(10)) == list(islice(generate(50), 10))
     assert csv_bytes(50) != csv_bytes(50, seed=1)
 
 
 def test_the_default_file_holds_what_breaks_careless_readers() -> None:
-    """22,248 rows with unique ids; among the names are quotes, separators, backslashes, line breaks and non-ASCII."""
+    """It has 22,248 unique ids, and names with quotes, separators, backslashes, line breaks, non-ASCII letters."""
     rows = list(generate())
     assert len(rows) == ROWS == 22_248
     assert len({row.id for row in rows}) == ROWS

@@ -10,7 +10,7 @@ from scripts.emulator.spark import ROOT
 
 @pytest.mark.parametrize(("script", "code"), [("exit 0", 0), ("exit 7", 7), ("kill -9 $$", 137)])
 def test_the_end_of_the_command_is_passed_on(script: str, code: int) -> None:
-    """An exit code stays, a signal becomes 128 plus its number."""
+    """The guardian returns the command's exit code, or 128 plus the number of its signal."""
     with subprocess.Popen(
         [sys.executable, "-m", "scripts.guardian", "sh", "-c", script], cwd=ROOT, stdin=subprocess.PIPE
     ) as guardian:
@@ -18,7 +18,7 @@ def test_the_end_of_the_command_is_passed_on(script: str, code: int) -> None:
 
 
 def test_the_end_of_input_ends_the_command() -> None:
-    """When the asker closes its end, the command is killed and that is no error."""
+    """When the caller closes the input, the command is killed, and the exit code is 0."""
     with subprocess.Popen(
         [sys.executable, "-m", "scripts.guardian", "sh", "-c", "echo up; sleep 300"],
         cwd=ROOT,

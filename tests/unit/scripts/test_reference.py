@@ -30,12 +30,12 @@ def test_a_field_is_shown_with_meaning_values_and_default() -> None:
 
 
 def test_a_field_without_a_meaning_is_an_error() -> None:
-    """The page would show a name only."""
+    """A field without a description is an error."""
     with pytest.raises(LookupError, match=r"Untold\.name has no docstring"):
         list(described(Untold))
 
 
 def test_a_page_that_asks_for_an_unknown_part_is_an_error() -> None:
-    """Otherwise the page would lack it, and nobody would see that."""
+    """An unknown part is an error, since the page would silently lack it."""
     with pytest.raises(KeyError, match="event-feelds"):
         filled("# Page\n\n<!-- generated: event-feelds -->\n")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def test_each_example_has_a_row_with_its_end_on_each_variant(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence stands there up to its first colon; who neither ran nor said why has the state beside it."""
+    """A row shows a reason up to its first colon; an example that neither ran nor says why has its state."""
     path = tmp_path / "examples.jsonl"
     for name, slim, full in (
         ("a.py", {"state": "FAILED", "is_usage": True, "says": "the image has no NumPy: write"}, {}),

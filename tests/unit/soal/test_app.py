@@ -19,7 +19,7 @@ RUNNER = CliRunner()
 
 
 def test_the_list_of_commands_is_the_same_whether_they_are_imported_or_not() -> None:
-    """A command's line stands in the table of commands, and in its docstring."""
+    """Help is the same with and without imports: a command's line is in the table and in its docstring."""
     light = RUNNER.invoke(app.app_of(""), ["--help"], prog_name="soal")
     whole = RUNNER.invoke(app.app_of(), ["--help"], prog_name="soal")
     assert light.output == whole.output
@@ -27,7 +27,7 @@ def test_the_list_of_commands_is_the_same_whether_they_are_imported_or_not() -> 
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:
-    """Nor what they need: it is there at once."""
+    """The list of commands imports neither the commands nor their dependencies."""
     program = "import sys; from soal.app import app_of; app_of(''); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(done.stdout.split())
@@ -37,7 +37,7 @@ def test_the_list_of_commands_imports_none_of_them() -> None:
 
 @pytest.mark.parametrize("command", ["doctor", "image", "local"])
 def test_a_command_that_needs_no_aws_is_there_at_once(command: str) -> None:
-    """It imports neither clients of AWS nor the handler's and SafeWriter's own code before it is asked to work."""
+    """These commands import neither AWS clients nor the handler's and SafeWriter's code before they run."""
     program = f"import sys; from soal.app import app_of; app_of({command!r}); print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     loaded = set(done.stdout.split())
@@ -46,20 +46,20 @@ def test_a_command_that_needs_no_aws_is_there_at_once(command: str) -> None:
 
 @pytest.mark.parametrize("command", [command.name for command in app.COMMANDS])
 def test_a_command_is_imported_when_it_is_called(command: str) -> None:
-    """And answers as itself."""
+    """A command is imported when it is called, and shows its own help."""
     shown = RUNNER.invoke(app.app_of(command), [command, "--help"], prog_name="soal")
     assert shown.exit_code == 0
     assert f"Usage: soal {command}" in shown.output
 
 
 def test_a_command_of_a_clone_says_so_where_there_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in an installed package, which has no `scripts`, whatever other package has that name."""
+    """A command of a clone says so in an installed package, even if another package is called `scripts`."""
     monkeypatch.setattr(clone, "FUNCTION", tmp_path)
     with pytest.raises(Problem, match="soal local needs a clone"):
         app.app_of("local")
 
 
 def test_the_command_s_exit_codes_are_those_of_the_guard_s_errors() -> None:
-    """A shell tells by one table what to do, whichever program has ended."""
+    """The exit codes of command and guard are equal, so that a script needs only one table."""
     ours = {name: value for name, value in vars(problem).items() if name.startswith("EXIT_")}
     assert ours == {name: value for name, value in vars(errors).items() if name.startswith("EXIT_")}

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
 
 
 def test_each_variant_has_a_home_of_its_own(tmp_path: Path) -> None:
-    """The slim one's is that of the working tree."""
+    """Each variant has its own home; that of slim is the working tree's."""
     assert home_of(tmp_path, "slim") == tmp_path
     assert home_of(tmp_path, "full") == tmp_path / "full"
 
 
 def test_a_home_with_packages_has_a_pyspark_of_its_own(tmp_path: Path) -> None:
-    """Whatever Python asks."""
+    """A home with packages has its own PySpark, whatever Python runs."""
     site = tmp_path / "python" / "lib" / "python3.12" / "site-packages"
     site.mkdir(parents=True)
     assert site_of(tmp_path) == site
@@ -25,6 +25,6 @@ def test_a_home_with_packages_has_a_pyspark_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_image_has_one_beside_its_python(tmp_path: Path) -> None:
-    """Its home holds no other Python."""
+    """In the image, PySpark belongs to the running Python, since the home contains no other one."""
     assert site_of(tmp_path) is None
     assert pyspark_of(tmp_path) == find_pyspark()

@@ -23,7 +23,7 @@ def home(tmp_path: Path) -> Home:
 
 @pytest.fixture
 def running(home: Home) -> LocalS3:
-    """A local S3 that runs, as far as its state file tells."""
+    """A running local S3, according to its state file."""
     started = psutil.Process().create_time()
     catalog = "http://127.0.0.1:1/rest-catalog"
     state = LocalS3(pid=os.getpid(), started=started, endpoint="http://127.0.0.1:1", buckets=(), catalog=catalog)
@@ -33,7 +33,7 @@ def running(home: Home) -> LocalS3:
 
 @pytest.mark.usefixtures("running")
 def test_aws_is_the_default(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also while a local S3 runs. Endpoint and credentials are those of the caller's AWS configuration."""
+    """AWS is the default even while a local S3 runs, with endpoint and credentials of the AWS configuration."""
     monkeypatch.setenv("AWS_ENDPOINT_URL_S3", "https://s3.example:9000")
     found = find_target(None, home, local=False)
     assert (found.endpoint, found.aws, found.catalogs, found.is_local) == (None, {}, {}, False)
@@ -41,14 +41,14 @@ def test_aws_is_the_default(home: Home, monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_local_s3_is_asked_for(home: Home, running: LocalS3) -> None:
-    """Its Iceberg catalog comes with it."""
+    """--local chooses the local S3 with its Iceberg catalog."""
     found = find_target(None, home, local=True)
     assert (found.endpoint, found.is_local) == (running.endpoint, True)
     assert found.catalogs == {"local": {"type": "rest", "uri": running.catalog}}
 
 
 def test_a_local_s3_that_does_not_run_is_a_problem(home: Home) -> None:
-    """The message names the command that starts one."""
+    """Without a running local S3 the problem names the command that starts one."""
     with pytest.raises(Problem) as caught:
         find_target(None, home, local=True)
     assert caught.value.exit_code == 2
@@ -57,13 +57,13 @@ def test_a_local_s3_that_does_not_run_is_a_problem(home: Home) -> None:
 
 @pytest.mark.usefixtures("running")
 def test_two_endpoints_are_refused(home: Home) -> None:
-    """The command does not choose between the local S3 and a given endpoint."""
+    """The local S3 and an endpoint together are refused."""
     with pytest.raises(Problem, match="--local and --endpoint-url"):
         find_target("http://127.0.0.1:9", home, local=True)
 
 
 def test_a_given_endpoint_is_reached_with_the_callers_credentials(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Key, secret, session token and region of the caller pass."""
+    """Key, secret, session token and region of the caller are used for a given endpoint."""
     for name, value in (
         ("AWS_ACCESS_KEY_ID", "mine"),
         ("AWS_SECRET_ACCESS_KEY", "secret"),
@@ -87,7 +87,7 @@ def test_a_given_endpoint_is_reached_with_the_callers_credentials(home: Home, mo
 def test_no_credentials_are_a_usage_error(
     home: Home, monkeypatch: pytest.MonkeyPatch, endpoint_url: str | None
 ) -> None:
-    """The embedded S3's credentials are never sent to somebody else's store."""
+    """Without credentials a given endpoint is refused: the local S3's credentials are never sent elsewhere."""
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.delenv(name)
     with pytest.raises(Problem, match="credentials") as caught:
@@ -103,7 +103,7 @@ def test_what_is_no_url_is_a_usage_error(home: Home, url: str) -> None:
 
 
 def test_only_a_local_s3_has_a_checkpoint_bucket_of_its_own(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Elsewhere --bucket or SW_CHECKPOINT_BUCKET must say it, and they win here too."""
+    """Only a local S3 has a default checkpoint bucket; --bucket and SW_CHECKPOINT_BUCKET override it."""
     local, given = local_target("http://127.0.0.1:1"), find_target("http://127.0.0.1:9", home, local=False)
     assert checkpoint_bucket(local) == "soal-checkpoints"
     assert checkpoint_bucket(given) is None
@@ -114,7 +114,7 @@ def test_only_a_local_s3_has_a_checkpoint_bucket_of_its_own(home: Home, monkeypa
 
 
 def test_without_a_checkpoint_bucket_the_way_on_is_named(home: Home) -> None:
-    """Without a local S3 there is no word of --local."""
+    """Without a checkpoint bucket the problem names the options, and --local only if a local S3 runs."""
     with pytest.raises(Problem) as caught:
         checkpoint_store(find_target(None, home, local=False), None, home)
     assert "--bucket" in caught.value.todo
@@ -124,20 +124,20 @@ def test_without_a_checkpoint_bucket_the_way_on_is_named(home: Home) -> None:
 
 @pytest.mark.usefixtures("running")
 def test_a_local_s3_that_runs_is_named_where_a_bucket_is_missing(home: Home) -> None:
-    """It may be the one that the caller meant."""
+    """If a local S3 runs, the problem suggests --local."""
     with pytest.raises(Problem) as caught:
         checkpoint_store(find_target(None, home, local=False), None, home)
     assert "for the local S3 at http://127.0.0.1:1 give --local" in caught.value.todo
 
 
 def test_a_bucket_that_cannot_be_one_is_a_usage_error(home: Home) -> None:
-    """Its name is refused before S3 is asked, whose own error would not say which value was wrong."""
+    """An invalid bucket name is refused before S3 is asked, whose error would not say which value was wrong."""
     with pytest.raises(Problem, match="UPPER"):
         checkpoint_store(local_target("http://127.0.0.1:1"), "UPPER", home)
 
 
 def test_stores_share_a_client() -> None:
-    """A client takes longer to make than most requests."""
+    """Stores share a client, which takes longer to make than most requests."""
     found = local_target("http://127.0.0.1:1")
     first, second = (found.store(Location(bucket)) for bucket in ("a-bucket", "b-bucket"))
     assert first._client is second._client

@@ -10,7 +10,7 @@ TABLE = {"DatabaseName": "versions"}
 
 
 def test_a_version_is_changed_once() -> None:
-    """Of two changes of one version the second is refused, and changes nothing; one that names no version is not."""
+    """Of two changes of one version the second is refused and changes nothing; a change without a version is not."""
     check_versions()
     with EmbeddedS3() as aws:
         glue = boto3.client("glue", endpoint_url=aws.endpoint)
@@ -25,4 +25,4 @@ def test_a_version_is_changed_once() -> None:
 
         glue.update_table(**TABLE, TableInput={"Name": "t", "Owner": "third"})
         assert glue.get_table(**TABLE, Name="t")["Table"]["Owner"] == "third"
-        glue.delete_database(Name="versions")  # moto's Glue is one for the whole process
+        glue.delete_database(Name="versions")  # a process has only one Glue of moto's

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 ROOT = Path(__file__).parents[3]
-# A process that its parent does not wait for, in a session of its own, which prints its id.
+# A process without a waiting parent, in its own session, which prints its id.
 DETACHED = (
     "import subprocess, sys; child = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'],"
     " start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL); print(child.pid)"
@@ -23,13 +23,13 @@ def leftovers(program: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize(("program", "code"), [("pass", 0), ("raise SystemExit(5)", 5), ("import os; os.abort()", 134)])
 def test_the_exit_code_of_the_command_is_kept(program: str, code: int) -> None:
-    """Whatever the command ended with is what the caller sees, a signal as a shell would show it."""
+    """The exit code of the command is returned, a signal as by a shell."""
     assert leftovers(program).returncode == code
 
 
 @pytest.mark.slow
 def test_a_process_that_stays_is_named_killed_and_a_failure() -> None:
-    """A detached process of a command that went well makes the run fail, and is gone after it."""
+    """A detached process of a successful command makes the run fail, and is killed."""
     done = leftovers(DETACHED)
 
     pid = int(done.stdout)
@@ -39,7 +39,7 @@ def test_a_process_that_stays_is_named_killed_and_a_failure() -> None:
 
 
 def test_temporary_files_go_with_the_command() -> None:
-    """Also those of a process that had no time to remove them."""
+    """Temporary files are deleted, also those of a killed process."""
     done = leftovers("import os, tempfile; print(tempfile.mkdtemp(), flush=True); os.abort()")
 
     assert done.stdout.startswith(tempfile.gettempdir())

@@ -33,14 +33,14 @@ def s3(server: EmbeddedS3) -> EmbeddedS3:
 
 @pytest.mark.parametrize(("status", "seen"), [(503, 503), (500, 500), (None, 0)])
 def test_a_lost_reply_has_been_applied(s3: EmbeddedS3, status: int | None, seen: int) -> None:
-    """The client is told of an error, or of nothing, and the object is there."""
+    """The client gets an error or nothing, and the object exists."""
     s3.wire.add(Rule(PUT, LoseReply(status)))
     assert put(s3) == seen
     assert s3.keys("lake") == ("k",)
 
 
 def test_the_retry_of_a_conditional_put_with_a_lost_reply_meets_its_own_object(s3: EmbeddedS3) -> None:
-    """This is the trap that a guarded commit must see through: 412 for a write of one's own."""
+    """The retry gets 412 because of its own object, which a guarded commit must recognise."""
     s3.wire.add(Rule(PUT, LoseReply(503)))
     client = s3.client()
     codes = []
@@ -53,7 +53,7 @@ def test_the_retry_of_a_conditional_put_with_a_lost_reply_meets_its_own_object(s
 
 @pytest.mark.parametrize(("then", "seen"), [("dropped", 0), (503, 503)])
 def test_late_lands_only_when_it_is_released(s3: EmbeddedS3, then: str | int, seen: int) -> None:
-    """The client has gone or has been told of an error; the request lands afterwards."""
+    """The client has gone or got an error; the request lands when it is released."""
     late = Late(then)  # type: ignore[arg-type]
     s3.wire.add(Rule(PUT, late))
     assert put(s3) == seen
@@ -73,7 +73,7 @@ def test_late_meets_what_came_in_between(s3: EmbeddedS3) -> None:
 
 
 def test_late_can_keep_its_client_waiting(s3: EmbeddedS3) -> None:
-    """The client that waits gets the answer of S3 itself, after the release."""
+    """A waiting client gets S3's own answer, after the release."""
     late = Late("waits")
     rule = s3.wire.add(Rule(PUT, late))
     with ThreadPoolExecutor(1) as pool:
@@ -86,7 +86,7 @@ def test_late_can_keep_its_client_waiting(s3: EmbeddedS3) -> None:
 
 
 def test_releasing_twice_applies_once(s3: EmbeddedS3) -> None:
-    """What has landed does not land again."""
+    """A second release does not apply the request again."""
     late = Late()
     s3.wire.add(Rule(PUT, late))
     put(s3)
@@ -97,7 +97,7 @@ def test_releasing_twice_applies_once(s3: EmbeddedS3) -> None:
 
 
 def test_late_ends_its_client(s3: EmbeddedS3) -> None:
-    """With `end` the client is killed while its request is on the way."""
+    """With `end` the client is killed while its request is in flight."""
     ended = threading.Event()
     s3.wire.add(Rule(PUT, Late(end=ended.set)))
     put(s3)
@@ -105,7 +105,7 @@ def test_late_ends_its_client(s3: EmbeddedS3) -> None:
 
 
 def test_freeze_stops_the_client_before_it_applies(s3: EmbeddedS3) -> None:
-    """While the client is being stopped nothing of its request is to be seen; then it lands."""
+    """The request is applied only after the client has been stopped."""
     seen: list[tuple[str, ...]] = []
     s3.wire.add(Rule(PUT, Freeze(lambda: seen.append(s3.keys("lake")))))
     assert put(s3) == 200

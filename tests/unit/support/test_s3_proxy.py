@@ -1,4 +1,4 @@
-"""Two implementations of S3 that share nothing: they agree, but for differences that are known."""
+"""moto and S3Proxy, which share no code, agree except for known differences."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def client(server: EmbeddedS3) -> S3Client:
 
 
 def answer(call: Callable[..., Any], **arguments: Any) -> tuple[int, str | None]:
-    """The status, and the error's code."""
+    """Return the status and the error's code."""
     try:
         return call(Bucket=LAKE, **arguments)["ResponseMetadata"]["HTTPStatusCode"], None
     except ClientError as error:
@@ -56,7 +56,7 @@ def test_conditional_puts_are_those_of_s3(client: S3Client) -> None:
 
 
 def test_a_conditional_completion_of_an_upload_is_that_of_s3(client: S3Client) -> None:
-    """An upload that was completed is not completed twice, and an aborted one is gone."""
+    """A completed upload cannot be completed again, and an aborted one is gone."""
 
     def upload() -> dict[str, Any]:
         begun = client.create_multipart_upload(Bucket=LAKE, Key=KEY)["UploadId"]
@@ -73,14 +73,14 @@ def test_a_conditional_completion_of_an_upload_is_that_of_s3(client: S3Client) -
 
 
 def test_missing_things_are_missing(client: S3Client) -> None:
-    """To delete a key that is not there is no error."""
+    """Missing objects are reported as such; deleting a missing key is no error."""
     assert answer(client.get_object, Key=KEY) == (404, "NoSuchKey")
     assert answer(client.delete_object, Key=KEY) == (204, None)
     assert "Contents" not in client.list_objects_v2(Bucket=LAKE, Prefix="a")
 
 
 def test_the_known_differences_are_all_that_matter_to_us(server: EmbeddedS3, client: S3Client) -> None:
-    """S3Proxy's store has no tags, and no key below a key; S3 has both, as moto has. docs/campaign.md tells of them."""
+    """S3Proxy has no tags and no key below another key, unlike S3 and moto. docs/campaign.md describes this."""
     is_moto = server._backend.__class__.__name__ == "Moto"
     tagged = answer(client.put_object, Key=KEY, Body=b"1", Tagging="state=finished")
     assert tagged == ((200, None) if is_moto else (501, "NotImplemented"))
@@ -90,7 +90,7 @@ def test_the_known_differences_are_all_that_matter_to_us(server: EmbeddedS3, cli
 
 
 def test_a_reset_leaves_nothing(server: EmbeddedS3, client: S3Client) -> None:
-    """But the buckets of the beginning."""
+    """A reset leaves only the initial buckets."""
     server.fill(LAKE, {"x/y": b"1", KEY: b"2"})
     assert server.keys(LAKE) == (KEY, "x/y")
     server.reset()

@@ -13,7 +13,7 @@ NONE = Names({}, {})
 
 
 def jar(folder: Path, name: str, *inside: Coordinates) -> Path:
-    """A jar as Maven makes it: what it holds stands in pom.properties files."""
+    """Make a jar as Maven does, with a pom.properties file for each artifact in it."""
     with zipfile.ZipFile(folder / name, "w") as archive:
         for one in inside:
             text = f"#made by Maven\nartifactId={one.name}\ngroupId={one.group}\nversion={one.version}\n"
@@ -23,7 +23,7 @@ def jar(folder: Path, name: str, *inside: Coordinates) -> Path:
 
 
 def test_what_a_jar_says_is_inside_counts(tmp_path: Path) -> None:
-    """Libraries that a jar carries under another name are artifacts of it, beside its own."""
+    """Shaded libraries in a jar are artifacts of it, besides its own."""
     own, shaded = Coordinates("org.example", "big-runtime", "2.0"), Coordinates("org.other", "netty-x", "4.1.1.Final")
     path = jar(tmp_path, "big-runtime-2.0.jar", own, shaded)
     found = artifacts(path.name, described(path), NONE)
@@ -32,7 +32,7 @@ def test_what_a_jar_says_is_inside_counts(tmp_path: Path) -> None:
 
 
 def test_a_jar_that_does_not_say_which_it_is_needs_its_group(tmp_path: Path) -> None:
-    """A jar whose own artifact is unknown is refused by its name, whatever else it holds."""
+    """A jar whose own artifact is unknown is refused by name, whatever else it contains."""
     path = jar(tmp_path, "delta-spark_4.1_2.13-4.4.0.jar", Coordinates("org.other", "inner", "1"))
     with pytest.raises(UnknownJarError, match=r"delta-spark_4\.1_2\.13-4\.4\.0\.jar .*artifacts\.toml"):
         artifacts(path.name, described(path), NONE)
@@ -50,19 +50,19 @@ def test_a_jar_that_does_not_say_which_it_is_needs_its_group(tmp_path: Path) -> 
     ],
 )
 def test_a_version_is_read_from_a_file_name(name: str, version: str) -> None:
-    """A classifier behind the version is no part of it."""
+    """A classifier after the version does not belong to the version."""
     found = artifacts(name, (), Names({"core": "g"}, {}))
     assert found == (Artifact(name, Coordinates("g", "core", version)),)
 
 
 def test_a_part_of_the_name_is_not_the_jar_s_own_artifact() -> None:
-    """`hadoop-client` inside hadoop-client-api is another artifact."""
+    """`hadoop-client` inside hadoop-client-api is a different artifact."""
     with pytest.raises(UnknownJarError):
         artifacts("hadoop-client-api-3.4.2.jar", [Coordinates("org.apache.hadoop", "hadoop-client", "3.4.2")], NONE)
 
 
 def test_every_jar_has_its_coordinates() -> None:
-    """The jars of all lists, and those of PySpark that the image keeps, can be asked about; what they shade, too."""
+    """All jars of the lists and of PySpark in the image have coordinates, including shaded artifacts."""
     held = inventory(ROOT, ROOT / ".soal")
     jars = {one.jar for one in held.artifacts}
     lists = [folder for name, folder in LISTS.items() if name != "s3proxy-jars"]  # a server of tests alone
@@ -76,6 +76,6 @@ def test_every_jar_has_its_coordinates() -> None:
 
 
 def test_a_jar_that_is_not_here_is_not_passed_over(tmp_path: Path) -> None:
-    """Without the fetched jars nothing can be said of what they hold."""
+    """A missing jar is an error: its content is unknown."""
     with pytest.raises(UnknownJarError, match="run scripts/setup"):
         inventory(ROOT, tmp_path)

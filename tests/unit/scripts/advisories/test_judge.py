@@ -19,7 +19,7 @@ LIB = Coordinates("g", "lib", "1.4.Final")
 
 
 def known(folder: Path, text: str = ROW) -> Known:
-    """The list with this text."""
+    """Return the list with this text."""
     path = folder / "advisories.toml"
     path.write_text(text, encoding="utf-8")
     return read_known(path)
@@ -47,7 +47,7 @@ def test_an_advisory_that_nobody_has_assessed_stands_out(tmp_path: Path) -> None
 
 
 def test_an_advisory_is_known_by_any_of_its_names(tmp_path: Path) -> None:
-    """A database may call it by another name than the list does."""
+    """An advisory matches by any alias, since databases use different names."""
     mine = Artifact("lib-1.4.Final.jar", LIB)
     named = Advisory("OSV-1", ("CVE-2026-1",), "g:lib", "")
     assert judge([mine], {LIB: [named]}, known(tmp_path)).unassessed == ()
@@ -65,7 +65,7 @@ def test_an_advisory_is_known_by_any_of_its_names(tmp_path: Path) -> None:
     ],
 )
 def test_the_list_knows_its_versions_by_maven_s_order(tmp_path: Path, version: str, *, is_affected: bool) -> None:
-    """So that it says something where no database can be reached; a row that no jar needs any more is told."""
+    """The list applies without the database; a row that matches no jar is reported as idle."""
     listed, artifact = known(tmp_path), Coordinates("g", "lib", version)
     found = listed.advisories([artifact])
     assert [one.id for one in found.get(artifact, ())] == ["GHSA-aaaa-aaaa-aaaa"] * is_affected
@@ -85,14 +85,14 @@ def test_the_list_knows_its_versions_by_maven_s_order(tmp_path: Path, version: s
     ],
 )
 def test_a_row_without_a_reason_is_refused(tmp_path: Path, old: str, new: str, said: str) -> None:
-    """An assessment says what it is about, what was found, and why."""
+    """An assessment names its subject, the verdict and the reason."""
     assert old in ROW
     with pytest.raises(ValueError, match=said):
         known(tmp_path, ROW.replace(old, new))
 
 
 def test_the_list_of_this_repository_is_about_its_jars() -> None:
-    """Each row names a version that is here, in jars that it was assessed for, and no jar lacks an assessment."""
+    """Each row matches a version of a jar for which it was assessed, and no jar lacks an assessment."""
     listed = read_known(LIST)
     held = inventory(ROOT, ROOT / ".soal")
     found = listed.advisories({one.coordinates for one in held.artifacts})
@@ -105,7 +105,7 @@ def test_the_list_of_this_repository_is_about_its_jars() -> None:
 
 
 def test_code_that_is_said_to_be_removed_is_removed() -> None:
-    """The reason names the line that takes it out of the image."""
+    """The reason names the line that removes the code from the image."""
     unwanted = (ROOT / "image" / "jars" / "unwanted.txt").read_text(encoding="utf-8").splitlines()
     lines = {one.removed_by for one in read_known(LIST).assessments if one.removed_by is not None}
     assert lines <= set(unwanted)

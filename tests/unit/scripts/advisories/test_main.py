@@ -19,7 +19,7 @@ EMPTY = "assessments = []\n"
 
 
 def jackson() -> Artifact:
-    """One of the image's jars."""
+    """Return an artifact of one of the image's jars."""
     held = inventory(ROOT, ROOT / ".soal").artifacts
     return next(one for one in held if one.jar.startswith("jackson-databind"))
 
@@ -32,7 +32,7 @@ def _no_pause(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A list of ours in the place of the repository's."""
+    """Replace the repository's list by a test's list."""
     path = tmp_path / "advisories.toml"
     path.write_text(EMPTY, encoding="utf-8")
     monkeypatch.setattr("scripts.advisories.__main__._LIST", str(path))
@@ -54,7 +54,7 @@ def test_an_advisory_that_nobody_has_assessed_fails_the_audit(only: Path, capsys
 
 
 def test_an_assessed_advisory_is_told_with_its_reason(only: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """It does not fail the audit; what is left to do is told where the list is used up."""
+    """It does not fail the audit; the report says what to do with rows that match no jar."""
     row = (
         '[[assessments]]\nverdict = "not affected"\nwhy = "nobody parses"\njars = ["jackson-databind"]\n'
         f'advisories = [{{ id = "GHSA-zzzz-zzzz-zzzz", package = "{JACKSON}",'
@@ -74,7 +74,7 @@ def test_an_assessed_advisory_is_told_with_its_reason(only: Path, capsys: pytest
 def test_a_database_that_cannot_be_reached_is_a_failure_that_helps(
     only: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It names the service and the error, and says what was checked without it, and what to do."""
+    """The report names the service, the error, what was checked without it, and what to do."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     assert main(["--service", f"http://127.0.0.1:{port}"]) == os.EX_TEMPFAIL
@@ -88,7 +88,7 @@ def test_a_database_that_cannot_be_reached_is_a_failure_that_helps(
 def test_without_the_jars_nothing_is_asked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A fresh clone has none."""
+    """In a fresh clone, without jars, the audit sends no request."""
     monkeypatch.setattr("scripts.advisories.__main__.inventory", lambda root, _home: inventory(root, tmp_path))
     assert main([]) == 1
     assert "run scripts/setup" in capsys.readouterr().err
@@ -97,7 +97,7 @@ def test_without_the_jars_nothing_is_asked(
 def test_what_the_list_knows_counts_where_the_database_cannot_be_reached(
     only: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A listed advisory that was assessed for another jar fails by itself."""
+    """A listed advisory that was assessed for another jar fails the audit even without the database."""
     row = f'{{ id = "GHSA-zzzz-zzzz-zzzz", package = "{JACKSON}", affected = "vers:maven/<99.1", fixed = "99.1" }}'
     head = '[[assessments]]\nverdict = "not affected"\nwhy = "nobody parses"\njars = ["other"]\n'
     only.write_text(f"{head}advisories = [{row}]\n", encoding="utf-8")

@@ -18,14 +18,14 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ask(fake: FakeOsv, *artifacts: Coordinates) -> dict[Coordinates, list[tuple[str, str]]]:
-    """Ids and fixed versions of what the database says."""
+    """Return the IDs and fixed versions of the database's advisories."""
     with serve(fake) as url, Osv(url, pause_s=0) as osv:
         found = osv.advisories(artifacts)
     return {artifact: [(one.id, one.fixed) for one in advisories] for artifact, advisories in found.items()}
 
 
 def test_all_artifacts_are_asked_about_in_one_request() -> None:
-    """Each answer belongs to the question at its place; an artifact without advisories is not in the result."""
+    """Answers match questions by position; an artifact without advisories is not in the result."""
     fake = FakeOsv(
         pages={NETTY.purl: [["GHSA-aaaa-aaaa-aaaa"]]},
         told={
@@ -41,7 +41,7 @@ def test_all_artifacts_are_asked_about_in_one_request() -> None:
 
 
 def test_every_page_is_read() -> None:
-    """An artifact with many advisories is asked about again with the token, and only that one is."""
+    """For an artifact with many advisories, only that artifact is requested again, with the page token."""
     names = [f"GHSA-aaaa-aaaa-aaa{number}" for number in range(3)]
     fake = FakeOsv(
         pages={NETTY.purl: [[name] for name in names], GUAVA.purl: [names[:1]]},
@@ -53,14 +53,14 @@ def test_every_page_is_read() -> None:
 
 
 def test_a_withdrawn_advisory_counts_for_nothing() -> None:
-    """Its authors have found that it was a mistake, so no audit fails by it."""
+    """A withdrawn advisory was a mistake, and is left out."""
     gone = vulnerability("GHSA-aaaa-aaaa-aaaa", NETTY.package, withdrawn="2026-05-08T00:00:00Z")
     fake = FakeOsv(pages={NETTY.purl: [["GHSA-aaaa-aaaa-aaaa"]]}, told={"GHSA-aaaa-aaaa-aaaa": gone})
     assert ask(fake, NETTY) == {NETTY: []}
 
 
 def test_a_fix_of_another_package_or_of_the_past_is_none() -> None:
-    """The version to take is the next one of the same package."""
+    """The fix is the next higher version of the same package."""
     told = vulnerability("GHSA-aaaa-aaaa-aaaa", NETTY.package, "4.1.99.Final", "4.2.20.Final", "4.2.10.Final")
     told["affected"] += vulnerability("x", "io.netty:netty-codec", "4.2.8.Final")["affected"]
     fake = FakeOsv(pages={NETTY.purl: [["GHSA-aaaa-aaaa-aaaa"]]}, told={"GHSA-aaaa-aaaa-aaaa": told})
@@ -68,7 +68,7 @@ def test_a_fix_of_another_package_or_of_the_past_is_none() -> None:
 
 
 def test_a_passing_fault_is_asked_again() -> None:
-    """A busy or broken service gets three more tries."""
+    """A request that fails for a moment is retried three times."""
     fake = FakeOsv(faults=[503, 429, 500])
     assert ask(fake, NETTY) == {}
     assert len(fake.requests) == 4
@@ -87,14 +87,14 @@ def test_a_passing_fault_is_asked_again() -> None:
     ],
 )
 def test_an_answer_that_is_none_is_an_error(fake: FakeOsv, said: str) -> None:
-    """Nothing that is not the published form passes for `no advisories`; and the number of requests is bounded."""
+    """A malformed answer is an error, never `no advisories`; the number of requests is bounded."""
     with pytest.raises(OsvError, match=said):
         ask(fake, NETTY)
     assert len(fake.requests) <= 20
 
 
 def test_a_service_that_is_not_there_is_an_error() -> None:
-    """The message names the address."""
+    """If the service cannot be reached, the error names its address."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
     with Osv(f"http://127.0.0.1:{port}", pause_s=0) as osv, pytest.raises(OsvError, match=rf"127\.0\.0\.1:{port}"):

@@ -8,7 +8,7 @@ from scripts.demonstration.stage import Claims
 
 
 def test_one_false_claim_spoils_them_all() -> None:
-    """A claim that does not hold is shown as such and decides the end."""
+    """A false claim is shown as false, and fails the demonstration."""
     stream = io.StringIO()
     claims = Claims(Console(file=stream, width=80))
     assert not claims.all_hold

@@ -22,7 +22,7 @@ def test_a_demonstration_without_an_archive_says_so(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Spark starts slowly then, and a watcher should know why."""
+    """The demonstration says that it starts without a class-data archive, which makes Spark slow."""
     monkeypatch.setattr(acts, "play", lambda *_: None)
     if is_there:
         archive_of(tmp_path).touch()

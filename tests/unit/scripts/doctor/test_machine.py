@@ -30,7 +30,7 @@ def test_an_empty_home_fails_with_a_remedy_for_each(tmp_path: Path) -> None:
 
 
 def test_a_changed_jar_is_named(tmp_path: Path) -> None:
-    """A jar whose checksum differs, and one that nobody listed, are named."""
+    """A jar with another checksum and an unlisted jar are named."""
     (tmp_path / "jars").mkdir()
     (tmp_path / "jars" / "delta-storage-4.4.0.jar").write_bytes(b"x")
     (tmp_path / "jars" / "more.jar").write_bytes(b"x")
@@ -40,14 +40,14 @@ def test_a_changed_jar_is_named(tmp_path: Path) -> None:
 
 
 def test_no_endpoint_is_a_warning(tmp_path: Path) -> None:
-    """Who runs no local S3 is told how, but nothing is broken."""
+    """Without a local S3 the finding is a warning that says how to start one."""
     found = look(tmp_path)["S3 endpoint"]
     assert found.status == "warn"
     assert "soal local up" in found.remedy
 
 
 def test_a_wrong_variable_of_the_shell_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be passed on to the function."""
+    """A wrong variable in the shell is a failure that names the variable."""
     assert look(tmp_path)["environment"].status == "ok"
     monkeypatch.setenv("SW_WARN_BEFORE_MS", "soon")
     found = look(tmp_path)["environment"]
@@ -61,7 +61,7 @@ def test_a_wrong_variable_of_the_shell_is_named(tmp_path: Path, monkeypatch: pyt
 def test_the_image_is_looked_for_where_docker_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, answer: str | None, status: str, detail: str
 ) -> None:
-    """Only --docker needs it, so that it is missing is no failure; no daemon is started for it."""
+    """A missing image is no failure, since only --docker needs it; no daemon is started for the check."""
     if answer is not None:
         docker = tmp_path / "docker"
         docker.write_text(f"#!/bin/sh\n{answer}\n")
@@ -74,7 +74,7 @@ def test_the_image_is_looked_for_where_docker_is(
 def test_a_folder_for_temporary_files_that_forbids_execution_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The folder of TMPDIR, where jobs work: Spark's native libraries are unpacked there."""
+    """The finding names TMPDIR's folder, where Spark unpacks its native libraries."""
     assert look(tmp_path)["temporary files"].status == "ok"
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     monkeypatch.setattr("scripts.doctor.machine.forbids_execution", lambda folder: folder == tmp_path)

@@ -1,4 +1,4 @@
-"""Each program is really started, as set-up has made it and as an accident may leave it."""
+"""The doctor really starts each program, as set-up has made it and as an accident may leave it."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def look(home: Path, java_home: Path | None) -> dict[str, Finding]:
 
 @pytest.fixture(scope="module")
 def java() -> Path:
-    """The installation that the handler takes."""
+    """The Java that the handler would use."""
     settings = read_settings({"SW_CHECKPOINT_BUCKET": "any"})
     return find_java(settings.soal_home, settings.java_home).resolve().parent.parent
 
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Set-up's own files, the archive as a copy: it is only taken with its own jars."""
+    """Set-up's files, with a copy of the archive: Java takes it only with its own jars."""
     if not archive_of(MADE.path).is_file():
         pytest.skip("no class-data archive here: scripts/setup --without-archive")
     for name in ("jars", "unsigned", "lambdas", "python"):
@@ -50,7 +50,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_what_set_up_has_made_runs(java: Path) -> None:
-    """Java takes the archive, and the emulator starts."""
+    """Java takes the archive, and the emulator starts, after set-up."""
     if not archive_of(MADE.path).is_file():
         pytest.skip("no class-data archive here: scripts/setup --without-archive")
     found = look(MADE.path, java)
@@ -63,7 +63,7 @@ def test_what_set_up_has_made_runs(java: Path) -> None:
     ids=["an updated system", "no Python"],
 )
 def test_a_python_of_the_function_that_does_not_start_is_found(tmp_path: Path, leads_to: str, detail: str) -> None:
-    """And packages that it cannot import."""
+    """A Python that does not start, or cannot import the packages, is a failure."""
     python = Home(tmp_path).python
     python.parent.mkdir(parents=True)
     python.symlink_to(leads_to)
@@ -72,7 +72,7 @@ def test_a_python_of_the_function_that_does_not_start_is_found(tmp_path: Path, l
 
 
 def _changed(at: float) -> Callable[[Path], None]:
-    """Change a byte, as a bad disk or download does; `at` is a share of the file."""
+    """Change a byte, as a bad disk or download does; `at` is its relative position in the file."""
 
     def change(archive: Path) -> None:
         with archive.open("r+b") as file:
@@ -110,7 +110,7 @@ def test_an_archive_that_java_does_not_take_is_found(
     status: str,
     detail: str,
 ) -> None:
-    """One that can end a job is a failure; one that Java only leaves aside is a warning."""
+    """An archive that can crash a job is a failure; one that Java merely ignores is a warning."""
     assert look(home, java)["class-data archive"].status == "ok"
     damage(archive_of(home))
     monkeypatch.chdir(tmp_path)
@@ -120,14 +120,14 @@ def test_an_archive_that_java_does_not_take_is_found(
 
 
 def test_without_java_the_archive_is_not_tried(tmp_path: Path) -> None:
-    """And neither is said to be well."""
+    """Without Java neither Java nor the archive is reported as ok."""
     archive_of(tmp_path).write_bytes(b"x")
     found = look(tmp_path, tmp_path)
     assert (found["Java"].status, found["class-data archive"].status) == ("fail", "warn")
 
 
 def test_a_changed_emulator_is_not_even_started(tmp_path: Path) -> None:
-    """A binary with another checksum is not trusted."""
+    """An emulator with another checksum is not started."""
     program = tmp_path / "rie"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
     program.chmod(0o755)
@@ -159,7 +159,7 @@ def _for_another_machine(program: Path) -> None:
 def test_an_emulator_that_cannot_run_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object], detail: str
 ) -> None:
-    """Even where its checksum is the listed one: permission, machine, and whether it answers are looked at."""
+    """Permission, architecture, and whether it answers are checked even if the checksum is right."""
     program = Path(shutil.copy(MADE.rie, tmp_path))
     program.chmod(0o755)
     damage(program)

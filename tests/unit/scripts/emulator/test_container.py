@@ -28,7 +28,7 @@ def emulator(variables: Mapping[str, str], **options: Any) -> ContainerEmulator:
 
 
 def test_the_container_has_lambda_s_bounds() -> None:
-    """A read-only root, no capability, no name, no shared memory, bounds on memory, /tmp and processes."""
+    """The container has a read-only root, no capabilities, user name or shared memory, and Lambda's limits."""
     words = emulator({})._command(("--address", "a"))
     for option, value in (
         ("--cap-drop", "ALL"),
@@ -45,13 +45,13 @@ def test_the_container_has_lambda_s_bounds() -> None:
 
 
 def test_a_bound_can_be_changed() -> None:
-    """For what a test has to show."""
+    """A test can change a limit."""
     words = emulator({}, confinement=Confinement(tmp_mb=5, tmp_is_executable=False))._command(())
     assert "/tmp:rw,noexec,nosuid,nodev,size=5m,mode=1777" in words
 
 
 def test_the_function_s_variables_are_on_no_command_line() -> None:
-    """They go through the client's environment; only what would change the client itself is given by value."""
+    """The function's variables pass through the client's environment, except those that would change the client."""
     made = emulator({"AWS_SECRET_ACCESS_KEY": "hush", "DOCKER_HOST": "the function's"})
     words, passed = made._command(()), made._variables()
     assert not any("hush" in word for word in words)

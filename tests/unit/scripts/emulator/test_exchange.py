@@ -28,7 +28,7 @@ def test_a_request_knows_who_asks_and_under_which_condition() -> None:
 
 
 def test_a_body_that_is_cut_off_is_no_body() -> None:
-    """When the client goes away in the middle, nothing may be applied."""
+    """If the client hangs up in the middle of the body, nothing is applied."""
     cut = request(b"123", CONTENT_LENGTH="5")
     with pytest.raises(ConnectionDropped):
         cut.apply()
@@ -36,12 +36,12 @@ def test_a_body_that_is_cut_off_is_no_body() -> None:
 
 
 def test_a_body_without_a_length_is_read_to_its_end() -> None:
-    """A chunked body has no announced length."""
+    """A chunked body, which has no announced length, is read to its end."""
     assert request(b"12345").body() == b"12345"
 
 
 def test_applying_remembers_what_s3_said() -> None:
-    """The status of S3 is kept beside what the client will be told."""
+    """The exchange records S3's status besides the client's."""
     asked = request(b"1", CONTENT_LENGTH="1")
     asked.apply()
     assert (asked.applied, asked.body_bytes) == (200, 1)
@@ -49,10 +49,10 @@ def test_applying_remembers_what_s3_said() -> None:
 
 @pytest.mark.parametrize(("status", "line"), [(404, "404 Not Found"), (599, "599 -")])
 def test_a_status_has_its_reason(status: int, line: str) -> None:
-    """Also a number that HTTP does not know gives a status line."""
+    """A status that HTTP does not define gets a status line, too."""
     assert Reply(status, (), b"").line == line
 
 
 def test_an_error_is_told_as_s3_does() -> None:
-    """The body is XML with the code that clients look for."""
+    """The body of an error is XML with the code that clients read."""
     assert b"<Code>SlowDown</Code>" in Reply.error(503, "why").body

@@ -80,7 +80,7 @@ def test_the_root_lists_buckets() -> None:
     ],
 )
 def test_a_request_to_a_catalog_changes_it_or_not(method: str, path: str, expected: str) -> None:
-    """By its method, but a report of metrics changes nothing."""
+    """The method decides, but a report of metrics changes nothing."""
     assert catalog_operation(method, path) == expected
 
 
@@ -89,5 +89,5 @@ def test_a_request_to_a_catalog_changes_it_or_not(method: str, path: str, expect
     [("DynamoDB_20120810.PutItem", "PutItem"), ("AWSGlue.UpdateTable", None), ("", None)],
 )
 def test_a_request_to_dynamodb_is_named_by_its_header(target: str, expected: str | None) -> None:
-    """Its requests have all one path."""
+    """The operation is in a header, since all DynamoDB requests have the same path."""
     assert dynamodb_operation(target) == expected

@@ -45,7 +45,7 @@ NAMESPACE: Final = b'{"namespace":["evil"],"properties":{}}'
 def sent(
     port: int, method: str, path: str, body: bytes = b"", headers: Mapping[str, str] | None = None
 ) -> tuple[int, http.client.HTTPMessage]:
-    """Return the status of the answer, and its headers."""
+    """Return the response's status and headers."""
     told = {name: value.format(port=port) for name, value in (headers or {}).items()}
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
     try:
@@ -69,7 +69,7 @@ def s3(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_what_a_browser_sends_for_a_page_reaches_no_object(s3: EmbeddedS3, page: dict[str, str]) -> None:
-    """A form of a page, or a page whose own name leads to this machine, gets 403, and writes and reads nothing."""
+    """A page's form, or a page whose name resolves to this machine, gets 403 and reads and writes nothing."""
     s3.reset()
     for method, path, body, kind in (
         ("POST", "/scripts", FORM, FORM_TYPE),
@@ -87,7 +87,7 @@ def test_what_a_browser_sends_for_a_page_reaches_no_object(s3: EmbeddedS3, page:
 
 @pytest.mark.parametrize("program", [{}, {"Host": "localhost:{port}"}, {"Host": "[::1]"}, {"Sec-Fetch-Site": "none"}])
 def test_a_program_is_answered(program: dict[str, str]) -> None:
-    """By whatever name of the loopback address; and no answer says that pages may read it."""
+    """A program is answered under every name of loopback, and no response lets pages read it."""
     with EmbeddedS3(buckets=["scripts"]) as s3:
         status, headers = sent(s3.port, "GET", "/scripts", headers=program)
         assert status == 200
@@ -101,7 +101,7 @@ def catalog_behind(folder: Path) -> Iterator[tuple[RestCatalog, EmbeddedS3, int]
 
 
 def test_what_a_browser_sends_for_a_page_reaches_no_catalog(tmp_path: Path) -> None:
-    """Neither by the S3 nor at the catalog's own port, where only who knows its name is answered."""
+    """Requests from pages fail through the S3 and at the catalog's port, which answers only to its name."""
     with catalog_behind(tmp_path) as (_, s3, port):
         for page in PAGES:
             assert sent(s3.port, "POST", "/rest-catalog/v1/namespaces", NAMESPACE, page)[0] == 403
@@ -114,7 +114,7 @@ def test_what_a_browser_sends_for_a_page_reaches_no_catalog(tmp_path: Path) -> N
 
 
 def test_what_a_browser_sends_for_a_page_reaches_no_s3proxy() -> None:
-    """At its own port only who knows its path is answered."""
+    """S3Proxy's own port answers only requests that know its path."""
     with opened_backend("s3proxy") as backend, EmbeddedS3(buckets=["scripts"], backend=backend) as s3:
         assert isinstance(backend, S3Proxy)
         port = port_of(backend._address)
@@ -125,7 +125,7 @@ def test_what_a_browser_sends_for_a_page_reaches_no_s3proxy() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_what_a_browser_sends_for_a_page_starts_no_durable_execution(page: dict[str, str]) -> None:
-    """The endpoint of Lambda's API refuses it before it reads the event."""
+    """The endpoint of Lambda's API refuses a page's request before it reads the event."""
     started: list[str] = []
     with service._Endpoint(("127.0.0.1", 0), service._Handler) as server:
 
@@ -148,7 +148,7 @@ def test_what_a_browser_sends_for_a_page_starts_no_durable_execution(page: dict[
 
 
 def test_nobody_else_commands_a_java_process() -> None:
-    """Who does not know its token gets no answer to a command."""
+    """A command without the token gets no answer."""
     with java(()) as jvm:
         stranger = JavaGateway(gateway_parameters=GatewayParameters(port=jvm._gateway_client.port))
         with pytest.raises(Py4JError):

@@ -71,7 +71,7 @@ def function(directory: Path, lines: list[str]) -> Iterator[LambdaEmulator]:
 
 
 def gone(pid: int, timeout_s: float = 20) -> bool:
-    """Wait, bounded, until a process has ended."""
+    """Return whether a process ends within the timeout."""
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
         try:
@@ -84,7 +84,7 @@ def gone(pid: int, timeout_s: float = 20) -> bool:
 
 
 def test_the_function_sees_its_own_environment_only(function: LambdaEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was given is there, with what Lambda sets; nothing of this process is."""
+    """The function sees the given variables and Lambda's, and none of this process."""
     answer = function.invoke({"do": "answer"})
     assert answer.error is None
     assert not answer.timed_out
@@ -97,7 +97,7 @@ def test_the_function_sees_its_own_environment_only(function: LambdaEmulator, mo
 
 
 def test_a_handler_that_raises_is_a_function_error(function: LambdaEmulator) -> None:
-    """The class and the message arrive, though the emulator answers 200."""
+    """Class and message of the exception arrive, although the emulator answers 200."""
     answer = function.invoke({"do": "raise"})
     assert answer.error is not None
     assert answer.error.type == "JobFailed"
@@ -113,7 +113,7 @@ def test_a_runtime_that_exits_is_a_function_error_and_the_next_event_is_answered
 
 
 def test_the_log_arrives_line_by_line(function: LambdaEmulator, lines: list[str]) -> None:
-    """What the handler prints is handed over as a line, and kept in the tail."""
+    """Each line that the handler prints goes to `on_line` and into the tail."""
     function.invoke({"do": "print"})
     until = time.monotonic() + 10
     while "a line of the handler" not in lines and time.monotonic() < until:
@@ -123,7 +123,7 @@ def test_the_log_arrives_line_by_line(function: LambdaEmulator, lines: list[str]
 
 
 def test_invocations_wait_for_their_turn(function: LambdaEmulator) -> None:
-    """Two callers at once, which would crash the emulator itself, are both answered."""
+    """Two concurrent callers, which would crash the emulator, are both answered."""
     with ThreadPoolExecutor(4) as pool:
         answers = list(pool.map(function.invoke, [{"do": "answer"}] * 8))
     assert all(answer.error is None for answer in answers)
@@ -131,7 +131,7 @@ def test_invocations_wait_for_their_turn(function: LambdaEmulator) -> None:
 
 
 def test_a_timeout_is_told_and_the_end_kills_what_left_the_session(directory: Path) -> None:
-    """The emulator's text becomes `timed_out`; a detached child survives that, but not the end of the block."""
+    """The emulator's text becomes `timed_out`; a detached child survives the timeout, but not the end of the block."""
     with LambdaEmulator({}, timeout_s=1, handler="function.handle", directory=directory) as running:
         answer = running.invoke({"do": "sleep"})
         assert answer.timed_out
@@ -140,7 +140,7 @@ def test_a_timeout_is_told_and_the_end_kills_what_left_the_session(directory: Pa
 
 
 def test_the_end_leaves_no_process(directory: Path) -> None:
-    """Emulator, runtime and a detached child are gone when the block is."""
+    """Emulator, runtime and a detached child have ended when the block has."""
     with LambdaEmulator({}, handler="function.handle", directory=directory) as running:
         detached = running.invoke({"do": "detach"}).payload
         pids = [process.pid for process in running.processes()]
@@ -149,7 +149,7 @@ def test_the_end_leaves_no_process(directory: Path) -> None:
 
 
 def test_nothing_outlives_a_killed_parent(directory: Path) -> None:
-    """SIGKILL of the process that holds the emulator ends everything below it, detached or not."""
+    """SIGKILL of the process with the emulator ends all descendants, detached or not."""
     code = f"""
         from pathlib import Path
         from scripts.emulator.rie import LambdaEmulator
@@ -177,13 +177,13 @@ def test_nothing_outlives_a_killed_parent(directory: Path) -> None:
 
 
 def test_a_missing_emulator_says_what_to_do(tmp_path: Path) -> None:
-    """Without the binary the error names the command that fetches it."""
+    """If the binary is missing, the error names the command that fetches it."""
     with pytest.raises(EmulatorError, match="scripts/setup"), LambdaEmulator({}, binary=tmp_path / "rie"):
         pass
 
 
 def test_an_emulator_that_ends_at_once_is_an_error(tmp_path: Path) -> None:
-    """A binary that does not listen is reported, with what it has printed."""
+    """A binary that ends without listening is an error with its output."""
     binary = tmp_path / "rie"
     binary.write_text("#!/bin/sh\necho broken\n", encoding="utf-8")
     binary.chmod(0o755)

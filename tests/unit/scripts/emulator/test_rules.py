@@ -58,7 +58,7 @@ def request(operation: str = "PutObject", key: str = "t/a.parquet") -> Request:
     ],
 )
 def test_every_restriction_of_a_match_must_hold(match: Match, *, hit: bool) -> None:
-    """A match restricts by operation, bucket, key, class and effect, together."""
+    """A match restricts by operation, bucket, key, class and effect; all must hold."""
     assert match(request()) is hit
 
 
@@ -67,7 +67,7 @@ def test_every_restriction_of_a_match_must_hold(match: Match, *, hit: bool) -> N
     [(1, 1, "xooo"), (2, 1, "oxoo"), (2, 2, "oxxo"), (3, None, "ooxx"), (1, None, "xxxx"), (9, 1, "oooo")],
 )
 def test_a_rule_fires_from_the_nth_match_so_many_times(nth: int, times: int | None, expected: str) -> None:
-    """`nth` and `times` select which of the matching requests are hit; others are not counted."""
+    """`nth` and `times` select among the matching requests; other requests are not counted."""
     rule = Rule(PUT, Refuse(), nth=nth, times=times)
     hits = []
     for _ in expected:
@@ -78,7 +78,7 @@ def test_a_rule_fires_from_the_nth_match_so_many_times(nth: int, times: int | No
 
 
 def test_a_rule_says_when_it_has_fired(s3: EmbeddedS3) -> None:
-    """`fired` is false within its bound before the action, and true after."""
+    """`fired` returns False before the action, and True after it."""
     rule = s3.wire.add(Rule(PUT, Refuse()))
     assert not rule.fired(timeout_s=0)
     put(s3)
@@ -87,7 +87,7 @@ def test_a_rule_says_when_it_has_fired(s3: EmbeddedS3) -> None:
 
 @pytest.mark.parametrize("status", [403, 409, 500, 503])
 def test_refuse_applies_nothing(s3: EmbeddedS3, status: int) -> None:
-    """A refused request gets its status and leaves no object; the next one is applied."""
+    """A refused request gets the status and leaves no object; the next request is applied."""
     s3.wire.add(Rule(PUT, Refuse(status)))
     assert put(s3) == status
     assert s3.keys("lake") == ()
@@ -95,7 +95,7 @@ def test_refuse_applies_nothing(s3: EmbeddedS3, status: int) -> None:
 
 
 def test_an_error_has_the_code_of_s3(s3: EmbeddedS3) -> None:
-    """A 409 is told as ConditionalRequestConflict, which clients look for."""
+    """The error of a 409 is ConditionalRequestConflict, which clients look for."""
     s3.wire.add(Rule(PUT, Refuse(409)))
     with pytest.raises(ClientError) as caught:
         s3.client().put_object(Bucket="lake", Key="k", Body=b"", IfNoneMatch="*")
@@ -104,7 +104,7 @@ def test_an_error_has_the_code_of_s3(s3: EmbeddedS3) -> None:
 
 @pytest.mark.parametrize(("phase", "keys"), [("before", ()), ("torn", ()), ("after", ("k",))])
 def test_kill_leaves_what_its_phase_says(s3: EmbeddedS3, phase: str, keys: tuple[str, ...]) -> None:
-    """Before and torn apply nothing, after applies; the client is ended and never gets an answer."""
+    """`before` and `torn` apply nothing, `after` applies; the client is killed without an answer."""
     ended = threading.Event()
     s3.wire.add(Rule(PUT, Kill(phase, ended.set)))  # type: ignore[arg-type]
     assert put(s3) == 0
@@ -113,14 +113,14 @@ def test_kill_leaves_what_its_phase_says(s3: EmbeddedS3, phase: str, keys: tuple
 
 
 def test_torn_has_half_of_the_body(s3: EmbeddedS3) -> None:
-    """The trace shows how much of the body was on the wire when the client died."""
+    """The trace shows how much of the body had arrived when the client died."""
     s3.wire.add(Rule(PUT, Kill("torn", lambda: None)))
     put(s3, body=b"0123456789")
     assert [exchange.body_bytes for exchange in s3.trace()] == [5]
 
 
 def test_delay_does_not_hold_up_others(s3: EmbeddedS3) -> None:
-    """While one request is delayed, another one is answered."""
+    """During a delay another request is answered."""
     rule = s3.wire.add(Rule(Match(key="slow"), Delay(400)))
     with ThreadPoolExecutor(1) as pool:
         slow = pool.submit(put, s3, "slow")
@@ -130,7 +130,7 @@ def test_delay_does_not_hold_up_others(s3: EmbeddedS3) -> None:
 
 
 def test_the_first_rule_that_takes_a_request_acts_and_the_others_count_it(s3: EmbeddedS3) -> None:
-    """`nth` of a rule means the same whether other rules are there or not."""
+    """`nth` of a rule does not depend on other rules."""
     s3.wire.add(Rule(PUT, Refuse(503)))
     s3.wire.add(Rule(PUT, Refuse(409), nth=2))
     assert [put(s3), put(s3), put(s3)] == [503, 409, 200]

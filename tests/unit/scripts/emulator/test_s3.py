@@ -30,7 +30,7 @@ def s3(server: EmbeddedS3) -> EmbeddedS3:
 
 
 def test_a_child_finds_it_by_its_environment(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
-    """boto3 with nothing but the given variables reaches the server."""
+    """boto3 reaches the server with only the given variables."""
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
     client = boto3.session.Session().client("s3")
@@ -39,7 +39,7 @@ def test_a_child_finds_it_by_its_environment(s3: EmbeddedS3, monkeypatch: pytest
 
 
 def test_two_instances_share_nothing(s3: EmbeddedS3) -> None:
-    """A bucket of the same name holds other objects on another instance, and ending that one leaves ours."""
+    """Buckets of the same name on two instances are separate; ending one instance leaves the other."""
     s3.client().put_object(Bucket="lake", Key="ours", Body=b"ours")
     with EmbeddedS3(buckets=["lake"]) as other:
         assert other.endpoint != s3.endpoint
@@ -52,7 +52,7 @@ def test_two_instances_share_nothing(s3: EmbeddedS3) -> None:
 
 
 def test_a_bucket_of_one_instance_is_unknown_to_another(s3: EmbeddedS3) -> None:
-    """No instance reaches a bucket that only another one has."""
+    """An instance does not know a bucket of another one."""
     with EmbeddedS3(buckets=["elsewhere"]), pytest.raises(ClientError) as caught:
         s3.client().list_objects_v2(Bucket="elsewhere")
     assert caught.value.response["Error"]["Code"] == "NoSuchBucket"
@@ -100,7 +100,7 @@ def test_a_large_object_can_be_written_in_parts(s3: EmbeddedS3) -> None:
 
 
 def test_a_streamed_upload_is_decoded(s3: EmbeddedS3) -> None:
-    """What Spark's S3 client sends (Expect, aws-chunked with signed chunks) is stored without its framing."""
+    """An upload as from Spark's S3 client (Expect, signed aws-chunked) is stored without its framing."""
     signature = "0" * 64
     body = f"5;chunk-signature={signature}\r\nhello\r\n0;chunk-signature={signature}\r\n\r\n".encode()
     connection = http.client.HTTPConnection("127.0.0.1", s3.port, timeout=10)
@@ -122,7 +122,7 @@ def test_a_streamed_upload_is_decoded(s3: EmbeddedS3) -> None:
 
 
 def test_a_connection_carries_many_requests(s3: EmbeddedS3) -> None:
-    """Answers of every kind (204, HEAD, error, body) leave the connection open and in step."""
+    """Responses of every kind (204, HEAD, error, body) keep the connection open and in step."""
     s3.client().put_object(Bucket="lake", Key="k", Body=b"12345")
     authorization = {"Authorization": "AWS4-HMAC-SHA256 Credential=AKIACLIENT/20261120/us-east-1/s3/aws4_request"}
     connection = http.client.HTTPConnection("127.0.0.1", s3.port, timeout=10)
@@ -142,7 +142,7 @@ def test_a_connection_carries_many_requests(s3: EmbeddedS3) -> None:
 
 
 def test_reset_empties_everything(s3: EmbeddedS3) -> None:
-    """After a reset the buckets of the start are there, empty, and the trace begins anew."""
+    """After a reset the initial buckets exist, empty, and the trace starts again."""
     s3.client().create_bucket(Bucket="more")
     s3.client().put_object(Bucket="lake", Key="k", Body=b"")
     s3.reset()

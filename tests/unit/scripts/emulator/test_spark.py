@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_a_stock_spark_is_given_no_jar_of_ours_or_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Our classes change how Hadoop reads its settings, and two versions of Netty cannot be mixed."""
+    """The stock class path has none of our jars, which change Hadoop, and no second version of PySpark's jars."""
     for name in ("hadoop-aws-3.4.2.jar", "delta-spark.jar", "netty-common-4.2.20.Final.jar", *OWN_JARS):
         (tmp_path / name).touch()
     monkeypatch.setattr(spark, "JARS", tmp_path)

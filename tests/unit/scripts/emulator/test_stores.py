@@ -9,12 +9,12 @@ ACCOUNT = "123456789012"
 
 
 def backend() -> moto.s3.models.S3Backend:
-    """Return what moto works on right now."""
+    """Return the backend that moto uses now."""
     return moto.s3.models.s3_backends[ACCOUNT]["aws"]
 
 
 def test_within_the_block_moto_works_on_this_store() -> None:
-    """Each store has its own buckets of the same name; outside of both there is neither."""
+    """Two stores have separate buckets of the same name; outside their blocks neither exists."""
     one, two = Store(), Store()
     with one.in_use():
         backend().create_bucket("lake", "us-east-1")
@@ -29,7 +29,7 @@ def test_within_the_block_moto_works_on_this_store() -> None:
 
 
 def test_a_reset_gives_the_memory_of_its_own_objects_back() -> None:
-    """Moto keeps track of every object for good; after a reset ours are not in that list, and others are."""
+    """Moto lists every object for ever; a reset removes only this store's objects from that list."""
     ours, others = Store(), Store()
     for store in (ours, others):
         with store.in_use():

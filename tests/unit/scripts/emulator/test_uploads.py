@@ -7,7 +7,7 @@ from scripts.emulator.backend import Moto
 
 
 def test_an_upload_was_begun_when_it_was() -> None:
-    """Each of several, whoever lists them; what was begun past the emulator keeps what moto says."""
+    """Each upload is listed with its true start time; an upload begun without the emulator keeps moto's date."""
     backend = Moto()
     with EmbeddedS3(buckets=["lake"], backend=backend) as s3:
         client = s3.client()

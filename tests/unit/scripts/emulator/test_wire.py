@@ -49,7 +49,7 @@ def test_the_trace_tells_what_each_request_was(s3: EmbeddedS3) -> None:
 
 
 def test_the_trace_tells_what_was_not_applied(s3: EmbeddedS3) -> None:
-    """A refused request has a status for the client, and none of S3."""
+    """A refused request has a status for the client, and none from S3."""
     s3.wire.add(Rule(Match(), Refuse(503)))
     with pytest.raises(ClientError):
         s3.client().put_object(Bucket="lake", Key="k", Body=b"")
@@ -58,7 +58,7 @@ def test_the_trace_tells_what_was_not_applied(s3: EmbeddedS3) -> None:
 
 
 def test_one_of_many_conditional_creations_wins(s3: EmbeddedS3) -> None:
-    """However many clients create the same key at once, one is told that it did, and its body is there."""
+    """If many clients create the same key at once, one succeeds, and the object has its body."""
     clients = [s3.client() for _ in range(8)]
 
     def create(number: int) -> int:
@@ -78,7 +78,7 @@ def test_one_of_many_conditional_creations_wins(s3: EmbeddedS3) -> None:
 
 
 def test_no_update_by_compare_and_swap_is_lost(s3: EmbeddedS3) -> None:
-    """Counting with If-Match by many clients at once ends at the number of successes."""
+    """A counter that many clients increment with If-Match ends at the number of successes."""
     clients = [s3.client() for _ in range(4)]
     clients[0].put_object(Bucket="lake", Key="n", Body=b"0")
 
@@ -116,7 +116,7 @@ def test_who_may_not_list_is_told_403(s3: EmbeddedS3, call: Callable[[S3Client],
 
 
 def test_who_may_list_just_the_key_is_told_404(s3: EmbeddedS3) -> None:
-    """As the stack's roles: they may not leaf through the bucket, and are told of a key that they know."""
+    """A caller that may list just the key gets 404, like the stack's roles, which may not list the bucket."""
     for call, status in (("list_objects_v2", 403), ("get_object", 404)):
         with pytest.raises(ClientError) as caught:
             getattr(s3.client(), call)(Bucket="named", **({} if call.startswith("list") else {"Key": "missing"}))
@@ -124,7 +124,7 @@ def test_who_may_list_just_the_key_is_told_404(s3: EmbeddedS3) -> None:
 
 
 def test_who_may_not_list_can_still_read_and_write(s3: EmbeddedS3) -> None:
-    """Only missing keys and listings change in a bucket that may not be listed."""
+    """In an unlistable bucket only missing keys and listings answer differently."""
     client = s3.client()
     client.put_object(Bucket="private", Key="k", Body=b"1", IfNoneMatch="*")
     assert client.get_object(Bucket="private", Key="k")["Body"].read() == b"1"
@@ -134,14 +134,14 @@ def test_who_may_not_list_can_still_read_and_write(s3: EmbeddedS3) -> None:
 
 
 def test_a_missing_key_is_404_elsewhere(s3: EmbeddedS3) -> None:
-    """Who may list a bucket is told that the key is missing."""
+    """A caller that may list a bucket gets 404 for a missing key."""
     with pytest.raises(ClientError) as caught:
         s3.client().get_object(Bucket="lake", Key="missing")
     assert caught.value.response["Error"]["Code"] == "NoSuchKey"
 
 
 def test_the_observer_is_not_seen_and_not_hit(s3: EmbeddedS3) -> None:
-    """An observer lists a private bucket, is hit by no rule, and leaves no trace."""
+    """The observer may list an unlistable bucket, is hit by no rule, and leaves no trace."""
     s3.wire.add(Rule(Match(), Refuse(503), times=None))
     s3.observer().put_object(Bucket="private", Key="k", Body=b"")
     assert s3.keys("private") == ("k",)
@@ -149,7 +149,7 @@ def test_the_observer_is_not_seen_and_not_hit(s3: EmbeddedS3) -> None:
 
 
 def test_a_catalog_is_asked_through_the_wire(s3: EmbeddedS3) -> None:
-    """Another server on this machine answers; its changes are in one trace with those of S3, and rules hit them."""
+    """The catalog answers through the wire; trace and rules cover its requests together with those of S3."""
     with EmbeddedS3() as other:
         s3.wire.lead("catalog", f"127.0.0.1:{other.port}", "localhost")
         s3.client().put_object(Bucket="lake", Key="a", Body=b"")

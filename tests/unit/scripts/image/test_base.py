@@ -17,7 +17,7 @@ TEXT = "# a\nARG BASE=a.b/c/python:3.13\nFROM ${BASE}\n"
 
 @dataclass
 class Daemon:
-    """Has each image, and says what is in it."""
+    """A fake daemon that has every image, with a given content."""
 
     says: str
     ran: list[tuple[str, ...]] = field(default_factory=list)
@@ -36,7 +36,7 @@ def chosen(daemon: Daemon, wanted: str | None, folder: Path) -> str:
 
 
 def test_a_digest_is_written_behind_the_tag() -> None:
-    """Of the repository that is asked for, and in the place of an older one."""
+    """The digest of the requested repository is written after the tag, and replaces an older digest."""
     digests = ["other/python@sha256:00", "a.b/c/python@sha256:11"]
     once = pinned(TEXT, "a.b/c/python:3.13", digests)
     assert once == "# a\nARG BASE=a.b/c/python:3.13@sha256:11\nFROM ${BASE}\n"
@@ -44,18 +44,18 @@ def test_a_digest_is_written_behind_the_tag() -> None:
 
 
 def test_a_base_without_a_digest_is_an_error() -> None:
-    """An image that was made here has none."""
+    """An image built locally has no digest, which is an error."""
     with pytest.raises(DockerError, match="no digest"):
         pinned(TEXT, "a.b/c/python:3.13", [])
 
 
 def test_the_dockerfile_has_a_default_base() -> None:
-    """It can be read by the commands."""
+    """The commands can read the Dockerfile's default base."""
     assert ":" in default_base()
 
 
 def test_the_pinned_base_is_what_its_tag_says(tmp_path: Path) -> None:
-    """A digest alone names any image: system and Python are looked at, without a network."""
+    """System and Python of the pinned base are checked against its tag, since a digest could name any image."""
     daemon = Daemon("amzn 2023 python:3.13\n")
     assert chosen(daemon, None, tmp_path) == default_base()
     ((command, *words),) = daemon.ran
@@ -66,7 +66,7 @@ def test_the_pinned_base_is_what_its_tag_says(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("says", ["debian 12 python:3.13\n", "amzn 2023 python:3.12\n", ""])
 def test_a_base_that_is_not_what_its_tag_says_is_refused(tmp_path: Path, says: str) -> None:
-    """The message names it, what was found, and what to do; a base that the user names is the user's matter."""
+    """The error names the base, what was found, and what to do; a base that the user names is not checked."""
     with pytest.raises(DockerError, match=r"expected amzn 2023 python:3\.13, found .*soal image pin"):
         chosen(Daemon(says), None, tmp_path)
     assert chosen(Daemon(says), "mine:1", tmp_path) == "mine:1"

@@ -8,7 +8,7 @@ from scripts.image.build import Build, default_base, tag_of
 
 
 def test_a_build_names_its_base_version_and_commit() -> None:
-    """They become labels; the folder that is sent is the repository."""
+    """Base, version and commit become labels; the build context is the repository."""
     words = Build("some:base").arguments({})
     assert {"BASE=some:base", "VARIANT=slim"} <= set(words)
     assert "VARIANT=full" in Build("some:base", variant="full").arguments({})
@@ -20,7 +20,7 @@ def test_a_build_names_its_base_version_and_commit() -> None:
 
 
 def test_what_the_network_needs_is_passed_on() -> None:
-    """Certificates as a secret, which is in no layer; proxies by name, which docker keeps out of the history."""
+    """Certificates are passed as a secret, which no layer contains; proxies by name, which the history omits."""
     words = Build("b", certificates=Path("/ca.pem"), platform="linux/arm64").arguments({"HTTPS_PROXY": "http://p"})
     assert "id=ca,src=/ca.pem" in words
     assert "linux/arm64" in words
@@ -29,7 +29,7 @@ def test_what_the_network_needs_is_passed_on() -> None:
 
 
 def test_the_default_base_is_what_the_dockerfile_says(tmp_path: Path) -> None:
-    """With a digest behind it, if one is pinned; a Dockerfile without a base is an error."""
+    """The default base includes the pinned digest, if any; a Dockerfile without a base is an error."""
     file = tmp_path / "Dockerfile"
     file.write_text("# a\nARG BASE=a.b/c:3@sha256:00\nFROM ${BASE}\n")
     assert default_base(file) == "a.b/c:3@sha256:00"

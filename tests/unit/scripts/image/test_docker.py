@@ -23,7 +23,7 @@ def client(folder: Path, version: str, *, has_buildx: bool) -> str:
 
 
 def test_the_first_client_that_can_build_is_taken(tmp_path: Path) -> None:
-    """A new one without its plug-in cannot, an old one can by itself."""
+    """The first client that can build is chosen: a new client cannot without its plug-in, an old one can."""
     new = client(tmp_path / "a", "28.2.2", has_buildx=False)
     old = client(tmp_path / "b", "20.10.24", has_buildx=False)
     with_plug_in = client(tmp_path / "c", "28.2.2", has_buildx=True)
@@ -36,7 +36,7 @@ def test_the_first_client_that_can_build_is_taken(tmp_path: Path) -> None:
 
 
 def test_a_command_that_fails_says_what_docker_said(tmp_path: Path) -> None:
-    """With the command's name; an image that docker cannot look at is not there."""
+    """The error has the command's name and docker's output; an image that docker cannot inspect counts as missing."""
     program = tmp_path / "docker"
     program.write_text("#!/bin/sh\necho 'no such image' >&2; exit 1\n")
     program.chmod(0o755)
@@ -47,7 +47,7 @@ def test_a_command_that_fails_says_what_docker_said(tmp_path: Path) -> None:
 
 
 def test_an_own_daemon_is_known_by_its_address(tmp_path: Path) -> None:
-    """Also in a process that was given the address only: there a build has the host's network."""
+    """A process that knows only the address recognises our daemon, whose builds use the host's network."""
     ground = Ground.of(tmp_path)
     assert is_own(f"unix://{ground.socket}")
     assert not is_own("unix:///var/run/docker.sock")
@@ -56,7 +56,7 @@ def test_an_own_daemon_is_known_by_its_address(tmp_path: Path) -> None:
 
 
 def test_whoever_is_not_root_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No daemon is started; the error names the variable by which one that runs is reached."""
+    """Without root no daemon is started; the error names DOCKER_HOST."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(DaemonError, match="only root can start one") as caught, own_daemon(tmp_path):
         pass

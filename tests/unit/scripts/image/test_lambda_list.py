@@ -17,12 +17,12 @@ LOG = """\
 
 
 def test_a_host_is_one_for_which_java_had_to_make_a_class() -> None:
-    """Each once, in order; not those whose lambda expressions are in an archive already."""
+    """Each host is listed once, in order, without hosts whose lambda expressions are in an archive already."""
     assert hosts_of(LOG.splitlines(keepends=True)) == ("a.B", "scala.Option")
 
 
 def test_the_list_is_in_order_and_names_each_class_once() -> None:
-    """So a difference shows what a new version changes."""
+    """The list is sorted without duplicates, so that a diff shows what a new version changes."""
     names = [line for line in LIST.read_text(encoding="utf-8").splitlines() if not line.startswith("#")]
     assert names == sorted(set(names))
     assert "org.apache.spark.sql.delta.OptimisticTransactionImpl" in names

@@ -13,7 +13,7 @@ FOUND = {
 
 
 def test_everything_that_was_found_is_a_component() -> None:
-    """Packages and jars by their addresses in PyPI and Maven, what has none by its file; jars with their sums."""
+    """Packages and jars are listed by their PyPI and Maven URLs, others by file name; jars with checksums."""
     made = document("soal", "sha256:cc", {"org.opencontainers.image.version": "0.1"}, FOUND)
     assert (made["bomFormat"], made["specVersion"]) == ("CycloneDX", "1.6")
     assert made["metadata"]["component"]["version"] == "0.1"

@@ -16,7 +16,7 @@ def history(*rows: dict[str, str]) -> str:
 
 
 def test_layers_down_to_the_first_of_ours_are_above_the_base() -> None:
-    """Steps that add nothing are left out, those of a derived image count."""
+    """Empty steps are left out; the steps of a derived image count."""
     assert above_base(history(ADDED, LABEL, JARS, JAVA, LABEL, BASE)) == (
         Layer("RUN pip install pandas", 5),
         Layer("COPY /opt/soal/jars /opt/soal/jars", 60),
@@ -25,12 +25,12 @@ def test_layers_down_to_the_first_of_ours_are_above_the_base() -> None:
 
 
 def test_an_image_without_anything_of_ours_has_nothing_above_its_base() -> None:
-    """It is not one of ours."""
+    """An image without our layers has none above its base."""
     assert above_base(history(BASE)) == ()
 
 
 def test_the_limit_is_for_what_is_above_the_base() -> None:
-    """A large base is its owner's business."""
+    """The limit applies only to the layers above the base."""
     assert Size("slim", 1_560_000_000, 900_000_000, (), ()).is_within_limit
     assert not Size("slim", 1_560_000_001, 900_000_000, (), ()).is_within_limit
     assert Size("full", 1_900_000_000, 900_000_000, (), ()).is_within_limit

@@ -24,7 +24,7 @@ assert PYSPARK is not None
 SITE = PYSPARK.parent
 JARS = tuple(sorted(jar.name for jar in PYSPARK.glob("jars/*.jar")))
 IMAGE_JARS = MISSING.parents[1] / "jars" / "jars.sha256"
-# What something that runs needs, though it does not look like it.
+# Jars that are needed although they do not look like it.
 NEEDED = (
     "ivy",  # SparkSubmit's own class does not load without it
     "hive-storage-api",  # ORC
@@ -51,19 +51,19 @@ NEEDED = (
     ],
 )
 def test_a_jar_is_known_by_its_name_without_versions(jar: str, pattern: str, *, matches: bool) -> None:
-    """A pattern is a whole name, not the beginning of one."""
+    """A pattern matches a whole name, not a prefix."""
     assert is_of(jar, pattern) is matches
 
 
 @pytest.mark.parametrize("pattern", [pattern for row in read_missing(MISSING) for pattern in row.jars])
 def test_each_name_on_the_list_is_a_jar_of_pyspark(pattern: str) -> None:
-    """An entry that a new version has made void is noticed."""
+    """Every listed name is a jar of PySpark, so that an obsolete entry is noticed."""
     assert any(is_of(jar, pattern) for jar in JARS)
 
 
 @pytest.mark.parametrize("name", replaced())
 def test_a_replaced_jar_is_there_in_a_newer_version(name: str) -> None:
-    """An entry whose jars PySpark brings in the same or a newer version by now is noticed."""
+    """PySpark's version of a replaced jar is older than the image's, so that an obsolete entry is noticed."""
     old = dict(_named(jar) for jar in JARS if is_of(jar, name))
     new = dict(_named(jar) for jar in read_sums(IMAGE_JARS) if is_of(jar, name))
     both = old.keys() & new.keys()
@@ -80,7 +80,7 @@ def _named(jar: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("name", NEEDED)
 def test_what_is_needed_stays(name: str) -> None:
-    """The list does not reach what other things need."""
+    """The list matches no jar that others need."""
     found = [jar for jar in JARS if is_of(jar, name)]
     assert found
     assert set(found) <= set(kept(JARS, read_missing(MISSING)))
@@ -88,7 +88,7 @@ def test_what_is_needed_stays(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["spark-mllib", "spark-graphx", "spark-streaming", "breeze", "rocksdbjni"])
 def test_the_full_variant_keeps_what_only_the_slim_one_leaves_out(name: str) -> None:
-    """And leaves out the rest all the same."""
+    """The variant full keeps the jars that only slim drops, and drops the others."""
     full = set(kept(JARS, read_missing(MISSING, "full")))
     (jar,) = (jar for jar in JARS if is_of(jar, name))
     assert jar in full
@@ -97,7 +97,7 @@ def test_the_full_variant_keeps_what_only_the_slim_one_leaves_out(name: str) -> 
 
 
 def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
-    """Listed and replaced jars, the second copy of PySpark and the launchers go; the rest stays."""
+    """Trimming removes listed and replaced jars, PySpark's zipped copy and the launchers, and nothing else."""
     jars = ("jars/rocksdbjni-9.8.4.jar", "jars/netty-common-4.2.7.Final.jar", "jars/spark-core_2.13-4.1.4.jar")
     for name in (*jars, "bin/spark-submit", "sql/session.py"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def test_an_installed_package_is_trimmed(tmp_path: Path) -> None:
 
 
 def test_the_newest_interface_of_each_service_stays(tmp_path: Path) -> None:
-    """It is the one that boto3 takes, also for its resources."""
+    """The newest API version of each service stays, also for boto3's resources."""
     for name in ("ec2/2014-09-01", "ec2/2016-11-15", "s3/2006-03-01"):
         (tmp_path / "botocore" / "data" / name).mkdir(parents=True)
     (tmp_path / "botocore" / "data" / "endpoints.json").touch()
@@ -123,7 +123,7 @@ def test_the_newest_interface_of_each_service_stays(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_an_iceberg_table_is_settled_without_a_console() -> None:
-    """All that settles imports in a Python that has none of the packages which the image leaves out."""
+    """The settlers' modules can be imported without the packages that the image drops."""
     absent = [name.replace("/", ".") for name in UNUSED]
     code = (
         f"import sys; sys.modules.update(dict.fromkeys({absent}))\n"

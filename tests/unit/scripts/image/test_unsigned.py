@@ -24,7 +24,7 @@ def jar(path: Path, *, signed: bool) -> Path:
 
 
 def test_only_signed_jars_are_copied_and_without_their_signature(tmp_path: Path) -> None:
-    """Classes and main attributes stay, signature and digests go; the original is as it was."""
+    """Classes and main attributes are copied, signature and digests are not; the original is unchanged."""
     signed, plain = jar(tmp_path / "signed.jar", signed=True), jar(tmp_path / "plain.jar", signed=False)
     before = signed.read_bytes()
     (copy,) = copy_unsigned([signed, plain], tmp_path / "copies")
@@ -38,7 +38,7 @@ def test_only_signed_jars_are_copied_and_without_their_signature(tmp_path: Path)
 
 
 def test_a_copy_whose_original_is_gone_is_removed(tmp_path: Path) -> None:
-    """An update of a jar leaves no second version on the class path."""
+    """After an update of a jar, the copy of the old version is removed from the class path."""
     signed = jar(tmp_path / "signed.jar", signed=True)
     copy_unsigned([signed], tmp_path / "copies")
     copy_unsigned([signed.rename(tmp_path / "newer.jar")], tmp_path / "copies")
@@ -46,7 +46,7 @@ def test_a_copy_whose_original_is_gone_is_removed(tmp_path: Path) -> None:
 
 
 def test_a_copy_has_the_time_stamp_of_its_original(tmp_path: Path) -> None:
-    """Java compares it with that of the archive's jars: to copy again changes nothing."""
+    """A copy has its original's time stamp, which Java compares: copying again changes nothing."""
     signed = jar(tmp_path / "signed.jar", signed=True)
     os.utime(signed, (1_000_000_000, 1_000_000_000))
     (copy,) = copy_unsigned([signed], tmp_path / "copies")

@@ -19,7 +19,7 @@ HOSTILE = "lake.sales LOCATION 's3a://other/`'.t"
     ("job", "more"), [("accommodations_iceberg", ()), ("accommodations_parts", ("--format", "iceberg"))]
 )
 def test_a_table_s_name_stays_a_name(monkeypatch: pytest.MonkeyPatch, job: str, more: tuple[str, ...]) -> None:
-    """An argument may come from somebody else, and must not add a clause to a statement."""
+    """A table name from an untrusted argument cannot add a clause to a statement."""
     session, builder = MagicMock(), MagicMock()
     builder.builder.appName.return_value.getOrCreate.return_value = session
     monkeypatch.setattr("pyspark.sql.SparkSession", builder)

@@ -34,7 +34,7 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 
 def test_up_twice_is_up_once_and_down_ends_it(home: Home) -> None:
-    """The second call finds the first one's process; the samples are in it; after the end nobody answers."""
+    """The second `up` finds the first one's process, with the samples; after `down` the port is closed."""
     first, is_new = ensure_up(home, port=0, buckets=["mine"])
     again, is_new_again = ensure_up(home, port=0, buckets=[])
     assert (is_new, is_new_again) == (True, False)
@@ -53,7 +53,7 @@ def test_up_twice_is_up_once_and_down_ends_it(home: Home) -> None:
 
 
 def test_two_at_once_start_one(home: Home) -> None:
-    """Commands that run side by side agree on one process."""
+    """Two concurrent commands start one process."""
     with ThreadPoolExecutor(2) as pool:
         both = list(pool.map(lambda _: ensure_up(home, port=0, buckets=[]), range(2)))
     assert both[0][0] == both[1][0]
@@ -61,7 +61,7 @@ def test_two_at_once_start_one(home: Home) -> None:
 
 
 def test_another_port_bucket_or_catalog_than_the_running_one_is_a_problem(home: Home) -> None:
-    """What was asked for is never silently replaced by what runs."""
+    """A request for options other than the running ones is an error."""
     state, _ = ensure_up(home, port=0, buckets=[])
     with pytest.raises(Problem, match=state.endpoint):
         ensure_up(home, port=9, buckets=[])
@@ -72,7 +72,7 @@ def test_another_port_bucket_or_catalog_than_the_running_one_is_a_problem(home: 
 
 
 def test_a_port_that_is_taken_is_a_problem(home: Home) -> None:
-    """The command fails, says so, and leaves no state."""
+    """If the port is taken, the command fails with a message and leaves no state file."""
     with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(Problem) as caught:
         ensure_up(home, port=taken.getsockname()[1], buckets=[])
     assert caught.value.exit_code == 1
@@ -81,7 +81,7 @@ def test_a_port_that_is_taken_is_a_problem(home: Home) -> None:
 
 @pytest.mark.parametrize("started", [0.0, 1.0])
 def test_a_process_id_that_was_given_to_another_process_is_stale(home: Home, started: float) -> None:
-    """A live process with another start time is not ours; down does not touch it."""
+    """A live process with another start time is not the server; `down` does not touch it."""
     home.path.mkdir()
     LocalS3(pid=os.getpid(), started=started, endpoint="http://127.0.0.1:1", buckets=()).write(home.state)
     assert running(home) is None
@@ -91,14 +91,14 @@ def test_a_process_id_that_was_given_to_another_process_is_stale(home: Home, sta
 
 @pytest.mark.parametrize("text", ["", "{", '{"pid": 1}', "[]"])
 def test_a_damaged_state_file_is_stale(home: Home, text: str) -> None:
-    """What cannot be read counts as not running."""
+    """An unreadable state file counts as not running."""
     home.path.mkdir()
     home.state.write_text(text, encoding="utf-8")
     assert running(home) is None
 
 
 def test_down_kills_what_does_not_end(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The processes below the server, too, such as the Java of its catalog."""
+    """`down` also kills the server's child processes, such as the catalog's JVM."""
     monkeypatch.setattr("scripts.local.background._END_TIMEOUT_S", 0.2)
     home.path.mkdir()
     with subprocess.Popen(["sh", "-c", "trap '' TERM; sleep 600 & echo; wait"], stdout=subprocess.PIPE) as deaf:
@@ -113,5 +113,5 @@ def test_down_kills_what_does_not_end(home: Home, monkeypatch: pytest.MonkeyPatc
 
 
 def test_down_without_up_does_nothing(home: Home) -> None:
-    """Ending what does not run is no error."""
+    """`down` without a running server is no error."""
     assert ensure_down(home) is None

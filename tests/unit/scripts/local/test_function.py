@@ -29,7 +29,7 @@ def test_what_is_no_assignment_is_a_usage_error(text: str) -> None:
 
 
 def test_the_function_gets_the_target_the_bucket_and_what_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """--env wins over the caller's environment, which wins over the default; other variables stay outside. As on Lambda
+    """--env overrides the caller's environment, which overrides the default. Other variables stay outside. As on Lambda
     there is a session token.
     """
     monkeypatch.setenv("SW_WARN_BEFORE_MS", "5000")
@@ -47,14 +47,14 @@ def test_the_function_gets_the_target_the_bucket_and_what_was_given(monkeypatch:
 
 
 def test_without_an_emulator_the_problem_says_what_to_do(tmp_path: Path) -> None:
-    """A missing binary is a problem, not a traceback."""
+    """A missing emulator is a problem with a remedy, not a traceback."""
     function = Function({}, timeout_s=1, memory_mb=128, home=Home(tmp_path))
     with pytest.raises(Problem, match="scripts/setup"):
         function.invoke({})
 
 
 def test_the_function_finds_the_local_catalog_beside_the_settings_that_were_given() -> None:
-    """What was given wins. What is no JSON goes to the handler as it is, which says so; without a catalog, all does."""
+    """Given settings override the catalog's. Invalid JSON goes to the handler, which reports it."""
     target, home = local_target("http://127.0.0.1:1", "http://127.0.0.1:1/c"), Home(Path("/soal"))
     local = {
         "spark.sql.catalog.local": "org.apache.iceberg.spark.SparkCatalog",

@@ -13,7 +13,7 @@ STATE = LocalS3(pid=7, started=1.5, endpoint="http://127.0.0.1:1", buckets=("a",
 
 
 def test_a_program_reads_process_endpoint_and_buckets() -> None:
-    """A catalog is named only where there is one."""
+    """The JSON names process, endpoint and buckets, and a catalog only if there is one."""
     document = {
         "running": True,
         "pid": 7,
@@ -29,7 +29,7 @@ def test_a_program_reads_process_endpoint_and_buckets() -> None:
 
 
 def test_a_person_reads_the_same(capsys: pytest.CaptureFixture[str]) -> None:
-    """The text holds what the JSON form holds; large numbers get separators."""
+    """The text has the same content as the JSON, with separators in large numbers."""
     state = STATE.model_copy(update={"catalog": "http://127.0.0.1:1/c"})
     Output(as_json=False).show(local_view(state, [BucketContent("a", 1, 22_248)]))
     text = capsys.readouterr().out

@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def test_a_variant_that_was_not_made_names_the_command(tmp_path: Path) -> None:
-    """Instead of a job that finds nothing."""
+    """A missing variant is a problem that names the command."""
     with pytest.raises(Problem) as caught:
         home_of_variant(Home(tmp_path), "full")
     assert "scripts/setup --variant full" in caught.value.todo
 
 
 def made(path: Path) -> Home:
-    """A home with a Python and a jar in it."""
+    """Make a home with a Python and a jar."""
     home = Home(path)
     for file in (home.python, home.python.parents[1] / "soal.stamp", home.jars / "delta.jar"):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -31,7 +31,7 @@ def made(path: Path) -> Home:
 
 
 def test_a_variant_has_a_home(tmp_path: Path) -> None:
-    """That of the slim one is `.soal` itself."""
+    """Each variant has its home; that of slim is `.soal` itself."""
     place = Place(tmp_path)
     slim, full = made(place.home), made(place.home / "full")
     mark_complete(place)
@@ -40,7 +40,7 @@ def test_a_variant_has_a_home(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", ["soal.stamp", "python/soal.stamp", "jars/delta.jar", "jars/link.jar"])
 def test_a_variant_that_is_half_made_or_has_lost_something_names_the_command(tmp_path: Path, lost: str) -> None:
-    """The stamp of a set-up that came to its end, that of its packages, a jar, or what a link to a jar leads to."""
+    """A missing stamp of set-up or packages, a missing jar, or a broken link to a jar is a problem."""
     place = Place(tmp_path)
     slim, full = made(place.home), made(place.home / "full")
     target = place.home / "linked.jar"
@@ -48,7 +48,7 @@ def test_a_variant_that_is_half_made_or_has_lost_something_names_the_command(tmp
     (full.jars / "link.jar").symlink_to(target)
     mark_complete(place)
     (full.path / lost).resolve().unlink()
-    with pytest.raises(Problem, match="full, is half-made or out of date") as caught:
+    with pytest.raises(Problem, match="full, is incomplete or out of date") as caught:
         home_of_variant(slim, "full")
     assert "scripts/setup --variant full" in caught.value.todo
     mark_complete(place)

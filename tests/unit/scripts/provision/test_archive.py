@@ -19,7 +19,7 @@ TRAINING = (
     "scripts/image/lambdas.py",
     "image/logstore/src/main/java/io/soal/archive/Lambdas.java",
 )
-# Stands for the Python that trains: counts its calls, and makes the archive unless it is told to fail.
+# Replaces the training's Python: counts its calls, and makes the archive unless it shall fail.
 PYTHON = """#!/bin/sh
 echo call >> "{calls}"
 if [ -e "{fail}" ]; then echo "no lesson today"; exit 1; fi
@@ -54,7 +54,7 @@ def bench(tmp_path: Path) -> Bench:
 
 
 def test_it_is_trained_once(bench: Bench) -> None:
-    """The second run finds it."""
+    """The second run finds the archive, and does not train."""
     assert ensure_archive(bench.place, bench.java).changed
     assert archive_of(bench.place.home).is_file()
     assert not ensure_archive(bench.place, bench.java).changed
@@ -63,7 +63,7 @@ def test_it_is_trained_once(bench: Bench) -> None:
 
 @pytest.mark.parametrize("changed", [*TRAINING, ".soal/jars/delta.jar", ".soal/spark.jsa"])
 def test_what_it_depends_on_trains_it_again(bench: Bench, changed: str) -> None:
-    """The training and its parts, the time stamp of a jar (Java compares it), and the archive itself."""
+    """A change of the training's files, of a jar's time stamp (which Java compares) or of the archive retrains."""
     ensure_archive(bench.place, bench.java)
     path = bench.place.root / changed
     if path.suffix == ".jar":
@@ -75,20 +75,20 @@ def test_what_it_depends_on_trains_it_again(bench: Bench, changed: str) -> None:
 
 
 def test_our_own_jars_may_change(bench: Bench) -> None:
-    """They come behind what is archived on the class path."""
+    """Our own jars may change: they come after the archived ones on the class path."""
     ensure_archive(bench.place, bench.java)
     (bench.place.jars / "soal-logstore.jar").touch()
     assert not ensure_archive(bench.place, bench.java).changed
 
 
 def test_another_java_trains_it_again(bench: Bench) -> None:
-    """An archive belongs to one build of Java."""
+    """Another Java retrains, since an archive belongs to one build of Java."""
     ensure_archive(bench.place, bench.java)
     assert ensure_archive(bench.place, Java(bench.java.home, "17.0.16")).changed
 
 
 def test_a_failed_training_is_told_and_does_not_stop_set_up(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    """The next set-up tries again, since the reason may be gone; no stale archive stays."""
+    """A failed training is reported and does not stop set-up; the next one tries again, and no stale archive stays."""
     ensure_archive(bench.place, bench.java)
     (bench.place.root / "image/archive/train.py").write_text("changed")
     bench.fail.touch()
@@ -101,7 +101,7 @@ def test_a_failed_training_is_told_and_does_not_stop_set_up(bench: Bench, capsys
 
 
 def test_a_java_without_a_base_archive_trains_none(bench: Bench, capsys: pytest.CaptureFixture[str]) -> None:
-    """Such a runtime cannot make one; that is said before a minute is spent."""
+    """A Java without a base archive cannot train; set-up says so before it spends a minute."""
     bench.java.java.write_text("#!/bin/sh\nexit 1\n")
     assert ensure_archive(bench.place, bench.java).text == "no class-data archive"
     assert bench.trained() == 0

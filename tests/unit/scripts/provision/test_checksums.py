@@ -39,7 +39,7 @@ def test_a_written_list_is_read_back(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, text: str, why: str) -> None:
-    """A line of another form, a path, or a second sum for a name is an error that tells where it is."""
+    """A malformed line, a path, or a duplicate name is an error with the line number."""
     path = tmp_path / "sums"
     path.write_text(f"{B}  b.jar\n{text}\n")
 
@@ -48,7 +48,7 @@ def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, text: str, why: s
 
 
 def test_every_kind_of_difference_is_told(tmp_path: Path) -> None:
-    """Missing files, files of other content and files that are not listed are told apart."""
+    """Missing, changed and unlisted files are reported separately."""
     (tmp_path / "right").write_bytes(b"a")
     (tmp_path / "wrong").write_bytes(b"x")
     (tmp_path / "extra").write_bytes(b"a")
@@ -67,7 +67,7 @@ def test_an_equal_folder_makes_no_difference(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_not_there_misses_everything(tmp_path: Path) -> None:
-    """Before the first set-up there is no folder, which is the same as an empty one."""
+    """A missing folder counts as empty, as before the first set-up."""
     assert compare(tmp_path / "none", {"a": A}) == Difference(missing=("a",))
 
 

@@ -24,7 +24,7 @@ def test_output_is_returned_with_both_streams() -> None:
     ids=["missing", "failed", "too long"],
 )
 def test_a_failure_says_what_where_and_what_to_do(args: list[str], timeout_s: float, why: str) -> None:
-    """A command that is missing, fails or takes too long ends in one kind of error, with the reader's next step."""
+    """A command that is missing, fails or times out raises the same error, with the next step."""
     with pytest.raises(SetupError, match=f"^the act: {why}") as failed:
         run(args, act="the act", todo="the remedy", timeout_s=timeout_s)
 

@@ -15,7 +15,7 @@ SUM = hashlib.sha256(BODY).hexdigest()
 
 
 class Repository(Maven):
-    """Maven with what its repositories answer, instead of a network."""
+    """Maven with fake repositories instead of a network."""
 
     answers: dict[str, bytes]
     calls: int
@@ -47,7 +47,7 @@ def jars(place: Place) -> set[str]:
 
 
 def test_the_listed_jars_are_fetched_and_no_others(place: Place) -> None:
-    """What Maven resolves beyond the list does not get in."""
+    """Unlisted files that Maven resolves are not admitted."""
     found = ensure_jars(place, Repository(one=BODY, two=BODY, three=BODY))
 
     assert found.changed
@@ -55,7 +55,7 @@ def test_the_listed_jars_are_fetched_and_no_others(place: Place) -> None:
 
 
 def test_a_second_run_does_not_call_maven(place: Place) -> None:
-    """When every jar is there and right, nothing is fetched."""
+    """If every jar is present and right, Maven is not called."""
     maven = Repository(one=BODY, two=BODY)
     ensure_jars(place, maven)
 
@@ -64,7 +64,7 @@ def test_a_second_run_does_not_call_maven(place: Place) -> None:
 
 
 def test_a_corrupted_jar_is_replaced(place: Place) -> None:
-    """A jar that was changed on the disk is noticed at the next run, and fetched again."""
+    """A changed jar is noticed at the next run, and fetched again."""
     maven = Repository(one=BODY, two=BODY)
     ensure_jars(place, maven)
     (place.jars / "two.jar").write_bytes(BODY + b"!")
@@ -74,7 +74,7 @@ def test_a_corrupted_jar_is_replaced(place: Place) -> None:
 
 
 def test_a_corrupted_download_is_refused_and_removed(place: Place) -> None:
-    """A jar that is not the pinned one fails the set-up, and neither it nor the others get in."""
+    """A jar that differs from the pinned one fails set-up, and no jar is admitted."""
     with pytest.raises(SetupError, match=r"two\.jar: expected") as refused:
         ensure_jars(place, Repository(one=BODY, two=b"another jar"))
 
@@ -84,7 +84,7 @@ def test_a_corrupted_download_is_refused_and_removed(place: Place) -> None:
 
 
 def test_a_stale_jar_is_removed(place: Place) -> None:
-    """A jar of an earlier list would be on the class path: it goes. The log store's own jar stays."""
+    """A jar of an earlier list is removed from the class path; the log store's jar stays."""
     maven = Repository(one=BODY, two=BODY)
     ensure_jars(place, maven)
     (place.jars / "old-1.0.jar").write_bytes(BODY)
@@ -95,7 +95,7 @@ def test_a_stale_jar_is_removed(place: Place) -> None:
 
 
 def test_a_changed_list_is_noticed(place: Place) -> None:
-    """When the list wants another version, the new jar comes and the old one goes."""
+    """If the list names another version, the new jar replaces the old one."""
     ensure_jars(place, Repository(one=BODY, two=BODY))
     (place.root / "image" / "jars" / "jars.sha256").write_text(f"{SUM}  one.jar\n{SUM}  three.jar\n")
 
@@ -104,7 +104,7 @@ def test_a_changed_list_is_noticed(place: Place) -> None:
 
 
 def test_a_pom_that_does_not_give_a_listed_jar_says_so(place: Place) -> None:
-    """When pom.xml and the list have come apart, the error names the jar and the command that writes the list."""
+    """If pom.xml and the list disagree, the error names the jar and the command that rewrites the list."""
     with pytest.raises(SetupError, match=r"two\.jar") as refused:
         ensure_jars(place, Repository(one=BODY))
 
@@ -112,7 +112,7 @@ def test_a_pom_that_does_not_give_a_listed_jar_says_so(place: Place) -> None:
 
 
 def test_another_list_has_a_folder_of_its_own(place: Place) -> None:
-    """It is called like the list, and the image's jars are left alone."""
+    """Another list has a folder of the same name; the image's jars are left alone."""
     folder = place.root / LISTS["full-jars"]
     folder.mkdir(parents=True)
     (folder / "jars.sha256").write_text(f"{SUM}  three.jar\n")
@@ -122,7 +122,7 @@ def test_another_list_has_a_folder_of_its_own(place: Place) -> None:
 
 
 def test_the_clients_of_aws_are_of_the_images_own_version() -> None:
-    """They stand on one class path with the SDK in the image, which has none of them itself."""
+    """The AWS clients have the version of the image's SDK, with which they share a class path."""
     image, more = (read_sums(Path(__file__).parents[4] / LISTS[name] / "jars.sha256") for name in ("jars", "full-jars"))
     (version,) = (jar.removeprefix("s3-").removesuffix(".jar") for jar in image if jar[:4] in ("s3-2", "s3-3"))
     clients = {name for name in more if name.endswith(f"-{version}.jar")}
@@ -145,7 +145,7 @@ def test_nothing_is_admitted_when_one_file_is_wrong(tmp_path: Path) -> None:
 
 
 def test_maven_runs_with_the_java_that_was_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Maven gets its Java by JAVA_HOME, whatever is on the PATH; options of the owner's come last, so that they win."""
+    """Maven gets the found Java by JAVA_HOME, whatever the PATH; the user's options come last and so override."""
     monkeypatch.setenv("MAVEN_OPTS", "-Xmx1g")
     program = tmp_path / "mvn"
     program.write_text('#!/bin/sh\necho "$JAVA_HOME" "$@" "$MAVEN_OPTS" >"${0%/*}/seen"\n')

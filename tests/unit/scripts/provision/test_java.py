@@ -27,7 +27,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
 
 @pytest.mark.parametrize("version", ["17", "17.0.15", "17.0.9.2"])
 def test_java_17_is_recognised_by_its_release_file(tmp_path: Path, version: str) -> None:
-    """Any update of Java 17 will do, and its version is told in full."""
+    """Every update of Java 17 is accepted, and reported with its full version."""
     found = java_at(install(tmp_path / "java", version))
 
     assert found is not None
@@ -36,12 +36,12 @@ def test_java_17_is_recognised_by_its_release_file(tmp_path: Path, version: str)
 
 @pytest.mark.parametrize("version", ["1.8.0_402", "11.0.2", "21.0.1", "170.1"])
 def test_another_java_is_not_taken(tmp_path: Path, version: str) -> None:
-    """Neither older nor newer versions are taken: the jars are proven with 17."""
+    """Older and newer versions are refused: the jars are tested with 17."""
     assert java_at(install(tmp_path / "java", version)) is None
 
 
 def test_a_folder_without_java_is_not_taken(tmp_path: Path) -> None:
-    """An empty folder, or one whose java cannot be executed, is no Java."""
+    """An empty folder, or one whose java cannot be executed, is not a Java."""
     assert java_at(tmp_path) is None
     home = install(tmp_path / "java", "17.0.1")
     (home / "bin" / "java").chmod(0o644)
@@ -49,7 +49,7 @@ def test_a_folder_without_java_is_not_taken(tmp_path: Path) -> None:
 
 
 def test_java_home_comes_before_the_path(place: Place, tmp_path: Path) -> None:
-    """JAVA_HOME is what everybody else obeys, so it is looked at first."""
+    """JAVA_HOME is checked before the PATH, as other programs do."""
     first, second = install(tmp_path / "first", "17.0.1"), install(tmp_path / "second", "17.0.2")
 
     found, _ = ensure_java(place, {"JAVA_HOME": str(first), "PATH": str(second / "bin")})
@@ -59,7 +59,7 @@ def test_java_home_comes_before_the_path(place: Place, tmp_path: Path) -> None:
 
 
 def test_java_17_elsewhere_is_linked(place: Place, tmp_path: Path) -> None:
-    """When the Java on the PATH is another one, a Java 17 of the system is linked where the others look first."""
+    """If the Java on the PATH is another version, a Java 17 of the system is linked to .soal/java."""
     other = install(tmp_path / "other", "21.0.1")
     system = install(tmp_path / "jvm" / "java-17", "17.0.3")
 
@@ -74,7 +74,7 @@ def test_java_17_elsewhere_is_linked(place: Place, tmp_path: Path) -> None:
 
 
 def test_a_link_that_is_no_longer_needed_goes(place: Place, tmp_path: Path) -> None:
-    """When the PATH has a Java 17 again, an old link must not shadow it."""
+    """An old link is removed when the PATH has Java 17 again."""
     install(tmp_path / "jvm" / "java-17", "17.0.3")
     ensure_java(place, {"PATH": ""})
     assert (place.home / "java").is_symlink()
@@ -87,7 +87,7 @@ def test_a_link_that_is_no_longer_needed_goes(place: Place, tmp_path: Path) -> N
 
 
 def test_a_runtime_without_compiler_is_told(tmp_path: Path) -> None:
-    """A JRE has no javac, and says so by None."""
+    """The compiler of a JRE is None."""
     home = install(tmp_path / "java", "17.0.1")
     runtime = java_at(home)
     (home / "bin" / "javac").touch(mode=0o755)

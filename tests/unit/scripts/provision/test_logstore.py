@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from scripts.provision.java import Maven
 
-# Writes one class file for each source, and fails on a source that says so: what a compiler does, without a Java.
+# A fake compiler: writes a class file for each source, and fails on a source that says so.
 COMPILER = """#!/bin/sh
 while [ "$1" != -d ]; do shift; done
 out=$2; shift 2; mkdir -p "$out/io"
@@ -28,7 +28,7 @@ for source; do
 done
 """
 
-# Makes a jar of another one, as our program does: -X… -cp PATH MAIN JAR SOURCE.
+# Makes a jar from another one, like our program: -X… -cp PATH MAIN JAR SOURCE.
 PROGRAM = """#!/bin/sh
 [ "$4" = io.soal.archive.LiteralValues ] && echo "made of $(basename "$6") $(basename "$7")" > "$5"
 """
@@ -82,7 +82,7 @@ def test_sources_become_a_jar_once(place: Place, java: Java) -> None:
 
 @pytest.mark.parametrize("changed", ["image/logstore/src/main/java/io/Store.java", "image/jars/jars.sha256"])
 def test_a_change_of_an_input_compiles_again(place: Place, java: Java, changed: str) -> None:
-    """A changed source or class path is noticed by content, also when its time stamp is old."""
+    """A changed source or class path is noticed by content, even with an old time stamp."""
     source(place, "Store.java", "class Store {}")
     ensure_logstore(place, java, no_maven)
     (place.root / changed).write_text("class Changed {}")
@@ -93,7 +93,7 @@ def test_a_change_of_an_input_compiles_again(place: Place, java: Java, changed: 
 
 @pytest.mark.parametrize("damaged", [LOG_STORE_JAR, LITERAL])
 def test_a_damaged_jar_is_made_again(place: Place, java: Java, damaged: str) -> None:
-    """A jar that is not the one made last is replaced."""
+    """A jar that differs from the last build is replaced."""
     source(place, "Store.java", "class Store {}")
     ensure_logstore(place, java, no_maven)
     (place.jars / damaged).write_bytes(b"")
@@ -115,7 +115,7 @@ def test_a_class_whose_source_is_gone_is_gone(place: Place, java: Java) -> None:
 
 
 def test_a_failed_compilation_tells_the_compilers_words(place: Place, java: Java) -> None:
-    """What the compiler says is in the error, and the next run tries again."""
+    """The error contains the compiler's output, and the next run tries again."""
     path = source(place, "Store.java", "ERROR")
 
     with pytest.raises(SetupError, match=r"Store\.java:1: error"):
@@ -126,7 +126,7 @@ def test_a_failed_compilation_tells_the_compilers_words(place: Place, java: Java
 
 
 def test_a_jar_depends_on_its_contents_only(tmp_path: Path) -> None:
-    """Two jars of the same classes are equal byte for byte: times and order do not matter."""
+    """Two jars of the same classes are equal byte for byte, whatever the times and order."""
     one, two = tmp_path / "A.class", tmp_path / "B.class"
     one.write_bytes(b"1")
     two.write_bytes(b"2")

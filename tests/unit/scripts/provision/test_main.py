@@ -16,9 +16,7 @@ STEPS = ("ensure_packages", "ensure_jars", "ensure_logstore", "ensure_archive", 
 
 
 class Steps:
-    """The steps of set-up, which only say that they were taken, and with which list or variant; `fails`: one that
-    ends in an error.
-    """
+    """Fakes of set-up's steps, which only record their calls with list or variant; the step `fails` raises."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, place: Place) -> None:
         self.place, self.taken, self.fails = place, list[tuple[str, ...]](), ("", "")
@@ -53,7 +51,7 @@ MADE = [("ensure_packages", "full"), ("ensure_jars", "full-jars"), ("link_jars",
 
 
 def test_the_variant_full_is_stamped_once_it_is_whole(steps: Steps) -> None:
-    """After its last step, which is the archive."""
+    """The variant full is stamped after its last step, the archive."""
     steps.fails = ("ensure_archive", "full")
     assert provision.main(["--variant", "full"]) == 1
     assert steps.of_full() == [*MADE, ("ensure_archive", "full")]
@@ -64,7 +62,7 @@ def test_the_variant_full_is_stamped_once_it_is_whole(steps: Steps) -> None:
 
 
 def test_a_set_up_keeps_the_variant_full_up_to_date(steps: Steps) -> None:
-    """Its archive, too, if it has one: it may have been made without."""
+    """Set-up updates the variant full, and its archive only if it has one."""
     assert provision.main([]) == 0
     assert steps.of_full() == MADE
     assert is_complete(steps.place.home)
@@ -75,7 +73,7 @@ def test_a_set_up_keeps_the_variant_full_up_to_date(steps: Steps) -> None:
 
 
 def test_a_set_up_does_not_make_the_variant_full_unasked(steps: Steps) -> None:
-    """It takes a minute, and most never need it."""
+    """Set-up makes the variant full only on request, since it takes a minute."""
     (steps.place.home / "full" / "python").rmdir()
     (steps.place.home / "full").rmdir()
     assert provision.main([]) == 0

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def test_a_stamp_matches_only_what_was_written(tmp_path: Path) -> None:
-    """A step counts as done for the inputs that it was completed with, and for no others."""
+    """A step counts as done only for the inputs with which it was completed."""
     stamp = Stamp(tmp_path / "stamps" / "step")
 
     assert not stamp.matches("one")
@@ -23,7 +23,7 @@ def test_a_stamp_matches_only_what_was_written(tmp_path: Path) -> None:
 
 
 def test_a_fingerprint_sees_contents_names_and_borders(tmp_path: Path) -> None:
-    """Another content, another name or another split of the same text makes another fingerprint."""
+    """Another content, another name or another split of the same text changes the fingerprint."""
     one, two, renamed = tmp_path / "one", tmp_path / "two", tmp_path / "sub" / "one"
     renamed.parent.mkdir()
     one.write_text("a")
@@ -36,7 +36,7 @@ def test_a_fingerprint_sees_contents_names_and_borders(tmp_path: Path) -> None:
 
 
 def test_scratch_leaves_nothing_behind(tmp_path: Path) -> None:
-    """A scratch folder goes with its block, after an error too; what a kill has left is swept at the next run."""
+    """A scratch folder is deleted at the end of its block, also after an error, and after a kill by the next run."""
     place = Place(tmp_path)
 
     with pytest.raises(IsADirectoryError), place.scratch() as scratch:

@@ -20,12 +20,12 @@ ALL = ["venv", "uv.txt", "local.txt", "sync", "--editable", "compileall"]
 
 
 def ensure_python(place: Place) -> Found:
-    """Both parts, as set-up has them done."""
+    """Run both parts, as set-up does."""
     return ensure_spark(place).complete()
 
 
 class Commands:
-    """What set-up would run, as words; the one that is named in `fails` is killed half-way."""
+    """Records the commands of set-up; the one named in `fails` is killed half-way."""
 
     def __init__(self, place: Place) -> None:
         self.place = place
@@ -77,9 +77,7 @@ def test_an_environment_is_made_once(place: Place, commands: Commands) -> None:
 
 
 def test_what_spark_needs_comes_first(place: Place, commands: Commands) -> None:
-    """So that the log store and the archive can be made beside the other packages; until these are in, it counts for
-    nothing.
-    """
+    """Other steps can use Spark while the rest is installed; until then the environment does not count as complete."""
     packages = ensure_spark(place)
     assert commands.ran == ALL[:3]
     assert str(place.requirements / "runtime.txt") in commands.words["local.txt"]
@@ -94,7 +92,7 @@ def test_what_spark_needs_comes_first(place: Place, commands: Commands) -> None:
 
 
 def test_every_package_is_held_against_its_hash(place: Place, commands: Commands) -> None:
-    """Except this project, which is here; what builds it is held against its lock, too."""
+    """Every package is checked by hash, build dependencies too, except this project."""
     ensure_python(place)
     for step in ("uv.txt", "local.txt", "sync"):
         assert "--require-hashes" in commands.words[step]
@@ -103,7 +101,7 @@ def test_every_package_is_held_against_its_hash(place: Place, commands: Commands
 
 
 def test_pyspark_is_built_once(place: Place, commands: Commands) -> None:
-    """The two commands that may build it name the same settings, or each would build its own; nothing is compressed."""
+    """Both commands that may build PySpark use the same settings, so that it is built once, without compression."""
     ensure_python(place)
     settings = [
         [word for word in commands.words[step] if word.startswith("pyspark:")] for step in ("local.txt", "sync")
@@ -112,7 +110,7 @@ def test_pyspark_is_built_once(place: Place, commands: Commands) -> None:
 
 
 def test_the_packages_own_tests_are_not_compiled(place: Place, commands: Commands) -> None:
-    """And nothing else is left out."""
+    """Only the packages' tests are not compiled."""
     ensure_python(place)
     words = commands.words["compileall"]
     left_out = words[words.index("-x") + 1]
@@ -121,14 +119,14 @@ def test_the_packages_own_tests_are_not_compiled(place: Place, commands: Command
 
 
 def test_python_workers_find_pyspark_compiled(place: Place, commands: Commands) -> None:
-    """Not its sources in a zip file, which Spark would let them import first."""
+    """Python workers import the compiled PySpark, not the sources in its zip file, which Spark would prefer."""
     ensure_python(place)
     assert commands.copy.parent.is_dir()
     assert not commands.copy.exists()
 
 
 def test_a_changed_lock_is_brought_in(place: Place, commands: Commands) -> None:
-    """A complete environment is kept and brought up to the new lock."""
+    """A complete environment is kept and updated to a changed lock."""
     ensure_python(place)
     (place.requirements / "dev.txt").write_text("newer")
 
@@ -138,7 +136,7 @@ def test_a_changed_lock_is_brought_in(place: Place, commands: Commands) -> None:
 
 @pytest.mark.parametrize("step", ALL[1:])
 def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: str) -> None:
-    """After a run that ended half-way, the next one does not trust what is there and begins anew."""
+    """After an interrupted run the next one starts from scratch."""
     commands.fails = step
     with pytest.raises(SetupError):
         ensure_python(place)
@@ -150,7 +148,7 @@ def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: 
 
 
 def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Commands) -> None:
-    """An environment whose interpreter is gone, say after a system upgrade, is made anew."""
+    """An environment whose interpreter is gone, as after a system upgrade, is recreated."""
     ensure_python(place)
     place.python.unlink()
     commands.ran.clear()
@@ -161,7 +159,7 @@ def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Comman
 
 
 def test_settings_of_tools_do_not_count(place: Place) -> None:
-    """A change of a linter's setting installs nothing; a change of the project's own data, or of its place, does."""
+    """A change of a linter's settings installs nothing; a change of the project's metadata or root does."""
     before = inputs_of(place)
     project = place.root / "pyproject.toml"
     project.write_text(PROJECT.replace("120", "100"))

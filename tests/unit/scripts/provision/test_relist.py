@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def test_an_artifact_that_pyspark_ships_is_found_in_any_version() -> None:
-    """A second version of a jar on one class path is the one that breaks at run time: it is named."""
+    """A jar that PySpark ships in any version is named: two versions on one class path break at run time."""
     ours = ["jackson-core-2.13.0.jar", "s3-2.29.52.jar", "delta-spark_4.1_2.13-4.4.0.jar", "http-auth-2.29.52.jar"]
     theirs = ["jackson-core-2.20.0.jar", "jackson-2.20.0.jar", "http-auth-spi-1.jar", "s3-transfer-1.jar"]
 
@@ -18,7 +18,7 @@ def test_an_artifact_that_pyspark_ships_is_found_in_any_version() -> None:
 
 
 def test_a_jar_that_replaces_pyspark_s_is_no_second_version(tmp_path: Path) -> None:
-    """PySpark's own is not on the class path (image/jars/replaced.txt); its others are."""
+    """A jar in image/jars/replaced.txt is no second version: PySpark's copy is not on the class path."""
     jars = tmp_path / ".venv" / "lib" / "python3.11" / "site-packages" / "pyspark" / "jars"
     jars.mkdir(parents=True)
     for name in ("jackson-core-2.21.2.jar", "jackson-annotations-2.21.jar"):

@@ -11,11 +11,11 @@ from scripts.provision.steps import SetupError
     [("x86_64", "aws-lambda-rie-x86_64"), ("AMD64", "aws-lambda-rie-x86_64"), ("aarch64", "aws-lambda-rie-arm64")],
 )
 def test_the_binary_is_that_of_the_machine(machine: str, name: str) -> None:
-    """Every name that systems give to the two architectures of Lambda is understood."""
+    """Every name of Lambda's two architectures maps to a binary."""
     assert binary_name(machine) == name
 
 
 def test_a_machine_without_emulator_is_told() -> None:
-    """On any other architecture the error names it."""
+    """For another architecture the error names it."""
     with pytest.raises(SetupError, match="riscv64"):
         binary_name("riscv64")

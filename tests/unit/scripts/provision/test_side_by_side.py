@@ -20,7 +20,7 @@ def failing(error: BaseException) -> Callable[[], NoReturn]:
 
 
 def test_both_run_at_once() -> None:
-    """Each waits for the other one to have begun; the results keep their places."""
+    """The parts run in parallel (each waits for the other to start), and the results keep their order."""
     meet = threading.Barrier(2, timeout=BUSY_S)
     assert side_by_side(lambda: ("here", meet.wait() >= 0), lambda: ("beside", meet.wait() >= 0)) == (
         ("here", True),
@@ -30,7 +30,7 @@ def test_both_run_at_once() -> None:
 
 @pytest.mark.parametrize("first", [True, False])
 def test_a_failure_leaves_the_other_part_its_end(first: bool) -> None:  # noqa: FBT001 - pytest gives it
-    """Whichever it is: what the other part does is not lost."""
+    """If one part fails, the other still runs to its end."""
     done = []
     fails, ends = failing(SetupError("no network", todo="plug it in")), lambda: done.append("jars")
     with pytest.raises(SetupError, match="no network"):
@@ -39,14 +39,14 @@ def test_a_failure_leaves_the_other_part_its_end(first: bool) -> None:  # noqa: 
 
 
 def test_two_failures_are_both_told(capsys: pytest.CaptureFixture[str]) -> None:
-    """One is raised, and the other one printed with its remedy."""
+    """Of two failures one is raised, and the other is printed with its remedy."""
     with pytest.raises(SetupError, match="no disk"):
         side_by_side(failing(SetupError("no disk", todo="buy one")), failing(SetupError("no Maven", todo="get it")))
     assert capsys.readouterr().err == "setup: failed: no Maven\n  To do: get it\n"
 
 
 def test_an_interrupted_part_is_no_failed_one() -> None:
-    """Ctrl-C reaches the first part as such: a step that ends after a failed command must not think that it failed."""
+    """Ctrl-C interrupts the first part, and is not taken for a failed command."""
     assert side_by_side(threading.current_thread, threading.current_thread)[0] is threading.current_thread()
     done = []
     with pytest.raises(KeyboardInterrupt):

@@ -16,7 +16,7 @@ LOCKS = ("dev", "build", "uv", "runtime", "full")
 
 
 class Commands:
-    """What set-up would run, as words; `refused`: words of commands that fail."""
+    """Records the commands of set-up; commands with words in `refused` fail."""
 
     def __init__(self) -> None:
         self.ran: list[list[str]] = []
@@ -63,7 +63,7 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> Commands:
 
 
 def test_the_packages_are_those_of_the_image(place: Place, commands: Commands) -> None:
-    """Its locks with their hashes, and what it leaves out is left out; the library is the tree's own."""
+    """The packages come from the image's locks with hashes, and are trimmed; SafeWriter is linked to the tree."""
     assert ensure_packages(place, "slim").changed
     site = place.home / "python" / "lib" / "python3.11" / "site-packages"
     (locked,) = commands.installs()
@@ -78,7 +78,7 @@ def test_the_packages_are_those_of_the_image(place: Place, commands: Commands) -
 
 
 def test_the_variant_full_has_more(place: Place, commands: Commands) -> None:
-    """One more lock, and jars that the slim one lacks."""
+    """The variant full has one more lock, and jars that slim lacks."""
     ensure_packages(place, "full")
     (locked,) = commands.installs()
     assert str(place.requirements / "full.txt") in locked
@@ -87,7 +87,7 @@ def test_the_variant_full_has_more(place: Place, commands: Commands) -> None:
 
 
 def test_they_are_installed_once(place: Place, commands: Commands) -> None:
-    """And again when a lock, the trimming or the tree's place has changed."""
+    """Packages are installed once, and again if a lock, the trimming or the tree's root has changed."""
     ensure_packages(place, "slim")
     commands.ran.clear()
     assert not ensure_packages(place, "slim").changed
@@ -97,7 +97,7 @@ def test_they_are_installed_once(place: Place, commands: Commands) -> None:
 
 
 def test_the_registry_is_asked_only_for_what_is_not_at_hand(place: Place, commands: Commands) -> None:
-    """Each install tries without the network first."""
+    """Each install tries uv's cache first, without the network."""
     ensure_packages(place, "slim")
     assert all("--offline" in words for words in commands.installs())
     commands.ran.clear()
@@ -107,7 +107,7 @@ def test_the_registry_is_asked_only_for_what_is_not_at_hand(place: Place, comman
 
 
 def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Commands) -> None:
-    """An update of the system may have taken the one that it was made with."""
+    """A Python that does not start, as after a system update, is replaced."""
     ensure_packages(place, "slim")
     python = place.home / "python" / "bin" / "python"
     python.unlink()
@@ -117,7 +117,7 @@ def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Comman
 
 @pytest.mark.parametrize("step", ["runtime.txt", "compileall"])
 def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: str) -> None:
-    """The next one begins anew."""
+    """After an interrupted run the next one starts from scratch."""
     commands.refused = (step,)
     with pytest.raises(SetupError):
         ensure_packages(place, "slim")
@@ -128,7 +128,7 @@ def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: 
 
 
 def test_the_jars_are_those_of_the_image_and_the_variant(place: Place) -> None:
-    """As links, so that a new log store is in both; what was removed from the lists is gone."""
+    """Jars are links, so that both homes get a new log store; a jar removed from the lists is unlinked."""
     for name in ("jars/delta.jar", "jars/soal-logstore.jar", "full-jars/avro.jar", "full/jars/old.jar", "java/release"):
         (place.home / name).parent.mkdir(parents=True, exist_ok=True)
         (place.home / name).touch()
@@ -141,7 +141,7 @@ def test_the_jars_are_those_of_the_image_and_the_variant(place: Place) -> None:
 
 
 def test_a_job_that_runs_keeps_its_jars(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The folder is never away, nor a jar of both lists: only what is new is linked, and the old goes after it."""
+    """A running job always finds the folder and the jars of both lists: new links precede removals."""
     for name in ("jars/delta-1.jar", "jars/hadoop.jar", "java/release"):
         (place.home / name).parent.mkdir(parents=True, exist_ok=True)
         (place.home / name).touch()
@@ -168,7 +168,7 @@ def test_a_job_that_runs_keeps_its_jars(place: Place, monkeypatch: pytest.Monkey
 
 
 def test_java_that_set_up_no_longer_brings_is_no_longer_linked(place: Place) -> None:
-    """The machine has one of its own now."""
+    """When set-up no longer provides Java, its link is removed."""
     (place.home / "java").mkdir(parents=True)
     link_jars(place)
     (place.home / "java").rmdir()

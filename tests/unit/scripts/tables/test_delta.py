@@ -52,7 +52,7 @@ def seen(s3: EmbeddedS3) -> TableView:
 
 
 def test_a_table_is_seen_with_its_rows_and_files(s3: EmbeddedS3) -> None:
-    """Version, rows and live files come from the log; a removed file is no orphan, it belongs to an older version."""
+    """Version, rows and live files come from the log; a removed file belongs to an older version and is no orphan."""
     put(s3, "t/_delta_log/00000000000000000000.json", [*CREATE, add("a%20b.parquet", 3)])
     removed = {"remove": {"path": "a%20b.parquet", "deletionTimestamp": 1, "dataChange": True}}
     put(s3, "t/_delta_log/00000000000000000001.json", [removed, add("c.parquet", 5)])
@@ -62,7 +62,7 @@ def test_a_table_is_seen_with_its_rows_and_files(s3: EmbeddedS3) -> None:
 
 
 def test_a_file_that_no_version_names_is_an_orphan(s3: EmbeddedS3) -> None:
-    """What a killed write has left behind is found."""
+    """A data file of a killed write is an orphan."""
     put(s3, "t/_delta_log/00000000000000000000.json", [*CREATE, add("a.parquet", 3)])
     put(s3, "t/a.parquet")
     put(s3, "t/left.parquet")
@@ -70,6 +70,6 @@ def test_a_file_that_no_version_names_is_an_orphan(s3: EmbeddedS3) -> None:
 
 
 def test_files_without_a_table_are_all_orphans(s3: EmbeddedS3) -> None:
-    """A creation that never committed leaves no table."""
+    """After a creation that never committed there is no table, and all files are orphans."""
     put(s3, "t/left.parquet")
     assert seen(s3) == TableView(version=-1, rows=0, files=0, orphans=("t/left.parquet",))

@@ -23,9 +23,7 @@ def s3() -> Iterator[EmbeddedS3]:
 
 
 def test_a_table_is_seen_with_its_orphans(s3: EmbeddedS3, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Snapshots of main, rows and files as its metadata say; data files to which no snapshot leads; or that there is
-    none.
-    """
+    """The view has main's snapshots, rows and files, and data files that no snapshot names; or no table."""
     for name, value in s3.environment().items():
         monkeypatch.setenv(name, value)
     catalog = {"type": "sql", "uri": f"sqlite:///{tmp_path}/lite.db", "init_catalog_tables": "false"}

@@ -39,7 +39,7 @@ def options(request: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def test_the_fields_go_where_they_have_the_same_names() -> None:
-    """Script, arguments, token, name and tags are those of the event."""
+    """Script, arguments, token, name and tags come from the event."""
     request = mapped()
     driver = request["jobDriver"]["sparkSubmit"]
     assert (driver["entryPoint"], driver["entryPointArguments"]) == (EVENT["entryPoint"], EVENT["entryPointArguments"])
@@ -50,7 +50,7 @@ def test_the_fields_go_where_they_have_the_same_names() -> None:
 
 
 def test_the_run_is_the_same_there() -> None:
-    """Key and fingerprint go along, so what is committed is skipped, and the log store, so that it is guarded."""
+    """The job gets run key and fingerprint, to skip committed writes, and the log store, to be guarded."""
     confs = dict(value.split("=", 1) for option, value in options(mapped()) if option == "--conf")
     settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
     job = requested(EVENT, settings, "request").job
@@ -64,7 +64,7 @@ def test_the_run_is_the_same_there() -> None:
 
 
 def test_files_of_the_event_and_of_the_call_are_put_together() -> None:
-    """The call's are what the image brings on Lambda."""
+    """The files of the event and the options are combined; the options replace what the image has on Lambda."""
     found = dict(options(mapped(py_files=["s3://code/soal.zip"], jars=["s3://code/soal-logstore.jar"])))
     assert found["--py-files"] == "s3://scripts/own.zip,s3://code/soal.zip"
     assert found["--jars"] == "s3://code/soal-logstore.jar"
@@ -79,7 +79,7 @@ def test_files_of_the_event_and_of_the_call_are_put_together() -> None:
     ],
 )
 def test_what_the_function_would_refuse_is_refused_here(event: object, said: str) -> None:
-    """With the same words; and a run without a key of its own cannot be the same elsewhere."""
+    """The command refuses what the function would, with the same message, and an event without a run key."""
     with pytest.raises(Problem, match=said):
         mapped(event)
 
@@ -112,7 +112,7 @@ def test_a_job_is_started_with_what_a_dry_run_shows(application: str) -> None:
 
 @pytest.mark.usefixtures("application")
 def test_an_application_that_does_not_exist_is_said() -> None:
-    """The command ends with a problem that names it, instead of a stack trace."""
+    """A missing application is a problem that names it, not a traceback."""
     done = call("nobody")
     assert isinstance(done.exception, Problem)
     assert "nobody" in str(done.exception)

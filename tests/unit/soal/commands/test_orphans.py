@@ -24,7 +24,7 @@ DAYS_8_S = 8 * 86_400
 
 
 class Bench:
-    """A table on an S3 of the tests', and the command."""
+    """A table on a test's S3, and the command."""
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server = server
@@ -64,7 +64,7 @@ def parsed(out: str) -> Any:
 
 
 def test_a_dry_run_is_the_default_and_delete_deletes(bench: Bench) -> None:
-    """Both say what they found, as a table or as JSON; without a bucket there can be no deleting."""
+    """A dry run and a deletion report their findings as table or JSON; deleting needs a checkpoint bucket."""
     before = bench.lake.keys()
     code, out, said = bench.soal()
     assert (code, bench.strange in out, "nothing was changed" in said) == (0, True, True)
@@ -78,7 +78,7 @@ def test_a_dry_run_is_the_default_and_delete_deletes(bench: Bench) -> None:
 
 
 def test_who_says_that_nobody_guards_the_table_needs_no_bucket(bench: Bench) -> None:
-    """What bears a mark is held all the same."""
+    """With --unguarded no bucket is needed, but files with a SafeWriter prefix are held."""
     marked = f"sw-0123456789ab-1-0123456789abcdef-{data_key()}"
     bench.lake.store.put(marked, b"")
     code, out, _ = bench.soal("--delete", "--unguarded", "--json")
@@ -87,7 +87,7 @@ def test_who_says_that_nobody_guards_the_table_needs_no_bucket(bench: Bench) -> 
 
 
 def test_the_bound_is_the_users(bench: Bench) -> None:
-    """Less than an hour only by name."""
+    """An age below an hour needs --allow-young."""
     code, out, _ = bench.soal("--older-than", "30d", "--json")
     assert (code, parsed(out)["orphans"], parsed(out)["young"]["files"]) == (0, [], 1)
     code, _, said = bench.soal("--older-than", "30m")
@@ -97,18 +97,18 @@ def test_the_bound_is_the_users(bench: Bench) -> None:
 
 @pytest.mark.parametrize("table", ["lake/table", "s3a://soal-lake", "s3a://soal-lake/a/../b"])
 def test_a_table_is_a_path_on_s3(bench: Bench, table: str) -> None:
-    """Anything else is a usage error."""
+    """A table that is not a path on S3 is a usage error."""
     assert bench.soal(table=table)[0] == 2
 
 
 @pytest.mark.parametrize("bucket", ["x", "UPPER"])
 def test_a_bucket_has_a_name(bench: Bench, bucket: str) -> None:
-    """It is looked at before anything else is."""
+    """The bucket's name is checked first."""
     assert bench.soal("--bucket", bucket)[0] == 2
 
 
 def test_a_table_that_cannot_be_judged_says_why(bench: Bench) -> None:
-    """No table is there, or one of tomorrow."""
+    """A missing table, or one with a newer protocol, is a problem with the reason."""
     code, _, said = bench.soal(table=f"s3a://{LAKE}/nothing/here")
     assert (code, "there is no Delta table" in said) == (1, True)
     DeltaLog(bench.lake.store).commit([{"protocol": {"minReaderVersion": 9, "minWriterVersion": 9}}])
@@ -117,7 +117,7 @@ def test_a_table_that_cannot_be_judged_says_why(bench: Bench) -> None:
 
 
 def test_what_could_not_be_deleted_and_a_log_that_moves_have_their_exit_codes(bench: Bench) -> None:
-    """A script around the command tells a refusal (1) from a look that is to be made again (75)."""
+    """A refused deletion exits with 1, a changed log with 75."""
     refusal = Rule(Match(operations={"DeleteObject"}), Refuse(403), times=None)
     bench.server.wire.add(refusal)
     code, out, _ = bench.soal("--delete", "--bucket", CHECKPOINTS, "--json")
@@ -132,7 +132,7 @@ def test_what_could_not_be_deleted_and_a_log_that_moves_have_their_exit_codes(be
 
 
 def test_an_s3_that_refuses_is_named(bench: Bench) -> None:
-    """With what the caller needs."""
+    """If S3 refuses, the problem names it and the needed permissions."""
     bench.server.wire.add(Rule(Match(operations={"ListObjectsV2"}), Refuse(403), times=None))
     code, _, said = bench.soal()
     assert (code, "LIST" in said) == (1, True)

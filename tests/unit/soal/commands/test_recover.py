@@ -25,7 +25,7 @@ def soal_recover(world: World, monkeypatch: pytest.MonkeyPatch) -> tuple[int, li
 def test_a_write_that_cannot_be_read_is_reported_and_the_others_are_settled(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It comes first in the listing; the exit code says that something is left to do."""
+    """An unreadable write does not stop the others; the exit code is 1."""
     world = World()
     world.job().begin()
     world.bucket.put("open/sw-0/0", b"{}")
@@ -39,7 +39,7 @@ def test_a_write_that_cannot_be_read_is_reported_and_the_others_are_settled(
 
 
 def test_what_lives_is_worth_another_try(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 75; and 0 when all is settled."""
+    """A live run gives exit code 75; with everything settled it is 0."""
     world = World()
     world.job().begin()
     assert soal_recover(world, monkeypatch)[0] == 75

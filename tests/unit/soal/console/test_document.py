@@ -21,7 +21,7 @@ class Found(Part):
 
 
 def test_each_key_is_in_camel_case() -> None:
-    """Of dataclasses, in collections and in one another, and of documents that have a schema; values stay."""
+    """The keys of nested dataclasses and of documents with a schema are in camelCase; values are unchanged."""
     run = Run((Write("sw_1"),))
     assert document_of([run]) == [{"writes": [{"writeKey": "sw_1", "atMs": None}]}]
     assert Found(older_than_s=1).document() == {"olderThanS": 1}

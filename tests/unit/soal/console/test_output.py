@@ -20,7 +20,7 @@ def view() -> View:
 
 
 def test_a_program_gets_the_document_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
-    """A view is one JSON value on stdout; a stream is one line for each."""
+    """With --json a view is one JSON value on stdout, and a stream is one line per view."""
     out = Output(as_json=True)
     out.show(view())
     shown = capsys.readouterr()
@@ -31,7 +31,7 @@ def test_a_program_gets_the_document_and_nothing_else(capsys: pytest.CaptureFixt
 
 
 def test_a_person_gets_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
-    """One below the other. In a pipe there are no escape codes, and long texts are not folded."""
+    """Parts are printed below one another; a pipe gets no escape codes and no wrapped texts."""
     Output(as_json=False).show(view())
     text = capsys.readouterr().out
     assert "\x1b" not in text
@@ -44,7 +44,7 @@ def test_a_person_gets_the_parts(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_table_is_folded(capsys: pytest.CaptureFixture[str]) -> None:
-    """All of a long cell can be read."""
+    """A long cell is wrapped, not truncated."""
     table = Table(box=None)
     table.add_column("what", overflow="fold")
     table.add_row(LONG)
@@ -54,7 +54,7 @@ def test_a_table_is_folded(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("as_json", [True, False])
 def test_talk_and_problems_go_to_stderr(capsys: pytest.CaptureFixture[str], *, as_json: bool) -> None:
-    """In both forms stdout is for data only, and a problem comes with what to do."""
+    """In both forms stdout has only data, and a problem has a remedy."""
     out = Output(as_json=as_json)
     out.remark("started")
     out.problem(Problem("no [endpoint]", todo="start one"))

@@ -23,12 +23,12 @@ from soal.console.progress import Counting, JobProgress, log_text
     ],
 )
 def test_a_person_sees_what_the_job_says(raw: str, text: str | None) -> None:
-    """Messages of log entries and plain lines are shown; metrics and the emulator's own lines are not."""
+    """Messages of log entries and plain lines are shown; metrics and the emulator's lines are not."""
     assert log_text(raw) == text
 
 
 def test_progress_is_silent_where_nobody_looks() -> None:
-    """On a stream that is no terminal nothing is written."""
+    """Nothing is written to a stream that is not a terminal."""
     stream = io.StringIO()
     with JobProgress(Console(file=stream), "running") as progress:
         progress.line("a line")
@@ -36,7 +36,7 @@ def test_progress_is_silent_where_nobody_looks() -> None:
 
 
 def test_the_log_is_printed_when_it_is_asked_for() -> None:
-    """With `shows_log` each line is written as it is, brackets too, behind a mark: it is not a line of `soal`."""
+    """With `shows_log` each line is printed verbatim, brackets included, after a prefix: it is not a line of `soal`."""
     stream = io.StringIO()
     with JobProgress(Console(file=stream), "running", shows_log=True) as progress:
         progress.line("see [/bold] this")
@@ -57,7 +57,7 @@ def test_a_terminal_sees_the_last_line_whatever_is_in_it() -> None:
 
 @pytest.mark.parametrize("terminal", [True, False])
 def test_how_far_it_is_shows_on_a_terminal_only(terminal: object) -> None:
-    """What is named like markup is shown as it is."""
+    """On a terminal a name that looks like markup is shown verbatim."""
     said = io.StringIO()
     with Counting(Console(file=said, force_terminal=bool(terminal), width=120), "[red]looking") as counting:
         counting.show(1234)

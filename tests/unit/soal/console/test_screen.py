@@ -1,4 +1,4 @@
-"""Nothing that somebody else has written reaches a terminal as a command, whatever the view."""
+"""No untrusted text reaches a terminal as a command, whatever the view."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[4]
 OWN = {"life": "alive", "time_ms": 1}
-"""Fields that hold no text of others."""
+"""Fields without untrusted text."""
 HOSTILE = (
     "a\x1b]0;title\x07\x1b]52;c;aGk=\x07\x1b[2J\x9b2J\x9d0;x\x9c\x08\x0b\x0c\x7f\u202eb\u2066c\u2028d\u2029\ud800\u200b\ufeff"
     "[link=x]\r\nsoal: all is well\rz"
@@ -52,7 +52,7 @@ RAW = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2
 
 
 def filled(hint: Any) -> Any:  # noqa: PLR0911 - a kind of type each
-    """Return a value of a type that has the hostile text wherever a text may be."""
+    """Return a value of a type with the hostile text in every string."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if origin in (typing.Union, types.UnionType):
         return filled(next(one for one in (str, *arguments) if one in arguments and one is not type(None)))
@@ -79,14 +79,14 @@ def filled(hint: Any) -> Any:  # noqa: PLR0911 - a kind of type each
 
 
 def modules() -> list[types.ModuleType]:
-    """Return the modules of the command line, but for those that show only figures of our own."""
+    """Return the modules of the command line, except those that show only our own figures."""
     names = [found.name for found in pkgutil.walk_packages(soal.__path__, "soal.")]
     own = re.compile(r"bench|image_size|locks_demo")
     return [importlib.import_module(name) for name in names if own.search(name) is None]
 
 
 def views() -> list[Callable[[Any], View]]:
-    """Return all functions of the command line that make a view of something."""
+    """Return all functions of the command line that return a view."""
     made = [one for module in modules() for one in vars(module).values() if isinstance(one, types.FunctionType)]
     named = {module.__name__ for module in modules()}
     found = {one for one in made if one.__annotations__.get("return") == "View" and one.__module__ in named}
@@ -94,7 +94,7 @@ def views() -> list[Callable[[Any], View]]:
 
 
 def argument(view: Callable[[Any], View]) -> Any:
-    """Return a hostile argument of a view, by the type that it asks for."""
+    """Return a hostile argument for a view, by the type of its parameter."""
     known = [one for module in (*modules(), failure_queue) for one in vars(module).items() if is_data(one[1])]
     names = {**dict(known), "Sequence": Sequence, "Any": Any}
     return filled(eval(next(iter(view.__annotations__.values())), names))  # noqa: S307 - an annotation of our own
@@ -109,7 +109,7 @@ def is_data(value: object) -> bool:
 def test_no_view_lets_a_control_character_through(
     view: Callable[[Any], View], capsys: pytest.CaptureFixture[str], *, as_json: bool
 ) -> None:
-    """Nor a line that looks like one of ours. As JSON it is the document all the same."""
+    """No view prints a control character, or a line that looks like ours; the JSON is complete all the same."""
     shown = view(argument(view))
     Output(as_json=as_json).show(shown)
     text = capsys.readouterr().out
@@ -121,7 +121,7 @@ def test_no_view_lets_a_control_character_through(
 
 
 def test_problems_remarks_and_progress_do_so_too(capsys: pytest.CaptureFixture[str]) -> None:
-    """Messages of errors have names and reasons of others in them. Each line of theirs is indented."""
+    """Problems, remarks and progress escape untrusted names and reasons, and indent their further lines."""
     out = Output(as_json=False)
     out.problem(Problem(HOSTILE, todo=HOSTILE))
     out.remark(HOSTILE)
@@ -142,7 +142,7 @@ def test_problems_remarks_and_progress_do_so_too(capsys: pytest.CaptureFixture[s
 
 
 def test_a_terminal_gets_the_commands_of_rich_and_no_others() -> None:
-    """Colours and the lines of a progress are ours."""
+    """A terminal gets only rich's escape sequences: colours and the lines of a progress."""
     stream = io.StringIO()
     screen = Screen(file=stream, force_terminal=True, width=200, color_system="standard")
     with Counting(screen, HOSTILE) as counting:
@@ -150,13 +150,13 @@ def test_a_terminal_gets_the_commands_of_rich_and_no_others() -> None:
         screen.print(Text(HOSTILE, style="red"))
     sent = stream.getvalue()
     assert "\x1b[31m" in sent
-    # What is left once rich's own commands are taken away: colours, and the cursor's moves.
+    # The rest without rich's own sequences: colours, and the cursor's moves.
     assert RAW.search(re.sub(r"\x1b\[\??[0-9;]*[A-Za-z]|\r", "", sent)) is None
     assert "\x1b[2J" not in sent
 
 
 def test_what_is_changed_keeps_its_style_and_its_place_in_a_table() -> None:
-    """A cell is as wide as it is shown, and a newline in it begins no row."""
+    """Changed text keeps its style; a cell's width is that of the changed text, and a newline in it starts no row."""
     stream = io.StringIO()
     screen = Screen(file=stream, width=60)
     for row in ((Text("a\x1b\nb"), Text("c")), ("[bold]d\x9b", "e")):
@@ -174,14 +174,14 @@ def test_what_is_changed_keeps_its_style_and_its_place_in_a_table() -> None:
 
 
 class Bare:
-    """Something that makes its output itself."""
+    """A renderable that makes its segments itself."""
 
     def __rich_console__(self, *_: object) -> Iterator[Segment]:
         yield Segment(HOSTILE)
 
 
 def test_nothing_that_rich_writes_goes_round_it() -> None:
-    """Whatever a view is made of."""
+    """Every rich output passes `Screen`, whatever a view consists of."""
     stream = io.StringIO()
     screen = Screen(file=stream)
     for one in (Bare(), Group(Text(HOSTILE), HOSTILE), Panel(HOSTILE, title=HOSTILE), Rule(HOSTILE), [HOSTILE]):
@@ -193,7 +193,7 @@ def test_nothing_that_rich_writes_goes_round_it() -> None:
 def test_an_error_that_nobody_expected_is_shown_the_same_way(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With its traceback, and so is what a library logs."""
+    """An unexpected error's traceback and a library's log lines are escaped, too."""
 
     def broken(_called: str) -> None:
         raise ValueError(HOSTILE)
@@ -213,7 +213,7 @@ def test_an_error_that_nobody_expected_is_shown_the_same_way(
 
 
 def test_all_consoles_are_screens() -> None:
-    """Whoever makes another one goes round the place that shows text of others."""
+    """Every console is a `Screen`; another one would bypass the escaping."""
     rooms = ("scripts", "soal", "tests/lab")
     sources = [path for room in rooms for path in (ROOT / room).rglob("*.py") if path.name != "screen.py"]
     assert sources
@@ -229,7 +229,7 @@ IGNORABLE = (
 
 
 def test_no_character_without_a_picture_is_printed() -> None:
-    """Two names would look equal by it: all of Unicode's formats, fillers and tags, but no letter or sign."""
+    """Invisible characters (all of Unicode's formats, fillers and tags) are escaped, and no letter or sign is."""
     fillers = "\u2800" + "".join(chr(code) for part in IGNORABLE for code in range(part[0], part[-1] + 1))
     formats = [chr(code) for code in range(0x110000) if unicodedata.category(chr(code)) == "Cf"]
     for one in (*fillers, *formats):
@@ -241,7 +241,7 @@ def test_no_character_without_a_picture_is_printed() -> None:
 
 
 def test_a_control_character_that_rich_would_leave_out_has_its_number() -> None:
-    """A name without it would look like another one."""
+    """A control character that rich would drop is shown as its number."""
     screen = Screen(file=(shown := io.StringIO()), width=80)
     table = Table(box=None, show_header=False)
     table.add_row(Text("a\x07b\x08c"), "d\x0be\x0cf\rg")
@@ -253,7 +253,7 @@ def test_a_control_character_that_rich_would_leave_out_has_its_number() -> None:
 @pytest.mark.parametrize("blank", [" ", "\t", "\xa0", "\u2003", "\u3000", " \t", "\n" + " " * 40])
 @pytest.mark.parametrize("soft_wrap", [True, False])
 def test_blanks_lead_nothing_to_the_beginning_of_a_line(blank: str, *, soft_wrap: bool) -> None:
-    """A reason with as many as the terminal has columns would show a line of ours."""
+    """A run of blanks as wide as the terminal cannot move text to the start of a line."""
     screen = Screen(file=(shown := io.StringIO()), width=40)
     table = Table(box=None, show_header=False)
     table.add_row(f"why{blank * 39}soal: ok")

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def look(tmp_path: Path, text: str, variant: Variant = "slim") -> list[Finding]:
-    """What is found in a script of this text."""
+    """Return the findings in a script with this text."""
     path = tmp_path / "job.py"
     path.write_text(text, encoding="utf-8")
     return list(examine_script(path, variant))

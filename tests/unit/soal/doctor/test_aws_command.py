@@ -1,4 +1,4 @@
-"""The oracle for remedies: the service's own model, as botocore has it."""
+"""The oracle for remedies: the service's model in botocore."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONFIG = "aws lambda put-function-event-invoke-config --function-name f"
     ],
 )
 def test_a_command_is_held_against_the_service_s_model(command: str, told: str | None) -> None:
-    """Operation, options, required ones and the form of values, also those in JSON."""
+    """The model checks operation, options, required options and the types of values, also in JSON."""
     try:
         found = complaint(command)
     except ValueError as error:
@@ -37,7 +37,7 @@ def test_a_command_is_held_against_the_service_s_model(command: str, told: str |
 
 
 def test_commands_are_found_between_semicolons() -> None:
-    """A remedy is a command, words, or both."""
+    """Commands are found in a remedy, which may be a command, text, or both."""
     assert list(commands("aws a b --c d > e; then change it; do: aws f g; the role needs it")) == [
         "aws a b --c d > e",
         "aws f g",

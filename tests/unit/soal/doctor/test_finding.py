@@ -12,7 +12,7 @@ FINDINGS = (Finding("Java", "fail", "there is none", "run scripts/setup"), Findi
 
 
 def test_a_program_reads_each_finding() -> None:
-    """One that needs nothing has an empty remedy."""
+    """In JSON a finding without a remedy has an empty string."""
     assert findings_view(FINDINGS).document == [
         {"name": "Java", "status": "fail", "detail": "there is none", "remedy": "run scripts/setup"},
         {"name": "jars", "status": "ok", "detail": "all", "remedy": ""},
@@ -20,7 +20,7 @@ def test_a_program_reads_each_finding() -> None:
 
 
 def test_findings_for_a_person_carry_their_remedy(capsys: pytest.CaptureFixture[str]) -> None:
-    """What must be done stands below what was found."""
+    """A finding's remedy is printed below its detail."""
     Output(as_json=False).show(findings_view(FINDINGS))
     text = capsys.readouterr().out
     assert "there is none" in text

@@ -1,4 +1,4 @@
-"""On moto: a function, its image, queue and bucket, as they should be, and each thing wrong once."""
+"""On moto: a function, its image, queue and bucket, all correct, and each thing wrong once."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ QUEUE = "arn:aws:sqs:us-east-1:123456789012:{}"
 
 @dataclass
 class Account:
-    """Makes what is to be looked at. `of` is what to change; what is not changed is well."""
+    """Makes a deployed function. Each field changes one thing; everything else is correct."""
 
     lifecycle: Mapping[str, int] = field(default_factory=lambda: DAYS_20)
     tagged: tuple[str, ...] = ("checkpoints", "notes")
-    """Where only finished objects expire."""
+    """A lifecycle in which only finished objects expire."""
     variables: dict[str, str] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     destination: bool = True
@@ -141,7 +141,7 @@ def seen(name: str = "soal", access: Access = EVERYTHING, tables: tuple[Location
 
 
 def test_a_function_that_is_well() -> None:
-    """Is well in every respect, and nothing is left in its bucket; this S3 has no clock, and there is no stack."""
+    """Every finding is ok, and nothing stays in the bucket; moto's S3 has no clock, and there is no stack."""
     found = look(Account())
     assert [name for name, finding in found.items() if finding.status != "ok"] == ["stack", "clock"]
     assert found["retention"].detail == "documents live for 20 days, events can come again for 15 at most"
@@ -149,7 +149,7 @@ def test_a_function_that_is_well() -> None:
 
 
 def test_each_thing_that_is_wrong_is_found() -> None:
-    """With the command that mends it."""
+    """Each problem is found, with the command that repairs it."""
     found = look(
         Account(
             lifecycle={**DAYS_20, "runs": 7, "open": 7},
@@ -206,7 +206,7 @@ def test_each_thing_that_is_wrong_is_found() -> None:
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_more_that_can_be_wrong(account: Account, name: str, status: str, detail: str) -> None:
-    """Each account has one fault, which is told under the name of its check and with a text that points at it."""
+    """Each account has one fault, which the named check reports with a fitting text."""
     found = look(account)[name]
     assert (found.status, detail in found.detail) == (status, True), found
 
@@ -230,7 +230,7 @@ HANDLER = {"ImageConfigResponse": {"ImageConfig": {"Command": ["handler.function
 def test_a_durable_function_has_a_dead_letter_queue_and_a_command_of_its_own(
     monkeypatch: pytest.MonkeyPatch, configured: dict[str, Any], name: str, status: str, remedy: str
 ) -> None:
-    """The emulator knows no durable functions: what Lambda says of one is added to its answer."""
+    """Failed executions need a dead-letter queue. Lambda's field is added to moto's answer, which lacks it."""
     make = boto3.client
 
     def client(service: str, **given: Any) -> Any:
@@ -243,14 +243,14 @@ def test_a_durable_function_has_a_dead_letter_queue_and_a_command_of_its_own(
             }
         return found
 
-    Account(destination=False).make()  # nothing is set for its events, so Lambda tries each twice more
+    Account(destination=False).make()  # no event settings, so Lambda retries an event twice
     monkeypatch.setattr(boto3, "client", client)
     found = seen()[name]
     assert (found.status, remedy in found.remedy) == (status, True), found
 
 
 def test_a_durable_function_s_role_must_keep_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without the two rights no attempt could begin."""
+    """A durable function's role needs two more rights, without which no attempt can begin."""
     Account().make()
     monkeypatch.setattr(DeployedFunction, "is_durable", property(lambda _: True))
     everything_else = Access(
@@ -261,7 +261,7 @@ def test_a_durable_function_s_role_must_keep_steps(monkeypatch: pytest.MonkeyPat
 
 
 def test_variables_are_held_against_the_list() -> None:
-    """An unknown one is found, and a reference to a secret is no secret."""
+    """An unknown variable is found, and a reference to a secret is not reported as a secret."""
     arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf"
     found = look(Account(variables={"SOAL_JITT": "c1", "SOAL_SECRETS": json.dumps({"PGPASSWORD": arn})}))
     assert (found["variables"].status, found["variables"].remedy) == ("warn", "did you mean SOAL_JIT?")
@@ -270,7 +270,7 @@ def test_variables_are_held_against_the_list() -> None:
 
 
 def test_a_function_is_looked_at_by_the_alias_that_is_invoked() -> None:
-    """Its settings for events are its own; with several aliases, or with one that is named, the name decides."""
+    """With one alias its event settings are examined; with several, or a given qualifier, the name decides."""
     Account().make()
     lambda_ = boto3.client("lambda")
     assert _as_invoked(lambda_, "soal") == "soal"
@@ -284,14 +284,14 @@ def test_a_function_is_looked_at_by_the_alias_that_is_invoked() -> None:
 
 
 def test_an_image_that_is_gone() -> None:
-    """Lambda runs on with its own copy, and the next deployment fails."""
+    """An image that is gone is a finding: Lambda still runs its copy, but the next deployment fails."""
     Account().make()
     boto3.client("ecr").batch_delete_image(repositoryName="soal", imageIds=[{"imageTag": "one"}])
     assert seen()["image"].status == "fail"
 
 
 def test_writes_that_nobody_has_settled(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A marker that is older than any run is told, with the command that settles it."""
+    """A marker older than any run is reported, with the command that settles it."""
     Account().make()
     boto3.client("s3").put_object(Bucket="checkpoints", Key="open/w/n", Body=b"")
     assert seen()["open writes"].status == "ok"
@@ -301,14 +301,14 @@ def test_writes_that_nobody_has_settled(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_a_function_that_is_not_there() -> None:
-    """The look ends with it, since all further checks would ask about the function's settings."""
+    """If the function is missing, no further check runs."""
     found = seen("nowhere")
     assert list(found) == ["credentials", "function"]
     assert found["function"].status == "fail"
 
 
 def test_a_function_whose_role_may_do_nothing() -> None:
-    """Fails, whatever the caller may do: objects, the destination of failures, and going on by itself."""
+    """A role without rights fails for objects, the failure destination and continuations, whoever the caller is."""
     Account(variables={"SOAL_CONTINUE_MAX": "1"}).make()
     assert seen()["role"].status == "ok"
     for action, resource in (
@@ -326,7 +326,7 @@ def test_a_function_whose_role_may_do_nothing() -> None:
 
 
 def test_tables_that_are_not_known_are_told() -> None:
-    """What a role may do there cannot be looked at then."""
+    """Without known tables a finding says that rights on tables were not simulated."""
     Account().make()
     found = seen(tables=())
     assert (found["tables"].status, "--table" in found["tables"].remedy) == ("warn", True)
@@ -334,7 +334,7 @@ def test_tables_that_are_not_known_are_told() -> None:
 
 
 class Odd:
-    """A client of each service that answers every request alike, but for those that are named."""
+    """A client of any service that answers every request alike, except the named requests."""
 
     def __init__(self, answer: object, **others: object) -> None:
         self._answer, self._others = answer, others
@@ -352,7 +352,7 @@ class Odd:
 
 @pytest.mark.parametrize("answer", [{}, [], [1], None, "text", 5, ResponseParserError("no XML")])
 def test_an_answer_that_aws_does_not_document_is_a_finding(answer: object) -> None:
-    """About the caller, about the function, or about anything else: what is not known is said, and does not end it."""
+    """An undocumented answer to any request is a finding, and does not end the examination."""
     who = {"Arn": "arn:aws:iam::123456789012:user/u"}
     known = {"FunctionName": "f", "FunctionArn": "arn:aws:lambda:us-east-1:123456789012:function:f"}
     variables = {"Variables": {"SW_CHECKPOINT_BUCKET": "checkpoints"}}

@@ -20,7 +20,7 @@ REQUIREMENTS = Path(__file__).parents[4] / "requirements"
 
 
 def installed(variant: Variant) -> set[str]:
-    """The modules at the top of the local function's packages; none if it was not made."""
+    """Return the top-level modules of the local function's packages; empty without a set-up."""
     site = site_of(home_of(default_home(), variant))
     return set() if site is None else {found.name for found in pkgutil.iter_modules([str(site)])}
 
@@ -31,12 +31,12 @@ def locked(name: str) -> set[str]:
 
 
 def test_the_table_is_what_the_local_function_has() -> None:
-    """The modules of the slim variant's packages, each of them and no other."""
+    """The table lists exactly the modules of the slim variant's packages."""
     assert sorted(IN_IMAGE) == sorted(installed("slim"))
 
 
 def test_full_has_what_its_list_adds() -> None:
-    """The modules of the packages that only the variant full has, also where it was not set up."""
+    """The variant full has the modules that its list adds, even where it was not set up."""
     files = [file for name in locked("full.txt") - locked("runtime.txt") for file in distribution(name).files or ()]
     tops = {file.parts[0] for file in files if file.suffix == ".py"}
 
@@ -44,7 +44,7 @@ def test_full_has_what_its_list_adds() -> None:
 
 
 def test_full_has_what_its_local_function_has() -> None:
-    """Each module of its packages and no other. A test that runs beside this one may be setting it up."""
+    """The variant full has exactly the modules of its packages. A concurrent test may be setting it up."""
     if not is_complete(default_home()):
         pytest.skip("the variant full is not set up here: scripts/setup --variant full")
     assert sorted(modules_of("full")) == sorted(installed("full"))
@@ -52,5 +52,5 @@ def test_full_has_what_its_local_function_has() -> None:
 
 @pytest.mark.parametrize("module", ["handler", "scripts", "rich", "click"])
 def test_what_a_job_cannot_import(module: str) -> None:
-    """The handler's own packages, and the libraries that are left out of the image."""
+    """A job cannot import the handler's packages and the libraries that the image drops."""
     assert module not in modules_of("full")

@@ -1,4 +1,4 @@
-"""The stack's own roles, with and without each of their statements."""
+"""The stack's roles, with and without each of their statements."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def look(access: Access, role: str = JOB) -> list[Finding]:
 
 @pytest.mark.parametrize("role", [JOB, SWEEPER])
 def test_the_roles_of_the_stack_are_well(role: str) -> None:
-    """They may make each request."""
+    """The stack's roles may make every request."""
     assert [finding.status for finding in look(ROLES[role], role)] == ["ok"]
 
 
@@ -58,7 +58,7 @@ CASES = [(role, each) for role, access in ROLES.items() for each in access.state
 
 @pytest.mark.parametrize(("role", "statement"), CASES, ids=lambda value: getattr(value, "sid", value))
 def test_a_statement_that_is_missing_is_found(role: str, statement: Statement) -> None:
-    """Where a request that was seen is denied without it, its action is named, with the bucket."""
+    """If a recorded request is denied without a statement, its action and bucket are named."""
     less = ROLES[role].without(statement)
     missed = [need for need in kept_needs() if need.role == role and not need.met_by(less)]
     found = look(less, role)
@@ -69,7 +69,7 @@ def test_a_statement_that_is_missing_is_found(role: str, statement: Statement) -
 
 @pytest.mark.parametrize("role", [JOB, SWEEPER])
 def test_a_role_that_may_do_nothing_is_found_and_the_commands_mend_it(role: str) -> None:
-    """Each action is a finding of its own; after their commands, the role is well."""
+    """Each denied action is a finding; after the findings' commands the role may make every request."""
     found = look(Access(()), role)
     assert {finding.status for finding in found} == {"fail"}
     assert {finding.detail.split()[3] for finding in found} == {request.action for request in REQUESTS[role]}
@@ -84,7 +84,7 @@ def _option(remedy: str, name: str) -> str:
 
 
 def test_a_deny_is_not_mended_by_an_allow() -> None:
-    """The command then shows the statement that denies."""
+    """For a Deny the command shows the statement that denies."""
     deny = Statement("No", "Deny", ("s3:PutObject",), ("*",))
     (found,) = look(Access((*ROLES[JOB].statements, deny)))
     assert (found.status, "(explicitDeny)" in found.detail) == ("fail", True)
@@ -102,7 +102,7 @@ def test_a_deny_is_not_mended_by_an_allow() -> None:
     ],
 )
 def test_who_denies_is_told(result: dict[str, Any], reason: str) -> None:
-    """A policy of the role would not help against a boundary or the organisation."""
+    """A boundary or the organisation is named as the reason, since a policy of the role would not help."""
     client = boto3.client("iam", region_name="us-east-1")
     request = REQUESTS[JOB][0]
     with Stubber(client) as stubber:
@@ -115,10 +115,13 @@ def test_who_denies_is_told(result: dict[str, Any], reason: str) -> None:
 
 @pytest.mark.parametrize(
     ("code", "status", "remedy"),
-    [("AccessDenied", "warn", f"have iam:SimulatePrincipalPolicy on {ARN} allowed"), ("NoSuchEntity", "fail", "role")],
+    [
+        ("AccessDenied", "warn", f"give your own user iam:SimulatePrincipalPolicy on {ARN}"),
+        ("NoSuchEntity", "fail", "role"),
+    ],
 )
 def test_a_simulation_that_fails_is_told(code: str, status: str, remedy: str) -> None:
-    """Nothing is said to be well that was not looked at, and a role that is gone is a failure."""
+    """A failed simulation is never ok, and a missing role is a failure."""
     client = boto3.client("iam", region_name="us-east-1")
     with Stubber(client) as stubber:
         stubber.add_client_error("simulate_principal_policy", code)

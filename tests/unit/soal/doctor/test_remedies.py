@@ -1,4 +1,4 @@
-"""Every command of the AWS CLI that stands in the doctor's source, also where no test of a finding comes by."""
+"""Every AWS CLI command in the doctor's source, even if no test makes its finding."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PARTS = {id(part) for _, node in NODES if isinstance(node, ast.JoinedStr) for pa
 
 
 def text(node: ast.AST) -> str:
-    """A string, with a word in place of each expression; `option` is an option with its value."""
+    """Return a string with a word for each expression; `option` is an option with its value."""
     if isinstance(node, ast.JoinedStr):
         return "".join(text(part) for part in node.values)
     if isinstance(node, ast.FormattedValue):
@@ -48,7 +48,7 @@ TEXTS = {where: text(node) for where, node in NODES if id(node) not in PARTS and
 @pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
 def test_each_call_names_an_operation_and_its_options(call: ast.Call) -> None:
-    """As the service's model knows them; required ones may come in a mapping, which the findings' tests see."""
+    """The model knows each operation and option; the findings' tests cover required options from mappings."""
     service, *operations = (
         each.value for argument in call.args for each in ast.walk(argument) if isinstance(each, ast.Constant)
     )
@@ -67,11 +67,11 @@ def test_each_call_names_an_operation_and_its_options(call: ast.Call) -> None:
 
 @pytest.mark.parametrize("command", TEXTS.values(), ids=TEXTS.keys())
 def test_each_text_is_a_command(command: str) -> None:
-    """AWS's command line knows its operation and options, and takes the values, so that it can be pasted."""
+    """The AWS CLI accepts each command's operation, options and values, so that it can be pasted."""
     assert [complaint(one) for one in commands(command)] == [None]
 
 
 def test_the_source_has_commands_of_both_kinds() -> None:
-    """Else nothing would be looked at."""
+    """The source contains both kinds of commands, so that these tests examine something."""
     assert len(CALLS) > 15
     assert len(TEXTS) >= 5

@@ -14,7 +14,7 @@ KINDS = {CHECKPOINTS: "checkpoints", SCRIPTS: "scripts", LAKE: "data"}
 
 
 def seen(role: str) -> set[tuple[str, str, str]]:
-    """The kinds of requests that a role was seen to make: action, kind of place, folder."""
+    """Return the recorded kinds of requests of a role: action, kind of place, folder."""
     return {
         (need.action, *_place(need.resource, need.prefix if need.action == "s3:ListBucket" else None))
         for need in kept_needs()
@@ -37,12 +37,12 @@ def _place(resource: str, prefix: str | None) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("needs", "role"), [(JOB, JOB_KEY), (SWEEPER, SWEEPER_KEY)])
 def test_the_list_is_what_was_seen(needs: tuple[Need, ...], role: str) -> None:
-    """Each kind of request that handler, guard, Spark and sweeper make is listed, and nothing else."""
+    """The list has exactly the kinds of requests that handler, guard, Spark and sweeper make."""
     assert {(need.action, need.kind, folder) for need in needs for folder in need.folders} == seen(role)
 
 
 def test_requests_lie_below_their_place() -> None:
-    """Of a table, of any table of a folder, and a listing, which is of the bucket with a prefix to ask for."""
+    """Requests are for a table, for any table of a folder, or a listing of the bucket with a prefix."""
     needs = (Need("s3:GetObject", "data", ("", "_delta_log")), Need("s3:ListBucket", "data", ("metadata",)))
     found = list(requests_of(needs, [("data", Location("lake", "t/")), ("scripts", Location("code"))]))
     assert found == [

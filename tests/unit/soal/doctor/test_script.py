@@ -12,7 +12,7 @@ from tests.unit.soal.doctor.examined import look, one
 if TYPE_CHECKING:
     from pathlib import Path
 
-# As scripts for aws-samples/spark-on-aws-lambda begin and end.
+# The start and end of a script for aws-samples/spark-on-aws-lambda.
 ELSEWHERE = """
 import os
 from pyspark.sql import SparkSession
@@ -44,7 +44,7 @@ with SafeWriter(spark, "s3a://lake/t", format="delta") as sw:
 
 
 def test_a_script_from_elsewhere(tmp_path: Path) -> None:
-    """Each setting that will be ignored, each variable and the write without a guard, with its own line, in order."""
+    """Each ignored setting, each variable and the unguarded write is found, with its line, in order."""
     found = look(tmp_path, ELSEWHERE)
     assert [(finding.name, finding.detail.split(",")[0]) for finding in found] == [
         ("job.py:7", "sets spark.master"),
@@ -60,7 +60,7 @@ def test_a_script_from_elsewhere(tmp_path: Path) -> None:
 
 
 def test_a_script_that_is_well(tmp_path: Path) -> None:
-    """One finding that says so."""
+    """A correct script gives one finding that says so."""
     assert one(tmp_path, WELL).status == "ok"
 
 
@@ -79,7 +79,7 @@ def test_a_script_that_is_well(tmp_path: Path) -> None:
     ],
 )
 def test_what_will_fail(tmp_path: Path, line: str, words: str) -> None:
-    """Is a failure, and the remedy says what to do."""
+    """A line that will fail is a failure with a remedy."""
     finding = one(tmp_path, line)
     assert (finding.status, finding.name) == ("fail", "job.py:1")
     assert words in finding.remedy
@@ -100,7 +100,7 @@ def test_what_will_fail(tmp_path: Path, line: str, words: str) -> None:
     ],
 )
 def test_what_is_told(tmp_path: Path, line: str, words: str) -> None:
-    """Is a warning, and its detail names it."""
+    """A line that differs here is a warning that names the cause."""
     finding = one(tmp_path, line)
     assert finding.status == "warn"
     assert words in finding.detail
@@ -110,12 +110,12 @@ def test_what_is_told(tmp_path: Path, line: str, words: str) -> None:
     "line", ["x.set('spark.app.name', 'y')", "os.environ['A'] = '1'", "spark.sql('SELECT 1')", "x.set([(1,)])"]
 )
 def test_what_is_nobody_s_business(tmp_path: Path, line: str) -> None:
-    """A name, a variable that is written, a query, a list of other things than settings."""
+    """Harmless lines are not reported: a name, a variable that is set, a query, a list without settings."""
     assert one(tmp_path, line).status == "ok"
 
 
 def test_variants_that_have_what_a_script_needs_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that have all of it; if none has, the doctor says where the parts are."""
+    """The variants that have everything are named; if there is none, the doctor says where the parts are."""
     rows = {
         "first": Missing("A", "", ("full", "wide"), formats=("a",)),
         "second": Missing("B", "", ("wide", "full"), formats=("b",)),
@@ -131,7 +131,7 @@ def test_variants_that_have_what_a_script_needs_are_told(tmp_path: Path, monkeyp
 
 
 def test_a_notebook_is_refused(tmp_path: Path) -> None:
-    """Its JSON is an expression of Python's, which would do nothing."""
+    """A notebook is refused: its JSON is a Python expression without effect."""
     cells = [{"cell_type": "code", "source": ["import pandas"], "metadata": {}}]
     finding = one(tmp_path, json.dumps({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
 
@@ -151,7 +151,7 @@ def test_a_notebook_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_code_that_is_nested_too_deeply_is_told(tmp_path: Path, text: str) -> None:
-    """It is a failure of the script with a sentence, not one of the doctor with a traceback."""
+    """Code that is nested too deeply is a failure finding, not a traceback."""
     finding = one(tmp_path, text)
 
     assert finding.status == "fail"
@@ -163,13 +163,13 @@ def test_code_that_is_nested_too_deeply_is_told(tmp_path: Path, text: str) -> No
     [("frame", ".withColumn('a', b)"), ("x = 1", " + 1"), ("if a:\n    b()\n", "elif a:\n    b()\n")],
 )
 def test_long_chains_are_read(tmp_path: Path, begin: str, again: str) -> None:
-    """As generators of code write them, a thousand times the same."""
+    """Chains with a thousand repetitions, as generated code has, are parsed."""
     assert one(tmp_path, begin + 1_000 * again).status == "ok"
 
 
 def test_a_variable_in_sql_is_told(tmp_path: Path) -> None:
-    """Spark would have replaced it elsewhere; here it would be a text in a row."""
+    """A variable in SQL is reported: elsewhere Spark replaces it, here it stays in the text."""
     text = "spark.sql(\"SET day='1'\")\nspark.sql(\"SELECT '${day}' AS day\")\nspark.sql(\"SELECT '$day' AS day\")\n"
     finding = one(tmp_path, text)
     assert (finding.name, finding.status) == ("job.py:2", "warn")
-    assert finding.detail == "names ${day} in SQL, which stays as it is here"
+    assert finding.detail == "names ${day} in SQL, which Spark does not replace here"

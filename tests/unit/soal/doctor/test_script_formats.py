@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     ],
 )
 def test_avro_is_found(tmp_path: Path, line: str) -> None:
-    """In each form in which PySpark and SQL take a format, and in any case of letters."""
+    """Avro is found in every form in which PySpark and SQL name a format, in upper and lower case."""
     variant, failed, *_ = look(tmp_path, line)
     assert (failed.status, failed.name, failed.detail) == ("fail", "job.py:1", "uses the format avro")
     assert variant.detail == "it needs the image's variant full"
@@ -48,7 +48,7 @@ def test_avro_is_found(tmp_path: Path, line: str) -> None:
 
 
 def test_a_format_is_told_once_for_a_line(tmp_path: Path) -> None:
-    """However often the line names it."""
+    """A format is reported once per line."""
     found = look(tmp_path, "spark.read.format('avro').load(p, format='AVRO')")
     assert [finding.name for finding in found] == ["job.py", "job.py:1"]
 
@@ -62,7 +62,7 @@ def test_a_format_is_told_once_for_a_line(tmp_path: Path) -> None:
     ],
 )
 def test_formats_of_no_variant_are_found_as_well(tmp_path: Path, line: str, name: str) -> None:
-    """The doctor asks for no variant, which would not help."""
+    """A format that no variant has is found; the doctor suggests no variant."""
     found = look(tmp_path, line)
     assert f"uses the format {name}" in {finding.detail.partition(",")[0] for finding in found}
     assert not any("variant" in finding.detail for finding in found)
@@ -85,5 +85,5 @@ def test_formats_of_no_variant_are_found_as_well(tmp_path: Path, line: str, name
     ],
 )
 def test_texts_and_other_methods_of_these_names_are_left_alone(tmp_path: Path, line: str) -> None:
-    """Only readers and writers of Spark's take a format, and only some statements."""
+    """Only Spark's readers and writers take a format, and only some statements do."""
     assert one(tmp_path, line).status == "ok"

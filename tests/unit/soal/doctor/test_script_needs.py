@@ -56,7 +56,7 @@ ROCKSDB = "'org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
     ],
 )
 def test_what_needs_the_full_image_says_so(tmp_path: Path, line: str) -> None:
-    """The line fails on the slim one, and nothing is to change for the full one."""
+    """The line fails on slim and is accepted on full."""
     variant, *failed = look(tmp_path, line)
     assert {(found.status, found.name) for found in failed} == {("fail", "job.py:1")}
     assert all("full" in found.remedy for found in failed)
@@ -69,13 +69,13 @@ def test_what_needs_the_full_image_says_so(tmp_path: Path, line: str) -> None:
     "module", ["requests", "pyiceberg.catalog", "six", "certifi", "tenacity", "zstandard", "cachetools", "boto3"]
 )
 def test_what_the_image_has_is_no_matter(tmp_path: Path, module: str) -> None:
-    """A script may import whatever came with the image's own packages."""
+    """A script may import every module of the image's packages."""
     assert one(tmp_path, f"import {module}").status == "ok"
 
 
 @pytest.mark.parametrize("module", ["handler.settings", "polars", "awsglue.utils", "pyspark.sql.protobuf.functions"])
 def test_what_no_variant_has_is_told(tmp_path: Path, module: str) -> None:
-    """The doctor asks for no variant, which would not help."""
+    """A module that no variant has is reported; the doctor suggests no variant."""
     assert one(tmp_path, f"import {module}").detail.startswith("imports ")
 
 
@@ -92,7 +92,7 @@ def test_what_no_variant_has_is_told(tmp_path: Path, module: str) -> None:
     ],
 )
 def test_what_only_looks_like_it_is_left_alone(tmp_path: Path, text: str) -> None:
-    """Functions of the script's own, relative and unknown modules, docstrings."""
+    """The script's own functions, relative and unknown modules, and docstrings are left alone."""
     assert one(tmp_path, text).status == "ok"
 
 
@@ -108,10 +108,10 @@ def test_what_only_looks_like_it_is_left_alone(tmp_path: Path, text: str) -> Non
     ],
 )
 def test_an_import_that_may_fail_is_optional(tmp_path: Path, text: str) -> None:
-    """It is a warning, and the doctor asks for no variant."""
+    """An import that may fail is a warning, and the doctor suggests no variant."""
     finding = one(tmp_path, text)
     assert finding.status == "warn"
-    assert "which is used if it is there" in finding.detail
+    assert "which the script can do without" in finding.detail
 
 
 @pytest.mark.parametrize(
@@ -127,14 +127,14 @@ def test_an_import_that_may_fail_is_optional(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_an_import_that_ends_the_script_is_not_optional(tmp_path: Path, text: str) -> None:
-    """No handler catches it, the handler ends the script, or the import is elsewhere."""
+    """An import is not optional if no handler catches it, the handler ends the script, or it is elsewhere."""
     found = look(tmp_path, text)
     assert "it needs the image's variant full" in {finding.detail for finding in found}
     assert [finding.detail for finding in found if finding.status == "fail"] == ["imports pandas"]
 
 
 def test_what_needs_an_optional_module_is_optional_too(tmp_path: Path) -> None:
-    """A script that tries whether pandas is there calls `toPandas()` only if it is."""
+    """A script that tests for pandas calls `toPandas()` only if pandas is there."""
     tried = "try:\n    import pandas\nexcept ImportError:\n    pandas = None\nif pandas:\n    frame.toPandas()\n"
     assert [(found.status, found.name) for found in look(tmp_path, tried)] == [
         ("warn", "job.py:2"),
@@ -152,7 +152,7 @@ def test_what_needs_an_optional_module_is_optional_too(tmp_path: Path) -> None:
     ],
 )
 def test_what_only_type_checkers_read_does_not_count(tmp_path: Path, text: str) -> None:
-    """Python never runs it."""
+    """Code for type checkers is not examined: Python never runs it."""
     assert one(tmp_path, text).status == "ok"
 
 
@@ -161,12 +161,12 @@ def test_what_only_type_checkers_read_does_not_count(tmp_path: Path, text: str) 
     ["if TYPE_CHECKING:\n    a()\nelse:\n    import pandas", "if not TYPE_CHECKING:\n    import pandas"],
 )
 def test_what_type_checkers_do_not_read_counts(tmp_path: Path, text: str) -> None:
-    """Python runs it."""
+    """Code that only type checkers skip is examined: Python runs it."""
     assert "imports pandas" in {finding.detail for finding in look(tmp_path, text)}
 
 
 def test_the_methods_and_functions_are_pyspark_s() -> None:
-    """Each name in the tables is one that PySpark has."""
+    """PySpark has each name in the tables."""
     from pyspark.sql import DataFrame, GroupedData, functions
     from pyspark.sql.avro import functions as avro
     from pyspark.sql.protobuf import functions as protobuf

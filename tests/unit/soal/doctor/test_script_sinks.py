@@ -1,4 +1,4 @@
-"""Writes to the function's own disk, seen before the job runs."""
+"""Writes to the function's own disk, found before the job runs."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def sinks(tmp_path: Path, text: str) -> list[tuple[str, str, str]]:
 
 @pytest.mark.parametrize("text", PATHS)
 def test_a_path_on_the_function_s_disk(tmp_path: Path, text: str) -> None:
-    """Where its text is in the script, or begins there."""
+    """A path on the disk is found if the script contains its text, or the start of it."""
     line = text.count("\n") + 1
     ((name, status, remedy),) = sinks(tmp_path, text)
     assert (name, status) == (f"job.py:{line}", "fail")
@@ -105,7 +105,7 @@ def test_a_path_on_the_function_s_disk(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", TABLES)
 def test_a_table_of_spark_s_own_catalog(tmp_path: Path, text: str) -> None:
-    """Its folder is on that disk, in whatever form the table is written."""
+    """A table of Spark's own catalog is found in every form of a write: its folder is on the disk."""
     line = text.count("\n") + 1
     ((name, status, remedy),) = sinks(tmp_path, text)
     assert (name, status) == (f"job.py:{line}", "fail")
@@ -114,5 +114,5 @@ def test_a_table_of_spark_s_own_catalog(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", ELSEWHERE)
 def test_other_places(tmp_path: Path, text: str) -> None:
-    """A bucket, an Iceberg catalog, reads, Python's own files, and what only the run shows."""
+    """A bucket, an Iceberg catalog, reads, Python's own files, and paths known only at run time are left alone."""
     assert sinks(tmp_path, text) == []

@@ -1,6 +1,6 @@
-"""On moto: alarms and sweeper of a stack, as they should be and each thing wrong once.
+"""On moto: alarms and sweeper of a stack, all correct and each thing wrong once.
 
-moto's CloudFormation makes no alarms: what the stack says of itself is botocore's stub, which checks its form.
+moto's CloudFormation makes no alarms: botocore's stub answers for the stack, and checks the form of the answers.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def make_alarm(name: str, *, topic: str = TOPIC, enabled: bool = True) -> None:
 
 
 def test_alarms_that_are_well_one_that_rings_and_each_wrong_one() -> None:
-    """Those of the stack are looked at by name; another stack's are its own business."""
+    """The stack's alarms are examined by name; another stack's are ignored."""
     client = boto3.client("cloudwatch")
     make_alarm("Errors")
     make_alarm("Of another", topic="arn:aws:sns:us-east-1:1:other")
@@ -74,7 +74,7 @@ def test_alarms_that_are_well_one_that_rings_and_each_wrong_one() -> None:
 
 
 def test_more_alarms_than_one_request_names_are_all_looked_at() -> None:
-    """CloudWatch takes a hundred names, and answers fifty alarms if not asked for more."""
+    """All alarms are examined: CloudWatch takes 100 names per request, and returns 50 alarms by default."""
     names = tuple(f"a{number:03}" for number in range(120))
     for name in names:
         make_alarm(name)
@@ -83,7 +83,7 @@ def test_more_alarms_than_one_request_names_are_all_looked_at() -> None:
 
 
 def test_a_stack_whose_alarms_are_all_gone_is_found() -> None:
-    """None is not the same as none that is wrong."""
+    """A stack without any alarm is a failure."""
     assert told(examine_alarms(boto3.client("cloudwatch"), Stack("Soal", STACK.outputs, ()))) == [("alarms", "fail")]
 
 
@@ -110,7 +110,7 @@ def look_at_sweeper(client: Callable[[str], Any] = boto3.client) -> list[tuple[s
 
 @pytest.mark.usefixtures("_sweeper")
 def test_the_sweeper_and_what_starts_it() -> None:
-    """A rule that is enabled, with a schedule, and the sweeper as its target."""
+    """The sweeper needs an enabled rule with a schedule, and with the sweeper as its target."""
     events = boto3.client("events")
     assert look_at_sweeper() == [("sweeper", "ok"), ("sweeper's rule", "ok")]
     events.disable_rule(Name="sweep")
@@ -131,7 +131,7 @@ def test_a_sweeper_that_is_gone() -> None:
 
 @pytest.mark.usefixtures("_sweeper")
 def test_a_sweeper_whose_update_has_failed() -> None:
-    """Lambda's own reason is told."""
+    """A failed update is reported with Lambda's reason."""
     lambda_ = boto3.client("lambda")
     with Stubber(lambda_) as stubber:
         failed = {
@@ -163,7 +163,7 @@ def find(client: Any = None) -> tuple[list[Finding], Stack | None]:
 
 
 def test_a_stack_is_found_by_the_function_s_tag(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its outputs and all its alarms are read, page by page; one without our outputs is somebody else's."""
+    """All pages of the stack's outputs and alarms are read; a stack without our outputs is somebody else's."""
     monkeypatch.setenv("MOTO_LAMBDA_STUB_ECR", "TRUE")
     make_function("job", Tags={"aws:cloudformation:stack-name": "Soal"})
     client = boto3.client("cloudformation")
@@ -196,7 +196,7 @@ def test_a_stack_is_found_by_the_function_s_tag(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_function_without_a_stack_is_told_what_was_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And how to see it by hand."""
+    """Without a stack the finding says what was not examined, and how to check by hand."""
     monkeypatch.setenv("MOTO_LAMBDA_STUB_ECR", "TRUE")
     make_function("job")
     (found,), stack = find()
@@ -206,6 +206,6 @@ def test_a_function_without_a_stack_is_told_what_was_not_looked_at(monkeypatch: 
 
 
 def test_the_lake_of_the_stack_may_hold_any_table() -> None:
-    """A made-up table stands for all of them."""
+    """A made-up table represents all tables of the lake."""
     (request, *_) = requests_of(needs.SWEEPER, [("data", Location("lake", "*"))])
     assert request.resource == "arn:aws:s3:::lake/soal-doctor/_delta_log/soal-doctor"

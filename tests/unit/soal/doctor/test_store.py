@@ -33,7 +33,7 @@ def look(endpoint: str, bucket: str | None = "checkpoints") -> dict[str, Finding
 
 
 def test_a_good_endpoint_is_well_in_every_respect_and_left_clean(s3: EmbeddedS3) -> None:
-    """It answers, the bucket can be written without ListBucket, conditions count, clocks agree, nothing stays."""
+    """A good endpoint answers, is writable without ListBucket, honours conditions, has the right time, stays clean."""
     found = look(s3.endpoint, "checkpoints/prefix")
     for name in ("S3 endpoint", "checkpoint bucket", "conditional writes", "clock"):
         assert found[name].status == "ok", found[name]
@@ -41,28 +41,28 @@ def test_a_good_endpoint_is_well_in_every_respect_and_left_clean(s3: EmbeddedS3)
 
 
 def test_an_endpoint_where_nobody_listens_fails() -> None:
-    """Port 9 has no listener; the finding names the endpoint."""
+    """An endpoint without a listener (port 9) is a failure that names it."""
     found = look("http://127.0.0.1:9")["S3 endpoint"]
     assert found.status == "fail"
     assert "127.0.0.1:9" in found.detail
 
 
 def test_a_missing_bucket_fails(s3: EmbeddedS3) -> None:
-    """A checkpoint bucket that is not there is found before a job needs it."""
+    """A missing checkpoint bucket is a failure, found before a job needs it."""
     found = look(s3.endpoint, "missing")
     assert found["S3 endpoint"].status == "ok"
     assert found["checkpoint bucket"].status == "fail"
 
 
 def test_a_missing_setting_fails(s3: EmbeddedS3) -> None:
-    """Without SW_CHECKPOINT_BUCKET no guarded job can run."""
+    """A missing SW_CHECKPOINT_BUCKET is a failure, since no guarded job can run without it."""
     found = look(s3.endpoint, None)["checkpoint bucket"]
     assert "SW_CHECKPOINT_BUCKET" in found.detail
     assert found.status == "fail"
 
 
 def test_a_store_that_does_not_answer_conditions_with_412_fails(s3: EmbeddedS3) -> None:
-    """Such a store loses commits, and must be found before it does."""
+    """A store that does not answer conditions with 412 is a failure: it would lose commits."""
     s3.wire.add(Rule(Match(operations={"PutObject"}), Refuse(500), nth=2, times=None))
     found = look(s3.endpoint)["conditional writes"]
     assert found.status == "fail"
@@ -70,7 +70,7 @@ def test_a_store_that_does_not_answer_conditions_with_412_fails(s3: EmbeddedS3) 
 
 
 def test_a_condition_that_is_ignored_fails(s3: EmbeddedS3) -> None:
-    """A second creation that is answered with 200 is the end of all guarantees."""
+    """A store that answers a second creation with 200 is a failure: nothing would be guaranteed."""
 
     def ignoring(request: Request) -> Reply:
         request.environ.pop("HTTP_IF_NONE_MATCH", None)
@@ -84,7 +84,7 @@ def test_a_condition_that_is_ignored_fails(s3: EmbeddedS3) -> None:
 
 @pytest.mark.parametrize(("skew_s", "status"), [(0, "ok"), (4.9, "ok"), (5, "warn"), (59, "warn"), (60, "fail")])
 def test_a_clock_that_is_wrong_is_told(skew_s: float, status: str) -> None:
-    """Deadlines and leases are compared with S3's time."""
+    """A wrong clock is reported: deadlines and leases are compared with S3's time."""
     found = _clock(skew_s)
     assert found.status == status
     assert bool(found.remedy) == (status != "ok")

@@ -1,4 +1,4 @@
-"""On moto: the topic of a stack's alarms, as it should be and each thing wrong once."""
+"""On moto: the topic of a stack's alarms, correct and each thing wrong once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def make_topic(*statements: dict[str, Any]) -> Any:
 
 
 def test_a_topic_that_somebody_hears() -> None:
-    """It has the policy that the stack gives it, and a confirmed subscription."""
+    """A topic with the stack's policy and a confirmed subscription is ok."""
     (policy,) = kept().of_type("SNS::TopicPolicy").values()
     statements = [
         json.loads(json.dumps(each).replace(each["Resource"], TOPIC))
@@ -79,7 +79,7 @@ def test_a_topic_that_somebody_hears() -> None:
     ],
 )
 def test_the_policy_of_the_topic_decides(statements: list[dict[str, Any]], status: str) -> None:
-    """Principal, action, topic and conditions; the command keeps the statements that were there, and mends it."""
+    """Principal, action, topic and conditions decide; the command keeps existing statements and repairs the policy."""
     sns = make_topic(*statements)
     found = checked(examine_topic(sns, STACK))[0]
     assert (found.name, found.status) == ("alarm topic", status), found
@@ -91,7 +91,7 @@ def test_the_policy_of_the_topic_decides(statements: list[dict[str, Any]], statu
 
 
 def test_a_topic_under_the_key_of_aws_is_mute() -> None:
-    """CloudWatch may not use that key, and nobody can let it."""
+    """A topic under the AWS managed key is a failure: CloudWatch cannot use that key."""
     sns = make_topic(FROM_CLOUDWATCH)
     sns.set_topic_attributes(TopicArn=TOPIC, AttributeName="KmsMasterKeyId", AttributeValue="alias/aws/sns")
     found = checked(examine_topic(sns, STACK))[0]
@@ -99,12 +99,12 @@ def test_a_topic_under_the_key_of_aws_is_mute() -> None:
 
 
 def test_a_topic_that_is_gone() -> None:
-    """Ends the look at it."""
+    """A missing topic is a failure, and no further check of it runs."""
     assert told(examine_topic(boto3.client("sns"), STACK)) == [("alarm topic", "fail")]
 
 
 def test_a_subscription_that_waits_for_its_confirmation() -> None:
-    """Its receiver is named, who has a message to answer."""
+    """A pending subscription is reported with its receiver, who must confirm it."""
     sns = boto3.client("sns")
     with Stubber(sns) as stubber:
         attributes = {"Policy": json.dumps({"Statement": [FROM_CLOUDWATCH]})}

@@ -8,7 +8,7 @@ from soal.doctor.variables import examine_variables
 
 
 def test_a_variable_that_nothing_reads_is_found() -> None:
-    """A misspelt one, one of another function, and one that the handler sets itself: each with what to do."""
+    """A misspelt variable, another function's, and one that the handler sets are found, each with a remedy."""
     found = list(
         examine_variables(
             {
@@ -33,7 +33,7 @@ def test_a_variable_that_nothing_reads_is_found() -> None:
 
 
 def test_a_local_function_is_not_given_a_misspelt_variable() -> None:
-    """`--env` takes any name of the job's own, and of ours those that exist."""
+    """`--env` accepts any variable of the job, and of SoAL only existing ones."""
     assert assignments(["TABLE=t", "SOAL_JIT=c1"]) == {"TABLE": "t", "SOAL_JIT": "c1"}
     with pytest.raises(Problem, match="SOAL_JITT") as caught:
         assignments(["SOAL_JITT=c1"])

@@ -27,7 +27,7 @@ def test_an_event_is_a_path_inline_json_stdin_or_a_script(tmp_path: Path, monkey
 
 @pytest.mark.parametrize("text", ["{", "no/such/file.json", "/", ""])
 def test_what_is_no_event_is_a_usage_error(text: str) -> None:
-    """Broken JSON and missing files exit 2 and name what is wrong."""
+    """Invalid JSON and missing files exit with 2, and the problem names the cause."""
     with pytest.raises(Problem) as caught:
         read_event(text)
     assert caught.value.exit_code == 2
@@ -35,7 +35,7 @@ def test_what_is_no_event_is_a_usage_error(text: str) -> None:
 
 
 def test_a_job_without_a_token_gets_one() -> None:
-    """All attempts must be the same run; what names its run itself is left alone."""
+    """A job without a token gets one, so that all attempts are the same run; other events are unchanged."""
     named = with_token("s3://b/a.py")
     assert isinstance(named, dict)
     assert (named["entryPoint"], len(named["clientToken"])) == ("s3://b/a.py", 32)

@@ -46,7 +46,7 @@ def answer(payload: Any = None, error: FunctionError | None = None, *, timed_out
 
 
 def test_a_returned_document_is_the_result() -> None:
-    """SUCCESS comes back as the payload and exits 0."""
+    """A returned SUCCESS document is the result, with exit code 0."""
     read = report_of(answer(document(State.SUCCESS)), 60)
     assert read.result is not None
     assert (read.result.state, read.exit_code, read.problem) == (State.SUCCESS, 0, None)
@@ -64,7 +64,7 @@ def test_a_returned_document_is_the_result() -> None:
     ],
 )
 def test_a_raised_document_is_the_result_too(state: State, error: dict[str, Any], expected: int) -> None:
-    """A failure arrives as the message of the function error, and its state gives the exit code."""
+    """A raised document is the result, and its state gives the exit code."""
     raised = FunctionError("JobFailed", json.dumps(document(state, error=error)))
     read = report_of(answer(error=raised), 60)
     assert read.result is not None
@@ -72,7 +72,7 @@ def test_a_raised_document_is_the_result_too(state: State, error: dict[str, Any]
 
 
 def test_the_emulators_own_timeout_is_no_result() -> None:
-    """Lambda's kill has no document: exit 124, and the message says what settles the writes."""
+    """After Lambda's kill there is no document: exit code 124, and a message about how writes are settled."""
     read = report_of(answer("Task timed out after 60.00 seconds", timed_out=True), 60)
     assert read.result is None
     assert read.exit_code == 124
@@ -92,7 +92,7 @@ def test_the_emulators_own_timeout_is_no_result() -> None:
     ],
 )
 def test_anything_else_is_a_failure_that_says_what_came(invocation: Answer) -> None:
-    """A crash, another handler's answer, or half a document: exit 1 and no result."""
+    """A crash, another handler's answer, or half a document gives exit code 1 and no result."""
     read = report_of(invocation, 60)
     assert (read.result, read.exit_code) == (None, 1)
     assert read.problem
@@ -141,13 +141,13 @@ def concluded(report: Report, capsys: pytest.CaptureFixture[str], *, as_json: bo
 
 
 def test_a_program_reads_the_result_document(capsys: pytest.CaptureFixture[str]) -> None:
-    """And the exit code of the result."""
+    """With --json the result document is printed; the exit code is the result's."""
     code, out = concluded(REPORT, capsys, as_json=True)
     assert (code, json.loads(out)) == (124, RESULT.document())
 
 
 def test_a_person_reads_state_verdict_numbers_and_the_way_on(capsys: pytest.CaptureFixture[str]) -> None:
-    """The summary says what happened, to which table, how long it took; brackets in texts stay as they are."""
+    """The summary has state, tables, verdicts and times; brackets in texts are shown verbatim."""
     _, text = concluded(REPORT, capsys)
     for part in (
         "TIMED_OUT",
@@ -167,14 +167,14 @@ def test_a_person_reads_state_verdict_numbers_and_the_way_on(capsys: pytest.Capt
 
 
 def test_without_a_result_there_is_a_problem() -> None:
-    """With the words and the exit code of the report, and what to do."""
+    """Without a result the problem has the report's text and exit code, and a remedy."""
     with pytest.raises(Problem, match="killed") as caught:
         conclude(Output(as_json=True), Report(None, "killed", 124, 1), todo="look")
     assert (caught.value.exit_code, caught.value.todo) == (124, "look")
 
 
 def test_the_attempts_of_an_execution_have_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
-    """One that has needed no second has none."""
+    """Each of several attempts has a line; a single attempt has none."""
     told = {"runId": None, "error": None, "totalMs": 61_500, "resultUri": None}
     attempts = [
         {"number": 1, "state": "INCOMPLETE", "committed": 12, **told},
@@ -190,7 +190,7 @@ def test_the_attempts_of_an_execution_have_a_line_each(capsys: pytest.CaptureFix
 @pytest.mark.parametrize("number", [10**400, -(10**400), 2**63, "9" * 4_000])
 @pytest.mark.parametrize("raised", [False, True])
 def test_a_number_without_bound_is_no_result(number: int | str, *, raised: bool) -> None:
-    """Python reads any, and cannot divide it by a thousand to show seconds."""
+    """A result with a number of more than 64 bits is refused: Python could not divide it by 1000 to show seconds."""
     told = document(State.FAILED, error=ERROR)
     told["timings"]["totalMs"] = number
     error = FunctionError("JobFailed", json.dumps(told)) if raised else None

@@ -21,12 +21,12 @@ def committed(run_id: str) -> WriteResult:
 
 
 def late(by: str) -> Result:
-    """The deadline after a commit of the attempt `by`; the result itself is of attempt r."""
+    """Return a result of attempt r: it reached its deadline after a commit by the attempt `by`."""
     return result(State.INCOMPLETE, error(retryable=True), writes=(committed(by),))
 
 
 def answers(*given: Result | None) -> tuple[list[object], Any]:
-    """A function that answers so, one after the other, and the events that it was given."""
+    """Return a function with these answers, in order, and the list of its events."""
     events: list[object] = []
 
     def invoke(event: object) -> Report:
@@ -43,7 +43,7 @@ def answers(*given: Result | None) -> tuple[list[object], Any]:
     ids=["after progress", "killed", "try again"],
 )
 def test_a_run_that_can_go_on_is_invoked_again_with_the_same_event(first: Result | None) -> None:
-    """Until an attempt has come to the end."""
+    """The same event is invoked again until an attempt needs no further one."""
     events, invoke = answers(first, result())
     remarks: list[str] = []
     report = until_done(invoke, {"a": 1}, attempts_max=5, remark=remarks.append)
@@ -59,14 +59,14 @@ def test_a_run_that_can_go_on_is_invoked_again_with_the_same_event(first: Result
     ids=["success", "no progress", "timed out", "failed", "unknown"],
 )  # fmt: skip
 def test_a_run_that_would_end_the_same_way_again_is_not_invoked_again(last: Result) -> None:
-    """What it said is what is said."""
+    """A run that would end the same way is not invoked again; its last result is returned."""
     events, invoke = answers(last)
     assert until_done(invoke, {}, attempts_max=5, remark=lambda _: None).result == last
     assert len(events) == 1
 
 
 def test_there_is_an_end_to_patience() -> None:
-    """The last answer is the answer."""
+    """After the maximum of attempts the last report is returned."""
     events, invoke = answers(late("r"), late("r"), late("r"))
     assert until_done(invoke, {}, attempts_max=3, remark=lambda _: None).result == late("r")
     assert len(events) == 3

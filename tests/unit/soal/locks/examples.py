@@ -1,4 +1,4 @@
-"""The record of a lock with something of everything, which docs/guides/coordination.md shows, too."""
+"""The record of a lock with an example of everything, shown in docs/guides/coordination.md."""
 
 from __future__ import annotations
 

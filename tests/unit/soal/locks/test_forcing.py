@@ -1,4 +1,4 @@
-"""A turn that is ended by force."""
+"""Ending a turn by force."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def service(backend: MemoryBackend, bucket: Any = None) -> LockService:
 
 
 class Interrupted(MemoryBackend):
-    """Before the next write, somebody else changes the record."""
+    """A backend in which another writer changes the record before the next write."""
 
     change: Callable[[Record], Record] | None = None
 
@@ -88,7 +88,7 @@ def test_the_old_holder_writes_no_more_and_the_next_one_settles() -> None:
 
 
 def test_the_table_refuses_what_the_old_holder_still_sends() -> None:
-    """Its job is alive, and its commit is ready; once the next turn has begun, no slot of the log takes it."""
+    """After the next turn has begun, the table refuses a commit of the old holder, which is still alive."""
     backend, world = MemoryBackend(), World()
     job = world.job().begin()
     job.prepare()
@@ -111,7 +111,7 @@ def test_the_table_refuses_what_the_old_holder_still_sends() -> None:
 
 
 def test_a_renewal_meanwhile_does_not_save_the_turn() -> None:
-    """It is the same grant; what the holder noted meanwhile is kept."""
+    """A renewal does not save the turn: it is the same grant. Writes that the holder noted meanwhile are kept."""
     backend = Interrupted()
     held = coordinator(backend, "Mutation")
     held.lock()
@@ -122,7 +122,7 @@ def test_a_renewal_meanwhile_does_not_save_the_turn() -> None:
 
 
 def test_another_grant_is_left_alone() -> None:
-    """The turn that the operator saw has ended by itself."""
+    """If the turn that the operator saw has ended, another grant is left alone."""
     backend = Interrupted()
     held = coordinator(backend, "Mutation")
     held.lock()
@@ -136,7 +136,7 @@ def test_another_grant_is_left_alone() -> None:
 
 
 def test_a_record_that_never_rests_ends_the_command() -> None:
-    """The tries are bounded."""
+    """The command gives up on a record that changes all the time: its tries are bounded."""
 
     class Restless(MemoryBackend):
         def write(self, record: Record, after: Stored | None) -> Stored:
@@ -152,20 +152,20 @@ def test_a_record_that_never_rests_ends_the_command() -> None:
 
 
 def test_a_write_that_nobody_can_settle_is_struck() -> None:
-    """Only that one, and only an unsettled one without a document; the next holder need not settle it."""
+    """Only the given write is struck, and only if it is unsettled without a document; the next holder ignores it."""
     backend = MemoryBackend()
     job = coordinator(backend, "A")
     turn = job.lock()
     turn.open_write(WRITE)
     force(service(backend), seen(backend))
 
-    with pytest.raises(Problem, match="sw-other is no unsettled write of"):
+    with pytest.raises(Problem, match="sw-other is not an unsettled write of"):
         forget(service(backend), seen(backend), "sw-other")
     assert forget(service(backend), seen(backend), WRITE.write_key).record.unsettled == ()
 
 
 def test_a_write_whose_document_is_there_is_not_struck() -> None:
-    """It can be settled; to strike it would let it land in another job's turn."""
+    """A write with a document is not struck, since it can be settled: it would land in another job's turn."""
     backend, world = MemoryBackend(), World()
     job = world.job().begin()
     turn = coordinator(backend, "A").lock()
@@ -178,7 +178,7 @@ def test_a_write_whose_document_is_there_is_not_struck() -> None:
 
 
 def test_a_document_of_an_earlier_attempt_does_not_save_the_write() -> None:
-    """The bucket was restored: nobody can settle the later attempt by it."""
+    """A document of an earlier attempt (from a restored bucket) cannot settle the write, which is struck."""
     backend, world = MemoryBackend(), World()
     world.job().begin()
     coordinator(backend, "A").lock().open_write(OpenWrite("s3://checkpoints", world.key, 2))
@@ -187,7 +187,7 @@ def test_a_document_of_an_earlier_attempt_does_not_save_the_write() -> None:
 
 
 def test_a_document_that_may_not_be_read_is_not_gone() -> None:
-    """The operator's role lacks GetObject, or the right to be told of absent keys: nothing is struck."""
+    """A document that the operator may not read is not taken for missing: nothing is struck."""
     backend, world = MemoryBackend(), World()
     job = world.job().begin()
     coordinator(backend, "A").lock().open_write(OpenWrite("s3://checkpoints", world.key, job.document.epoch))
@@ -209,7 +209,7 @@ def test_a_document_that_may_not_be_read_is_not_gone() -> None:
     "options", [{"endpoint_url": "http://127.0.0.1:9", "local": False}, {"endpoint_url": None, "local": True}]
 )
 def test_an_endpoint_of_s3_is_not_taken_for_another_service_s(tmp_path: Path, options: dict[str, Any]) -> None:
-    """The command would end a turn on the real table."""
-    with pytest.raises(Problem, match="name an S3, and dynamodb://locks is none"):  # noqa: SIM117
+    """An S3 endpoint for another lock service is refused: the command would end a turn on the real table."""
+    with pytest.raises(Problem, match="name an S3, and dynamodb://locks is not one"):  # noqa: SIM117
         with LockService.open("dynamodb://locks", bucket=None, home=Home(tmp_path), **options):
             pytest.fail("opened")

@@ -28,12 +28,12 @@ def test_the_published_schema_is_the_models() -> None:
 
 @pytest.mark.parametrize("stored", [STORED, Stored(Record("L"), 1)], ids=["full", "empty"])
 def test_a_report_is_valid_under_its_schema(stored: Stored) -> None:
-    """One that holds something of everything, and one of a lock that nobody has had."""
+    """A report with an example of everything, and that of an unused lock, are valid."""
     Draft202012Validator(json.loads(schema_text(LockReport))).validate(LockReport.of_lock(stored, 10).document())
 
 
 def test_queue_and_turns_are_in_order() -> None:
-    """The lowest ticket goes first; the newest turn is the first, and as many are shown as were asked for."""
+    """The lowest ticket goes first, turns are sorted from the newest, and their number is limited."""
     report = LockReport.of_lock(STORED, 10)
     assert [one.ticket for one in report.waiters] == [3, 4]
     assert [one.token for one in report.turns] == [2, 1]
@@ -41,7 +41,7 @@ def test_queue_and_turns_are_in_order() -> None:
 
 
 def test_a_completion_has_its_time_while_the_record_keeps_the_turn() -> None:
-    """An expired turn is no completion."""
+    """A completion has a time as long as the record keeps its turn; an expired turn is no completion."""
     times = {one.job: one.completed_at for one in LockReport.of_lock(STORED, 1).jobs}
     assert [name for name, at in times.items() if at is not None] == ["Ingestion"]
 
@@ -51,7 +51,7 @@ def test_a_completion_has_its_time_while_the_record_keeps_the_turn() -> None:
     [
         ({}, True, "Ingestion holds it; A goes first"),
         ({}, False, "A goes first"),
-        ({"A": Job("C")}, False, "it is next, and has not asked since"),
+        ({"A": Job("C")}, False, "it is next, and has not asked again yet"),
         ({"B": Job("A")}, False, "A has not completed a turn since B's own last one"),
         ({"B": Job("A")}, True, "Ingestion holds it; A has not completed a turn since B's own last one"),
         ({"B": Job("A", edge=Edge.SOFT)}, False, "A waits for its turn, and goes first"),
@@ -59,7 +59,7 @@ def test_a_completion_has_its_time_while_the_record_keeps_the_turn() -> None:
     ids=["held", "ticket", "next", "order", "both", "soft"],
 )
 def test_each_waiter_has_a_reason(jobs: dict[str, Job], held: bool, why: str) -> None:  # noqa: FBT001 - a row's field
-    """The holder, the order, an earlier ticket that the order lets run, or nothing any more."""
+    """The reason is the holder, the order, an earlier ticket that may run, or that the waiter is next."""
     assert STORED.record.holder is not None
     holder = replace(STORED.record.holder, job="Ingestion") if held else None
     record = Record("L", holder=holder, queue=(FIRST, SECOND), jobs=jobs)

@@ -1,4 +1,4 @@
-"""Locks, as a person sees them."""
+"""The views of locks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_the_guides_example_is_what_the_command_shows(capsys: pytest.CaptureFixt
 
 
 def test_a_list_has_a_row_for_each_lock(capsys: pytest.CaptureFixture[str]) -> None:
-    """A free one, too; no lock is said in words."""
+    """Each lock has a row, also a free one; without locks there is a sentence."""
     Output(as_json=False).show(locks_view([LockReport.of_lock(STORED, 10), EMPTY]))
     Output(as_json=False).show(locks_view([]))
     _, held, free, none = lines(capsys.readouterr().out)
@@ -48,7 +48,7 @@ def test_a_list_has_a_row_for_each_lock(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_free_lock_without_a_past(capsys: pytest.CaptureFixture[str]) -> None:
-    """What is not there has no table."""
+    """A free lock without a past has no empty tables."""
     Output(as_json=False).show(lock_view(EMPTY))
     Output(as_json=False).show(turns_view(EMPTY))
     assert lines(capsys.readouterr().out) == ["L: free, token 0", "L: no turn has ended"]
@@ -65,7 +65,7 @@ def test_a_free_lock_without_a_past(capsys: pytest.CaptureFixture[str]) -> None:
     ids=lambda one: one if isinstance(one, str) else "",
 )
 def test_each_edge_has_its_words(job: Job, edge: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """The lag is part of them, the ring is one of its own."""
+    """Each edge has its text, with the lag; strict order has its own."""
     Output(as_json=False).show(lock_view(LockReport.of_lock(Stored(Record("L", jobs={"B": job}), 1), 10)))
     assert re.split(" {2,}", lines(capsys.readouterr().out)[2].strip())[2] == edge
 
@@ -76,6 +76,6 @@ def test_a_service_with_sessions_knows_more(
     state: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Beside the renewals stands whether the holder's session lives."""
+    """With sessions the view says whether the holder's session lives, besides the renewals."""
     Output(as_json=False).show(lock_view(LockReport.of_lock(replace(STORED, is_alive=is_alive), 10)))
     assert lines(capsys.readouterr().out)[1] == f"  renewed 3 times; lease 30 s; {state}"

@@ -1,4 +1,4 @@
-"""A table, its checkpoint bucket and a clock, and `soal orphans` on them without the command line."""
+"""A table, its checkpoint bucket and a clock for `soal orphans`, without the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def vector_key(folder: str = "") -> str:
 
 
 class Bench:
-    """Everything is old unless it is put after `ages`."""
+    """Objects that are put after `ages` are young, all others old."""
 
     def __init__(self) -> None:
         self.world = World()
@@ -52,7 +52,7 @@ class Bench:
         return self.survey(store, guarded=guarded).look()[0]
 
     def free(self, *, guarded: bool = True) -> set[str]:
-        """The keys of what would be deleted."""
+        """Return the keys of the files that would be deleted."""
         return {one.key for one in self.look(guarded=guarded).orphans if one.held is None}
 
     def delete(self) -> OrphanReport:

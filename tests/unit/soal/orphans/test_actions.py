@@ -10,13 +10,13 @@ from soal.orphans.log_actions import UnreadableLogError, actions_of
 
 
 def test_every_line_of_a_commit_is_an_action() -> None:
-    """The order is that of the file, and an empty line is no action."""
+    """Actions are yielded in file order; an empty line is none."""
     body = b'{"commitInfo":{}}\n\n{"add":{"path":"a"}}\n{"txn":{"appId":"x"}}\n'
     assert list(actions_of("0.json", body)) == [("commitInfo", {}), ("add", {"path": "a"}), ("txn", {"appId": "x"})]
 
 
 def test_a_row_of_a_checkpoint_is_one_action_and_its_statistics_are_left_out() -> None:
-    """A deletion vector belongs to its file; rows of other kinds have none."""
+    """A row is one action without statistics; a file keeps its deletion vector, rows of other kinds have none."""
     text = DataType.utf8()
     vector = struct_array(
         [Array(["u", None], type=text), Array(["abc", None], type=text)],
@@ -38,7 +38,7 @@ def test_a_row_of_a_checkpoint_is_one_action_and_its_statistics_are_left_out() -
 
 @pytest.mark.parametrize(("key", "body"), [("0.json", b'{"add":'), ("0.json", b"[1]"), ("0.parquet", b"PAR1")])
 def test_a_damaged_file_is_named(key: str, body: bytes) -> None:
-    """Whatever the reader of its format makes of it."""
+    """A damaged file is named in the error, whatever its reader raises."""
     with pytest.raises(UnreadableLogError, match=f"its {key} cannot be read"):
         list(actions_of(key, body))
 
@@ -65,6 +65,6 @@ def test_a_damaged_file_is_named(key: str, body: bytes) -> None:
     ],
 )
 def test_what_delta_does_not_write_makes_the_log_unreadable(line: str) -> None:
-    """No file is an orphan for a log that says something else; the problem names the file of the log."""
+    """A malformed action makes the log unreadable, and the error names the log file."""
     with pytest.raises(UnreadableLogError, match=r"its 0\.json cannot be read"):
         list(actions_of("0.json", line.encode()))

@@ -18,20 +18,20 @@ from soal.orphans.age import parse_age
     ],
 )
 def test_an_age_has_a_unit(text: str, age: timedelta) -> None:
-    """It is a number of days, hours or minutes; a bare number could be taken for any of them."""
+    """An age is a number of days, hours or minutes; a number without a unit is ambiguous."""
     assert parse_age(text, allow_young=False) == age
 
 
 @pytest.mark.parametrize("text", ["", "7", "d", "-1d", "1.5h", "7 days", "9999999d"])
 def test_anything_else_is_no_age(text: str) -> None:
-    """The command ends before it has looked at anything."""
-    with pytest.raises(Problem, match="is no age"):
+    """Any other text is refused before anything is read."""
+    with pytest.raises(Problem, match="is not an age"):
         parse_age(text, allow_young=False)
 
 
 @pytest.mark.parametrize("text", ["59m", "0d"])
 def test_less_than_an_hour_must_be_allowed_by_name(text: str) -> None:
-    """A write that is on its way has files of that age."""
+    """An age below an hour must be allowed: files of a running write have that age."""
     with pytest.raises(Problem, match="less than an hour") as refused:
         parse_age(text, allow_young=False)
     assert "--allow-young" in refused.value.todo

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def interrupted(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, happens: Callable[[], object]
 ) -> tuple[OrphanReport, str | None]:
-    """Delete one file at a time, and let something happen once the first is gone."""
+    """Delete one file at a time, and call `happens` after the first one."""
     monkeypatch.setattr(soal.orphans.survey, "BATCH", 1)
     once = [happens]
 
@@ -31,7 +31,7 @@ def interrupted(
 
 
 def test_what_is_free_is_deleted_and_what_is_held_stays() -> None:
-    """The table's own files, the log, what is young and what is no file of a table are as before."""
+    """The table's files, the log, young files and files that are not the table's stay."""
     bench = Bench()
     before = set(bench.lake.contents())
     bench.put(*(data_key() for _ in range(20)), "_SUCCESS")
@@ -47,7 +47,7 @@ def test_what_is_free_is_deleted_and_what_is_held_stays() -> None:
 
 
 def test_nothing_of_an_open_write_is_touched_however_old() -> None:
-    """Neither its files nor its uploads."""
+    """Files and uploads of an open write stay, however old."""
     bench = Bench()
     bench.world.job(deadline_ms=None).begin()
     bench.ages()
@@ -60,7 +60,7 @@ def test_nothing_of_an_open_write_is_touched_however_old() -> None:
 
 
 def test_a_file_that_a_commit_has_come_to_refer_to_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log is looked at before each batch."""
+    """A file to which a new commit refers stays: the log is read before each batch."""
     bench = Bench()
     first, second = sorted((data_key(), data_key()))
     bench.put(first, second)
@@ -74,7 +74,7 @@ def test_a_file_that_a_commit_has_come_to_refer_to_stays(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("how", ["dropped", "recreated", "gap"])
 def test_a_table_that_is_no_longer_the_one_that_was_read_is_left(monkeypatch: pytest.MonkeyPatch, how: str) -> None:
-    """What was deleted before is said all the same."""
+    """If the table has changed, the deletion ends and reports what it has deleted."""
     bench = Bench()
     first, second = sorted((data_key(), data_key()))
     bench.put(first, second)
@@ -98,7 +98,7 @@ def test_a_table_that_is_no_longer_the_one_that_was_read_is_left(monkeypatch: py
 
 
 def test_a_file_that_cannot_be_deleted_is_named_and_the_others_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The same for an upload."""
+    """A file or upload that cannot be deleted is named, and the others are deleted."""
     bench = Bench()
     good, bad = data_key(), data_key()
     bench.put(good, bad)

@@ -1,4 +1,4 @@
-"""`soal orphans` on an Iceberg table in a SQL catalog, on an S3 of the tests'."""
+"""`soal orphans` on an Iceberg table in a SQL catalog, on a test's S3."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ LOST = "s3://lake/w/db/t/data/lost.parquet"
 
 
 class Left:
-    """A table that a dead attempt was fenced off, and where it has left a file."""
+    """A table with the fence of a dead attempt, and the path of the file that this has left."""
 
     def __init__(self, s3: EmbeddedS3, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.s3 = s3
@@ -52,7 +52,7 @@ class Left:
             s3.observer().put_object(Bucket="lake", Key=key, Body=body)
 
     def hostile(self) -> None:
-        """Give the table properties that pyiceberg would heed before the catalog's."""
+        """Set table properties that override the catalog's in pyiceberg."""
         with catalog_of("lite", self.catalog).load_table("db.t").transaction() as change:
             change.set_properties(HOSTILE)
 
@@ -77,7 +77,7 @@ def test_the_published_schema_is_the_models() -> None:
 
 
 def test_a_report_names_its_version_and_is_valid_under_its_schema(left: Left) -> None:
-    """One that holds something of everything."""
+    """A report with an example of everything has its version and is valid."""
     left.s3.wire.clock_ahead_s = 200 * DAY_S
     found = left.soal("--older-than", "1d", "--json")
     assert found["schemaVersion"] == 1
@@ -86,7 +86,7 @@ def test_a_report_names_its_version_and_is_valid_under_its_schema(left: Left) ->
 
 
 def test_what_no_snapshot_names_and_what_fences_there_are_is_told(left: Left) -> None:
-    """With the statement that takes the files away; a fence is left to its time. Nothing is changed."""
+    """Orphans are reported with the statement that deletes them, unexpired fences without one; nothing changes."""
     keys = left.s3.keys("lake")
     left.s3.wire.clock_ahead_s = 2 * DAY_S
     found = left.soal("--older-than", "1d", "--json")
@@ -101,13 +101,13 @@ def test_what_no_snapshot_names_and_what_fences_there_are_is_told(left: Left) ->
 
 
 def test_what_is_young_is_not_told(left: Left) -> None:
-    """A block that is open now has files that no snapshot names; nothing is to be run."""
+    """Young files are not reported, since an open block has such files; there is no statement."""
     found = left.soal("--json")
     assert (found["orphans"], found["young"]["files"], found["statements"]) == ([], 1, [])
 
 
 def test_a_fence_that_has_expired_is_a_tag_to_drop(left: Left) -> None:
-    """Alone: `expire_snapshots` would expire the table's own old snapshots, too."""
+    """An expired fence is dropped by its own statement: `expire_snapshots` would also expire the table's snapshots."""
     left.s3.wire.clock_ahead_s = 200 * DAY_S
     found = left.soal("--older-than", "1d", "--json")
     assert found["statements"][1:] == [
@@ -117,14 +117,14 @@ def test_a_fence_that_has_expired_is_a_tag_to_drop(left: Left) -> None:
 
 
 def test_a_table_s_properties_call_no_python_and_choose_no_server(left: Left) -> None:
-    """Else pyiceberg would import the class that they name, and call it with the operator's login to the catalog."""
+    """A table's properties are ignored: pyiceberg would pass the operator's credentials to any class that they name."""
     left.hostile()
     assert left.soal("--json")["young"]["files"] == 1
     assert view(left.s3.observer(), left.catalog, "lite.db.t").version == 1
 
 
 def test_neither_do_those_that_a_server_tells(left: Left) -> None:
-    """A REST catalog tells properties of the table, and of its own, with which the files are to be read."""
+    """Properties of a table or catalog from a REST server are ignored, too."""
     left.hostile()
     keys = [key for key in left.s3.keys("lake") if key.endswith(".metadata.json")]
     documents = [json.loads(left.s3.observer().get_object(Bucket="lake", Key=key)["Body"].read()) for key in keys]
@@ -139,7 +139,7 @@ def test_neither_do_those_that_a_server_tells(left: Left) -> None:
             self.wfile.write(json.dumps({"defaults": HOSTILE, "overrides": HOSTILE} if is_config else answer).encode())
 
         def log_message(self, *_: object) -> None:
-            """Quiet."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
@@ -158,6 +158,6 @@ def test_neither_do_those_that_a_server_tells(left: Left) -> None:
     ],
 )
 def test_what_cannot_be_done_is_told(left: Left, table: str, more: tuple[str, ...], problem: str) -> None:
-    """With a name that is wrong, a catalog that nobody has named, or a wish to delete."""
+    """A wrong name, an unknown catalog, or --delete is a problem with its reason."""
     with pytest.raises(Problem, match=problem):
         left.soal(*more, table=table)

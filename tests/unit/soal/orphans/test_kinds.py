@@ -24,7 +24,7 @@ VECTOR = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
     ],
 )
 def test_the_files_of_tables_are_known_by_their_names(key: str, kind: Kind) -> None:
-    """Whatever folder they lie in."""
+    """The name decides on a file's kind, whatever its folder."""
     assert kind_of(key, {"_hidden"}) is kind
 
 
@@ -51,12 +51,12 @@ def test_the_files_of_tables_are_known_by_their_names(key: str, kind: Kind) -> N
     ],
 )
 def test_what_is_not_named_like_a_tables_file_is_left_alone(key: str) -> None:
-    """The log, hidden folders and files, other formats, and whatever else people put there."""
+    """The log, hidden folders and files, other formats and any other files have no kind."""
     assert kind_of(key, {"_hidden"}) is None
 
 
 def test_a_mark_names_its_attempt() -> None:
-    """The beginning of the write key, the epoch, the nonce."""
+    """A marked name contains the start of the write key, the epoch and the nonce."""
     assert prefix_of(f"day=1/{MARKED}") == FilePrefix("sw-0123456789ab", 12, "0123456789abcdef")
     assert prefix_of("part-0.parquet") is None
     assert prefix_of(f"{MARKED}/part-0.parquet") is None

@@ -23,7 +23,7 @@ def file_prefix(world: World) -> FilePrefix:
 
 
 def change(world: World, start: str, old: bytes, new: bytes) -> None:
-    """Change what the objects under a prefix say."""
+    """Replace bytes in the objects under a prefix."""
     for key, body in world.bucket.contents().items():
         if key.startswith(start):
             assert old in body
@@ -32,7 +32,7 @@ def change(world: World, start: str, old: bytes, new: bytes) -> None:
 
 @pytest.mark.parametrize("dies", [False, True])
 def test_an_open_write_protects_what_is_younger_than_its_marker(dies: object) -> None:
-    """Also if its owner is dead: its commit may still land, until somebody has settled it."""
+    """Files younger than the marker are protected, even of a dead owner: its commit may land until it is settled."""
     world = World()
     began = world.now()
     world.job().begin()
@@ -46,7 +46,7 @@ def test_an_open_write_protects_what_is_younger_than_its_marker(dies: object) ->
 
 
 def test_a_clock_that_is_a_little_off_is_allowed_for() -> None:
-    """S3's dates have whole seconds."""
+    """A small clock difference is tolerated: S3's dates have whole seconds."""
     world = World()
     began = world.now()
     world.job().begin()
@@ -54,7 +54,7 @@ def test_a_clock_that_is_a_little_off_is_allowed_for() -> None:
 
 
 def test_the_first_marker_of_a_write_counts() -> None:
-    """A retry has a marker of its own, and the dead attempt before it had files, too."""
+    """The first marker counts: a retry has its own marker, but the dead attempt before it had files, too."""
     world = World()
     began = world.now()
     world.job().begin()
@@ -64,7 +64,7 @@ def test_the_first_marker_of_a_write_counts() -> None:
 
 
 def test_a_settled_write_protects_nothing() -> None:
-    """Its commit is in the log, or will never be."""
+    """A settled write protects nothing: its commit is in the log or will never land."""
     world = World()
     world.job().begin()
     world.owner_dies()
@@ -74,7 +74,7 @@ def test_a_settled_write_protects_nothing() -> None:
 
 
 def test_an_open_write_of_another_table_protects_nothing_here() -> None:
-    """One checkpoint bucket serves many tables."""
+    """An open write of another table in the same bucket protects nothing."""
     world = World()
     world.job().begin()
     change(world, "checkpoints/", str(LOCATION).encode(), OTHER_TABLE)
@@ -82,7 +82,7 @@ def test_an_open_write_of_another_table_protects_nothing_here() -> None:
 
 
 def test_an_attempt_that_has_not_claimed_yet_is_open() -> None:
-    """Its marker says which table it is about."""
+    """An attempt before its claim is open; its marker names the table."""
     world = World()
     world.job().claimer.announce()
     assert [one.run_key for one in attempts(world).open_writes] == ["run"]
@@ -92,7 +92,7 @@ def test_an_attempt_that_has_not_claimed_yet_is_open() -> None:
 
 @pytest.mark.parametrize("start", ["checkpoints/", "open/"])
 def test_a_write_that_cannot_be_read_may_be_of_this_table(start: str) -> None:
-    """A document or a marker of a newer version is taken for open."""
+    """A write with an unreadable document or marker counts as open, for any table."""
     world = World()
     job = world.job()
     if start == "open/":
@@ -104,7 +104,7 @@ def test_a_write_that_cannot_be_read_may_be_of_this_table(start: str) -> None:
 
 
 def test_the_files_of_an_attempt_may_go_when_its_write_is_settled_or_claimed_again() -> None:
-    """Not while it is the one that is open."""
+    """An attempt's files may be deleted once its write is settled or claimed again, not while it is open."""
     world = World()
     world.job().begin()
     first = file_prefix(world)
@@ -120,7 +120,7 @@ def test_the_files_of_an_attempt_may_go_when_its_write_is_settled_or_claimed_aga
 
 
 def test_a_prefix_of_which_nothing_is_known_is_an_obstacle() -> None:
-    """No document, one of another table, an epoch that is still to come, a document that cannot be read."""
+    """An unknown prefix is held: no document, another table's, a later epoch, or an unreadable document."""
     world = World()
     world.job().begin()
     own = file_prefix(world)

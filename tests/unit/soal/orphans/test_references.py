@@ -20,12 +20,12 @@ TABLE = Location("lake", "some/table")
 )
 @pytest.mark.parametrize("kind", ["add", "remove", "cdc"])
 def test_a_path_is_found_as_the_key_that_s3_has(kind: str, path: str, key: str) -> None:
-    """Percent-encoded or not, relative or absolute."""
+    """A path gives the key in S3, percent-encoded or not, relative or absolute."""
     assert key in file_keys(kind, {"path": path}, TABLE)
 
 
 def test_a_path_that_is_not_encoded_is_found_though_it_looks_encoded() -> None:
-    """Not every engine encodes: both readings are kept."""
+    """Both readings of a path are kept, since not every engine encodes."""
     assert {"a%20b.parquet", "a b.parquet"} == file_keys("add", {"path": "a%20b.parquet"}, TABLE)
 
 
@@ -34,7 +34,7 @@ def test_a_path_that_is_not_encoded_is_found_though_it_looks_encoded() -> None:
     ["s3://lake/some/other/x.parquet", "s3://other/some/table/x.parquet", "file:/tmp/x.parquet", "/x.parquet"],
 )
 def test_a_file_that_is_not_the_tables_own_is_refused(path: str) -> None:
-    """So is a shallow clone, whose files are another table's."""
+    """A path outside the table is refused, also a shallow clone's."""
     with pytest.raises(UnreadableLogError, match="refers to"):
         file_keys("add", {"path": path}, TABLE)
 
@@ -50,13 +50,13 @@ def test_a_file_that_is_not_the_tables_own_is_refused(path: str) -> None:
 )
 @pytest.mark.parametrize("kind", ["add", "remove"])
 def test_a_deletion_vector_is_a_file_that_is_needed(kind: str, storage: str, where: str, key: str) -> None:
-    """Also that of a file which was removed."""
+    """A deletion vector is a needed file, also that of a removed file."""
     action = {"path": "x.parquet", "deletionVector": {"storageType": storage, "pathOrInlineDv": where}}
     assert file_keys(kind, action, TABLE) == {"x.parquet", key}
 
 
 def test_an_inline_deletion_vector_is_no_file() -> None:
-    """It stands in the log."""
+    """An inline deletion vector, which is in the log, refers to no file."""
     vector = {"storageType": "i", "pathOrInlineDv": "wi5b=000010000siXQKl0rr91000f55c8Xg0@@D72lkbi5=-{L"}
     assert file_keys("add", {"path": "x", "deletionVector": vector}, TABLE) == {"x"}
 
@@ -71,13 +71,13 @@ def test_an_inline_deletion_vector_is_no_file() -> None:
     ],
 )
 def test_a_deletion_vector_that_cannot_be_found_is_refused(vector: dict[str, str]) -> None:
-    """Of an unknown kind, without a UUID, of another table."""
+    """A deletion vector of an unknown kind, without a UUID, or of another table is refused."""
     with pytest.raises(UnreadableLogError):
         file_keys("add", {"path": "x", "deletionVector": vector}, TABLE)
 
 
 def test_other_actions_refer_to_no_file_and_unknown_ones_are_told_apart() -> None:
-    """What a later version of Delta may bring is not passed over."""
+    """Other known actions refer to no file; unknown ones are recognised as unknown."""
     assert file_keys("txn", {"appId": "a"}, TABLE) == set()
     assert is_known("commitInfo")
     assert not is_known("clone")
@@ -96,6 +96,6 @@ def test_other_actions_refer_to_no_file_and_unknown_ones_are_told_apart() -> Non
     ],
 )
 def test_a_table_of_an_unknown_protocol_is_refused(protocol: dict[str, object], obstacle: str | None) -> None:
-    """Readers' and writers' features, and versions."""
+    """Unknown reader and writer features and versions are refused."""
     found = protocol_obstacle(protocol)
     assert (found is None) if obstacle is None else (obstacle in str(found))

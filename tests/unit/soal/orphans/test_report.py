@@ -19,7 +19,7 @@ def test_the_published_schema_is_the_models() -> None:
 
 
 def test_a_report_is_valid_under_its_schema() -> None:
-    """One that holds something of everything."""
+    """A report with an example of everything is valid."""
     bench = Bench()
     bench.put(data_key(), "sub/_delta_log/0.json")
     bench.lake.begin_upload(Upload(data_key(), "1"))

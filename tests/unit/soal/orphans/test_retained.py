@@ -1,4 +1,4 @@
-"""Logs whose beginning is a checkpoint: written by deltalake, and cut into the other forms that there are."""
+"""Logs that start with a checkpoint, written by deltalake and cut into the other existing forms."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LOCATION = Location("memory", "table")
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Six versions: folders whose names need encoding, an overwrite of all, a checkpoint of version 4."""
+    """Return a table of six versions: folder names that need encoding, an overwrite, a checkpoint of version 4."""
     root = tmp_path_factory.mktemp("retained") / "table"
 
     def write(days: list[str], mode: Any = "append") -> None:
@@ -47,7 +47,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 @pytest.fixture
 def store(written: dict[str, bytes]) -> MemoryObjectStore:
-    """The table, in a store of the test's own."""
+    """The table in the test's own store."""
     found = MemoryObjectStore()
     for key, content in written.items():
         found.put(key, content)
@@ -59,7 +59,7 @@ def files(store: MemoryObjectStore) -> set[str]:
 
 
 def keys(store: MemoryObjectStore) -> set[str]:
-    """Those of the files that the log refers to."""
+    """Return the keys of the files to which the log refers."""
     return set(read_retained(store, LOCATION).keys) & files(store)
 
 
@@ -81,12 +81,12 @@ def parquet(batches: list[RecordBatch]) -> bytes:
 
 
 def checkpoint(store: MemoryObjectStore) -> list[RecordBatch]:
-    """The checkpoint, a row in each batch."""
+    """Return the checkpoint with one row per batch."""
     return [batch.slice(row, 1) for batch in read_parquet(body(store, CHECKPOINT)) for row in range(batch.num_rows)]
 
 
 def in_parts(store: MemoryObjectStore) -> None:
-    """As Spark writes a large one."""
+    """Split the checkpoint into parts, as Spark does with a large one."""
     rows = checkpoint(store)
     for part, some in enumerate((rows[:3], rows[3:]), 1):
         store.put(f"{LOG}{4:020}.checkpoint.{part:010}.{2:010}.parquet", parquet(some))
@@ -102,7 +102,7 @@ def sidecars(store: MemoryObjectStore) -> list[str]:
 
 
 def with_sidecars(store: MemoryObjectStore) -> None:
-    """A v2 checkpoint in JSON, whose files stand in sidecars."""
+    """Replace the checkpoint by a v2 checkpoint in JSON with its files in sidecars."""
     lines = [
         {"checkpointMetadata": {"version": 4}},
         {"protocol": {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["v2Checkpoint"]}},
@@ -118,7 +118,7 @@ def with_sidecars(store: MemoryObjectStore) -> None:
 def test_a_checkpoint_says_what_the_lost_commits_said(
     store: MemoryObjectStore, change: Callable[[MemoryObjectStore], None]
 ) -> None:
-    """Live files and tombstones alike, whatever its form: every file of the table is known without its commits."""
+    """A checkpoint of any form gives all files, live and removed, without the lost commits."""
     everything = files(store)
     assert len(everything) == 8
     change(store)
@@ -129,14 +129,14 @@ def test_a_checkpoint_says_what_the_lost_commits_said(
 
 
 def test_what_neither_a_commit_nor_the_checkpoint_names_is_not_retained(store: MemoryObjectStore) -> None:
-    """The test before this one can fail."""
+    """A file that neither a commit nor the checkpoint names is not retained, so the test before can fail."""
     store.put("day=x/part-9.parquet", b"")
     lose_commits(store)
     assert files(store) - keys(store) == {"day=x/part-9.parquet"}
 
 
 def test_a_checkpoint_that_lost_a_part_or_its_beginning_is_not_enough(store: MemoryObjectStore) -> None:
-    """Nothing is concluded from half a table."""
+    """A checkpoint without a part or its start is an error."""
     in_parts(store)
     lose_commits(store)
     store.delete(f"{LOG}{4:020}.checkpoint.{1:010}.{2:010}.parquet")
@@ -145,7 +145,7 @@ def test_a_checkpoint_that_lost_a_part_or_its_beginning_is_not_enough(store: Mem
 
 
 def test_a_damaged_checkpoint_is_not_passed_over(store: MemoryObjectStore) -> None:
-    """Half of its bytes are there."""
+    """A checkpoint with half of its bytes is an error."""
     lose_commits(store)
     store.put(CHECKPOINT, body(store, CHECKPOINT)[:-100])
     with pytest.raises(UnreadableLogError, match="cannot be read"):
@@ -153,7 +153,7 @@ def test_a_damaged_checkpoint_is_not_passed_over(store: MemoryObjectStore) -> No
 
 
 def test_a_sidecar_that_is_gone_is_a_log_that_moves(store: MemoryObjectStore) -> None:
-    """Somebody is cleaning up: another look will find a newer checkpoint."""
+    """A missing sidecar means that the log has moved; another run will find a newer checkpoint."""
     with_sidecars(store)
     lose_commits(store)
     store.delete(next(listed.key for listed in store.list(f"{LOG}_sidecars/")))
@@ -162,7 +162,7 @@ def test_a_sidecar_that_is_gone_is_a_log_that_moves(store: MemoryObjectStore) ->
 
 
 def test_a_protocol_in_a_checkpoint_is_looked_at(store: MemoryObjectStore) -> None:
-    """The commit that brought it may be lost."""
+    """The protocol in a checkpoint is checked, since its commit may be lost."""
     with_sidecars(store)
     lose_commits(store)
     (key,) = (listed.key for listed in store.list(LOG) if ".checkpoint." in listed.key)
@@ -172,7 +172,7 @@ def test_a_protocol_in_a_checkpoint_is_looked_at(store: MemoryObjectStore) -> No
 
 
 def test_a_log_that_gains_commits_is_followed_from_where_it_was_read(store: MemoryObjectStore) -> None:
-    """What is new is added to what was known."""
+    """The files of new commits are added to the known ones."""
     known = read_retained(store, LOCATION)
     assert follow(store, known) is known
     for version in (6, 7):
@@ -186,7 +186,7 @@ def test_a_log_that_gains_commits_is_followed_from_where_it_was_read(store: Memo
 
 @pytest.mark.parametrize("how", ["gone", "other", "gap"])
 def test_a_log_that_is_not_the_one_that_was_read_is_not_followed(store: MemoryObjectStore, how: str) -> None:
-    """The newest commit is gone, or another one, or the next one is missing."""
+    """A log is not followed if its newest commit is missing or changed, or the next one is missing."""
     known = read_retained(store, LOCATION)
     key = f"{LOG}{5:020}.json"
     if how == "gone":

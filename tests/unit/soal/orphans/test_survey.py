@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Interrupted:
-    """The table's store, in which something happens once its folder was listed, or once its log was looked at again."""
+    """The table's store; it calls a function after the folder was listed, or after the log was read again."""
 
     def __init__(self, inner: MemoryObjectStore, happens: Callable[[], object], *, at_the_log: bool) -> None:
         self._inner, self._happens, self._at_the_log = inner, happens, at_the_log
@@ -39,7 +39,7 @@ def interrupted(bench: Bench, happens: Callable[[], object], *, at_the_log: bool
 
 
 def test_old_files_that_no_version_refers_to_are_found_by_kind() -> None:
-    """With their sizes; the log and what the log refers to are not among them."""
+    """Old files are found by kind, with sizes; the log and its files are not among them."""
     bench = Bench()
     strange = {data_key("day=1/"): "data", vector_key(): "deletion_vector", data_key("_change_data/"): "change_data"}
     bench.put(*strange)
@@ -51,7 +51,7 @@ def test_old_files_that_no_version_refers_to_are_found_by_kind() -> None:
 
 
 def test_what_any_version_has_added_removed_or_changed_is_kept() -> None:
-    """As long as its commit is there, whatever has become of it since: the rest is for VACUUM."""
+    """All files that any version added, removed or changed are kept while its commit exists: VACUUM deletes them."""
     bench = Bench()
     added, removed = File("a%20b/part-1.parquet"), File("part-2.parquet")
     bench.world.log.append(added, removed)
@@ -64,7 +64,7 @@ def test_what_any_version_has_added_removed_or_changed_is_kept() -> None:
 
 
 def test_what_is_younger_than_the_bound_is_only_counted() -> None:
-    """A running write may still refer to it; its age is told by S3's clock, as the object's date is."""
+    """Files younger than the bound, by S3's clock, are only counted: a running write may need them."""
     bench = Bench()
     old, young = data_key(), data_key()
     bench.put(old)
@@ -77,7 +77,7 @@ def test_what_is_younger_than_the_bound_is_only_counted() -> None:
 
 
 def test_what_is_no_file_of_a_table_is_only_counted() -> None:
-    """Nothing is said of it but its number."""
+    """Files that are not the table's are only counted."""
     bench = Bench()
     bench.put("_SUCCESS", "readme.txt", "_checkpoints/part-0.parquet", "folder/")
     bench.ages()
@@ -87,7 +87,7 @@ def test_what_is_no_file_of_a_table_is_only_counted() -> None:
 
 @pytest.mark.parametrize("log", ["sub/_delta_log/00000000000000000000.json", "sub/metadata/v1.metadata.json"])
 def test_a_table_inside_the_table_is_left_alone(log: str) -> None:
-    """Its files may be listed before what shows that it is one; its uploads are its own, too."""
+    """A table inside the table is left alone with its uploads, even if its files are listed before its log."""
     bench = Bench()
     bench.put("sub/A/part-1.parquet", log, "sub/z/part-2.parquet", "subway.parquet")
     bench.lake.begin_upload(Upload("sub/part-3.parquet", "1"))
@@ -99,7 +99,7 @@ def test_a_table_inside_the_table_is_left_alone(log: str) -> None:
 
 @pytest.mark.parametrize("guarded", [True, False])
 def test_a_commit_that_lands_while_the_files_are_listed_keeps_its_files(guarded: object) -> None:
-    """Of a writer without SafeWriter that takes longer than the bound."""
+    """A commit that lands during the listing keeps its files, also from a slow writer without SafeWriter."""
     bench = Bench()
     late = File(data_key())
     bench.put(late.path)
@@ -110,7 +110,7 @@ def test_a_commit_that_lands_while_the_files_are_listed_keeps_its_files(guarded:
 
 @pytest.mark.parametrize("at_the_log", [False, True])
 def test_a_write_that_ends_meanwhile_keeps_its_files(*, at_the_log: bool) -> None:
-    """Its marker is gone before the open writes are looked at, and its commit in the log; or it was still open then."""
+    """A write that ends during the survey keeps its files: it was open, or its commit is in the log."""
     bench = Bench()
     job = bench.world.job(deadline_ms=None).begin()
     bench.ages()
@@ -125,7 +125,7 @@ def test_a_write_that_ends_meanwhile_keeps_its_files(*, at_the_log: bool) -> Non
 
 
 def test_nothing_of_an_open_write_is_free_however_old() -> None:
-    """Neither what bears its mark nor what has none and is younger than its marker: it may be its deletion vector."""
+    """No file of an open write is free, with or without its prefix: a younger file may be its deletion vector."""
     bench = Bench()
     before, during = vector_key(), vector_key()
     bench.put(before)
@@ -141,7 +141,7 @@ def test_nothing_of_an_open_write_is_free_however_old() -> None:
 
 
 def test_what_a_settled_attempt_has_left_is_free() -> None:
-    """A file that was written after recovery has cleaned up, as a sandbox that thaws does; its upload, too."""
+    """A file or upload that a thawed sandbox wrote after the clean-up is free."""
     bench = Bench()
     job = bench.world.job().begin()
     bench.world.owner_dies()
@@ -156,7 +156,7 @@ def test_what_a_settled_attempt_has_left_is_free() -> None:
 
 
 def test_what_bears_a_mark_that_the_checkpoint_bucket_does_not_know_is_held() -> None:
-    """It may be another bucket's."""
+    """A prefix that the checkpoint bucket does not know is held: it may belong to another bucket."""
     bench = Bench()
     bench.put(f"sw-0123456789ab-1-0123456789abcdef-{data_key()}")
     bench.ages()
@@ -164,7 +164,7 @@ def test_what_bears_a_mark_that_the_checkpoint_bucket_does_not_know_is_held() ->
 
 
 def test_without_a_checkpoint_bucket_what_bears_a_mark_is_held() -> None:
-    """Somebody does write with SafeWriter."""
+    """Without a checkpoint bucket files with a SafeWriter prefix are held."""
     bench = Bench()
     job = bench.world.job().begin()
     strange = data_key()
@@ -177,7 +177,7 @@ def test_without_a_checkpoint_bucket_what_bears_a_mark_is_held() -> None:
 
 
 def test_old_uploads_are_found_and_young_or_foreign_ones_are_not() -> None:
-    """Those of the log and of hidden folders go on."""
+    """Old uploads are found, except young ones and those of the log and of hidden folders."""
     bench = Bench()
     old = data_key()
     bench.lake.begin_upload(Upload(old, "1"))
@@ -197,7 +197,7 @@ def test_old_uploads_are_found_and_young_or_foreign_ones_are_not() -> None:
     ],
 )
 def test_a_table_that_is_not_understood_is_not_judged(action: dict[str, object]) -> None:
-    """Nothing in it can be called an orphan."""
+    """In a table that is not understood, no file is called an orphan."""
     bench = Bench()
     bench.world.log.commit([{"commitInfo": {}}, action])
     bench.put(data_key())
@@ -207,7 +207,7 @@ def test_a_table_that_is_not_understood_is_not_judged(action: dict[str, object])
 
 
 def test_a_damaged_commit_is_not_passed_over() -> None:
-    """It may have added files."""
+    """A damaged commit is an error: it may have added files."""
     bench = Bench()
     bench.lake.put("_delta_log/00000000000000000002.json", json.dumps({"add": {}}).encode()[:-1])
     with pytest.raises(UnreadableLogError, match="cannot be read"):
@@ -215,7 +215,7 @@ def test_a_damaged_commit_is_not_passed_over() -> None:
 
 
 def test_it_says_how_far_it_is() -> None:
-    """A listing of millions of keys takes minutes, so each thousand objects are told."""
+    """Progress is reported for every thousand objects, since listing millions of keys takes minutes."""
     bench = Bench()
     bench.put(*(f"other/{number}" for number in range(2100)))
     bench.look()

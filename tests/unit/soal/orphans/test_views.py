@@ -20,7 +20,7 @@ def render(report: OrphanReport) -> str:
 
 
 def test_a_person_sees_what_was_found_what_is_held_and_why() -> None:
-    """Names that look like markup are shown as they are."""
+    """The view shows files, holds and reasons, with names that look like markup verbatim."""
     bench = Bench()
     strange = data_key("day=[red]/")
     bench.put(strange, "sub/_delta_log/0.json")
@@ -38,7 +38,7 @@ def test_a_person_sees_what_was_found_what_is_held_and_why() -> None:
 
 
 def test_a_long_list_is_cut_and_says_so() -> None:
-    """Everything is in the JSON."""
+    """A long list is truncated with a note; the JSON has everything."""
     bench = Bench()
     bench.put(*(data_key() for _ in range(130)))
     bench.ages()
@@ -48,7 +48,7 @@ def test_a_long_list_is_cut_and_says_so() -> None:
 
 
 def test_what_was_done_stands_beside_each_file() -> None:
-    """After the deletion a file shows as deleted and an upload as aborted."""
+    """After a deletion files are shown as deleted and uploads as aborted."""
     bench = Bench()
     bench.put(data_key())
     bench.lake.begin_upload(Upload(data_key(), "1"))

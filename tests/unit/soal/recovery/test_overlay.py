@@ -9,7 +9,7 @@ from tests.support.memory_store import MemoryObjectStore
 
 
 def test_nothing_reaches_the_store_below() -> None:
-    """What would have been done is on record, in order, and seen by whoever reads through it."""
+    """The store below is unchanged; the overlay lists the changes in order, and reads through it see them."""
     below = MemoryObjectStore(bucket="lake")
     etag = below.create("a", b"1")
     below.create("b", b"1")
@@ -32,7 +32,7 @@ def test_nothing_reaches_the_store_below() -> None:
 
 
 def test_of_very_many_changes_the_last_are_counted() -> None:
-    """A dry run over a large table stays small."""
+    """Changes beyond the maximum are only counted, so that a dry run stays small."""
     over = Overlay(MemoryObjectStore(), lambda: datetime.now(UTC))
     for number in range(recovery._SHOWN_MAX + 3):
         over.delete(str(number))

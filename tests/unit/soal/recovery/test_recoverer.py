@@ -29,7 +29,7 @@ def recover(world: World, *, dry_run: bool = False, until_ms: int = 2**60) -> Re
 def test_a_dead_write_is_settled_and_a_dry_run_says_the_same(
     commit_point: CommitPoint, status: str, *, landed: bool
 ) -> None:
-    """The dry run settles on top of what is there, changes nothing, and names each request."""
+    """The dry run settles on overlays, changes nothing, and names each request."""
     world = World(commit_point)
     job = world.job().begin()
     if landed:
@@ -50,7 +50,7 @@ def test_a_dead_write_is_settled_and_a_dry_run_says_the_same(
 
 
 def test_what_lives_is_left_alone() -> None:
-    """Its owner settles it: the command tells that it is alive, and changes no document."""
+    """A live write is reported as alive, and its document is unchanged."""
     world = World()
     world.job().begin()
     before = world.bucket.contents()
@@ -59,7 +59,7 @@ def test_what_lives_is_left_alone() -> None:
 
 
 def test_a_retry_that_has_claimed_meanwhile_is_left_alone() -> None:
-    """Dead is the attempt that was found dead, not whoever owns the write a moment later."""
+    """A retry that claims the write after the look is left alone: only the dead attempt was judged."""
     world = World()
     world.job().begin()
     world.owner_dies()
@@ -80,7 +80,7 @@ def test_a_retry_that_has_claimed_meanwhile_is_left_alone() -> None:
 
 
 def test_a_settled_write_is_cleaned_once_more() -> None:
-    """What a settler has left is removed as soon as nothing of it can still arrive."""
+    """A settled write is cleaned up once nothing of it can still arrive."""
     world = World()
     job = world.job().begin()
     world.settle(Cause.KILLED)
@@ -93,7 +93,7 @@ def test_a_settled_write_is_cleaned_once_more() -> None:
 
 
 def test_what_the_log_cannot_tell_is_unknown_and_stays_so() -> None:
-    """The message says that a person has to look."""
+    """A write that the log cannot prove stays unknown, with a message for the operator."""
     world = World()
     world.job().begin()
     world.append_foreign()
@@ -107,7 +107,7 @@ def test_what_the_log_cannot_tell_is_unknown_and_stays_so() -> None:
 
 
 def test_time_that_runs_out_leaves_it_open() -> None:
-    """The next look goes on."""
+    """If time runs out, the write stays open, and the next run continues."""
     world = World()
     world.job().begin()
     world.owner_dies()
@@ -116,7 +116,7 @@ def test_time_that_runs_out_leaves_it_open() -> None:
 
 
 def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
-    """Its attempt has left a marker only; the table is asked first, and a dry run changes nothing."""
+    """A write with only a marker is closed after a look at the table; a dry run changes nothing."""
     world = World()
     world.job().claimer.announce()
     assert marked_keys(world.bucket) == (world.key,)
@@ -132,7 +132,7 @@ def test_a_write_that_was_announced_and_never_claimed_is_closed() -> None:
 
 
 def test_a_write_whose_document_has_expired_is_told_to_a_person() -> None:
-    """The table holds it, and whether it was to count is not known: nothing is settled, and how to do it is said."""
+    """A write in the table whose document has expired is not settled; the message tells the operator what to do."""
     world = World(CommitPoint.SUCCESS)
     world.job().begin().land()
     world.grace_passes()
@@ -144,14 +144,14 @@ def test_a_write_whose_document_has_expired_is_told_to_a_person() -> None:
 
 
 def test_of_a_key_without_marker_and_document_nothing_is_known() -> None:
-    """There is nothing to settle."""
+    """A key without marker and document gives no result."""
     world = World()
     recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
     assert recoverer.settle(world.key, dry_run=False) is None
 
 
 def test_old_leases_go() -> None:
-    """Where no sweeper comes, they go by hand."""
+    """The command deletes old leases, where no sweeper does."""
     world = World()
     world.checkpoints.renew_lease("sw-old", "1")
     world.sleep(25 * 3600)
@@ -162,7 +162,7 @@ def test_old_leases_go() -> None:
 
 @pytest.mark.parametrize("damaged", ["document", "marker"])
 def test_what_cannot_be_read_is_told_and_left(damaged: str) -> None:
-    """The next write has its turn; a person can decide this one."""
+    """An unreadable write is reported and left to the operator; the next one is settled."""
     world = World()
     job = world.job()
     job.claimer.announce()
@@ -181,7 +181,7 @@ def test_what_cannot_be_read_is_told_and_left(damaged: str) -> None:
 
 @pytest.mark.parametrize(("error", "reason"), [(StoreError("SlowDown"), "SlowDown"), (KeyError("x"), "KeyError('x')")])
 def test_whatever_one_write_meets_is_told(error: Exception, reason: str) -> None:
-    """No exception of one write ends the command before the others are looked at."""
+    """An exception at one write is reported, and the command continues with the others."""
     world = World()
     world.job().begin()
 
@@ -196,7 +196,7 @@ def test_whatever_one_write_meets_is_told(error: Exception, reason: str) -> None
 
 
 def test_a_marker_that_has_no_more_to_say_goes() -> None:
-    """As the sweeper takes it away; until its time is over, its attempt may still claim."""
+    """A marker that is no longer needed is deleted, as by the sweeper; until then its attempt may still claim."""
     world = World()
     assert world.job().run()
     world.grace_passes()
@@ -210,7 +210,7 @@ def test_a_marker_that_has_no_more_to_say_goes() -> None:
 
 
 def test_a_claim_that_comes_first_is_told_with_its_run() -> None:
-    """The write had no document when it was looked at."""
+    """A claim that overtakes the look is reported with its run."""
     world = World()
     world.job().claimer.announce()
     world.grace_passes()
@@ -222,5 +222,5 @@ def test_a_claim_that_comes_first_is_told_with_its_run() -> None:
 
 
 def refused(key: str, body: bytes, *, tag: str = "") -> str:
-    """Find an object that was put first."""
+    """Raise as if another client had created the object first."""
     raise PreconditionFailed(key)

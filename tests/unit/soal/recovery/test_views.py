@@ -25,7 +25,7 @@ ONE = Recovered(
 
 
 def test_a_person_reads_verdicts_and_the_changes_of_a_dry_run(capsys: pytest.CaptureFixture[str]) -> None:
-    """A write of which nothing could be read is named by its key."""
+    """The view shows verdicts and a dry run's changes; an unreadable write is named by its key."""
     dry = replace(ONE, changes=("PUT s3://lake/x",), changes_more=1_200)
     unread = replace(ONE, write_key="sw-2", run_key=None, table=None)
     Output(as_json=False).show(recovered_view([dry, unread]))
@@ -35,7 +35,7 @@ def test_a_person_reads_verdicts_and_the_changes_of_a_dry_run(capsys: pytest.Cap
 
 
 def test_a_program_reads_a_list(capsys: pytest.CaptureFixture[str]) -> None:
-    """An empty one where there is nothing to do, of which a person reads a sentence."""
+    """Without writes the JSON is an empty list, and the text a sentence."""
     assert recovered_view([ONE]).document == document_of([ONE])
     assert recovered_view([]).document == []
     Output(as_json=False).show(recovered_view([]))

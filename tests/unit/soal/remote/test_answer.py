@@ -33,7 +33,7 @@ def raised(kind: str | None, message: str) -> str:
     ids=["the emulator's", "with a line end", "the service's", "the service's, with a class"],
 )
 def test_a_timeout_is_the_service_s_own_message(text: str) -> None:
-    """Whole, and of no class but the service's."""
+    """A timeout is Lambda's whole message, with no error class except Lambda's own."""
     assert answer_of(text, 1).timed_out
 
 
@@ -51,12 +51,12 @@ def test_a_timeout_is_the_service_s_own_message(text: str) -> None:
     ],
 )
 def test_the_same_words_in_another_place_are_no_timeout(text: str) -> None:
-    """A row of the job's data may hold them."""
+    """The same words elsewhere are no timeout: a job's data may contain them."""
     assert not answer_of(text, 1).timed_out
 
 
 def test_a_job_that_prints_them_has_failed_and_is_not_repeated() -> None:
-    """Its document says so, and the command ends with it."""
+    """A job that prints these words has failed, and is not invoked again."""
     error = ErrorResult(type="Boom", message=WORDS, field=None, retryable=False, usage=False)
     failed = result(State.FAILED, error).model_copy(update={"log_tail": (f"bad row: {WORDS}", WORDS)})
     asked: list[object] = []

@@ -1,4 +1,4 @@
-"""Against the emulation of the durable service, with a function of the test's own under the real emulator."""
+"""Tests against the emulated durable service, with a test function under the real emulator."""
 
 from __future__ import annotations
 
@@ -66,28 +66,28 @@ def invoke(service: DurableEmulator, do: str) -> Ended:
 
 
 def test_a_durable_function_is_waited_for_until_its_execution_has_ended(service: DurableEmulator) -> None:
-    """Its one answer is the result."""
+    """The command waits for the end of an execution; its answer is the result."""
     ended = invoke(service, "succeed")
     assert (ended.exit_code, json.loads(ended.stdout)["state"]) == (0, "SUCCESS"), ended.output
     assert "started the execution" in ended.stderr
 
 
 def test_an_execution_that_failed_ends_with_its_document(service: DurableEmulator) -> None:
-    """The SDK gives the error with the exception's full name."""
+    """A failed execution ends with its document, although the SDK gives the exception's full name."""
     execution = RemoteFunction("function", service.endpoint).start(json.loads(event("fail")))
     report = execution.report(lambda _: None)
     assert report.result == result()
 
 
 def test_the_attempts_are_told_while_it_runs(service: DurableEmulator) -> None:
-    """The newest one, and what the one before it has come to."""
+    """The newest attempt is shown while it runs, with the end of the one before."""
     told: list[str] = []
     Execution(service.start(event("succeed")), service.client(), poll_s=0.1).report(told.append)
-    assert "attempt 1 has ended; it came to INCOMPLETE with 7 commits" in told
+    assert "attempt 1 has ended; it ended as INCOMPLETE with 7 commits" in told
 
 
 def test_an_execution_that_was_stopped_says_so(service: DurableEmulator) -> None:
-    """It has no document."""
+    """A stopped execution, which has no document, is a problem that says so."""
     client = service.client()
     execution = Execution(service.start(event("wait")), client)
     client.stop_durable_execution(DurableExecutionArn=execution.arn)
@@ -99,7 +99,7 @@ def test_an_execution_that_was_stopped_says_so(service: DurableEmulator) -> None
 
 
 def test_who_stops_waiting_hears_how_to_look_again(service: DurableEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The execution goes on."""
+    """After Ctrl-C the execution goes on, and the problem says how to look again."""
 
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
@@ -116,7 +116,7 @@ def test_who_stops_waiting_hears_how_to_look_again(service: DurableEmulator, mon
 
 
 def test_an_execution_that_nobody_knows_is_a_problem_with_what_to_allow(service: DurableEmulator) -> None:
-    """As is one that the caller may not see."""
+    """An unknown execution, or a forbidden one, is a problem that names the needed permissions."""
     with pytest.raises(Problem) as caught:
         Execution("none", service.client()).report(lambda _: None)
     assert caught.value.exit_code == EXIT_FAILED

@@ -1,4 +1,4 @@
-"""Against the real emulator, which speaks Lambda's API."""
+"""Tests against the real emulator, which has Lambda's API."""
 
 from __future__ import annotations
 
@@ -60,14 +60,14 @@ def failed() -> dict[str, object]:
 
 
 def test_an_answer_is_a_result(emulator: LambdaEmulator) -> None:
-    """As of `soal local invoke`, with the exit code of its state."""
+    """An answer gives the same result as `soal local invoke`, with the exit code of its state."""
     found = RemoteFunction("function", emulator.endpoint).invoke(event("answer", result().document()))
     assert found.result == result()
     assert found.exit_code == 0
 
 
 def test_a_function_error_is_a_result_too(emulator: LambdaEmulator) -> None:
-    """A failed job raises with its document."""
+    """The document that a failed job raises is the result."""
     found = RemoteFunction("function", emulator.endpoint).invoke(event("fail", failed()))
     assert found.result is not None
     assert (found.result.state, found.exit_code) == (State.FAILED, EXIT_FAILED)
@@ -75,21 +75,21 @@ def test_a_function_error_is_a_result_too(emulator: LambdaEmulator) -> None:
 
 @pytest.mark.slow
 def test_a_function_that_was_killed_says_what_to_do(emulator: LambdaEmulator) -> None:
-    """Its timeout is not known here."""
+    """A killed function gives a remedy, although its timeout is unknown here."""
     found = RemoteFunction("function", emulator.endpoint).invoke(event("sleep"))
     assert found.exit_code == EXIT_DEADLINE
     assert "killed at its timeout before" in str(found.problem)
 
 
 def test_an_endpoint_that_does_not_answer_leaves_the_question_open() -> None:
-    """The job may run all the same."""
+    """Without an answer the problem says that the job may run all the same."""
     with pytest.raises(Problem, match="function f: ") as raised:
         RemoteFunction("f", "http://127.0.0.1:9").invoke({})
     assert "may run all the same" in raised.value.todo
 
 
 def test_an_event_is_queued_under_a_token_by_which_its_run_is_found(emulator: LambdaEmulator) -> None:
-    """One is made where the event has none."""
+    """An event without a token gets one, by which its run is found."""
     document = json.dumps({"entryPoint": "s3://b/job.py", "entryPointArguments": ["answer", "{}"]})
     done = CliRunner().invoke(
         app, ["invoke", document, "--function", "function", "--endpoint-url", emulator.endpoint, "--async", "--json"]
@@ -101,7 +101,7 @@ def test_an_event_is_queued_under_a_token_by_which_its_run_is_found(emulator: La
 
 
 def test_the_command_prints_the_result_and_exits_by_its_state(emulator: LambdaEmulator, tmp_path: Path) -> None:
-    """With `--json` the document and nothing else."""
+    """With `--json` the command prints only the document, and exits by its state."""
     given = tmp_path / "event.json"
     given.write_text(json.dumps(event("fail", failed())), encoding="utf-8")
     call = ["invoke", str(given), "-f", "function", "--endpoint-url", emulator.endpoint, "--json"]
@@ -111,6 +111,6 @@ def test_the_command_prints_the_result_and_exits_by_its_state(emulator: LambdaEm
 
 
 def test_waiting_and_not_waiting_exclude_each_other() -> None:
-    """The call is refused before anything is sent, since nobody could tell which of the two was meant."""
+    """--async and --until-done together are refused before anything is sent."""
     done = CliRunner().invoke(app, ["invoke", "s3://b/x.py", "-f", "f", "--async", "--until-done"])
     assert isinstance(done.exception, Problem)

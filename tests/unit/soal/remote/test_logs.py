@@ -1,4 +1,4 @@
-"""On moto's CloudWatch Logs and Lambda."""
+"""`soal logs` on moto's CloudWatch Logs and Lambda."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def powertools(text: str, **more: object) -> dict[str, object]:
 
 
 def test_lines_come_once_each_with_what_the_logger_has_said(client: Any) -> None:
-    """JSON is taken apart, Lambda's own lines stay as they are."""
+    """Each line comes once; JSON lines are parsed, Lambda's own lines are unchanged."""
     log(client, powertools("begins"), powertools("a row", source="job"), "REPORT RequestId: 1\n")
     reader = LogReader(client, GROUP, 0)
     assert [(one.level, one.source, one.text) for one in reader.look()] == [
@@ -58,7 +58,7 @@ def test_lines_come_once_each_with_what_the_logger_has_said(client: Any) -> None
 
 
 def test_events_without_an_id_come_once_each(client: Any) -> None:
-    """CloudWatch's reference says only that an event may have one."""
+    """Events without an ID, which CloudWatch's reference allows, come once each."""
     log(client, powertools("begins"), powertools("ends"))
 
     def without(parsed: dict[str, Any], **_: object) -> None:
@@ -72,7 +72,7 @@ def test_events_without_an_id_come_once_each(client: Any) -> None:
 
 
 def test_the_lines_of_one_run_are_found_by_its_key(client: Any) -> None:
-    """In the group that the function's configuration would name."""
+    """The lines of one run are found by its key, in the log group of the function's configuration."""
     log(client, powertools("mine", run_key="nightly"), powertools("other", run_key="hourly"))
     done = CliRunner().invoke(app, ["logs", "nightly", "--log-group", GROUP, "--json"])
     assert done.exit_code == 0, done.output
@@ -80,14 +80,14 @@ def test_the_lines_of_one_run_are_found_by_its_key(client: Any) -> None:
 
 
 def test_a_person_reads_time_level_and_text(client: Any) -> None:
-    """Each JSON record becomes one line without its other fields."""
+    """Each JSON record becomes one line with time, level and text."""
     log(client, powertools("begins"), powertools("fails", level="ERROR"))
     done = CliRunner().invoke(app, ["logs", "--log-group", GROUP])
     assert [line.split(maxsplit=1)[1] for line in done.stdout.splitlines()] == ["INFO  begins", "ERROR fails"]
 
 
 def test_nothing_is_said_to_be_nothing(client: Any) -> None:
-    """How far was looked back is part of it."""
+    """Without lines a remark names the period."""
     log(client, powertools("old"), ago_ms=7_200_000)
     done = CliRunner().invoke(app, ["logs", "--log-group", GROUP])
     assert done.stdout == ""
@@ -97,12 +97,12 @@ def test_nothing_is_said_to_be_nothing(client: Any) -> None:
 @pytest.mark.usefixtures("client")
 @pytest.mark.parametrize("arguments", [[], ["--log-group", "/nobody"], ["--function", "nobody"]])
 def test_a_log_that_is_not_there_says_what_to_name(arguments: list[str]) -> None:
-    """Whoever named no log or a wrong one reads a problem, and no stack trace of boto3."""
+    """A missing or wrong log name is a problem, not a traceback of boto3."""
     assert isinstance(CliRunner().invoke(app, ["logs", *arguments]).exception, Problem)
 
 
 def test_a_line_that_the_job_has_printed_is_shown_as_the_job_s(client: Any) -> None:
-    """A metric of it may say that it is a verdict; its words are not those of the handler."""
+    """A line of the job is shown as the job's, even a metric that claims to be a verdict."""
     metric = {"_aws": {}, "level": "WARNING", "message": "rolled_back: no commit", "source": "job"}
     log(client, powertools("a row", source="job"), metric, powertools("rolled_back: it is so"))
     done = CliRunner().invoke(app, ["logs", "--log-group", GROUP])

@@ -22,7 +22,7 @@ SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
 
 
 class Bench:
-    """A checkpoint bucket with the writes of one run ("run"), and what handlers record beside them."""
+    """A checkpoint bucket with the writes of one run ("run"), and the records of handlers."""
 
     def __init__(self, commit_point: CommitPoint = CommitPoint.WRITE) -> None:
         self.world = World(commit_point)
@@ -37,7 +37,7 @@ class Bench:
 
 
 def test_a_run_with_its_writes() -> None:
-    """What the handler has recorded and what the documents say stand together."""
+    """A run combines the handler's record with the documents of its writes."""
     bench = Bench()
     run = bench.begin()
     assert bench.world.job().run()
@@ -53,7 +53,7 @@ def test_a_run_with_its_writes() -> None:
 
 
 def test_live_or_dead_and_why() -> None:
-    """Of what is open it is said when it has last given a sign of life, by S3's own clock."""
+    """For an open run or write the last sign of life is given, by S3's clock."""
     bench = Bench()
     run = bench.begin()
     job = bench.world.job().begin()
@@ -79,7 +79,7 @@ def test_live_or_dead_and_why() -> None:
 
 
 def test_a_run_without_a_handler_is_known_by_its_writes() -> None:
-    """A job on a cluster has no record; an open write lends it its life."""
+    """A run without a record, as of a job on a cluster, is known by its writes, and alive if one of them is."""
     bench = Bench()
     bench.world.job().begin()
     found = bench.ledger.run("run")
@@ -94,7 +94,7 @@ def test_a_run_without_a_handler_is_known_by_its_writes() -> None:
     [("rolled_back", True), ("running", True), ("alive", True), ("committed", False), ("success", False)],
 )
 def test_a_state_is_a_runs_or_a_writes_or_its_life(state: str, *, found: bool) -> None:
-    """Whatever is asked for, in lower case."""
+    """A state filters runs, writes or signs of life, in lower case."""
     bench = Bench()
     bench.begin()
     bench.world.job().begin()
@@ -105,7 +105,7 @@ def test_a_state_is_a_runs_or_a_writes_or_its_life(state: str, *, found: bool) -
 
 
 def test_the_newest_come_first_and_only_so_many_are_read() -> None:
-    """The cost grows with the limit; what was not looked at is said."""
+    """The newest runs come first, and the limit bounds the reads; the listing says if documents were left out."""
     bench = Bench()
     for number in range(9):
         bench.begin(f"run-{number}", f"id-{number}")
@@ -124,7 +124,7 @@ def test_the_newest_come_first_and_only_so_many_are_read() -> None:
 
 
 def test_of_many_writes_only_those_of_the_newest_runs_are_read() -> None:
-    """A listing that has left documents out says so."""
+    """Only the documents of the newest runs are read, and the listing says that others were left out."""
     bench = Bench()
     bench.world.job().begin()
     stored = bench.world.bucket.get(f"checkpoints/{bench.world.key}.json")
@@ -139,7 +139,7 @@ def test_of_many_writes_only_those_of_the_newest_runs_are_read() -> None:
 
 
 def test_documents_of_another_version_are_left_out_and_named() -> None:
-    """They may be a newer deployment's, or damaged."""
+    """Documents of another version, of a newer deployment or damaged, are left out and named."""
     bench = Bench()
     bench.world.job().begin()
     bench.world.bucket.put("checkpoints/sw-new.json", b'{"schema_version": 99}')
@@ -152,7 +152,7 @@ def test_documents_of_another_version_are_left_out_and_named() -> None:
 @pytest.mark.parametrize("name", ["startedMs", "deadlineMs", "endedMs", "attempt"])
 @pytest.mark.parametrize("number", [10**23, -(10**17), 10**400])
 def test_a_record_with_a_number_that_nobody_can_show_hides_no_other_run(name: str, number: int) -> None:
-    """It is named as damaged, for the list and for who watches, and the others are shown."""
+    """A record with an unprintable number is named as damaged, by list and watch, and hides no other run."""
     bench = Bench()
     bench.begin()
     (stored,) = (one.key for one in bench.world.bucket.list("runs/") if one.key.endswith(".json"))
@@ -169,7 +169,7 @@ def test_a_record_with_a_number_that_nobody_can_show_hides_no_other_run(name: st
 
 
 def test_a_document_of_before_all_moments_hides_no_other_write() -> None:
-    """Python has no year below 1, so that no view could show it; it is named as damaged."""
+    """A document with a date before year 1, which Python lacks, is named as damaged, and hides no other write."""
     bench = Bench()
     bench.world.job().begin()
     key = f"checkpoints/{bench.world.key}.json"

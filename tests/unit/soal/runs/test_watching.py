@@ -15,7 +15,7 @@ def states(watcher: Watcher) -> list[tuple[str, str, int]]:
 
 
 def test_each_change_is_told_once() -> None:
-    """The first look tells all that is there, each later one what is new."""
+    """The first look returns everything, each later one only changes."""
     bench = Bench()
     watcher = Watcher(bench.ledger)
     assert states(watcher) == []
@@ -32,7 +32,7 @@ def test_each_change_is_told_once() -> None:
 
 
 def test_what_changes_twice_within_a_second_is_seen() -> None:
-    """S3 dates by the second."""
+    """Two changes within a second are both seen, although S3 dates have whole seconds."""
     bench = Bench()
     watcher = Watcher(bench.ledger)
     job = bench.world.job().begin()
@@ -43,7 +43,7 @@ def test_what_changes_twice_within_a_second_is_seen() -> None:
 
 
 def test_a_second_attempt_that_ends_as_the_first_is_news() -> None:
-    """The monitor of rollbacks must not swallow one."""
+    """A second attempt that ends like the first one is a change."""
     bench = Bench()
     watcher = Watcher(bench.ledger)
     bench.world.job().begin()
@@ -57,7 +57,7 @@ def test_a_second_attempt_that_ends_as_the_first_is_news() -> None:
 
 
 def test_only_what_is_recent_is_read_again() -> None:
-    """A look costs a listing, and a read for what is as new as the newest of the look before."""
+    """A look costs a listing, and a read of each object as new as the newest of the look before."""
     bench = Bench()
     watcher = Watcher(bench.ledger)
     for number in range(2):
@@ -78,7 +78,7 @@ def test_only_what_is_recent_is_read_again() -> None:
 
 
 def test_documents_of_another_version_are_passed_over() -> None:
-    """A monitor does not end because a newer function writes."""
+    """Documents of another version are skipped, so that a newer function does not end the watch."""
     bench = Bench()
     bench.world.bucket.put("checkpoints/sw-new.json", b'{"schema_version": 99}')
     bench.world.bucket.put("runs/new.json", b'{"schemaVersion": 99}')
@@ -86,7 +86,7 @@ def test_documents_of_another_version_are_passed_over() -> None:
 
 
 def test_it_follows_until_its_time_is_over() -> None:
-    """Between two looks it sleeps; what was there before is told only if it is asked for."""
+    """It sleeps between two looks, until its time is over; earlier states are shown only on request."""
     bench = Bench()
     bench.world.job().begin()
     seconds = 0.0

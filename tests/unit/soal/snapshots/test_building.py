@@ -13,7 +13,7 @@ from soal.snapshots.build_command import heard, sharding_of, value_spec_of
 
 
 def test_values_are_one_column_or_json() -> None:
-    """Of all columns but the key, if none is named; not both."""
+    """Values are one column or JSON, by default of all columns except the key; not both."""
     assert value_spec_of("v", []) == binary_col("v")
     assert value_spec_of(None, ["b", "a"]) == json_cols(["b", "a"])
     assert value_spec_of(None, []) == json_cols()
@@ -22,7 +22,7 @@ def test_values_are_one_column_or_json() -> None:
 
 
 def test_a_rule_is_a_hash_or_an_expression() -> None:
-    """With the types of its columns."""
+    """A rule is a hash or an expression with typed columns."""
     assert sharding_of(None, None, [], infer_routing_values=False) == ShardingSpec()
     assert sharding_of(5, None, [], infer_routing_values=False) == ShardingSpec(max_keys_per_shard=5)
     given = sharding_of(None, "key % 4", ["key=int"], infer_routing_values=False)
@@ -34,7 +34,7 @@ def test_a_rule_is_a_hash_or_an_expression() -> None:
 
 
 def test_what_java_prints_passes_the_console(capfd: pytest.CaptureFixture[str]) -> None:
-    """It repeats what stands in rows: a control character is shown by its number, and each line has a mark."""
+    """Java's output, which may quote rows, is printed with a prefix and escaped control characters."""
     said = b"\x1b]52;c;aGk=\x07\nsoal: all is well\rsoal: x\n\xff" + b"y" * 100_000
     with heard(Output(as_json=False).talk) as pipe:
         subprocess.run(

@@ -32,7 +32,7 @@ MANIFEST = replace(
 def test_a_key_is_read_as_the_snapshot_stores_it(
     text: str, encoding: KeyEncoding, *, is_hex: bool, key: object
 ) -> None:
-    """An integer, a text, or bytes."""
+    """A key is parsed as an integer, a text or bytes, by the snapshot's encoding."""
     assert key_of(text, encoding, is_hex=is_hex) == key
 
 
@@ -41,13 +41,13 @@ def test_a_key_is_read_as_the_snapshot_stores_it(
     [("x", KeyEncoding.U64BE, False), ("00", KeyEncoding.U64BE, True), ("0g", KeyEncoding.RAW, True)],
 )
 def test_what_is_no_key_is_told(text: str, encoding: KeyEncoding, *, is_hex: bool) -> None:
-    """Before anything is asked for."""
+    """A malformed key is a problem."""
     with pytest.raises(Problem):
         key_of(text, encoding, is_hex=is_hex)
 
 
 def test_other_columns_have_the_types_of_the_rule() -> None:
-    """No context is none."""
+    """Other columns get the rule's types; without pairs there is no context."""
     pairs = ["n=-1", "u=2", "d=1.5", "b=True", "s=a=b", "y=é"]
     assert context_of(pairs, MANIFEST) == {
         "n": -1,
@@ -68,8 +68,8 @@ def test_a_wrong_context_is_told(pair: str) -> None:
 
 
 def test_a_value_is_shown_in_three_forms() -> None:
-    """Bytes that are no text have two."""
+    """Bytes are shown as text, hex or base64; bytes that are not text only as the last two."""
     assert [text_of(b"a\xc3\xa9", form) for form in ("text", "hex", "base64")] == ["aé", "61c3a9", "YcOp"]
     assert text_of(b"\xff", "hex") == "ff"
-    with pytest.raises(Problem, match="no text"):
+    with pytest.raises(Problem, match="not text"):
         text_of(b"\xff", "text")

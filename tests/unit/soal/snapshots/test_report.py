@@ -21,7 +21,7 @@ def test_the_published_schema_is_the_models() -> None:
 
 
 def test_a_text_of_megabytes_in_a_manifest_fills_no_terminal() -> None:
-    """Whichever field it stands in, or if there are many; `--json` has all."""
+    """Long texts in any field of a manifest, and long lists, are truncated; `--json` has everything."""
     long = "x" * 1_000_000
     made = build(Bucket(), {1: b""}, "r", created=datetime(2026, 11, 1, tzinfo=UTC), num_dbs=1)
     manifest = replace(

@@ -13,9 +13,9 @@
 | all committed, or none | exit 0                                 | SUCCESS    |
 | any                    | any other end                          | FAILED     |
 
-"Ended by the deadline": the ladder stopped it, or SafeWriter did (exit 124), or after one committed write it came too
-late to begin another. INCOMPLETE can be continued: the same job under the same token skips the committed writes.
-A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
+"Ended by the deadline": the shutdown sequence or SafeWriter (exit 124) stopped the job, or the job committed a write
+and had no time to begin another. INCOMPLETE can be continued: the same job under the same token skips the committed
+writes. A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
     code = evidence.ended.exit_code
     is_unknown = code is None and evidence.ended.signal is None
     if evidence.exited == 0 and (evidence.ended.stop is not None or is_unknown):
-        return 0, None  # the script had ended well; the ladder, or something else, met its JVM
+        return 0, None  # the script had ended well; the shutdown sequence, or something else, ended its JVM
     if code is None or code <= _SIGNALLED or evidence.exited == code:
         return code, evidence.ended.signal
     return None, code - _SIGNALLED

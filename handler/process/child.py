@@ -1,6 +1,6 @@
 """Run a command: let a JVM run its job, supervise both, and leave no process of the job.
 
-The ladder's steps are two instants of `safewriter.schedule`: SIGTERM for everything below this process, then SIGKILL.
+The shutdown sequence, at instants of `safewriter.schedule`: SIGTERM to every descendant of this process, then SIGKILL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handler.spark.command import Command
     from safewriter.deadline import Clock
 
-__all__ = ["Child", "Ended", "Ladder", "Stop", "start"]
+__all__ = ["Child", "Ended", "Shutdown", "Stop", "start"]
 
 _SLICE_S: Final = 0.5
 _BEAT_S: Final = 7.0
@@ -36,7 +36,7 @@ _CANCEL_GRACE_MS: Final = 5_000
 
 
 class Stop(StrEnum):
-    """The last step of the ladder that the child needed, or its cancellation."""
+    """The last step of the shutdown sequence that the child needed, or its cancellation."""
 
     TERMINATED = "terminated"
     KILLED = "killed"
@@ -44,8 +44,8 @@ class Stop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
-    """The steps, in milliseconds since the epoch: `terminate_at` and `kill_at` of the schedule."""
+class Shutdown:
+    """The shutdown sequence in epoch milliseconds: SIGTERM at `terminate_at_ms`, SIGKILL at `kill_at_ms`."""
 
     terminate_at_ms: int
     kill_at_ms: int
@@ -88,7 +88,7 @@ class Child:
 
     def supervise(
         self,
-        ladder: Ladder,
+        shutdown: Shutdown,
         *,
         clock: Clock,
         beat: Callable[[], bool] = lambda: True,
@@ -101,7 +101,7 @@ class Child:
         try:
             with _beating(beat) as cancelled:
                 is_to_end = lambda: cancelled.is_set() or not may_go_on()  # noqa: E731
-                stop, peak_mb = _descend(self.jvm, ladder, clock, self.strangers, is_to_end)
+                stop, peak_mb = _shut_down(self.jvm, shutdown, clock, self.strangers, is_to_end)
             ended_ms = clock()
             well = stop is None and self.jvm.has_reported()
             self.rests = well and descendants(without=self.strangers) == self.jvm.processes
@@ -165,15 +165,15 @@ def _ask(jvm: Jvm, output: JobLog, strangers: frozenset[Process], started_ms: in
     return Child(jvm, stream, lines, pump, strangers, started_ms, reused)
 
 
-def _descend(
+def _shut_down(
     jvm: Jvm,
-    ladder: Ladder,
+    shutdown: Shutdown,
     clock: Clock,
     strangers: frozenset[Process],
     is_to_end: Callable[[], bool],
 ) -> tuple[Stop | None, int]:
-    """Wait for the end of the job or its JVM and go down the ladder; return the last step taken and the highest
-    memory seen.
+    """Wait for the end of the job or its JVM and run the shutdown sequence; return the last step taken and
+    the highest memory seen.
     """
     stop: Stop | None = None
     peak_mb = 0
@@ -183,7 +183,7 @@ def _descend(
         poll.register(handle, select.POLLIN)
         poll.register(jvm.channel, select.POLLIN)
         while True:
-            step_at_ms = ladder.terminate_at_ms if stop is None else ladder.kill_at_ms
+            step_at_ms = shutdown.terminate_at_ms if stop is None else shutdown.kill_at_ms
             slice_s = max(0.0, min(_SLICE_S, (step_at_ms - clock()) / 1000))
             if poll.poll(slice_s * 1000):
                 return stop, peak_mb
@@ -191,12 +191,12 @@ def _descend(
             if stop is None and is_to_end():
                 stop = Stop.CANCELLED
                 signal_all(Signals.SIGTERM, without=strangers)
-                ladder = Ladder(clock(), min(ladder.kill_at_ms, clock() + _CANCEL_GRACE_MS))
-            if clock() >= ladder.kill_at_ms:
+                shutdown = Shutdown(clock(), min(shutdown.kill_at_ms, clock() + _CANCEL_GRACE_MS))
+            if clock() >= shutdown.kill_at_ms:
                 signal_all(Signals.SIGKILL, without=strangers)
                 poll.poll(_END_TIMEOUT_S * 1000)
                 return stop if stop is Stop.CANCELLED else Stop.KILLED, peak_mb
-            if stop is None and clock() >= ladder.terminate_at_ms:
+            if stop is None and clock() >= shutdown.terminate_at_ms:
                 stop = Stop.TERMINATED
                 signal_all(Signals.SIGTERM, without=strangers)
     finally:
@@ -205,7 +205,7 @@ def _descend(
 
 @contextmanager
 def _beating(beat: Callable[[], bool]) -> Iterator[threading.Event]:
-    """Call `beat` regularly on a thread of its own, so that a slow store does not delay the ladder.
+    """Call `beat` regularly on a thread of its own, so that a slow store does not delay the shutdown sequence.
 
     The returned event is set once `beat` returns False: the child must be ended.
     """

@@ -16,7 +16,7 @@ from handler.input_errors import InputError
 from handler.outcome.evidence import JobEvidence
 from handler.outcome.outcome import judge
 from handler.outcome.state import State
-from handler.process.child import Ladder
+from handler.process.child import Shutdown
 from handler.process.log import JobLog
 from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
@@ -151,10 +151,10 @@ class _Run:
         with self.services.start_child(command, job_log, clock=clock, jvm=jvm) as child:
             supervisor = supervisor or self._begin()
             progress.started = True
-            ladder = Ladder(self.prepared.schedule.terminate_at_ms, self.prepared.schedule.kill_at_ms)
+            shutdown = Shutdown(self.prepared.schedule.terminate_at_ms, self.prepared.schedule.kill_at_ms)
             try:
                 self.place.sandbox.go.touch()
-                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_go_on=self.turn.may_go_on)
+                ended = child.supervise(shutdown, clock=clock, beat=supervisor.beat, may_go_on=self.turn.may_go_on)
                 if ended.rests:
                     self.place.keep(child.jvm)
             except BaseException:

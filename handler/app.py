@@ -39,12 +39,11 @@ __all__ = ["attempt", "handle", "initialise", "lambda_handler"]
 _SERVICES: Final = Services()
 _PROVISIONED: Final = "provisioned-concurrency"
 _READY_TIMEOUT_S: Final = 60
-"""For Java, of the 130 s and more that Lambda gives an initialisation for provisioned concurrency:
+"""For the JVM; Lambda allows an initialisation for provisioned concurrency at least 130 s:
 https://docs.aws.amazon.com/lambda/latest/dg/lambda-runtime-environment.html
 """
 _CLEAN_MAX_S: Final = 5
-"""For what a killed process has left, of the ten seconds that Lambda gives an initialisation. The first job cleans on.
-"""
+"""For the files of a killed process; Lambda allows an initialisation ten seconds. The first job removes the rest."""
 _warm = False
 
 
@@ -57,8 +56,8 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
 def attempt(
     event: object, context: LambdaContext, environment: Mapping[str, str], *, request_id: str, execution: str
 ) -> Result:
-    """Run the job that an event describes, as an attempt of a durable execution, by its ARN; never raises. `request_id`
-    is the key of a run whose event has none.
+    """Run the job that an event describes as an attempt of the durable execution with the ARN `execution`; never
+    raises. `request_id` is the run key of an event without one.
     """
     result: Result = _attempt(event, context, environment, request_id, execution)[0]
     return result
@@ -89,7 +88,7 @@ def _attempt(
     progress = Progress(invocation)
     result = handle(event, progress, environment)
     observability.count(result)
-    if progress.settings is not None:  # else the variables alone are wrong: no event is to blame, but the version
+    if progress.settings is not None:  # else a variable is wrong, which is an error of the function's version
         observability.count_usage_error(result, version=context.function_version, began_ms=began_ms)
     return result, progress.settings
 
@@ -109,10 +108,11 @@ def handle(event: object, progress: Progress, environment: Mapping[str, str], se
 
 
 def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -> None:
-    """Start Java while Lambda initialises the sandbox. Whatever goes wrong is the first event's to tell.
+    """Start the JVM while Lambda initialises the sandbox. Errors are suppressed: the first event meets and reports
+    them.
 
-    For provisioned concurrency this ends when Java waits for a job: nobody waits for the sandbox yet, and Lambda may
-    freeze it once it is initialised. Otherwise an event may be waiting already, and its first steps run beside Java's.
+    For provisioned concurrency, return when the JVM is ready for a job: no event waits for the sandbox yet, and Lambda
+    may freeze it once it is initialised. Otherwise return at once: an event may be waiting, and starts beside the JVM.
     """
     with suppress(Exception):
         settings = read_settings(environment)
@@ -123,7 +123,7 @@ def initialise(environment: Mapping[str, str], services: Services = _SERVICES) -
         def may_clean() -> bool:
             return time.monotonic() < until_s
 
-        if any(clean_all(settings.own_directories, may_clean)):  # what is there now stays; the sandbox does not
+        if any(clean_all(settings.own_directories, may_clean)):  # some files could not be removed; a sandbox would be
             return
         machine = this_machine(int(environment["AWS_LAMBDA_FUNCTION_MEMORY_SIZE"]))
         total_ms, inherited = settings.timeout_s * 1000, {**environment, **services.credentials()}

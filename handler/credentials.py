@@ -1,8 +1,8 @@
-"""The role's credentials for Java, which gets no variable that holds them.
+"""Serve the role's credentials to the JVM, whose environment does not hold them.
 
-Java's libraries replace names of variables in settings, paths and SQL by their values. So the JVM of a job has
-an environment without secrets, and asks this process for credentials when it needs them, as AWS's SDKs ask in a
-container: https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html
+Java libraries expand environment variables in settings, paths and SQL. So the JVM of a job has an environment without
+secrets, and requests credentials from this process as AWS's SDKs do in a container:
+https://docs.aws.amazon.com/sdkref/latest/guide/feature-container-credentials.html
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ __all__ = ["credentials_for_java"]
 
 _PATH: Final = "/role"
 _ASK_AGAIN_AFTER: Final = timedelta(hours=1)
-"""Credentials of variables have no end that this process knows; Lambda replaces them together with the sandbox."""
+"""The expiry to report for credentials from variables, which have none; Lambda replaces them with the sandbox."""
 
 
 @functools.cache
 def credentials_for_java() -> Mapping[str, str]:
-    """Serve the credentials on the loopback interface until this process ends. Return the variables by which an AWS SDK
-    finds the server: its address, and a token that it asks for.
+    """Serve the credentials on the loopback interface until this process ends. Return the variables that lead an AWS
+    SDK to the server: its address, and the token that it requires.
     """
     token = secrets.token_urlsafe()
     server = ThreadingHTTPServer(("127.0.0.1", 0), _answering(token))
@@ -66,7 +66,7 @@ def _answering(token: str) -> type[BaseHTTPRequestHandler]:
 
 
 def _document() -> dict[str, str | None] | None:
-    """Return the credentials that boto3 has now, in the form that the SDKs expect; None if there are none."""
+    """Return boto3's current credentials in the form that the SDKs expect; None if there are none."""
     credentials = Session().get_credentials()
     if credentials is None:
         return None

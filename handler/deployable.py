@@ -1,5 +1,5 @@
-"""Whether a function with certain variables would refuse its events. The CDK app asks at synthesis, so that both refuse
-the same, by the same code.
+"""Check whether a function would refuse its events for its variables. The CDK app calls this at synthesis, so that
+stack and function apply the same rules.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ __all__ = ["refusal"]
 
 
 def refusal(environment: Mapping[str, str], *, memory_mb: int, has_triggers: bool) -> tuple[str, str] | None:
-    """Return the variable, with a path in its value, and the problem, for which each event would be refused.
+    """Return the variable, with a path in its value, and the problem for which the function would refuse every event;
+    None if it would not.
 
-    `has_triggers`: some events are no job documents, and start the function's own script.
+    `has_triggers`: some events are not job documents and start the function's own script.
     """
     try:
         settings = read_settings(environment)

@@ -1,4 +1,4 @@
-"""Usage errors: they tell the caller what to change, in words that need no knowledge of this code."""
+"""Usage errors: they say what the caller must change, in words that need no knowledge of this code."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["InputError", "described", "problem_of", "validated"]
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
 _READ_MAX: Final = 4096
-"""An event can have megabytes, and redaction reads each character many times."""
+"""An event may have megabytes, and redaction scans each character many times."""
 _HALVES_MAX: Final = 1024
-"""A cut secret may have lost the end that shows its form; this many characters are masked without an end."""
+"""Drop this many characters before a cut: a truncated secret may lack the end by which redaction recognises it."""
 _MESSAGE_MAX: Final = 1000
 _ENTRIES_MAX: Final = 1000
 """Of one list or object; no field allows more."""
 _DEPTH: Final = 4
 """The document, `jobDriver`, `sparkSubmit`, and the lists in it."""
 
-# pydantic's error types, as what to do. `{…}` are pydantic's own context values.
+# What to do, by pydantic's error type. `{…}` are pydantic's context values.
 _REMEDIES: Final[dict[str, str]] = {
     "missing": "is missing; add it",
     "extra_forbidden": "is not a known field; remove it or correct its name",
@@ -59,7 +59,7 @@ class InputError(Exception):
 
 
 def _one_line(text: str) -> str:
-    """Make a text from outside fit for a message: printable and short."""
+    """Make an outside text printable and short enough for a message."""
     line = "".join(
         character if character.isprintable() else character.encode("unicode_escape").decode()
         for character in text[:_MESSAGE_MAX]
@@ -70,8 +70,7 @@ def _one_line(text: str) -> str:
 def validated(model: type[_M], data: object, *, prefix: str = "", depth: int = _DEPTH) -> _M:
     """Validate `data` as `model`; raise the first error as an `InputError` with its path below `prefix`.
 
-    `depth`: so many levels of lists and objects are the model's, and their sizes are checked before; what is deeper in
-    it is of any size.
+    Check first the sizes of lists and objects in the outermost `depth` levels; deeper ones may have any size.
     """
     _check_sizes(data, prefix, depth)
     try:
@@ -81,7 +80,7 @@ def validated(model: type[_M], data: object, *, prefix: str = "", depth: int = _
 
 
 def _check_sizes(data: object, path: str, depth: int) -> None:
-    """Check the number of entries: pydantic collects an error for each wrong one, and the first is all that is told."""
+    """Check the number of entries: pydantic collects an error for each, and only the first is reported."""
     if depth == 0 or not isinstance(data, dict | list):
         return
     if (number := len(data)) > _ENTRIES_MAX:
@@ -92,7 +91,7 @@ def _check_sizes(data: object, path: str, depth: int) -> None:
 
 
 def problem_of(error: ValidationError) -> str:
-    """Describe the first error in our words."""
+    """Describe the first error in SoAL's words."""
     return _problem(error.errors(include_url=False)[0])
 
 
@@ -106,7 +105,7 @@ def _path(prefix: str, loc: tuple[int | str, ...]) -> str:
 
 
 def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    if error["type"] == "value_error":  # raised by a validator of ours, in our words
+    if error["type"] == "value_error":  # raised by a validator of SoAL, with its own message
         return str(error["ctx"]["error"])
     template = _REMEDIES.get(error["type"])
     text = template.format(**error.get("ctx", {})) if template else str(error["msg"])
@@ -116,7 +115,7 @@ def _problem(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
 
 
 def described(value: object) -> str:
-    """Describe a value that was found, short, on one line and without secrets."""
+    """Describe a value on one short line without secrets."""
     text = ""
     try:
         for part in _pieces(value):
@@ -130,13 +129,13 @@ def described(value: object) -> str:
 
 
 def _beginning(text: str) -> str:
-    """Mask a cut text, and leave its end out: it may be half a secret."""
+    """Mask a truncated text, and drop its end, which may be half a secret."""
     head, mask, tail = redact(text).rpartition(MASK)
     return f"{head}{mask}{tail[:-_HALVES_MAX]}"[:_FOUND_MAX] + "…"
 
 
 def _pieces(value: object) -> Iterator[str]:
-    """Write a value as `repr` does, but part by part: the reader may stop."""
+    """Yield the `repr` of a value part by part, so that the reader may stop early."""
     if type(value) is dict:
         yield "{"
         for index, (key, inner) in enumerate(value.items()):

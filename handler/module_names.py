@@ -1,7 +1,7 @@
-"""What a job's Python files must not hold: modules that would hide those that the job itself needs, and native code.
+"""Refuse Python files of a job that would hide modules which the job needs, or that hold native code.
 
-The folder of the script and the Python files come first on the job's import path: a `json.py` there is the `json` of
-Spark, boto3 and the guard, too. Every other name is free, `handler` and `scripts` among them.
+The script's folder and the Python files come first on the job's import path: a `json.py` there is the `json` of Spark,
+boto3 and the guard, too. Every other name is free, even `handler` and `scripts`.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _IN_SOME_IMAGES: Final = {
     "xxhash": "the way of keys to their snapshots' shards",
     "sqlalchemy": "the guard's way to Iceberg catalogs in a database",
 }
-"""Where an image lacks one of these, a job may bring it."""
+"""A job may bring one of these if the image lacks it."""
 _SUFFIXES: Final = (".py", ".pyc")
 _PACKAGE_FILES: Final = ("__init__.py", "__init__.pyc")
 _SIGNS: Final = re.compile(r"[#%?*,\[\]{}\\]")
@@ -57,9 +57,8 @@ def check_file(name: str) -> None:
 
 
 def stored_name(name: str) -> str:
-    """Return the name that a Python file has in the sandbox: Spark takes no file for an archive that is called .whl,
-    and Python no file for a module that is called .PY. In the list of files `,` divides, and in a path of Spark's other
-    signs mean more than themselves.
+    """Return the name of a Python file in the sandbox: Spark does not accept a .whl file as an archive, nor Python a
+    .PY file as a module. `,` separates Spark's list of files, and other signs have a meaning in its paths.
     """
     stem, dot, suffix = name.rpartition(".")
     name = _SIGNS.sub("_", f"{stem}{dot}{suffix.lower()}")
@@ -85,7 +84,7 @@ def check_archive(path: Path) -> None:
 
 
 def _module_behind(module: str) -> str | None:
-    """Describe what a module of this name would hide."""
+    """Describe the module that a module of this name would hide; None if it would hide none."""
     description = _RESTED_ON.get(module)
     if description is None and module in _IN_SOME_IMAGES and _is_in_image(module):
         description = _IN_SOME_IMAGES[module]
@@ -95,10 +94,10 @@ def _module_behind(module: str) -> str | None:
 
 
 def _is_in_image(module: str) -> bool:
-    """Tell whether a job would find a module if it brought none, without importing it.
+    """Return whether a job that does not bring a module would find it; does not import it.
 
-    The handler's own path is no measure: it has the handler's folder and what PYTHONPATH names, which a job's path has
-    not (handler/spark/environment.py).
+    The handler's own path would not do: it has the handler's folder and the entries of PYTHONPATH, which a job's path
+    lacks (handler/spark/environment.py).
     """
     return PathFinder.find_spec(module, _places_of_packages()) is not None
 
@@ -111,7 +110,7 @@ def _places_of_packages() -> list[str]:
 
 
 def _top_module(name: str) -> str | None:
-    """Return the module or package that a file in an archive makes; None if it makes none, or lies deeper.
+    """Return the top-level module or package that a file in an archive defines; None if it defines none.
 
     A folder without an `__init__` hides nothing: Python continues its search.
     """

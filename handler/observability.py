@@ -42,28 +42,28 @@ _masking: Final = MaskingFilter(lambda text: encodable(redact(text)))
 
 
 def mask_lines(masked: Callable[[str], str] = _masking.masked) -> None:
-    """Log from now on all lines of this process, those of SafeWriter and of libraries too, as `masked` makes them: by
-    the secrets of the run at hand. Until somebody says so, by the forms of secrets.
+    """From now on, pass all lines that this process logs, also those of SafeWriter and libraries, through `masked`,
+    which knows the secrets of the current run. The default only recognises secrets by their form.
     """
     _masking.masked = masked
     for handler in (*logging.getLogger().handlers, *logger.handlers, logging.lastResort):
         if handler is not None:
-            handler.addFilter(_masking)  # once, however often it is asked for
+            handler.addFilter(_masking)  # adds it only once
 
 
 mask_lines()
 
 
 def name_run(record: RunRecord, masked: Callable[[str], str]) -> None:
-    """Add the run and the attempt to every line that is logged from now on, also to the job's own. `masked` makes the
-    form in which the run's key may be logged.
+    """Add the run and the attempt to every line logged from now on, also to the job's own. `masked` masks secrets in
+    the run key.
     """
     logger.append_keys(run_key=masked(record.run_key), run_id=record.run_id, attempt=record.attempt)
 
 
 def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:
-    """Log one line that the job has printed, at the level with which Spark's own lines begin. `tables`: those that the
-    job is writing.
+    """Log a line that the job has printed, at the level with which Spark's own lines begin. `tables`: the tables that
+    the job is writing.
     """
     keys = {"source": JOB, **({"table": ", ".join(tables)} if tables else {})}
     if line.startswith("ERROR "):
@@ -75,13 +75,13 @@ def log_job_line(line: str, tables: tuple[str, ...] = ()) -> None:
 
 
 def print_metric(line: str) -> None:
-    """Pass a metric of the job's own on: CloudWatch reads it only as a line of its own."""
+    """Print a metric of the job: CloudWatch reads a metric only as a separate line."""
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 def count(result: Result) -> None:
-    """Turn a result into metrics, and each of its verdicts into a line that can be searched by table."""
+    """Turn a result into metrics, and log each of its verdicts on a line that can be searched by table."""
     for write in result.writes:
         report = logger.info if write.status == "committed" else logger.warning
         report(
@@ -98,7 +98,7 @@ def count(result: Result) -> None:
     for status in ("committed", "rolled_back", "unknown"):
         number = sum(write.status == status for write in result.writes)
         metrics.add_metric(f"Verdict{_words(status)}", MetricUnit.Count, number)
-    # Writes that an earlier attempt has committed were counted then.
+    # Earlier attempts have counted the writes that they committed.
     writes = [write for write in result.writes if write.status == "committed" and write.run_id == result.run_id]
     metrics.add_metric("RowsCommitted", MetricUnit.Count, sum(write.rows or 0 for write in writes))
     metrics.add_metric("BytesCommitted", MetricUnit.Bytes, sum(write.bytes or 0 for write in writes))
@@ -119,8 +119,8 @@ def count(result: Result) -> None:
 
 
 def count_usage_error(result: Result, *, version: str, began_ms: int) -> None:
-    """Count a run that a caller must change, by the function's version: Lambda counts it among the version's errors,
-    and a deployment is not to be taken back for it. The moment is that by which Lambda counts: the invocation's begin.
+    """Count a run that failed for a caller's mistake, by the function's version: Lambda counts it among the version's
+    errors, but it must not roll a deployment back. The timestamp is the invocation's start, as in Lambda's own metric.
     """
     if result.error is None or not result.error.usage:
         return

@@ -1,7 +1,7 @@
-"""Secrets that the function's settings refer to: read from Secrets Manager when a run or a sweep begins.
+"""Read the secrets that the function's settings name from Secrets Manager when a run or a sweep begins.
 
-Their values become variables of the job, or Spark settings in its properties file; logs, results and documents never
-hold them, since the redaction knows each.
+Their values become variables of the job, or Spark settings in its properties file. Logs, results and documents never
+hold them, since redaction knows each value.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["SecretReference", "SecretUnavailableError", "Secrets", "parse_refere
 
 _FIELD: Final = "SOAL_SECRETS"
 _AGE_MAX_S: Final = 300
-"""A rotated secret reaches a warm function after this time; the old one is valid longer than that."""
+"""A warm function reads a rotated secret after this time at the latest; the old one is valid longer."""
 # https://docs.aws.amazon.com/secretsmanager/latest/apireference/CommonErrors.html
 _TRANSIENT: Final = frozenset(
     {"InternalServiceError", "InternalFailure", "ServiceUnavailable", "ThrottlingException", "Throttling"}
@@ -61,28 +61,28 @@ class SecretReference:
 
 @dataclass(frozen=True, slots=True)
 class Secrets:
-    """Values by the names under which the job gets them; `repr` does not show them."""
+    """Secret values by the job's names for them; `repr` does not show them."""
 
     values: Mapping[str, str] = field(default_factory=dict, repr=False)
 
     @property
     def variables(self) -> dict[str, str]:
-        """Those that become variables of the job."""
+        """The values that become variables of the job."""
         return {name: value for name, value in self.values.items() if not SPARK_SETTING.fullmatch(name)}
 
     @property
     def spark_settings(self) -> dict[str, str]:
-        """Those that become Spark settings of the job."""
+        """The values that become Spark settings of the job."""
         return {name: value for name, value in self.values.items() if SPARK_SETTING.fullmatch(name)}
 
     @property
     def of_catalogs(self) -> dict[str, str]:
-        """The variables by which pyiceberg and PostgreSQL's client reach catalogs; settling needs them, too."""
+        """The variables with which pyiceberg and PostgreSQL's client reach catalogs; settling needs them, too."""
         return {name: value for name, value in self.variables.items() if name.upper().startswith(CATALOG_VARIABLES)}
 
 
 def parse_references(text: object) -> dict[str, SecretReference]:
-    """Read the variable SOAL_SECRETS; `ValueError` says what is wrong with it, without repeating a value."""
+    """Parse the variable SOAL_SECRETS; `ValueError` describes the problem without repeating a value."""
     try:
         document = parsed(str(text))
     except ValueError:
@@ -107,8 +107,8 @@ def read_secrets(
 ) -> Secrets:
     """Read the secrets; `fetch` returns the whole text of one.
 
-    Raises `InputError` for a secret that cannot be read until something is changed, `SecretUnavailableError` for one
-    that can perhaps be read later.
+    Raises `InputError` if a secret cannot be read until the owner changes something, `SecretUnavailableError` if a
+    later attempt may read it.
     """
     fetch = _fetch if fetch is None else fetch
     return Secrets({name: _value(name, reference, fetch(reference)) for name, reference in references.items()})
@@ -118,7 +118,7 @@ def _value(name: str, reference: SecretReference, text: str) -> str:
     value = text if reference.key is None else _of_key(reference, text)
     if not value or "\0" in value:
         raise InputError(_FIELD, f"the secret for {name} ({reference}) is empty, or holds a NUL")
-    if SPARK_SETTING.fullmatch(name) and check_text(value) is not None:  # its text repeats a part of the value
+    if SPARK_SETTING.fullmatch(name) and check_text(value) is not None:  # its message would repeat part of the value
         raise InputError(
             _FIELD,
             f"the secret for {name} ({reference}) is no value for a setting: it holds a control character (perhaps at"
@@ -172,7 +172,7 @@ def _is_transient(error: BaseException | None) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def _provider(region: str, _session: str | None) -> Any:  # noqa: ANN401 - imported only where there are secrets
-    """Return Powertools' provider, which caches secrets; a new one after a change of the credentials."""
+    """Return Powertools' provider, which caches secrets; a new one once the credentials change."""
     import boto3
     from aws_lambda_powertools.utilities.parameters import SecretsProvider
     from botocore.config import Config

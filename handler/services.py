@@ -36,8 +36,8 @@ def _invoke(function: str, payload: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Services:
-    """S3, the child process, settling, Lambda itself, Secrets Manager, the clock, the JVM that waits, and the
-    variables by which it finds the role's credentials.
+    """S3, the child process, settling, Lambda, Secrets Manager, the clock, the idle JVM, and the variables that lead
+    the JVM to the role's credentials.
     """
 
     client: Callable[[], Any] = lambda: shared_client(tries=3)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["CONTINUE_MAX", "HandlerSettings", "read_settings"]
 
 CONTINUE_MAX: Final = 1000
-"""No run continues itself more often than this, whatever the function's owner allows."""
+"""The most continuations of a run that the function's owner may allow."""
 
 
 def _url(value: str) -> str:
@@ -68,7 +68,7 @@ def _permits(value: object) -> object:
 
 
 def script_location(value: str) -> Location:
-    """Parse the S3 path of a Python script; `ValueError` says what is wrong with it."""
+    """Parse the S3 path of a Python script; `ValueError` describes the problem."""
     location = Location.parse(value)
     name = location.name
     if not name.endswith(".py") or name == ".py":
@@ -92,7 +92,7 @@ class HandlerSettings(BaseModel):
     spark_script: str | None = Field(alias="SPARK_SCRIPT", default=None)
     errors: Literal["raise", "return"] = Field(alias="SOAL_ERRORS", default="raise")
     accept_changed_script: Literal["on", "off"] = Field(alias="SOAL_ACCEPT_CHANGED_SCRIPT", default="off")
-    """What `acceptChangedScript` says in a job document; the event of another service has no field for it."""
+    """`acceptChangedScript` for all events; the event of another service has no field for it."""
     continue_max: Annotated[int, Field(ge=0, le=CONTINUE_MAX)] = Field(alias="SOAL_CONTINUE_MAX", default=0)
     conf: Annotated[dict[str, str], BeforeValidator(_json)] = Field(alias="SOAL_CONF", default={})
     """Spark settings of the function's own; an event changes none of them."""
@@ -101,14 +101,16 @@ class HandlerSettings(BaseModel):
     own_directories: Annotated[tuple[Path, ...], BeforeValidator(_paths)] = Field(
         alias="SOAL_OWN_DIRECTORIES", default=()
     )
-    """Directories that belong to this function alone: they are emptied between jobs. The image names /tmp."""
+    """Directories that belong to this function alone: the handler empties them between jobs. The image names /tmp and
+    /dev/shm.
+    """
     variant: Variant = Field(alias="SOAL_IMAGE_VARIANT", default="slim")
     """The image's variant, which it names itself."""
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
     reuse: Literal["on", "off"] = Field(alias="SOAL_REUSE", default="on")
     """Whether the JVM of a job that ended well runs the next one."""
     timeout_s: Annotated[int, Field(ge=1)] = Field(alias="SOAL_TIMEOUT_S", default=900)
-    """The function's timeout, for what begins before the first event tells the time that it has."""
+    """The function's timeout, which the handler needs before the first event."""
     initialization: str | None = Field(alias="AWS_LAMBDA_INITIALIZATION_TYPE", default=None)
     secrets: Annotated[dict[str, SecretReference], BeforeValidator(parse_references)] = Field(
         alias="SOAL_SECRETS", default_factory=dict

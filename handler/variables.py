@@ -1,6 +1,6 @@
 """The product's variables: one list, which stack, doctor, command line and docs/reference/settings use.
 
-Pure data, which `infra` may import, too: it imports nothing of ours. A test compares the list with what the code reads.
+Pure data, which `infra` may import, too: it imports nothing of SoAL. A test compares the list with the code's reads.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Setter(StrEnum):
 class Variable:
     """A variable. `values` is for people; `choices`, `least` and `most` are bounds that programs check.
 
-    `default` is the value that is taken where the variable is not set, as its text; empty: there is none. `key` is the
-    stack's context key whose value becomes this variable's.
+    `default` is the text of the value that applies if the variable is not set; empty: none. `key` is the stack's
+    context key that sets this variable.
     """
 
     name: str
@@ -329,7 +329,7 @@ VARIABLES: Final = (
     _for_the_job("SOAL_VARIABLES", "socket", "from which the Python processes of functions get the variables"),
     _for_the_job("SOAL_EVENT_FILE", "file", "the event that has triggered the run, as JSON"),
 )
-"""All of them, in the order in which they are shown."""
+"""All variables, in the order in which documents show them."""
 
 # https://docs.aws.amazon.com/lambda/latest/api/API_Environment.html
 VARIABLE_NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_]+")
@@ -338,13 +338,13 @@ RESERVED: Final = re.compile(
     r"AWS_.*|LAMBDA_.*|_.*|SOAL_.*|SW_.*|SPARK_.*|PYSPARK_.*|PYTHON.*|JAVA_.*|JDK_JAVA_.*|HADOOP_.*|YARN_.*|POWERTOOLS_.*"
     r"|SCRIPT_BUCKET|PATH|HOME|TMP|TEMP|TMPDIR|TZ|LANG"
 )
-"""Names that belong to Lambda, the image or the handler: a job's variable of that name would break one of them, or
-never reach the job.
+"""Names that Lambda, the image or the handler own: a job's variable of such a name would break one of them, or never
+reach the job.
 """
 SPARK_SETTING: Final = re.compile(r"spark\.[A-Za-z0-9_.\-]{1,250}")
 CATALOG_VARIABLES: Final = ("PYICEBERG_CATALOG__", "PGPASSWORD")
-"""Prefixes of the variables by which pyiceberg and PostgreSQL's client reach catalogs. A settler needs the job's values
-of them, too.
+"""Prefixes of the variables with which pyiceberg and PostgreSQL's client reach catalogs. A settler needs the job's
+values, too.
 """
 REFERENCE: Final = re.compile(
     r"(?P<arn>arn:aws(?:-[a-z-]+)?:secretsmanager:(?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]):[0-9]{12}:secret:"

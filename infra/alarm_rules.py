@@ -1,4 +1,4 @@
-"""Which metrics raise an alarm, and when."""
+"""The rules of the alarms: metrics and thresholds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 _NAMESPACE: Final = "SoAL"
 _PERIOD: Final = Duration.minutes(5)
 _NEAR_TIMEOUT: Final = 0.97
-"""The handler settles and answers before the timeout; a run that comes nearer than this was out of control."""
+"""The handler settles and answers before the timeout; a run that uses a larger share of it is out of control."""
 _SWEEPS_MISSED: Final = 4
 
 
@@ -33,7 +33,7 @@ class Rule:
 
 
 def own_metric(name: str, statistic: str = "Sum", period: Duration = _PERIOD) -> cloudwatch.Metric:
-    """Return a metric that handler or sweeper write to the log."""
+    """Return a metric that the handler or the sweeper writes to the log."""
     return cloudwatch.Metric(
         namespace=_NAMESPACE,
         metric_name=name,
@@ -88,7 +88,7 @@ def execution_rules(job: lambda_.IFunction) -> tuple[Rule, ...]:
 
 
 def _dropped(retry_attempts: int) -> str:
-    """Describe the alarm for asynchronous events that Lambda gives up; its metric counts failed and never started ones.
+    """Describe the alarm for dropped asynchronous events; the metric counts events that failed or never started.
 
     https://docs.aws.amazon.com/lambda/latest/dg/monitoring-metrics-types.html
     """
@@ -98,7 +98,7 @@ def _dropped(retry_attempts: int) -> str:
 
 def sweeper_rules(config: Config, sweeper: lambda_.IFunction) -> tuple[Rule, ...]:
     """Return the alarms about sweeps, and about the writes that they find."""
-    # A metric's period may not be longer than a day in all, and not shorter than a minute.
+    # The periods of an alarm may cover at most a day, and a period at least a minute.
     long = min(config.sweep_minutes * _SWEEPS_MISSED, 24 * 60)
     period = Duration.minutes(max(5, config.sweep_minutes))
     return (
@@ -129,7 +129,7 @@ def sweeper_rules(config: Config, sweeper: lambda_.IFunction) -> tuple[Rule, ...
 def queue_rules(
     config: Config, failures: sqs.IQueue, undelivered: sqs.IQueue, jobs: sqs.IQueue | None
 ) -> tuple[Rule, ...]:
-    """Return the alarms about waiting messages: at once for those that nobody reads, later for jobs."""
+    """Return the alarms about waiting messages: at once in queues without a consumer, later for jobs."""
     rules = [
         Rule("FailureQueue", "Failed events wait for somebody", _depth(failures)),
         Rule("ScheduleUndelivered", "EventBridge could not invoke sweeper or redrive", _depth(undelivered)),
@@ -142,7 +142,7 @@ def queue_rules(
 
 
 def redrive_rules(redrive: lambda_.IFunction, parked: sqs.IQueue) -> tuple[Rule, ...]:
-    """Return the alarms about the redrive, and about what it has set aside."""
+    """Return the alarms about the redrive, and about messages that it has set aside."""
     return (
         Rule("RedriveErrors", "The redrive failed", redrive.metric_errors(period=_PERIOD)),
         Rule("ParkedFailures", "Failed events that no redrive can help wait for somebody", _depth(parked)),
@@ -154,9 +154,9 @@ def _depth(queue: sqs.IQueue) -> cloudwatch.Metric:
 
 
 def deployment_rule(alias: lambda_.Alias) -> Rule:
-    """Return the alarm that reverts a gradual deployment: Lambda's errors of the new version less the usage errors.
+    """Return the alarm that reverts a gradual deployment: Lambda's errors of the new version minus the usage errors.
 
-    Without the subtraction one bad event would take each deployment back. A handler that was killed, or did not start,
+    Without the subtraction one bad event would roll back any deployment. A handler that was killed, or did not start,
     reports no usage error, so such a run counts.
 
     https://docs.aws.amazon.com/serverless-application-model/latest/developerguide/automating-updates-to-serverless-apps.html

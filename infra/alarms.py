@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Alarms(Construct):
-    """All alarms, by their names, and `topic`, which is notified when one begins to ring and when it ends."""
+    """All alarms by name, and `topic`, which is notified when an alarm begins and when it ends."""
 
     def __init__(
         self, scope: Construct, name: str, *, rules: Iterable[Rule], email: str | None, key: kms.IKey | None
@@ -53,7 +53,7 @@ class Alarms(Construct):
 
 def _topic(scope: Construct, email: str | None, key: kms.IKey | None) -> sns.Topic:
     topic = sns.Topic(scope, "Topic", display_name="SoAL", enforce_ssl=True, master_key=key)
-    # A policy of one's own, as that for TLS, replaces the one that lets CloudWatch publish.
+    # The policy for TLS replaces the topic's default policy, which lets CloudWatch publish.
     topic.add_to_resource_policy(
         iam.PolicyStatement(
             sid="AlarmsPublish",

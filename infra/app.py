@@ -1,4 +1,4 @@
-"""CDK context -> settings -> stack -> cloud assembly. `cdk` runs this (cdk.json); it only computes."""
+"""CDK context -> settings -> stack -> cloud assembly. `cdk` runs this (cdk.json); it makes no requests."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 def new_app(*, context: Mapping[str, object] | None = None, outdir: str | None = None) -> App:
-    """Make an app; without `outdir` it writes to the folder that the `cdk` command line names.
+    """Create an app; without `outdir` it writes to the folder that the `cdk` command line names.
 
-    It records neither stack traces, which would be those of JavaScript, nor the tree, for tools that we do not use:
-    that halves the time.
+    It records neither stack traces, which would be JavaScript's, nor the tree, for which SoAL has no tools: this halves
+    the time.
     """
     return App(analytics_reporting=False, context=context, outdir=outdir, stack_traces=False, tree_metadata=False)
 

@@ -1,4 +1,4 @@
-"""The rights of jobs and the sweeper in the Glue Data Catalog: read and change tables of the named databases."""
+"""The rights of jobs and the sweeper in the Glue Data Catalog: to read and change tables of the named databases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def job_statements(config: Config) -> list[iam.PolicyStatement]:
 
 
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
-    """Return the statements for the sweeper's role: to settle an Iceberg table changes its entry."""
+    """Return the statements for the sweeper's role: settling an Iceberg table changes its entry."""
     return _use(config, ["glue:GetTable", "glue:UpdateTable"]) if config.glue_databases else []
 
 

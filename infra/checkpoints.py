@@ -1,6 +1,6 @@
 """The checkpoint bucket: its lifecycle, and the rights of the job and the sweeper in it.
 
-docs/concepts/protocol.md lists its keys; `runs/`, `cancels/` and `results/` are the handler's, `locks/` the turns'.
+docs/concepts/protocol.md lists its keys; the handler uses `runs/`, `cancels/` and `results/`, turns use `locks/`.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
     from aws_cdk import aws_iam as iam
     from aws_cdk import aws_kms as kms
 
-# A run renews its leases, and the holder of a lock its record, every few seconds: each renewal leaves an old version.
-# A lease that has expired means the same as none.
+# Runs renew their leases, and lock holders their records, every few seconds: each renewal leaves an old version. An
+# expired lease means the same as none.
 _RENEWED_DAYS: Final = 1
 # As safewriter/record/checkpoints.py writes it, FINISHED.
 _FINISHED: Final = ("soal", "finished")
 _OF_WRITES: Final = ("checkpoints", "notes")
-# Patterns of whole keys. Where there are two levels, the first is a digest of a run's or a write's key: whoever knows
-# that key may list what lies below it, which is the names of its attempts.
+# Patterns of whole keys. Of two levels, the first is a digest of a run's or a write's key: a job that knows this key
+# may list the objects below it, which shows the names of the attempts.
 _KEYS: Final = {
     **{folder: f"{folder}/*.json" for folder in ("checkpoints", "runs", "locks")},
     **{folder: f"{folder}/*/?*" for folder in ("leases", "notes", "cancels")},
@@ -36,11 +36,11 @@ _UNLOGGED: Final = (
 
 
 class CheckpointBucket(Construct):
-    """Finished documents, which the guard has tagged, live for `days`. Open documents never expire, nor do markers
-    (`open/`) and the audit log: nobody would find an open write without its marker.
+    """Finished documents, which the guard has tagged, live for `days`. Open documents, markers (`open/`) and the audit
+    log never expire: without its marker, an open write could not be found.
 
-    What the job overwrites or deletes stays as an old version for `days` (of the audit log: for ever), since it is
-    evidence; of leases and locks for a day.
+    Objects that the job overwrites or deletes stay as old versions for `days`, since they are evidence: those of the
+    audit log for ever, those of leases and locks for a day.
     """
 
     def __init__(self, scope: Construct, name: str, *, days: int, key: kms.IKey | None) -> None:
@@ -80,9 +80,9 @@ class CheckpointBucket(Construct):
         self._place = BucketPart(self.bucket.bucket_arn)
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return the rights of the job's function here: it may neither leaf through records nor delete them.
+        """Return the rights of the job's function here: it may neither list nor delete records.
 
-        S3 answers it with 404, not 403, for a key that is missing: otherwise absence would look like a missing right.
+        With them S3 answers 404, not 403, for a missing key: otherwise absence would look like a missing right.
         """
         place = self._place
         return [
@@ -102,7 +102,7 @@ class CheckpointBucket(Construct):
         ]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
-        """Return the sweeper's rights here: find markers and settle; it has none on runs and results."""
+        """Return the sweeper's rights here: to find markers and settle. It has no rights on runs and results."""
         place = self._place
         return [
             place.allow_listing("FindMarkers", "open", "leases"),
@@ -114,6 +114,6 @@ class CheckpointBucket(Construct):
         ]
 
     def _write_what_expires(self) -> iam.PolicyStatement:
-        """Allow both in one statement: to repeat the folders makes the policy of a role with everything too long."""
+        """Allow both in one statement: repeating the folders would make the longest policy too long."""
         folders = (f"{folder}/*" for folder in _OF_WRITES)
         return self._place.allow("WriteWhatExpires", ["PutObject", "PutObjectTagging"], *folders)

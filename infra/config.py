@@ -33,8 +33,8 @@ _LOG_RETENTION_DAYS: Final = (
     *(1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731),
     *(1096, 1827, 2192, 2557, 2922, 3288, 3653),
 )
-# An event may wait 6 hours for its invocation and its failure 14 days in the queue; a replay after that must still find
-# the run's document, or the same token would be a new run.
+# An event may wait 6 hours for its invocation, and its failure 14 days in the queue. A replay after that must still
+# find the run's document, or the same token would start a new run.
 FAILURE_QUEUE_DAYS: Final = 14
 _CHECKPOINT_DAYS_MIN: Final = FAILURE_QUEUE_DAYS + 1
 
@@ -53,11 +53,11 @@ Deployment = Literal[
     "linear_10_percent_every_3_minutes",
     "linear_10_percent_every_10_minutes",
 ]
-"""CodeDeploy's ways: a tenth first and the rest after some minutes, or a tenth more each time."""
+"""CodeDeploy's strategies: a tenth first and the rest after some minutes, or another tenth each time."""
 
 
 def _words(value: object) -> object:
-    """Take `a,b` for a list: on the command line every context value is one text."""
+    """Split `a,b` into a list: on the command line every context value is a text."""
     return [word.strip() for word in value.split(",") if word.strip()] if isinstance(value, str) else value
 
 
@@ -71,7 +71,7 @@ def _mapping(value: object) -> object:
 
 
 def _patterns(value: object) -> object:
-    """Take blanks and lines for separators: a pattern of values may hold a comma."""
+    """Split at blanks and line ends: a pattern of values may hold a comma."""
     return value.split() if isinstance(value, str) else value
 
 
@@ -259,7 +259,7 @@ class Config(BaseModel):
     @field_validator("conf")
     @classmethod
     def _open_settings(cls, conf: dict[str, str]) -> dict[str, str]:
-        check_open(conf)  # the handler's own checks come later (infra/contradictions.py)
+        check_open(conf)  # infra/contradictions.py runs the handler's own checks later
         return conf
 
     @field_validator("secrets")
@@ -270,10 +270,10 @@ class Config(BaseModel):
 
     @property
     def catalog_environment(self) -> dict[str, str]:
-        """Variables of the job by which pyiceberg reaches catalogs: a settler needs them, too."""
+        """The job's variables with which pyiceberg reaches catalogs: a settler needs them, too."""
         return {name: value for name, value in self.environment.items() if is_of_catalogs(name)}
 
     @property
     def catalog_secrets(self) -> dict[str, str]:
-        """The same of `secrets`."""
+        """The same variables from `secrets`."""
         return {name: reference for name, reference in self.secrets.items() if is_of_catalogs(name)}

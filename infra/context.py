@@ -24,8 +24,7 @@ _NOT_SUPPORTED: Final = {
 def read_context(context: Mapping[str, object]) -> Config:
     """Read CDK's context; keys with a colon, a slash or an @ are the CDK's own.
 
-    Raises `ConfigError` for the first key that is unknown or has a value that cannot be used, and for the first two
-    settings that contradict each other.
+    Raises `ConfigError` for the first unknown key or invalid value, or the first two contradictory settings.
     """
     values = {key: value for key, value in context.items() if not re.search(r"[:/@]", key)}
     for key in values.keys() - Config.model_fields.keys():
@@ -46,13 +45,13 @@ def read_context(context: Mapping[str, object]) -> Config:
 
 
 def _printable(key: str, value: object) -> object:
-    """Leave out values of variables and settings: one may be the secret that the error is about."""
+    """Hide values of variables and settings, which may be the secret that the error is about."""
     if key not in ("environment", "conf", "secrets"):
         return value
     return f"{{{', '.join(map(str, value))}}}" if isinstance(value, dict) else "…"
 
 
 def _remedy(error: Any) -> str:  # noqa: ANN401 - pydantic's ErrorDetails
-    if error["type"] == "value_error":  # raised by a validator of ours, in our words
+    if error["type"] == "value_error":  # raised by a validator of SoAL, with its own message
         return str(error["ctx"]["error"])
     return str(error["msg"]).replace("Input should be", "must be").replace("String should match pattern", "must match")

@@ -1,7 +1,7 @@
-"""Settings that are each valid, but contradict each other, and the one error of the stack's settings.
+"""Find settings that are valid on their own but contradict each other; and `ConfigError`, the error of all settings.
 
-Together they may lose events, exceed Lambda's limits, give a job a right in a place where another setting denies it, or
-make a function that refuses each event: the handler's own check says so.
+Contradictory settings may lose events, exceed Lambda's limits, give a job a right in a place where another setting
+denies it, or make a function that refuses every event (by the handler's own check).
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ class ConfigError(ValueError):
         self.remedy = remedy
 
 
-# SQS must not deliver a message again while its run may still be alive, waits for throttled invocations included.
+# SQS must not deliver a message again while its run may be alive, including the wait for throttled invocations.
 # https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-configure.html
 VISIBILITY_IN_TIMEOUTS: Final = 6
 
 
 def losses(config: Config) -> Iterator[ConfigError]:
-    """Find ways in which an event could fail, or not begin, without a notice to anybody."""
+    """Yield settings with which an event could fail, or not start, without any notice."""
     if config.gradual_deployment is not None and config.errors == "return":
         yield ConfigError(
             "gradual_deployment", config.gradual_deployment, "with errors=return no failed run would take it back"
@@ -71,7 +71,7 @@ def losses(config: Config) -> Iterator[ConfigError]:
 
 
 def too_large(config: Config) -> Iterator[ConfigError]:
-    """Find a function whose variables Lambda would refuse."""
+    """Yield an error for each function whose variables Lambda would refuse."""
     resources = Resources.longest(config)
     for environment in (job_environment(config, resources), sweeper_environment(config, resources)):
         if (size := size_bytes(environment)) > BYTES_MAX:
@@ -85,7 +85,7 @@ def too_large(config: Config) -> Iterator[ConfigError]:
 
 
 def overlaps(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
-    """Yield the key, the value found there, and the remedy."""
+    """Yield key, value and remedy of places that overlap with conflicting rights."""
     for place in config.data:
         problem = f"jobs write there (data={place})"
         if config.s3_trigger is not None and _overlap(config.s3_trigger, place):
@@ -95,14 +95,14 @@ def overlaps(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
             remedy = f"{problem}, and one could replace the script of the next; keep scripts apart from data"
             yield "scripts", config.scripts, remedy
         for place_read in config.read_only_data:
-            # The reverse is intended: tables inside of a read-only place, data=lake/tables, read_only_data=lake.
+            # The reverse is allowed: tables inside a read-only place, data=lake/tables, read_only_data=lake.
             if place_read.is_below(place):
                 yield "read_only_data", place_read, f"{problem}; take it out of data"
     yield from _in_own_buckets(config)
 
 
 def _in_own_buckets(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
-    """Refuse the stack's own buckets, by CloudFormation's names. Scripts may be in one that an old stack has left."""
+    """Refuse the stack's own buckets, by CloudFormation's names. Scripts may be in the bucket of a deleted stack."""
     checkpoints, scripts = (
         re.compile(rf"{re.escape(config.stack_name.lower())}-{kind}bucket[0-9a-f]{{8}}-.+")
         for kind in ("checkpoints", "scripts")
@@ -129,8 +129,8 @@ _PREDECESSOR: Final = "predecessor"
 
 
 def refusals(config: Config) -> Iterator[ConfigError]:
-    """Find what the handler would refuse; the error names the context key."""
-    # The names are those in the handler's messages, which speak of keys below SCRIPT_BUCKET.
+    """Yield the first setting that the handler would refuse, by its context key."""
+    # These names appear in the handler's messages, which mention keys below SCRIPT_BUCKET.
     scripts = "scripts" if config.scripts is None else str(config.scripts)
     resources = Resources(config.stack_name, "checkpoints", scripts)
     has_triggers = config.schedule is not None or config.s3_trigger is not None
@@ -145,7 +145,7 @@ def refusals(config: Config) -> Iterator[ConfigError]:
 
 
 def unknown_predecessors(config: Config) -> list[str]:
-    """Return the jobs that wait for one of which the stack knows nothing: it may take its turns elsewhere."""
+    """Return the jobs that wait for a job unknown to the stack, which may take its turns elsewhere."""
     return [
         f"{lock}.{job} waits for {before}"
         for lock, jobs in config.turns.items()
@@ -156,13 +156,13 @@ def unknown_predecessors(config: Config) -> list[str]:
 
 
 _ATTEMPTS_MAX: Final = 1500
-"""3,000 operations of an execution, and an attempt with the pause behind it is two.
+"""An execution has 3,000 operations, and an attempt and the pause after it are two.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 """
 
 
 def contradictions(config: Config) -> Iterator[ConfigError]:
-    """Find settings that contradict each other, the gravest first."""
+    """Yield settings that contradict each other, the gravest first."""
     for key in ("schedule", "s3_trigger"):
         if getattr(config, key) is not None and config.entry_point is None:
             yield ConfigError(key, getattr(config, key), "its events name no script; set entry_point to the one to run")
@@ -212,9 +212,9 @@ def _of_provisioned(config: Config) -> Iterator[ConfigError]:
 
 
 def _of_documents(config: Config) -> Iterator[ConfigError]:
-    """Find a time of documents in which a failed event can be sent again after its run has been forgotten."""
+    """Yield an error if documents live too short: a failed event could be sent again after its document has expired."""
     execution_days = 0 if config.durable is None else math.ceil(config.durable / timedelta(days=1))
-    queues = 2 if config.redrive_attempts > 0 else 1  # the redrive sets aside what it cannot help
+    queues = 2 if config.redrive_attempts > 0 else 1  # the redrive moves messages that it cannot help to a second one
     days = execution_days + queues * FAILURE_QUEUE_DAYS
     if config.checkpoint_days <= days:
         times = "the execution and its failure" if queues == 1 else "a failure in both queues, behind any execution"

@@ -30,7 +30,7 @@ def dashboard(
     failed: Sequence[sqs.IQueue],
     is_durable: bool,
 ) -> cloudwatch.Dashboard:
-    """Make the dashboard, with a row for executions if the job's function is durable."""
+    """Create the dashboard, with a row for executions if the job's function is durable."""
     page = cloudwatch.Dashboard(scope, "Dashboard")
     page.add_widgets(cloudwatch.AlarmStatusWidget(title="Alarms", alarms=list(alarms.alarms.values()), width=24))
     page.add_widgets(

@@ -1,4 +1,4 @@
-"""Rights that a role has for Lambda alone: the function's own code, which has the same role, is denied them."""
+"""Deny a function's code the rights that its role has only for Lambda."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ if TYPE_CHECKING:
     from constructs import Construct
 
 SEND: Final = ("sqs:SendMessage", "sqs:GetQueueAttributes", "sqs:GetQueueUrl")
-"""What the CDK allows a role for a destination, or a dead-letter queue, of its function."""
+"""The rights that the CDK gives a role for a destination, or a dead-letter queue, of its function."""
 CONSUME: Final = (
     *("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility"),
     *("sqs:GetQueueAttributes", "sqs:GetQueueUrl"),
 )
-"""What the CDK allows a role for a queue whose messages Lambda gives to its function."""
+"""The rights that the CDK gives a role for a queue whose messages Lambda passes to its function."""
 
 
 def deny_to_code(
     scope: Construct, name: str, *, function: lambda_.IFunction, actions: Sequence[str], resources: Sequence[str]
 ) -> None:
-    """Deny a function's code what Lambda does by its role: only the code's requests carry the function's ARN.
+    """Deny a function's code actions that Lambda performs with its role: only the code's requests carry the function's
+    ARN.
 
     Lambda's own requests for network interfaces, for the messages of a queue, and to a destination do not carry it. A
-    queue's policy cannot tell the two apart: the key works in a role's policies only. The statement is a policy of its
-    own: the function waits for the role's, which therefore cannot name the function.
+    queue's policy cannot distinguish the two: the key works only in a role's policies. The statement is in a separate
+    policy: the function waits for the role's default policy, which therefore cannot name the function.
     https://docs.aws.amazon.com/lambda/latest/dg/permissions-source-function-arn.html
     """
     statement = iam.PolicyStatement(

@@ -1,4 +1,4 @@
-"""CodeDeploy gives a new version of the job's function its runs step by step, and reverts that if one of them fails."""
+"""Let CodeDeploy shift runs to a new version of the job's function step by step, and shift them back if one fails."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 
 class GradualDeployment(Construct):
-    """CodeDeploy moves the alias by the way `strategy`, and back when `alarm` rings."""
+    """CodeDeploy moves the alias by `strategy`, and back when `alarm` is raised."""
 
     def __init__(
         self, scope: Construct, name: str, *, strategy: Deployment, alias: lambda_.Alias, alarm: cloudwatch.IAlarm
     ) -> None:
         super().__init__(scope, name)
         role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("codedeploy.amazonaws.com"))
-        # Not Amazon's own policy for it, which may move each alias of the account.
+        # Not Amazon's managed policy, which may move every alias of the account.
         arn = alias.lambda_.function_arn
         role.add_to_policy(
             iam.PolicyStatement(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def own_key(scope: Construct) -> kms.Key:
-    """Make a key for buckets, queues, topic and logs; like the data that it encrypts, it outlives the stack."""
+    """Create a key for buckets, queues, topic and logs; like the data that it encrypts, it outlives the stack."""
     key = kms.Key(
         scope,
         "Key",
@@ -21,8 +21,8 @@ def own_key(scope: Construct) -> kms.Key:
         enable_key_rotation=True,
         removal_policy=RemovalPolicy.RETAIN,
     )
-    # Services use it as themselves: CloudWatch for its log groups and to publish alarms, EventBridge for a rule's
-    # dead-letter queue. The actions are those that each one's documentation asks for.
+    # Services use the key in their own name: CloudWatch for log groups and to publish alarms, EventBridge for a rule's
+    # dead-letter queue. The actions are those in each service's documentation.
     groups = f"arn:{Aws.PARTITION}:logs:{Aws.REGION}:{Aws.ACCOUNT_ID}:log-group:*"
     _let(
         key,

@@ -1,4 +1,4 @@
-"""The variables of the stack's functions, made from the product's list of them and the context."""
+"""Build the variables of the stack's functions from the product's list of variables and the context."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ _TABLE_NAME_MAX: Final = 255
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """The stack's resources that functions must know; names are CloudFormation's references."""
+    """The stack's resources that functions need to know, as CloudFormation references."""
 
     service: str
     checkpoint_bucket: str
     script_bucket: str
     locks: str = ""
-    """The table of locks, as `SW_LOCKS`; empty: there is none."""
+    """The table of locks in the form of `SW_LOCKS`; empty: there is none."""
 
     @classmethod
     def longest(cls, config: Config) -> Self:
-        """Return names as long as the longest that CloudFormation can make."""
+        """Return names of the greatest length that CloudFormation can make."""
         name = "x" * _BUCKET_NAME_MAX
         scripts = name if config.scripts is None else str(config.scripts)
         locks = f"dynamodb://{'x' * _TABLE_NAME_MAX}" if config.coordination == "dynamodb" else ""
@@ -50,7 +50,7 @@ def job_environment(config: Config, resources: Resources) -> dict[str, str]:
 
 
 def sweeper_environment(config: Config, resources: Resources) -> dict[str, str]:
-    """Return the variables of the sweeper, with the owner's own by which it reaches catalogs."""
+    """Return the variables of the sweeper, including the owner's variables for catalogs."""
     narrowed = config.model_copy(update={"secrets": config.catalog_secrets})
     return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(resources)}
 
@@ -75,13 +75,13 @@ def size_bytes(environment: Mapping[str, str]) -> int:
 
 
 def _shared(resources: Resources) -> dict[str, str]:
-    # Metrics carry the service's name, so that two stacks in one account do not raise each other's alarms. Levels are
-    # Powertools' business: Lambda's own filter would drop metrics, which are lines without a level.
+    # Metrics carry the service's name, so that two stacks in one account do not raise each other's alarms. Powertools
+    # filters levels: Lambda's own filter would drop metrics, which are lines without a level.
     return {"POWERTOOLS_SERVICE_NAME": resources.service, "SW_CHECKPOINT_BUCKET": resources.checkpoint_bucket}
 
 
 def _of_context(config: Config, reader: Reader) -> dict[str, str]:
-    """Return the variables that are context keys, without those that hold a default: room is scarce."""
+    """Return the variables that are context keys, except those at their default, since space is limited."""
     texts = {
         variable: _text(getattr(config, variable.key))
         for variable in VARIABLES
@@ -91,7 +91,7 @@ def _of_context(config: Config, reader: Reader) -> dict[str, str]:
 
 
 def _text(value: object) -> str:
-    """Write a value of the context as a variable's text; empty for no value."""
+    """Return a value of the context as a variable's text; empty for no value."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, dict):

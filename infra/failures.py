@@ -1,4 +1,4 @@
-"""The failure queue: it gets every event of the stack that did not become a successful run."""
+"""The failure queue, which receives every event of the stack that did not become a successful run."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from infra.config import FAILURE_QUEUE_DAYS
 if TYPE_CHECKING:
     from aws_cdk import aws_kms as kms
 
-# The limit of SQS: a failure is an event, which may be as large, with its result.
+# The limit of SQS: a failure is an event, which may itself be that large, plus its result.
 _MESSAGE_MAX_BYTES: Final = 1_048_576
 _NAME_MAX: Final = 80
 """https://docs.aws.amazon.com/AWSSimpleQueueService/latest/APIReference/API_CreateQueue.html"""
@@ -22,11 +22,11 @@ _DIGEST_LENGTH: Final = 8
 
 
 class FailureQueue(Construct):
-    """Keeps failed events, for as long as SQS keeps anything. `soal redrive` reads it, and with `redrive_attempts` the
-    stack's redrive function.
+    """Keeps failed events for the longest time that SQS allows. `soal redrive` reads it, and with `redrive_attempts`
+    the stack's redrive function.
 
-    `for_functions` is the same queue, for grants to a role: the CDK would add rights on the queue's key that hold for
-    every service, while `key_statements` grants them through SQS only.
+    `for_functions` is the same queue, for grants to a role: the CDK would add rights on the queue's key that apply to
+    every service, while `key_statements` grants them only through SQS.
     """
 
     def __init__(self, scope: Construct, name: str, *, jobs_arn: str | None, key: kms.IKey | None) -> None:
@@ -39,7 +39,7 @@ class FailureQueue(Construct):
 
 
 class ParkedQueue(Construct):
-    """Keeps failed events that the redrive function cannot help: they would be in the way of those that it can."""
+    """Keeps failed events that the redrive function cannot help, so that they do not delay the others."""
 
     def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
@@ -50,7 +50,7 @@ class ParkedQueue(Construct):
 class UndeliveredQueue(Construct):
     """Keeps events that EventBridge could not deliver to the stack's own functions (sweeper, redrive), with the reason.
 
-    It is apart from the failure queue: a redrive of these events would start a job with them.
+    It is separate from the failure queue: a redrive of these events would start a job with them.
     """
 
     def __init__(self, scope: Construct, name: str, *, key: kms.IKey | None) -> None:
@@ -60,8 +60,8 @@ class UndeliveredQueue(Construct):
 
 
 def job_queue_name(stack_name: str) -> str:
-    """Return the name of the queue of jobs. CloudFormation cannot choose it: the failure queue names the queue of jobs,
-    whose dead-letter queue it is, and of two resources only one can wait for the other.
+    """Return the name of the queue of jobs. CloudFormation cannot choose it: the queue of jobs and its dead-letter
+    queue, the failure queue, refer to each other, and only one of two resources can wait for the other.
     """
     digest = hashlib.sha256(stack_name.encode()).hexdigest()[:_DIGEST_LENGTH]
     name = f"{stack_name}-Jobs"
@@ -79,7 +79,7 @@ def _end_of_the_line(queue: sqs.Queue, reason: str) -> None:
 
 
 def without_key(queue: sqs.Queue) -> sqs.IQueue:
-    """Return the queue as one whose key is not known."""
+    """Return the queue without a reference to its key."""
     return sqs.Queue.from_queue_arn(queue, "ByArn", queue.queue_arn)
 
 
@@ -93,10 +93,10 @@ def private_queue(
     visibility: Duration | None = None,
     dead_letters: sqs.DeadLetterQueue | None = None,
 ) -> sqs.Queue:
-    """Make a queue that is encrypted and takes requests over TLS only.
+    """Create an encrypted queue that accepts requests only over TLS.
 
-    It is the dead-letter queue of the queue `source_arn`, and of no other: by default SQS lets each queue of the
-    account name it, so that whoever may make a queue could send.
+    It is the dead-letter queue of `source_arn` only: by default SQS lets every queue of the account name it, so that
+    any principal that may create a queue could send.
     """
     sources = [] if source_arn is None else [sqs.Queue.from_queue_arn(scope, f"{name}Source", source_arn)]
     permission = sqs.RedrivePermission.BY_QUEUE if sources else sqs.RedrivePermission.DENY_ALL

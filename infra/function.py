@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from infra.network import Network
 
 _ALIAS: Final = "live"
-# Lambda ends a chain of a function's invocations by itself after about 16 (recursive loop detection). For runs that may
-# continue so often, the handler sets the bound instead.
+# Lambda ends a chain of a function's invocations after about 16 (recursive loop detection). For runs that may continue
+# that often, the handler enforces the limit instead.
 # https://docs.aws.amazon.com/lambda/latest/dg/invocation-recursion.html
 _LOOP_NOTICED_AFTER: Final = 12
 
 
 class JobFunction(Construct):
-    """`function`, and `alias`, by which it is invoked: an upgrade is a new version, a rollback moves the alias."""
+    """`function`, and `alias`, through which it is invoked: an upgrade is a new version, a rollback moves the alias."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class JobFunction(Construct):
         on_failure = destinations.SqsDestination(failures) if durable is None else None
         self.function = lambda_.DockerImageFunction(
             self,
-            # A function stays what it was made as, so that one which becomes durable is another one.
+            # A function cannot become durable, so a durable one needs another logical id.
             "Function" if durable is None else "DurableFunction",
             architecture=image.architecture,
             code=image.code(
                 "handler.app.lambda_handler" if durable is None else "handler.functions.durable.lambda_handler"
             ),
-            # A rollback returns to the version before this one. All are deleted with the function.
+            # A rollback returns to the previous version. All versions are deleted with the function.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             dead_letter_queue=None if durable is None else failures,
             description="SoAL: runs PySpark scripts, guarded",
@@ -94,7 +94,7 @@ class JobFunction(Construct):
             "Alias",
             alias_name=_ALIAS,
             version=self.function.current_version,
-            # The treatment of a failed event is a setting of the alias.
+            # The alias has its own settings for failed events.
             max_event_age=max_age,
             on_failure=on_failure,
             provisioned_concurrent_executions=config.provisioned_concurrency,
@@ -106,7 +106,7 @@ class JobFunction(Construct):
             for construct in (self.function, self.alias):
                 Validations.of(construct).acknowledge(_no_destination())
         deny_interfaces(self.function, network)
-        # Lambda sends the failures. What the code could send there, a redrive would start.
+        # Lambda sends the failures. A redrive would start any message that the code could send there.
         deny_to_code(self, "NoFailures", function=self.function, actions=SEND, resources=[failures.queue_arn])
         arn = self.function.function_arn
         if config.continue_max > 0:
@@ -118,7 +118,7 @@ class JobFunction(Construct):
             self._allow(network, "KeepSteps", actions, [f"{arn}:*"])
 
     def _allow(self, network: Network, sid: str, actions: list[str], resources: list[str]) -> None:
-        # A policy of its own: the function waits for the role's, which therefore cannot name the function.
+        # A separate policy: the function waits for the role's default policy, which therefore cannot name the function.
         statement = iam.PolicyStatement(sid=sid, actions=actions, resources=resources)
         iam.Policy(self, sid, roles=[self.role], statements=[statement])
         network.let_call_itself(sid, actions, resources)

@@ -1,6 +1,6 @@
 """A function's role and log group: the role may write there, and `stack.py` adds its other rights.
 
-Each construct makes the job's rights on itself: `job_statements` of lake, checkpoints, catalog, scripts bucket and
+Each construct defines the job's rights on itself: `job_statements` of lake, checkpoints, catalog, scripts bucket and
 secrets.
 """
 
@@ -38,12 +38,12 @@ class FunctionRole(Construct):
         statements: Iterable[iam.PolicyStatement],
     ) -> None:
         super().__init__(scope, name)
-        # It outlives the stack: its lines say what became of data that is kept. Its name is CloudFormation's, so a new
-        # stack does not meet it; a deployment that fails takes its own away again.
+        # It outlives the stack: its lines say what happened to data that is kept. CloudFormation chooses its name, so
+        # it does not collide with a new stack's; a failed deployment deletes its own.
         self.log_group = logs.LogGroup(
             self, "Logs", encryption_key=key, removal_policy=RemovalPolicy.RETAIN_ON_UPDATE_OR_DELETE
         )
-        # Days as CloudFormation takes them; the library knows an enumeration of words for them.
+        # CloudFormation takes any number of days; the library has an enumeration.
         cast("logs.CfnLogGroup", self.log_group.node.default_child).retention_in_days = log_days
         self.role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
         self.role.add_to_policy(
@@ -58,14 +58,14 @@ class FunctionRole(Construct):
 
 
 def traced(config: Config) -> lambda_.Tracing:
-    """Return whether a function's invocations are traced; the CDK gives its role the right."""
+    """Return whether a function's invocations are traced; if so, the CDK gives its role the right."""
     return lambda_.Tracing.ACTIVE if config.tracing else lambda_.Tracing.DISABLED
 
 
 def invoke_every(
     scope: Construct, function: lambda_.Function, *, minutes: int, purpose: str, undelivered: sqs.IQueue
 ) -> None:
-    """Let a schedule invoke a function that nothing else invokes; nothing keeps its failures, and this says why."""
+    """Let a schedule invoke a function that nothing else invokes; acknowledge that no queue keeps its failures."""
     events.Rule(
         scope,
         "Schedule",

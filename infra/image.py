@@ -1,4 +1,4 @@
-"""The container image: built from the repository's Dockerfile by `cdk deploy`, or an existing one."""
+"""The container image: `cdk deploy` builds it from the repository's Dockerfile, or it exists."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ARCHITECTURES: Final = {"x86_64": lambda_.Architecture.X86_64, "arm64": lambda_
 
 
 class Image:
-    """One image for all functions of the stack; each names its entry as the image's command."""
+    """One image for all functions of the stack; each function sets its entry as the image's command."""
 
     def __init__(self, scope: Construct, config: Config) -> None:
         self.architecture = _ARCHITECTURES[config.architecture]
@@ -32,10 +32,10 @@ class Image:
         self._variant = config.image_variant
 
     def code(self, command: str) -> lambda_.DockerImageCode:
-        """Return the code of a function whose entry is `command`, as `handler.app.lambda_handler`."""
+        """Return the code of a function whose entry is `command`, such as `handler.app.lambda_handler`."""
         if self._repository is not None and self._uri is not None:
             return lambda_.DockerImageCode.from_ecr(self._repository, cmd=[command], tag_or_digest=self._uri.reference)
-        # The .dockerignore names the sources of the image; these folders must stay out even if it is missing.
+        # .dockerignore lists the sources of the image; these folders must stay out even without it.
         return lambda_.DockerImageCode.from_image_asset(
             str(_REPOSITORY),
             build_args={"VARIANT": self._variant},

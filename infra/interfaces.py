@@ -1,4 +1,4 @@
-"""The rights that Lambda needs in a function's name to attach it to a network; the function's own code is denied them.
+"""The rights that Lambda needs in a function's role to attach it to a network; the function's own code is denied them.
 
 https://docs.aws.amazon.com/lambda/latest/dg/configuration-vpc.html
 """
@@ -25,13 +25,13 @@ _MAKE: Final = "ec2:CreateNetworkInterface"
 def interface_statements(network: Network) -> list[iam.PolicyStatement]:
     """Return the rights of a function's role for the network; none without one.
 
-    Interfaces are made in the network's subnets, with its security groups. Lambda asks for the other rights on all
-    interfaces, before there is any: a condition on the subnet could fail the deployment.
+    Lambda creates interfaces in the network's subnets, with its security groups. It needs the other rights on all
+    interfaces before any exists: a condition on the subnet could fail the deployment.
     """
     if network.vpc is None:
         return []
     account = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    # Subnets and groups may be shared by another account; their ids are unique.
+    # Another account may share subnets and groups; their ids are unique.
     anybody = f"arn:{Aws.PARTITION}:ec2:{Aws.REGION}:*"
     interfaces = f"{account}:network-interface/*"
     subnets = [f"{anybody}:subnet/{name}" for name in network.subnet_ids]
@@ -44,6 +44,6 @@ def interface_statements(network: Network) -> list[iam.PolicyStatement]:
 
 
 def deny_interfaces(function: lambda_.Function, network: Network) -> None:
-    """Deny the same to the function's own code."""
+    """Deny these rights to the function's own code."""
     if network.vpc is not None:
         deny_to_code(function, "NotTheCode", function=function, actions=[*_LOOK, _MAKE, *_CHANGE], resources=["*"])

@@ -1,4 +1,4 @@
-"""The data: places that jobs read and write, places that they only read, and a bucket for tables if asked for."""
+"""The data: places that jobs read and write, places that they only read, and an optional bucket for tables."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 
     from infra.config import Config
 
-# Keys by which a settler decides, of tables and snapshots, below any folder. Those of snapshots are whole names
-# (safewriter/snapshots): a folder of a table may be called ml_runs.
+# The keys of tables and snapshots, below any folder, by which a settler decides. Those of snapshots are whole names
+# (safewriter/snapshots), since a folder of a table may be called ml_runs.
 _DECISIVE: Final = (
     *(f"{above}{folder}/*" for folder in ("_delta_log", "metadata") for above in ("", "*/")),
     *("_CURRENT", "*/_CURRENT", "*runs/*_run_id=*/run.yaml"),
 )
 _MANIFESTS: Final = "*manifests/*_run_id=*/manifest"
-# A commit of a Delta table is named by its version, 20 digits. A policy knows no digits, but it can count: checkpoints
-# (….checkpoint.json), and commits that a catalog has yet to accept (_commits/…), have longer names.
+# The name of a Delta commit is its version, 20 digits. A policy cannot match digits, but it can match a length:
+# checkpoints (….checkpoint.json), and commits that a catalog has yet to accept (_commits/…), have longer names.
 _COMMITS: Final = f"*_delta_log/{'?' * 20}.json"
 _UNLOGGED: Final = (
     "Logs of each request for a file of a table would need a bucket and a retention of their own. Each commit is in its"
@@ -43,7 +43,7 @@ class Lake(Construct):
         self._read = [BucketPart.of(place) for place in (*config.read_only_data, *triggers)]
         self.bucket: s3.Bucket | None = None
         if config.lake_bucket:
-            # An undo needs no old versions, since it only removes files that were added: they are for people.
+            # Old versions are for people; an undo does not need them, since it only removes files that were added.
             old = s3.LifecycleRule(id="old-versions", noncurrent_version_expiration=Duration.days(30))
             self.bucket = private_bucket(self, "Bucket", key=key, unlogged=_UNLOGGED, lifecycle=[old])
             self._written.insert(0, BucketPart(self.bucket.bucket_arn))
@@ -52,7 +52,7 @@ class Lake(Construct):
 
     @property
     def is_empty(self) -> bool:
-        """Tell whether there is no place that a job may write to."""
+        """Whether there is no place to which a job may write."""
         return not self._written
 
     @property
@@ -61,7 +61,7 @@ class Lake(Construct):
         return list(dict.fromkeys(place.bucket_arn for place in (*self._written, *self._read)))
 
     def _demand_conditions(self, bucket: s3.Bucket) -> None:
-        """Refuse a commit that would overwrite another, whoever sends it.
+        """Refuse a commit that would overwrite another, by any sender.
 
         https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html
         """
@@ -72,13 +72,13 @@ class Lake(Construct):
                 principals=[iam.AnyPrincipal()],
                 actions=["s3:PutObject"],
                 resources=BucketPart(bucket.bucket_arn).objects(_COMMITS),
-                # The parts of a multipart upload carry no condition: the request that completes it does.
+                # The parts of a multipart upload carry no condition; the request that completes it does.
                 conditions={"Null": {"s3:if-none-match": "true"}, "Bool": {"s3:ObjectCreationOperation": "true"}},
             )
         )
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return the rights of the job's function: read and write; the guard deletes exactly its own files."""
+        """Return the rights of the job's function: read and write. The guard deletes only its own files."""
         statements: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
             statements += [
@@ -95,8 +95,8 @@ class Lake(Construct):
         return [*statements, *self._uploads(), *self._key_statements()]
 
     def sweeper_statements(self) -> list[iam.PolicyStatement]:
-        """Return the sweeper's rights: read and write logs, metadata and snapshots' pointers, never rows, and delete
-        leftover files of a write to a table or of a snapshot.
+        """Return the sweeper's rights: to read and write logs, metadata and snapshots' pointers, never rows, and to
+        delete leftover files of a write to a table or a snapshot.
         """
         statements: list[iam.PolicyStatement] = []
         for number, place in enumerate(self._written, start=1):
@@ -109,7 +109,7 @@ class Lake(Construct):
         return [*statements, *self._uploads(), *self._key_statements()]
 
     def _uploads(self) -> list[iam.PolicyStatement]:
-        """Allow to list the unfinished uploads of whole buckets: S3 gives this action no `s3:prefix` to decide by.
+        """Allow listing the unfinished uploads of whole buckets: this action has no condition key `s3:prefix`.
 
         https://docs.aws.amazon.com/service-authorization/latest/reference/list_amazons3.html
         """
@@ -127,6 +127,6 @@ class Lake(Construct):
                 resources=list(self._key_arns),
                 conditions={
                     "StringLike": {"kms:ViaService": "s3.*.amazonaws.com"}
-                },  # a bucket may be of another region
+                },  # a bucket may be in another region
             )
         ]

@@ -1,4 +1,4 @@
-"""The table of locks, where jobs take their turns by DynamoDB instead of the checkpoint bucket."""
+"""The table of locks, if jobs take their turns in DynamoDB instead of the checkpoint bucket."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from constructs import Construct
 
 
 class LockTable(Construct):
-    """One item for each lock, under the key that `safewriter/coordination/backends/dynamodb.py` reads.
+    """A table with an item for each lock, under the key that `safewriter/coordination/backends/dynamodb.py` reads.
 
-    It outlives the stack: a lock that begins anew would give tokens a second time. It holds names and times only, and
-    stays under DynamoDB's own key.
+    It outlives the stack: a lock that starts again would issue tokens a second time. It holds only names and times, and
+    uses DynamoDB's own encryption key.
     """
 
     def __init__(self, scope: Construct, name: str) -> None:
@@ -31,11 +31,11 @@ class LockTable(Construct):
 
     @property
     def uri(self) -> str:
-        """What `SW_LOCKS` names it by."""
+        """The table as a value of `SW_LOCKS`."""
         return f"dynamodb://{self.table.table_name}"
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return what the job's function may do here: read and change a record, not delete one, nor list them."""
+        """Return the rights of the job's function here: to read and change a record, not to delete or list records."""
         return [
             iam.PolicyStatement(
                 sid="TakeTurns",

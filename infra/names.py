@@ -1,4 +1,4 @@
-"""Names of things outside of the stack, as the services take them; others are refused."""
+"""Names of resources outside the stack in the forms that the services accept; other names are refused."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _KEY_ARN: Final = re.compile(
     r"arn:aws(-[a-z-]+)?:kms:[a-z]{2}(-[a-z]+)+-[0-9]:[0-9]{12}:key/"
     r"([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"
 )
-# Glue stores names in small letters, so a policy on another spelling would allow nothing; and what else Glue takes for
-# a name (blanks, slashes, *) means something else in a policy, or nothing to Spark's SQL.
+# Glue stores names in lower case, so a policy on another spelling would allow nothing. Glue accepts other characters,
+# too (blanks, slashes, *), which mean something else in a policy, or nothing in Spark's SQL.
 _DATABASE: Final = re.compile(r"[a-z0-9_][a-z0-9_-]{0,254}")
 _ZONE: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-[0-9](-[a-z]{3}-[0-9])?[a-z]")
 

@@ -1,7 +1,7 @@
 """The network of the functions, if the context asks for one, and the endpoints that they need there.
 
-A job talks to S3, and perhaps to Glue, to Secrets Manager and to its own function; Lambda itself handles logs, metrics
-and destinations, without this network.
+A job calls S3, and perhaps Glue, Secrets Manager and its own function; Lambda handles logs, metrics and destinations
+outside this network.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _CATALOG_URI: Final = re.compile(r"spark\.sql\.catalog\.[^.]+\.uri|PYICEBERG_CAT
 
 
 class Network(Construct):
-    """`vpc`, `subnets` (with `subnet_ids`) and `security_groups` for a function; without a network there are none.
+    """`vpc`, `subnets` (with `subnet_ids`) and `security_groups` for a function; empty without a network.
 
-    `buckets` are the ARNs of those that functions can reach through the endpoint of an own network, `locks` the table
-    of locks, if there is one.
+    `buckets`: the ARNs of the buckets that functions can reach through the endpoint of an own network; `locks`: the
+    table of locks, if there is one.
     """
 
     def __init__(
@@ -62,14 +62,14 @@ class Network(Construct):
             self._use_existing(config)
 
     def _make_own(self, config: Config) -> None:
-        """Make a network without a way to the internet: functions reach only its endpoints."""
+        """Create a network without internet access: functions reach only its endpoints."""
         isolated = ec2.SubnetConfiguration(name="jobs", subnet_type=ec2.SubnetType.PRIVATE_ISOLATED, cidr_mask=24)
         vpc = ec2.Vpc(
             self,
             "Vpc",
             max_azs=2,
             nat_gateways=0,
-            restrict_default_security_group=False,  # would be a function of its own, with a role of its own
+            restrict_default_security_group=False,  # would add another function with another role
             subnet_configuration=[isolated],
         )
         Validations.of(vpc).acknowledge(
@@ -95,7 +95,7 @@ class Network(Construct):
             (ec2.InterfaceVpcEndpointAwsService.GLUE, catalog.job_statements(config)),
             (ec2.InterfaceVpcEndpointAwsService.SECRETS_MANAGER, secrets.job_statements(config)),
         ):
-            # A key of secrets is none of the endpoint's: Secrets Manager uses it.
+            # Rights on a key of secrets do not concern the endpoint: Secrets Manager uses the key.
             service_rights = [right for right in rights if right.actions[0].startswith(f"{service.short_name}:")]
             if service_rights:
                 endpoint = self._endpoint(vpc, service, group)
@@ -105,14 +105,14 @@ class Network(Construct):
             self._lambda = self._endpoint(vpc, ec2.InterfaceVpcEndpointAwsService.LAMBDA_, group)
 
     def let_call_itself(self, sid: str, actions: list[str], resources: list[str]) -> None:
-        """Let these requests of the job's function through Lambda's endpoint, if there is one."""
+        """Allow these requests of the job's function on Lambda's endpoint, if there is one."""
         if self._lambda is not None:
             self._lambda.add_to_policy(_of_account(sid, actions, resources))
 
     def _statements_on_s3(self) -> list[iam.PolicyStatement]:
         """Allow the roles' rights, in the buckets that the stack knows, with this account's credentials.
 
-        Lambda fetches the image and writes the logs by itself: AWS needs no bucket of its own through the endpoint.
+        Lambda itself fetches the image and writes the logs, so the endpoint need not allow AWS's own buckets.
         """
         return [
             _of_account(sid, [f"s3:{action}" for action in actions], resources)
@@ -129,7 +129,7 @@ class Network(Construct):
     def _endpoint(
         self, vpc: ec2.Vpc, service: ec2.InterfaceVpcEndpointAwsService, jobs: ec2.ISecurityGroup
     ) -> ec2.InterfaceVpcEndpoint:
-        """Make an endpoint, which lets through everything until it gets the first statement of a policy."""
+        """Create an endpoint, which allows everything until its policy gets the first statement."""
         name = service.short_name.title().replace(".", "").replace("-", "")
         group = ec2.SecurityGroup(
             self,
@@ -142,7 +142,7 @@ class Network(Construct):
         return vpc.add_interface_endpoint(name, service=service, open=False, security_groups=[group])
 
     def _use_existing(self, config: Config) -> None:
-        # No look-up by id: that would ask the account at every synthesis.
+        # No look-up by id, which would query the account at every synthesis.
         self.vpc = ec2.Vpc.from_vpc_attributes(
             self,
             "Vpc",
@@ -159,8 +159,8 @@ class Network(Construct):
 
 
 def _out_of_reach(config: Config) -> list[str]:
-    """Return what only a network with internet, or with the server itself, reaches: catalogs by their settings, and
-    secrets of another region than the one that the `cdk` command deploys to.
+    """Return the things that the own network cannot reach: settings of catalogs' servers, and secrets outside the
+    region to which the `cdk` command deploys.
     """
     catalogs = [
         name
@@ -173,7 +173,7 @@ def _out_of_reach(config: Config) -> list[str]:
 
 
 def _of_account(sid: str, actions: list[str], resources: list[str]) -> iam.PolicyStatement:
-    """Let through an endpoint whoever has this account's credentials."""
+    """Allow on an endpoint requests with this account's credentials."""
     return iam.PolicyStatement(
         sid=sid,
         principals=[iam.AnyPrincipal()],

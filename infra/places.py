@@ -1,6 +1,6 @@
-"""Checks of single settings: buckets or parts of them, images, names and references of secrets, schedules.
+"""Check single settings: buckets or parts of them, images, names and references of secrets, schedules.
 
-A value that must not be in clear is refused; secrets never come here. EventBridge takes `rate(…)` and `cron(…)`:
+A secret in clear text is refused. EventBridge accepts `rate(…)` and `cron(…)`:
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-scheduled-rule-pattern.html
 """
 
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/bucketnamingrules.html
-# Addresses, two dots in a row, and names whose ends S3 keeps for other kinds of places are none of a bucket's.
+# Not IP addresses, consecutive dots, or names with prefixes and suffixes that S3 reserves.
 _BUCKET: Final = re.compile(
     r"(?!xn--|sthree-|amzn-s3-demo-)(?![0-9]+(?:\.[0-9]+){3}$)(?!.*\.\.)(?!.*(?:-s3alias|--ol-s3|\.mrap|--x-s3|--table-s3)$)"
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]"
 )
-# Without wildcards of a policy, and characters that do not belong into a key that people write by hand.
+# Without a policy's wildcards, and without characters unusual in a key written by hand.
 _PREFIX: Final = re.compile(r"[A-Za-z0-9!_.'()=@/ -]*")
 _IMAGE: Final = re.compile(
     r"(?P<account>\d{12})\.dkr\.ecr\.(?P<region>[a-z0-9-]+)\.amazonaws\.com(?:\.cn)?/(?P<name>[a-z0-9][a-z0-9._/-]*)"
@@ -43,7 +43,7 @@ class BucketPrefix:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `bucket` or `bucket/prefix`, with or without `s3://` before it; `ValueError` says what is wrong."""
+        """Parse `bucket` or `bucket/prefix`, with or without `s3://`; `ValueError` describes the problem."""
         bucket, _, prefix = re.sub(r"^s3[an]?://", "", text).partition("/")
         if not _BUCKET.fullmatch(bucket):
             raise ValueError(f"{bucket!r} is no name of a bucket; write bucket or bucket/prefix")
@@ -57,7 +57,7 @@ class BucketPrefix:
         return f"{self.prefix}/{pattern}" if self.prefix else pattern
 
     def is_below(self, other: BucketPrefix) -> bool:
-        """Tell whether each key here is one of `other`'s, too."""
+        """Return whether `other` contains every key of this place."""
         path, other_path = (f"{place.prefix}/" if place.prefix else "" for place in (self, other))
         return self.bucket == other.bucket and path.startswith(other_path)
 
@@ -67,7 +67,7 @@ class BucketPrefix:
 
 @dataclass(frozen=True, slots=True)
 class ImageUri:
-    """An image in a private ECR repository, the only kind that Lambda takes; `reference` is its tag or its digest."""
+    """An image in a private ECR repository, the only kind that Lambda accepts; `reference` is its tag or digest."""
 
     account: str
     region: str
@@ -76,7 +76,7 @@ class ImageUri:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG` or `…/NAME@sha256:…`; `ValueError` if it is neither."""
+        """Parse `ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG` or `…/NAME@sha256:…`; `ValueError` if it is neither."""
         match = _IMAGE.fullmatch(text)
         if match is None:
             raise ValueError(
@@ -87,7 +87,7 @@ class ImageUri:
 
     @property
     def is_pinned(self) -> bool:
-        """Tell whether it names one image for ever; a tag can be moved, and Lambda would not notice."""
+        """Whether the reference is a digest; a tag can move to another image, which Lambda would not notice."""
         return self.reference.startswith("sha256:")
 
 
@@ -102,7 +102,7 @@ def check_name(name: str) -> None:
 
 
 def check_setting(name: str, *, secret: bool = False) -> None:
-    """Raise `ValueError` for a name that is no Spark setting, or one that the handler refuses even to the owner."""
+    """Raise `ValueError` unless the name is a Spark setting that the handler allows the owner to set."""
     if not SPARK_SETTING.fullmatch(name):
         raise ValueError(f"{name!r} is not the name of a Spark setting; it must begin with 'spark.'")
     if (why := (why_not_secret if secret else why_fixed)(name)) is not None:
@@ -110,7 +110,7 @@ def check_setting(name: str, *, secret: bool = False) -> None:
 
 
 def check_open(settings: Mapping[str, str]) -> None:
-    """Raise `ValueError` for variables or Spark settings with a secret in clear, by the names and forms of the log."""
+    """Raise `ValueError` for a variable or Spark setting with a secret in clear text, by the rules of log redaction."""
     for name, value in settings.items():
         if is_secret(name, value) or any(secrets_in(value)):
             raise ValueError(
@@ -120,7 +120,7 @@ def check_open(settings: Mapping[str, str]) -> None:
 
 
 def check_references(secrets: Mapping[str, str]) -> None:
-    """Raise `ValueError` for a name that nothing can have, or a reference that a policy could not name exactly."""
+    """Raise `ValueError` for an invalid variable or setting name, or a reference that a policy cannot name exactly."""
     for name, reference in secrets.items():
         if SPARK_SETTING.fullmatch(name):
             check_setting(name, secret=True)
@@ -135,19 +135,19 @@ def check_references(secrets: Mapping[str, str]) -> None:
 
 
 def is_of_catalogs(name: str) -> bool:
-    """Tell whether a job reaches catalogs by a variable."""
+    """Return whether a variable gives access to catalogs."""
     return name.upper().startswith(CATALOG_VARIABLES)
 
 
 _MAX_LENGTH: Final = 256
 _FORM: Final = re.compile(r"(rate|cron)\(([^()]*)\)")
 _RATE: Final = re.compile(r"([1-9][0-9]{0,8}) (minute|hour|day)(s?)")
-# The package takes these, and EventBridge's reference knows none of them.
+# The package accepts these forms, which EventBridge's reference does not have.
 _UNDOCUMENTED: Final = re.compile(r"\*-|-\*|L-")
 
 
 def check_schedule(schedule: str) -> str:
-    """Return the expression as it is; `ValueError` says what is wrong, and what to write instead."""
+    """Return the expression unchanged; `ValueError` says what is wrong, and what to write instead."""
     form = _FORM.fullmatch(schedule)
     if form is None or len(schedule) > _MAX_LENGTH:
         raise ValueError("must be rate(…) or cron(…), as rate(1 day) or cron(0 3 * * ? *)")

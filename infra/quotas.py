@@ -1,4 +1,4 @@
-"""The stack's policies against IAM's quotas, which a deployment would meet only when it makes them.
+"""Check the stack's policies against IAM's quotas; otherwise a deployment would fail while it creates the policies.
 
 https://docs.aws.amazon.com/IAM/latest/UserGuide/reference_iam-quotas.html
 """
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 _ATTACHED_MAX: Final = 10
 _CHARACTERS_MAX: Final = {"AWS::IAM::ManagedPolicy": 6144, "AWS::IAM::Policy": 10240, "AWS::EC2::VPCEndpoint": 20480}
 _REFERENCE: Final = "x" * 64
-"""As long as the longest name that CloudFormation makes for a function, a role or a bucket."""
+"""A stand-in with the longest name that CloudFormation makes for a function, a role or a bucket."""
 _LENGTHS: Final = {"AWS::Partition": 10, "AWS::Region": 14, "AWS::AccountId": 12}
 _ARN: Final = "x" * 140
 _NAMED: Final = ("data", "read_only_data", "glue_databases", "secrets")
 
 
 def beyond_quotas(template: Mapping[str, Any], config: Config) -> Iterator[ConfigError]:
-    """Find a role with more managed policies than IAM attaches, and a policy that is too long."""
+    """Yield an error for a role with more managed policies than IAM allows, and for a policy that is too long."""
     resources = template["Resources"]
     for name, role in resources.items():
         if role["Type"] == "AWS::IAM::Role":
@@ -56,7 +56,7 @@ def _is_of(resource: Mapping[str, Any], role: str) -> bool:
 
 
 def _characters(document: object) -> int:
-    """Return the length that IAM counts, which is without blanks, with references as long as they can be."""
+    """Return the length that IAM counts, without blanks, with each reference at its greatest length."""
     return len(re.sub(r"\s", "", json.dumps(_resolved(document), separators=(",", ":"))))
 
 

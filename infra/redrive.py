@@ -28,7 +28,7 @@ _ACTIONS: Final = ("ReceiveMessage", "DeleteMessage", "ChangeMessageVisibility")
 
 class Redrive(Construct):
     """The same image under another command. Its role may only receive messages of one queue, send to another (`parked`)
-    and invoke one alias. It calls only these services, so it is in no network.
+    and invoke one alias. It calls only these services, so it needs no network.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Redrive(Construct):
             log_group=again.log_group,
             logging_format=lambda_.LoggingFormat.JSON,
             memory_size=_MEMORY_MB,
-            retry_attempts=0,  # the next one is the retry
+            retry_attempts=0,  # the next pass is the retry
             role=again.role,
             timeout=Duration.seconds(_TIMEOUT_S),
             tracing=traced(config),

@@ -23,7 +23,7 @@ _UNLOGGED: Final = (
 
 
 class Scripts(Construct):
-    """The place of the jobs' scripts; `uri` is the bucket, or bucket/prefix."""
+    """The place of the jobs' scripts; `uri` is `bucket` or `bucket/prefix`."""
 
     def __init__(self, scope: Construct, name: str, *, existing: BucketPrefix | None, key: kms.IKey | None) -> None:
         super().__init__(scope, name)
@@ -38,9 +38,9 @@ class Scripts(Construct):
 
     @property
     def bucket_arns(self) -> list[str]:
-        """Return the bucket that scripts are read from."""
+        """Return the ARN of the bucket with the scripts."""
         return [self._place.bucket_arn]
 
     def job_statements(self) -> list[iam.PolicyStatement]:
-        """Return the rights of the job's function here: read objects by name, without a listing."""
+        """Return the rights of the job's function here: to read objects by name, without listing."""
         return [self._place.allow("ReadScripts", ["GetObject"], "*")]

@@ -1,4 +1,4 @@
-"""The roles' rights to read secrets of the job. Their values never come here; the functions get references."""
+"""The roles' rights to read secrets of the job. The stack never sees the values: functions get references."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def job_statements(config: Config) -> list[iam.PolicyStatement]:
 
 
 def sweeper_statements(config: Config) -> list[iam.PolicyStatement]:
-    """Return the right of the sweeper's role: to read those of catalogs."""
+    """Return the right of the sweeper's role: to read the secrets of catalogs."""
     return _read(config, config.catalog_secrets)
 
 

@@ -1,4 +1,4 @@
-"""The stack: one construct per concern, put together."""
+"""The stack, which combines one construct per concern."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class SoalStack(Stack):
-    """Function, buckets, sweeper, alarms, dashboard; `config` decides all of it."""
+    """Function, buckets, sweeper, alarms and dashboard, all according to `config`."""
 
     def __init__(self, scope: Construct, config: Config) -> None:
         super().__init__(scope, config.stack_name, description="SoAL: Spark on AWS Lambda, without lost writes")

@@ -18,19 +18,19 @@ if TYPE_CHECKING:
     from infra.places import BucketPrefix
 
 _RESOURCES_MAX: Final = 16
-"""The longest names of databases and secrets have 255 characters, and a managed policy 6,144."""
+"""Names of databases and secrets have up to 255 characters, and a managed policy 6,144."""
 
 
 @dataclass(frozen=True, slots=True)
 class BucketPart:
-    """A bucket, or all of it below `prefix` (without slashes at its ends), as policies name it."""
+    """A bucket, or its keys below `prefix` (without slashes at its ends), for policies."""
 
     bucket_arn: str
     prefix: str = ""
 
     @classmethod
     def of(cls, place: BucketPrefix) -> BucketPart:
-        """Return the part of a bucket that is not the stack's."""
+        """Return the part of a bucket outside the stack."""
         return cls(f"arn:{Aws.PARTITION}:s3:::{place.bucket}", place.prefix)
 
     def objects(self, *patterns: str) -> list[str]:
@@ -44,10 +44,10 @@ class BucketPart:
         return iam.PolicyStatement(sid=sid, actions=names, resources=self.objects(*patterns))
 
     def allow_listing(self, sid: str, *folders: str) -> iam.PolicyStatement:
-        """Allow to list keys below the prefix, or below `folders` of it.
+        """Allow listing the keys below the prefix, or below `folders` of it.
 
-        S3 then also answers 404 instead of 403 for a missing key there. The name of a folder without its slash is no
-        such prefix: it is also the beginning of its neighbours' names.
+        S3 then also answers 404 instead of 403 for a missing key there. A listing must name the folder with its slash:
+        without it, the prefix would also match names of neighbours.
         """
         below = [f"{self.prefix}/{folder}".strip("/") for folder in folders] or [self.prefix]
         prefixes = [f"{folder}/*" for folder in below if folder]
@@ -59,10 +59,10 @@ class BucketPart:
         )
 
     def allow_asking(self, sid: str, *patterns: str) -> iam.PolicyStatement:
-        """Allow to be told 404 of a key that is not there, and not to leaf through the keys.
+        """Let S3 answer 404 for a missing key, without allowing a listing of the keys.
 
-        S3 gives 404 to whoever may list the bucket with the key as the prefix, and 403 to others. So each pattern ends
-        as whole keys do: a listing with a prefix that fits it finds only a key that the caller knew.
+        S3 answers 404 if the caller may list the bucket with the key as the prefix, and 403 otherwise. So each pattern
+        matches only whole keys: a listing with a matching prefix finds only a key that the caller already knew.
         https://docs.aws.amazon.com/AmazonS3/latest/API/API_GetObject.html
         """
         return iam.PolicyStatement(
@@ -74,7 +74,7 @@ class BucketPart:
 
 
 def in_parts(sid: str, actions: list[str], resources: Sequence[str]) -> list[iam.PolicyStatement]:
-    """Allow actions on any number of resources: a policy takes so many statements, but no statement longer than it."""
+    """Allow actions on any number of resources, in several statements, since a statement must fit into one policy."""
     parts = [resources[at : at + _RESOURCES_MAX] for at in range(0, len(resources), _RESOURCES_MAX)]
     return [
         iam.PolicyStatement(sid=sid if number == 1 else f"{sid}{number}", actions=actions, resources=list(statements))
@@ -90,7 +90,7 @@ def private_bucket(
     unlogged: str,
     lifecycle: Sequence[s3.LifecycleRule] = (),
 ) -> s3.Bucket:
-    """Make a bucket: private, over TLS only, encrypted, versioned, and kept when the stack is deleted.
+    """Create a bucket: private, over TLS only, encrypted, versioned, and kept when the stack is deleted.
 
     `unlogged` says why the bucket has no access logs.
     """

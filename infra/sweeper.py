@@ -1,4 +1,4 @@
-"""The sweeper: the same image under another command, on a schedule, with a role of its own."""
+"""The sweeper: the same image under another command, on a schedule, with its own role."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from infra.image import Image
     from infra.network import Network
 
-# Eight tables at once, each with as much of its log or metadata as a settler holds, take 1,200 MB; and this is a whole
-# processor.
+# Eight tables at once, each with the largest part of a log or metadata that a settler holds, take 1,200 MB; and 1,769
+# MB give a whole processor.
 _MEMORY_MB: Final = 1769
 _TIMEOUT_MAX_S: Final = 300
 
 
 class Sweeper(Construct):
-    """Settles the writes of dead runs. A sweep ends before the next begins: its timeout is the interval, at most."""
+    """Settles the writes of dead runs. Its timeout is at most the interval, so that sweeps do not overlap."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The triggers of the function: a schedule, new objects, a queue. Each only if the context asks for it."""
+"""The triggers of the function that the context asks for: a schedule, new objects, a queue."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Triggers(Construct):
-    """`queue` takes jobs as messages, if there is one."""
+    """`queue` receives jobs as messages; None without one."""
 
     def __init__(
         self,
@@ -53,11 +53,11 @@ class Triggers(Construct):
                 queue_name=job_queue_name,
                 visibility=Duration.seconds(config.timeout_s * VISIBILITY_IN_TIMEOUTS),
             )
-            # Each message is a run of its own, and fails or succeeds alone.
+            # Each message is a separate run, which fails or succeeds on its own.
             alias.add_event_source(
                 sources.SqsEventSource(without_key(self.queue), batch_size=1, max_concurrency=config.queue_concurrency)
             )
-            # Lambda takes the messages. The code could take, and delete, those of other runs.
+            # Only Lambda receives the messages: the code could receive, and delete, those of other runs.
             jobs = [self.queue.queue_arn]
             deny_to_code(self, "NoMessages", function=alias.lambda_, actions=CONSUME, resources=jobs)
             Validations.of(alias).acknowledge(

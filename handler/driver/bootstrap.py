@@ -1,13 +1,12 @@
-"""The driver's first lines: runs the user's script as if Spark had started it, and records its end in the journal.
+"""The driver's entry point: run the user's script as if Spark had started it, and record its end in the journal.
 
 `python bootstrap.py SCRIPT ARGUMENT…`, or in a process that `server.py` has forked. The script runs in the real
-`__main__`, so that its definitions can be pickled for Python workers. Of PySpark three methods are wrapped: two leave
-out settings of the script that cannot work here (`script_settings`), one would not end (`pyspark_fixes`). One of them
-also begins to prepare a guard (`warm_up`). A fourth waits less, and a module that jobs hardly use is imported later
-(`pyspark_fixes`). Nothing else is patched.
+`__main__`, so that its definitions can be pickled for Python workers. PySpark is patched only in `script_settings`
+(leaves out settings of the script that cannot work here), `warm_up` (prepares a guard while Spark starts) and
+`pyspark_fixes`.
 
-A job may have a `handler` module of its own. So this process imports everything that it needs of our `handler` first,
-and then removes it from the import path and from `sys.modules`: of our packages a script can import only `safewriter`.
+A job may have its own `handler` module. So this process first imports all it needs of SoAL's `handler`, and then
+removes it from the import path and from `sys.modules`: of SoAL's packages a script can import only `safewriter`.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from types import ModuleType, TracebackType
 
 _MESSAGE_MAX_BYTES: Final = 60_000
-"""As JSON: a line of the journal has 64 KiB. The handler masks the message before it shortens it."""
+"""As JSON: a line of the journal holds 64 KiB. The handler masks the message before it truncates it."""
 _MESSAGE_CUT: Final = 4000
 _USER: Final = "soal"
 _SHARED: Final = frozenset({"pyspark", "py4j", "safewriter"})
@@ -41,7 +40,7 @@ _POLL_FAST_MAX: Final = 2000
 
 
 def main(module: ModuleType) -> None:
-    """Run the script that `sys.argv` names in `module`; ends as the script ends."""
+    """Run the script that `sys.argv` names in `module`; exit as the script exits."""
     from handler.driver.java_trace import in_one_line
     from handler.driver.raised import described
     from handler.driver.warm_up import WarmUp
@@ -77,7 +76,7 @@ def main(module: ModuleType) -> None:
     finally:
         _note(journal, "python_exited", exitCode=code)
         warm_up.join()
-        # Python looks for cycles once more at its end, through all of PySpark and boto3: a tenth of a second.
+        # At exit Python collects garbage once more, through all of PySpark and boto3: a tenth of a second.
         gc.freeze()
 
 
@@ -110,7 +109,7 @@ def _wait_for(go: str | None) -> None:
 
 
 def begin() -> None:
-    """Import what every job needs, before there is one."""
+    """Import what every job needs, before a job arrives."""
     from handler.driver import java_trace, pyspark_fixes, raised, script_settings, warm_up  # noqa: F401
     from handler.process.tree import die_with_parent
     from safewriter.record import journal  # noqa: F401
@@ -121,7 +120,7 @@ def begin() -> None:
 
 
 def begin_guard() -> None:
-    """Import what guarded jobs need besides: the first one did it itself, if it was guarded."""
+    """Import what guarded jobs need besides."""
     import boto3  # noqa: F401
 
     import safewriter.block.warmup
@@ -129,10 +128,10 @@ def begin_guard() -> None:
 
 
 def _take_job() -> tuple[dict[str, str], list[str]]:
-    """Take over the job's variables, which its Java does not have. Return those with which Java starts the Python
-    processes of functions, and the archives with the job's modules.
+    """Set the job's variables, which its JVM does not have. Return the variables with which the JVM starts Python
+    workers, and the archives with the job's modules.
 
-    Variables and properties may be secrets, and a path may be an argument: a file that was read is removed.
+    Variables and properties may hold secrets, and a job could be given a path to them: delete the files after reading.
     """
     from handler.driver.worker_variables import serve
     from safewriter.coordination.borrowed import VARIABLE as TURN_VARIABLE
@@ -152,8 +151,8 @@ def _take_job() -> tuple[dict[str, str], list[str]]:
 
 
 def _prefer_installed() -> None:
-    """Import PySpark from pip's compiled installation: Spark puts its own copies, zip files and a jar, before it, and
-    Python would compile those at each start, for a third of a second.
+    """Import PySpark from pip's compiled installation: Spark puts its own copies (zip files and a jar) before it on the
+    path, and Python would compile those at each start, for a third of a second.
     """
     spark_home = os.environ.get("SPARK_HOME")
     if spark_home:
@@ -161,9 +160,9 @@ def _prefer_installed() -> None:
 
 
 def _leave_names_to_the_job(places: list[str]) -> None:
-    """Let the script import from its own places, and nothing from the handler: no line below may import from there.
+    """Let the script import from its own places, and nothing from the handler: do not import from it after this call.
 
-    Modules that are imported already continue to work, since functions keep the names of their module.
+    Imported modules continue to work, since functions keep the globals of their module.
     """
     sys.path[:1] = places
     provided = {"handler", *_provided(places)} - _SHARED - sys.stdlib_module_names
@@ -172,7 +171,7 @@ def _leave_names_to_the_job(places: list[str]) -> None:
 
 
 def _provided(places: list[str]) -> set[str]:
-    """Return the names of the modules that the job brings: another one of such a name may have been imported before."""
+    """Return the names of the job's own modules: an imported module of the same name must not hide them."""
     names: set[str] = set()
     for place in map(Path, places):
         if place.is_dir():
@@ -192,8 +191,8 @@ def _is_nameless(user: int) -> bool:
 
 
 def _log_in() -> None:
-    """Give Hadoop a user, since it fails for a user id without a row in passwd (HADOOP-19401). Such ids are usual in
-    containers. The script will use the same connection to Java.
+    """Log a user in to Hadoop, which fails for a user id without a row in passwd (HADOOP-19401). Such ids are usual in
+    containers. The script uses the same connection to the JVM.
     """
     from pyspark import SparkContext
 
@@ -228,21 +227,21 @@ def _uncaught(error: Exception, message: str, entries: list[dict[str, Any]], scr
 
 
 def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:
-    """Leave out the frames before the script's own; all of ours if it could not even be compiled."""
+    """Drop the frames before the script's own; all of them if the script could not be compiled."""
     while trace is not None and trace.tb_frame.f_code.co_filename != script:
         trace = trace.tb_next
     return trace
 
 
 def _code(code: object) -> int:
-    """Return the exit code that Python makes of `sys.exit(code)`."""
+    """Return the exit code of `sys.exit(code)`."""
     if code is None:
         return 0
     return code & 0xFF if isinstance(code, int) else 1
 
 
 def _watch_for_session(journal: str) -> None:
-    """Poll, and record when the script's session is ready: PySpark has no hook for it, and must not be patched."""
+    """Record when the script's session is ready. Poll for it: PySpark has no hook."""
     for pause_s in chain(repeat(_POLL_S, _POLL_FAST_MAX), repeat(_POLL_SLOW_S)):
         sql = sys.modules.get("pyspark.sql.session")
         if sql is not None and getattr(getattr(sql, "SparkSession", None), "_instantiatedSession", None) is not None:
@@ -260,9 +259,9 @@ def _note(journal: str | None, event: str, **fields: object) -> None:
 
 
 if __name__ == "__main__":
-    # Python has put the folder of this file there, but `handler` is found in the folder above.
+    # Python puts the folder of this file there, but `handler` is two folders up.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    # The copy that is imported keeps its names when the script takes `__main__` over.
+    # The imported copy keeps its names when the script takes `__main__` over.
     from handler.driver import bootstrap  # noqa: PLW0406
 
     bootstrap.main(sys.modules["__main__"])

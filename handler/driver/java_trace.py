@@ -1,7 +1,7 @@
-"""One line from the text of an exception that came from Java or from a Python worker: the exception, and the root cause
-if it says more.
+"""Reduce the text of an exception from Java or a Python worker to one line: the exception, and the root cause if its
+message adds something.
 
-Such a text holds the whole stack trace, with the cause at its end. The trace is in the job's log.
+Such a text holds the whole stack trace, with the cause at its end. The job's log has the trace.
 """
 
 from __future__ import annotations
@@ -16,18 +16,16 @@ __all__ = ["in_one_line"]
 
 _PART_MAX_LENGTH: Final = 1500
 _CAUSED_BY: Final = "Caused by: "
-# As java.lang.Throwable prints them: frames, and exceptions that were suppressed, with theirs.
+# As java.lang.Throwable prints them: frames, and suppressed exceptions with their frames.
 _INDENTED: Final = re.compile(r"\t+(at |\.\.\. \d+ |Suppressed: |Caused by: )")
-# Py4J's words before a trace; those of PySpark and Spark, after which the same exception is repeated.
+# Py4J's prefix of a trace; and the lines of PySpark and Spark after which they repeat the same exception.
 _CALL: Final = re.compile(r"An error occurred while calling \S+\.\n: ")
 _AGAIN: Final = re.compile(r"^(?:JVM|Driver) stacktrace:$", re.MULTILINE)
 _PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
 
 def in_one_line(text: str) -> str:
-    """Return a text that holds a stack trace, of Java or of a Python worker, as one line without it; any other text as
-    it is.
-    """
+    """Return one line without the stack trace of Java or a Python worker; return a text without a trace unchanged."""
     lines = text.splitlines()
     if not any(line.startswith("\tat ") for line in lines):
         return _cut(_flat(f"{text}\n")) if _PYTHON_FRAMES.search(text) else text
@@ -60,5 +58,5 @@ def _message(cause: str) -> str:
 
 
 def _cut(text: str) -> str:
-    """Cut before a word: the handler masks secrets later, and would not know a half of one."""
+    """Truncate between words: the handler masks secrets later, and would not recognise half a secret."""
     return text if len(text) <= _PART_MAX_LENGTH else f"{text[:_PART_MAX_LENGTH].rpartition(' ')[0]}…"

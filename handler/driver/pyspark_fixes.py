@@ -1,6 +1,4 @@
-"""Changes to PySpark: an endless conversion of exceptions, imports that data ask for, and two waits that serve nothing
-in a job.
-"""
+"""Patches of PySpark: an endless conversion of exceptions, imports that data can cause, and two useless waits."""
 
 from __future__ import annotations
 
@@ -29,11 +27,11 @@ def install() -> None:
 
 
 def _end_conversions() -> None:
-    """Show a Java exception without a question to Spark while another such question is open.
+    """Show a Java exception without reading a Spark setting if PySpark is already reading one to show an exception.
 
-    To show one, PySpark asks Spark for a setting. If Spark cannot read its settings (a number that is none), the answer
-    is an exception, too. PySpark converts and shows that one, and asks again: a script whose session cannot be made
-    hangs until its deadline.
+    To show an exception, PySpark reads a setting from Spark. If Spark cannot parse its settings (such as a malformed
+    number), this raises another exception, which PySpark shows by reading the setting again: a script whose session
+    cannot be made hangs until its deadline.
     """
     from pyspark.errors.exceptions.captured import CapturedException
 
@@ -54,10 +52,10 @@ def _end_conversions() -> None:
 
 
 def _import_no_types() -> None:
-    """Take the Python class of a column's type only from a module that the script, or Spark's ML, has imported.
+    """Take the Python class of a column's type only from a module that the script has imported, or from Spark's ML.
 
-    PySpark imports whatever module a schema names, and a Parquet file brings its schema along: its writer would run a
-    module of Python in the job, as `venv.__main__`, which ends the job well at once.
+    PySpark imports any module that a schema names, and a Parquet file contains its schema. So the writer of a file
+    could run any installed module in the job: `venv.__main__` exits with 0 at once.
     """
     from pyspark.errors import PySparkTypeError
     from pyspark.sql.types import UserDefinedType
@@ -78,7 +76,7 @@ def _import_no_types() -> None:
 
 
 def _look_up_often() -> None:
-    """Shorten the end of a SparkContext, which waits for a thread that looks up each half second."""
+    """Shorten the stop of a SparkContext, which waits for a thread that polls every half second."""
     from pyspark.accumulators import AccumulatorTCPServer
 
     AccumulatorTCPServer.serve_forever = partialmethod(  # type: ignore[method-assign, assignment]
@@ -87,7 +85,7 @@ def _look_up_often() -> None:
 
 
 class _Later(ModuleType):
-    """Stands for a module until somebody uses more of it than `members`."""
+    """A placeholder that imports the real module when code uses more of it than `members`."""
 
     def __init__(self, name: str, **members: object) -> None:
         super().__init__(name)
@@ -103,8 +101,8 @@ class _Later(ModuleType):
 
 
 def _put_testing_off() -> None:
-    """Import PySpark's testing package when somebody uses it. PySpark asks it whether NumPy is installed, at the first
-    call to Java with an argument, and it imports pandas, unittest and more: most of a second, where there is pandas.
+    """Import PySpark's testing package only when code uses it. At the first call to Java with an argument, PySpark asks
+    it whether NumPy is installed, and it imports pandas, unittest and more: most of a second if pandas is installed.
     """
     package = importlib.util.find_spec("pyspark")
     if package is None or package.submodule_search_locations is None or _PACKAGE in sys.modules:

@@ -1,4 +1,4 @@
-"""What the exceptions say that ended a script, for the handler's search for a thing that the image does not have."""
+"""Describe the exceptions that ended a script; the handler searches them for anything that the image lacks."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _JAVA_FRAME: Final = re.compile(r"\t+(?:at |\.\.\. )")
 
 
 def described(error: BaseException) -> list[dict[str, Any]]:
-    """Return an exception and those that it came from, the outermost first.
+    """Return an exception and its causes, the outermost first.
 
-    `type` is its name; `ofSpark` tells whether it is one of PySpark's, or was raised in PySpark's code; `text` holds
-    the places in PySpark's code that it passed and its own words, without the frames of Java.
+    `type` is the name of its class; `ofSpark`: the class is PySpark's, or PySpark's code raised it; `text`: the files
+    of PySpark in its traceback, then its message without Java's frames.
     """
     return [_described(link) for link in _chain(error)]
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield what a traceback shows."""
+    """Yield the exceptions that a traceback shows."""
     for _ in range(_ERRORS_MAX):
         if error is None:
             return
@@ -41,7 +41,7 @@ def _described(error: BaseException) -> dict[str, Any]:
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     library_files = [name for name in files if any(folder in name for folder in _FOLDERS)]
     of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in library_files)
-    # A PySpark exception keeps Java's causes apart from its own words.
+    # A PySpark exception keeps Java's causes apart from its message.
     words = f"{_words(error)}\n{getattr(error, '_stackTrace', None) or ''}"
     lines = [line[:_LINE_MAX_LENGTH] for line in words.splitlines() if not _JAVA_FRAME.match(line)]
     text = "\n".join(dict.fromkeys([*library_files, *lines]))
@@ -49,7 +49,7 @@ def _described(error: BaseException) -> dict[str, Any]:
 
 
 def _words(error: BaseException) -> str:
-    """An exception of Java's asks Java for them, which may be gone; the other exceptions are told all the same."""
+    """Return the message; "" if there is none to get: a Java exception asks the JVM for it, which may be gone."""
     try:
         return str(error)
     except Exception:  # noqa: BLE001 - the script's own classes may raise anything

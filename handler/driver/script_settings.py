@@ -1,9 +1,9 @@
-"""A script's own Spark settings: those that cannot work here are left out, and recorded.
+"""Leave out, and record, a script's own Spark settings that cannot work here.
 
-Scripts were written elsewhere, for a cluster or another runtime: they name a master, a heap, packages, keys, Hive.
-Spark would ignore some of these and fail on others, and some would lead it past the guard (another log store, another
-endpoint). An event with such a setting is refused; an existing script should run as it is. This is no protection
-against a script: it can still write to Hadoop's configuration by hand.
+Scripts written for a cluster or another runtime name a master, a heap, packages, keys, Hive. Spark would ignore some of
+these and fail on others, and some would bypass the guard (another log store, another endpoint). The handler refuses an
+event with such a setting, but an existing script should run unchanged. This does not protect against a script, which
+can still write to Hadoop's configuration.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["OwnSettings", "why_left_out"]
 
 EXTENSIONS: Final = "spark.sql.extensions"
 _CREDENTIALS: Final = ("access.key", "secret.key", "session.token")
-# Fixed in an event, but free for the script: it may read other places, also with its own keys.
+# Fixed in an event, but a script may set them: it may read other places, also with its own keys.
 _FREE: Final = rule(
     "spark.jars spark.files spark.archives spark.submit.pyFiles spark.executorEnv.* "
     + " ".join(f"spark.hadoop.fs.s3a.bucket.*.{name}" for name in _CREDENTIALS),
@@ -55,11 +55,11 @@ _MEANINGLESS: Final = (
 def why_left_out(key: str, value: str, preset: str | None) -> str | None:
     """Return why a script's setting has no meaning here and what to do; None if the script may set it.
 
-    `preset`: the handler's own value of it.
+    `preset`: the handler's own value of the setting.
     """
     if preset is not None and value.lower() == preset.lower():
         return None
-    # Without the prefix Spark takes it from a session's options as well.
+    # In a session's options Spark accepts it without the prefix, too.
     key = f"spark.hadoop.{key}" if key.startswith("fs.") else key
     if _FREE.pattern.fullmatch(key):
         return None
@@ -71,11 +71,11 @@ def why_left_out(key: str, value: str, preset: str | None) -> str | None:
 
 
 class OwnSettings:
-    """Stands between a script and the two places at which settings become Spark's.
+    """Filters a script's settings in the two places where PySpark passes them to Spark.
 
-    `note` is called with key and reason, once for each key that is left out; never with a value, which may be a secret.
-    `variables`: those with which Java starts the Python processes of functions. `on_secret` is called, perhaps more
-    than once, if the script brings a secret that the handler has not given: Java's libraries may keep it.
+    It calls `note` with key and reason, once for each key that it leaves out; never with a value, which may be a
+    secret. `variables`: the environment in which the JVM starts Python workers. It calls `on_secret`, perhaps more than
+    once, if the script sets a secret that is not the handler's: Java libraries may keep it.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class OwnSettings:
         self._from_builder = False
 
     def install(self) -> None:
-        """Wrap `SparkSession.builder.getOrCreate`, and the method with which every SparkContext is made."""
+        """Wrap `SparkSession.builder.getOrCreate`, and the method that creates every SparkContext."""
         from pyspark.core.context import SparkContext
         from pyspark.sql.session import SparkSession
 
@@ -131,7 +131,7 @@ class OwnSettings:
         return conf | {key: value for key, value in file_io(texts).items() if preset_of(key) is None}
 
     def _put_back(self, jconf: Any, handlers: Any) -> None:  # noqa: ANN401 - Java's SparkConf
-        """Undo the script's changes in a SparkConf that it may not make."""
+        """Undo the changes in a SparkConf that the script may not make."""
         conf, presets = _lines(jconf), _lines(handlers)  # one call each; Spark masks secrets, so those differ
         for key in [key for key in conf if conf[key] != presets.get(key)]:
             before = handlers.get(key, None)

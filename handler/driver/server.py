@@ -1,9 +1,9 @@
-"""Forks a driver for each job: PySpark is imported once, and a job's Python starts with it in a few milliseconds.
+"""Fork a driver for each job: this process imports PySpark once, and a job's Python starts in a few milliseconds.
 
-`python server.py`, started by the JVM (io.soal.host.PythonDrivers). A request on the standard input has a
-length (4 bytes) and words with zero bytes between: the port and the secret of the gateway to Java, the script, its
-arguments. The answer goes to the standard error, which is the JVM's: the driver's exit code (4 bytes). A
-request without words is answered with 0 once this process can fork.
+The JVM (io.soal.host.PythonDrivers) starts `python server.py`. A request on standard input is a length (4 bytes) and
+words separated by zero bytes: the port and the secret of the gateway to the JVM, the script, its arguments. The answer
+on standard error, a pipe to the JVM, is the driver's exit code (4 bytes). A request without words is answered with 0
+once this process can fork.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _ERRORS: Final = 2
 
 
 def main(bootstrap: ModuleType) -> None:
-    """Serve until a request comes, in the process that is forked for it; then run its job there."""
+    """Serve requests, each in a fork of this process; return only in a fork, when its job has run."""
     answers = os.dup(_ERRORS)
     os.dup2(_OUT, _ERRORS)
     bootstrap.begin()
@@ -41,7 +41,7 @@ def main(bootstrap: ModuleType) -> None:
 
 
 def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
-    """Answer requests by drivers; return, in the driver, its request."""
+    """Fork a driver for each request and answer with its exit code; in the driver, return the request."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the driver dies with this process, and may have to settle a write
     while True:
         size = _NUMBER.unpack(_read(_NUMBER.size))[0]
@@ -56,12 +56,12 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
         _, status = os.waitpid(driver, 0)
         code = os.waitstatus_to_exitcode(status)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
-        _begin_guard(bootstrap)  # while Java and the handler end the job
+        _begin_guard(bootstrap)  # while the JVM and the handler end the job
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.close(answers)
     with Path(os.devnull).open("rb") as null:
         os.dup2(null.fileno(), _IN)
-    # Java writes to the same pipe: a line that goes there at once is not torn apart.
+    # The JVM writes to the same pipe: flush whole lines, so that they do not mix.
     sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
     return words
 
@@ -83,7 +83,7 @@ def _read(size: int) -> bytes:
 
 
 if __name__ == "__main__":
-    # Python has put the folder of this file there, but `handler` is found in the folder above.
+    # Python puts the folder of this file there, but `handler` is two folders up.
     sys.path[0] = str(Path(__file__).resolve().parents[2])
     from handler.driver import bootstrap
 

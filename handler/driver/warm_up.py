@@ -1,6 +1,6 @@
-"""Prepare a guarded script's needs while Java makes its Spark context, and Python only waits.
+"""Prepare a guard while the JVM creates the Spark context and Python only waits.
 
-Before that a second thread would slow the script down: after each of its calls to Java it waits for Python's lock.
+Any earlier, a second thread would slow the script down, which waits for Python's lock after each call to the JVM.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _JOIN_MAX_S: Final = 5.0
 
 
 class WarmUp:
-    """A thread that begins with the first Spark context."""
+    """A thread that starts with the first Spark context."""
 
     def __init__(self) -> None:
         self._thread = threading.Thread(target=_warm_up, name="soal-warm-up", daemon=True)
 
     def install(self) -> None:
-        """Wrap the method with which every SparkContext is made."""
+        """Wrap the method that creates every SparkContext."""
         from pyspark.core.context import SparkContext
 
         initialize = SparkContext._initialize_context  # noqa: SLF001 - there for subclasses to replace
@@ -36,7 +36,7 @@ class WarmUp:
         SparkContext._initialize_context = beside  # type: ignore[assignment, method-assign]  # noqa: SLF001
 
     def join(self) -> None:
-        """Wait for the thread: one that is in a library's C code when Python ends brings it down by SIGSEGV."""
+        """Wait for the thread: Python crashes with SIGSEGV if it exits while a thread runs a library's C code."""
         if self._thread.ident is not None:
             self._thread.join(_JOIN_MAX_S)
 

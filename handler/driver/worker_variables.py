@@ -1,4 +1,4 @@
-"""Tell the Python processes of functions the job's variables, by a socket in the sandbox (worker/sitecustomize.py)."""
+"""Send the job's variables to Python workers through a socket in the sandbox (worker/sitecustomize.py)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["serve"]
 
 
 def serve(variables: Mapping[str, str], place: str) -> None:
-    """Answer each connection until this process ends, with the variables as `NAME=VALUE` and a zero byte after each."""
+    """Answer each connection with the variables as `NAME=VALUE`, a zero byte after each, until this process ends."""
     body = os.fsencode("".join(f"{name}={value}\0" for name, value in variables.items()))
     server = socket.socket(socket.AF_UNIX)
     folder, _, name = place.rpartition("/")
@@ -27,7 +27,7 @@ def serve(variables: Mapping[str, str], place: str) -> None:
     def answer() -> None:
         while True:
             connection, _ = server.accept()
-            with suppress(OSError), connection:  # the process has ended
+            with suppress(OSError), connection:  # the worker has ended
                 connection.sendall(body)
 
     threading.Thread(target=answer, name="soal-variables", daemon=True).start()

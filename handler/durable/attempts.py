@@ -1,7 +1,6 @@
-"""The attempts of an execution: whether another one follows, and the document that tells of all.
+"""The attempts of an execution: decide whether another one follows, and combine their results into one document.
 
-Nothing here has an effect or depends on anything but its arguments: the durable service calls it again and again, with
-the results that it has kept.
+Every function here is pure: the durable service replays the execution with the results that it has kept.
 """
 
 from __future__ import annotations
@@ -21,22 +20,22 @@ if TYPE_CHECKING:
 __all__ = ["FAILURES_MAX", "LOST", "Attempt", "all_told", "pause_s"]
 
 FAILURES_MAX: Final = 3
-"""As many attempts in a row without a commit end the execution."""
+"""Give up after this many consecutive failed attempts without a commit."""
 LOST: Final = "AttemptLost"
 _AT_ONCE_S: Final = 1
 """The service's shortest wait."""
 _BACKOFF_S: Final = 15
 _BUSY_S: Final = (60, 120, 240, 480, 900)
-"""The pauses after attempts that found another one alive, a turn held, or S3 away; the last is that of all others."""
+"""The pauses after attempts that found another attempt alive, a turn held, or S3 unavailable; the last one repeats."""
 _BUSY_MAX: Final = 100
-"""As many in a row, about a day."""
+"""Give up after this many consecutive busy attempts, about a day."""
 _LIMITS: Final = Limits(writes=40, lines=20, text=400)
 
 
 class Attempt(BaseModel):
-    """The content of a step: an attempt's result, cut to some kilobytes, and what was counted before.
+    """The content of a step: an attempt's result, truncated to a few KB, with the commit count taken before.
 
-    The service keeps 3,000 operations and 100 MB for an execution, and each attempt is two operations.
+    The service keeps 3,000 operations and 100 MB for an execution; each attempt takes two operations.
     https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
     """
 
@@ -47,13 +46,13 @@ class Attempt(BaseModel):
 
     @classmethod
     def of(cls, result: Result) -> Self:
-        """Count, then cut."""
+        """Count the commits, then truncate the result."""
         committed = sum(is_progress(write, result.run_id) for write in result.writes)
         return cls(result=cut(result, _LIMITS), committed=committed)
 
     @classmethod
     def without_result(cls, error: str, details: str, *, memory_mb: int) -> Self:
-        """Return an attempt of which no result is left. Its writes are the next one's to settle, or the sweeper's."""
+        """Return an attempt whose result was lost. The next attempt or the sweeper settles its writes."""
         result = Result(
             run_id=None,
             client_token=None,
@@ -78,7 +77,7 @@ class Attempt(BaseModel):
 
     @property
     def is_busy(self) -> bool:
-        """Whether the job could not begin for a reason that passes by itself: another attempt lives, a turn is held."""
+        """Whether a temporary condition kept the job from starting, such as a live attempt or a held turn."""
         result = self.result
         has_run = result.exit_code is not None or result.signal is not None
         waits = result.state is State.FAILED and result.error is not None and result.error.retryable
@@ -86,10 +85,10 @@ class Attempt(BaseModel):
 
 
 def pause_s(attempts: Sequence[Attempt]) -> int | None:
-    """Return the seconds until the next attempt; None if the last one was the last.
+    """Return the seconds until the next attempt; None if none follows.
 
-    An attempt that has committed a write is followed at once, whatever ended it. One that was busy is followed later.
-    Any other is a failure, and the pause doubles with each in a row.
+    After an attempt that committed a write, the next one follows at once, whatever ended it; after a busy one, after a
+    longer pause. Any other attempt is a failure, and the pause doubles with each consecutive failure.
     """
     last = attempts[-1].result
     if last.state in (State.SUCCESS, State.CANCELLED) or (last.error is not None and last.error.usage):
@@ -112,7 +111,7 @@ def pause_s(attempts: Sequence[Attempt]) -> int | None:
 
 
 def all_told(attempts: Sequence[Attempt]) -> Result:
-    """Return the last result, with a line for each attempt. A run that began and is skipped at its end has failed."""
+    """Return the last result with a line for each attempt; FAILED if the last attempt was skipped but one had run."""
     lines = tuple(_line(number, attempt) for number, attempt in enumerate(attempts, start=1))
     last = attempts[-1].result
     if last.state is State.SKIPPED and not all(attempt.is_busy for attempt in attempts):

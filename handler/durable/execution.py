@@ -1,8 +1,7 @@
 """Run the attempts of an execution as steps of the durable service.
 
-The service calls this again and again from the beginning, and gives back the results of the steps that it has kept. So
-outside a step nothing here has an effect. A step is begun at most once: one that was cut off, with its invocation, is
-a lost attempt, and the table says what it has done.
+The service replays this from the beginning with the results of the completed steps, so code outside a step has no side
+effects. A step runs at most once: if its invocation is killed, the attempt is lost, and the table shows what it did.
 """
 
 from __future__ import annotations
@@ -30,14 +29,14 @@ __all__ = ["execution_id", "run_attempts"]
 _ONCE: Final = StepConfig(
     retry_strategy=lambda _error, _attempt: RetryDecision.no_retry(),
     step_semantics=StepSemantics.AT_MOST_ONCE_PER_RETRY,
-    serdes=JsonSerDes(),  # the document as it is, for whoever reads the history; the SDK's own form names each type
+    serdes=JsonSerDes(),  # plain JSON, readable in the history; the SDK's own form names each type
 )
 _ID_MAX: Final = 64
 """Characters of a run key."""
 
 
 def run_attempts(context: DurableContext, attempt: Callable[[], Result], *, memory_mb: int) -> Result:
-    """Return the document of all attempts once the run has ended; suspend the execution between two of them."""
+    """Run attempts until none follows and return their combined document; suspend the execution between attempts."""
     attempts: list[Attempt] = []
     while True:
         number = len(attempts) + 1
@@ -63,7 +62,7 @@ def _step(context: DurableContext, name: str, attempt: Callable[[], Result], mem
 
 
 def execution_id(arn: str) -> str:
-    """Return the id of an execution, which is the last part of its ARN: the key of a run that has no other.
+    """Return the id of an execution, the last part of its ARN: the run key of an event without one.
 
     https://docs.aws.amazon.com/lambda/latest/dg/durable-security.html
     """

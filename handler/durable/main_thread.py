@@ -1,5 +1,5 @@
-"""Work for the main thread. A JVM dies with the thread that started it, and the durable SDK calls its steps on
-threads of its own, which end with the invocation.
+"""Run calls on the main thread. A JVM dies with the thread that started it, and the durable SDK runs steps on threads
+that end with the invocation.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ _T = TypeVar("_T")
 
 
 class MainThread:
-    """The thread that waits in `serve` does what others ask for with `run`."""
+    """Carries out, on the thread in `serve`, the calls that other threads pass to `run`."""
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], object] | None] = SimpleQueue()
 
     def serve(self, act: Callable[[], _T]) -> _T:
-        """Carry out `act` on another thread; do on this one what it asks for, until it ends."""
+        """Call `act` on another thread; carry out its `run` calls on this thread until it returns."""
         with ThreadPoolExecutor(1, thread_name_prefix="durable") as pool:
             future = pool.submit(act)
             future.add_done_callback(lambda _: self._calls.put(None))
@@ -33,7 +33,7 @@ class MainThread:
             return future.result()
 
     def run(self, act: Callable[[], _T]) -> _T:
-        """Carry out `act` on the thread that serves; return or raise what it does."""
+        """Call `act` on the thread in `serve`; return its value or raise its error."""
         future: Future[Any] = Future()
         self._calls.put(partial(_carry_out, act, future))
         result: _T = future.result()
@@ -43,5 +43,5 @@ class MainThread:
 def _carry_out(act: Callable[[], object], future: Future[Any]) -> None:
     try:
         future.set_result(act())
-    except BaseException as error:  # noqa: BLE001 - it is the other thread's
+    except BaseException as error:  # noqa: BLE001 - raised again on the calling thread
         future.set_exception(error)

@@ -1,1 +1,1 @@
-"""The Lambda functions beside the main one: the sweeper and the redrive."""
+"""The Lambda functions beside the main one: the durable function, the sweeper and the redrive."""

@@ -30,8 +30,8 @@ _MAIN: Final = MainThread()
 
 
 def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
-    """Take one invocation of an execution; return its end, or that it is suspended."""
-    # The service continues the run: it must not do so itself.
+    """Handle one invocation of an execution; return the SDK's answer: the result, or that the execution is pending."""
+    # The service continues the run; the handler must not invoke itself.
     environment = {**os.environ, "SOAL_CONTINUE_MAX": "0"}
 
     def run(job: object, durable: DurableContext) -> dict[str, Any]:
@@ -45,13 +45,13 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
             lambda: _MAIN.run(attempt_here),
             memory_mb=int(context.memory_limit_in_mb),
         )
-        if result.state is State.CANCELLED:  # somebody wants no more of it: neither an alarm nor a redrive
+        if result.state is State.CANCELLED:  # cancelled on purpose: raise no alarm, and cause no redrive
             return result.document()
         settings = None
-        with suppress(Exception):  # the attempt has told what is wrong with them
+        with suppress(Exception):  # the attempt has reported what is wrong with them
             settings = read_settings(environment)
         return deliver(result, settings)
 
-    sdk_context: Any = context  # the SDK has a protocol of its own for it
+    sdk_context: Any = context  # the SDK's own type for it is a protocol
     answer: dict[str, Any] = _MAIN.serve(lambda: durable_execution(run)(event, sdk_context))
     return answer

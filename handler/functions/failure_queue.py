@@ -16,23 +16,23 @@ if TYPE_CHECKING:
 __all__ = ["NotTakenError", "Redriven", "redrive_queue"]
 
 _HIDDEN_S: Final = 600
-"""How long a message that was received here stays hidden from other receivers."""
+"""How long a received message stays hidden from other receivers."""
 _BATCH_MAX: Final = 10
 _PARKED_MAX: Final = 1_000
-"""How many messages one pass sets aside, beside those that it invokes with."""
+"""How many messages one pass may set aside, besides those that it redrives."""
 _ATTRIBUTES_MAX: Final = 10
 _MESSAGE_MAX_BYTES: Final = 1_048_576
-"""SQS counts the body with the names, types and values of the attributes, and Lambda takes no larger event."""
+"""SQS counts the body plus the names, types and values of the attributes. Lambda accepts no larger event."""
 _BODY_MAX_BYTES: Final = _MESSAGE_MAX_BYTES - 1024
-"""What is larger has no room for the attributes that name its run, so it is never sent: a copy without them would be
+"""A larger message has no room for the attributes that name its run, so it is never sent: a copy without them would be
 another run.
 """
 _MOVED: Final = "DeadLetterQueueSourceArn"
-"""SQS says so itself of a message that it has moved from another queue; no sender can."""
+"""The attribute that SQS sets on a message that it has moved from another queue; no sender can set it."""
 _FIRST_ID: Final = "SoalMessageId"
-"""The attribute of a message that was set aside: the id that it had before, which may be the key of its run."""
+"""The attribute of a message that was set aside: its previous id, which may be the key of its run."""
 _FIRST_QUEUE: Final = "SoalQueue"
-"""The attribute of such a message that SQS had moved from the queue of jobs: that queue."""
+"""The attribute of a message that was set aside, if SQS had moved it from another queue: that queue."""
 _RULE: Final = "RULE_ARN"
 """The attribute of an event that EventBridge could not deliver.
 https://docs.aws.amazon.com/eventbridge/latest/userguide/rule-dlq.html
@@ -45,7 +45,7 @@ https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.htm
 
 
 class NotTakenError(Exception):
-    """Lambda did not take an event; nothing was started. `for_ever`: it takes no such event."""
+    """Lambda did not accept an event; nothing was started. `for_ever`: Lambda never accepts such an event."""
 
     def __init__(self, problem: str, *, for_ever: bool = False) -> None:
         super().__init__(problem)
@@ -54,8 +54,8 @@ class NotTakenError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Redriven:
-    """The result for a message: sent, left (in the queue, since nothing helps), parked (left, but in the other queue)
-    or failed (still in the queue, for the next pass); `request_id` of the invocation.
+    """The result for a message. `what`: sent, left (in the queue: a redrive cannot help), parked (the same, but moved
+    to the other queue) or failed (in the queue, for the next pass). `request_id`: that of the invocation.
     """
 
     message_id: str
@@ -76,15 +76,15 @@ def redrive_queue(
     jobs_arn: str | None = None,
     wait_s: int = 1,
 ) -> Iterator[Redriven]:
-    """Receive messages, invoke with each, and delete those that Lambda took; `send` returns the request id, None: a dry
-    run.
+    """Receive messages, invoke the function with each, and delete those that Lambda accepted. `send` returns the
+    request id; None: a dry run.
 
-    Messages that no redrive can help are set aside in the queue `parked_url`, so that they are not in the way of others
-    at the next pass; without one they are left. They do not count among `messages_max`. To these belongs what SQS has
-    moved from another queue than `jobs_arn`, the queue of jobs: its sender may be nobody who may start a run.
-    Raises the errors of `sqs`, and nothing for what a message holds. A message is deleted only after Lambda, or the
-    other queue, has it, and the caller has the `Redriven`. So it may be sent twice, which is the same run, or be in
-    both queues; it is never in none. All others can be seen again at the end, however it comes.
+    Messages that a redrive cannot help are moved to the queue `parked_url`, so that they do not delay others at the
+    next pass; without that queue they are left. They do not count towards `messages_max`. A message that SQS has moved
+    from a queue other than `jobs_arn`, the queue of jobs, is one of these: its sender may have no right to start a run.
+    Raises the errors of `sqs`, but none for the content of a message. A message is deleted only when Lambda or the
+    other queue has it and the caller has the `Redriven`. So it may be sent twice, which is the same run, or be in both
+    queues; it is never lost. On any exit, all other messages become visible again.
     """
     handles: dict[str, str] = {}
     try:
@@ -115,7 +115,7 @@ def redrive_queue(
                     del handles[redriven.message_id]
     finally:
         for handle in handles.values():
-            with suppress(ClientError):  # of this message; the time for which it is hidden ends by itself
+            with suppress(ClientError):  # of this message; it becomes visible by itself later
                 sqs.change_message_visibility(QueueUrl=url, ReceiptHandle=handle, VisibilityTimeout=0)
 
 
@@ -130,7 +130,7 @@ def _redriven(
         return Redriven(name, "left", reason, None)
     try:
         replay = replay_of(body, _first_id(message), _origin(message))
-    except Exception as error:  # noqa: BLE001 - nothing that a message holds may end a pass
+    except Exception as error:  # noqa: BLE001 - no content of a message may end a pass
         return Redriven(name, "left", f"it cannot be read: {error!r}", None)
     if replay.hopeless is not None:
         return Redriven(name, "left", replay.hopeless, replay.attempt)
@@ -143,7 +143,7 @@ def _redriven(
 
 
 def _never_sent(message: Mapping[str, Any], jobs_arn: str | None) -> str | None:
-    """Return why the message is not even read."""
+    """Return why the message is refused unread; None if it is not."""
     moved_from = _moved_from(message)
     if moved_from is not None and moved_from != jobs_arn:
         jobs = f"the queue of jobs is {jobs_arn}" if jobs_arn else "no queue of jobs is named (--job-queue-arn)"
@@ -154,8 +154,8 @@ def _never_sent(message: Mapping[str, Any], jobs_arn: str | None) -> str | None:
 
 
 def _moved_from(message: Mapping[str, Any]) -> str | None:
-    """Return the queue from which SQS has moved a message. Its attributes are its sender's, and what they say is a
-    caller's word; of a copy that was set aside they are the redrive's.
+    """Return the queue from which SQS has moved a message, by SQS itself or by the redrive's attribute of a copy that
+    was set aside. In any other message a sender may have written that attribute: it proves nothing.
     """
     queue: str | None = message.get("Attributes", {}).get(_MOVED)
     if queue is None and (attribute := message.get("MessageAttributes", {}).get(_FIRST_QUEUE)) is not None:
@@ -188,8 +188,8 @@ def _parked(sqs: Any, url: str, message: Mapping[str, Any], redriven: Redriven) 
 
 
 def _kept_attributes(message: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a copy. Its own go with it, since they say what Lambda or EventBridge could not do. If
-    SQS does not take so many, or so large ones, those go that nothing here reads.
+    """Return the attributes of a copy: the redrive's, and the message's own, which say why Lambda or EventBridge
+    failed. Beyond the limits of SQS on number and size, attributes that this module does not read are dropped first.
     """
     origins = {_FIRST_ID: _first_id(message)}
     if (queue := message.get("Attributes", {}).get(_MOVED)) is not None:

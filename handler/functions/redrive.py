@@ -50,7 +50,7 @@ def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
     """Go through the failure queue once; the event is ignored."""
     counts = dict.fromkeys(("sent", "parked", "failed"), 0)
     try:
-        for redriven in redrive(os.environ):  # told one by one: a pass that ends early has told what it has sent
+        for redriven in redrive(os.environ):  # logged one by one: a pass that ends early has logged what it sent
             counts[redriven.what] += 1
             observability.logger.info("%s: %s", redriven.what, redriven.reason or "invoked again", **asdict(redriven))
     finally:
@@ -59,7 +59,7 @@ def lambda_handler(_event: object, _context: LambdaContext) -> dict[str, Any]:
 
 
 def redrive(environment: Mapping[str, str]) -> Iterator[Redriven]:
-    """Invoke with a hundred messages of the queue at most, and set aside those that no redrive can help.
+    """Redrive at most a hundred messages of the queue, and set aside those that a redrive cannot help.
 
     Raises `InputError` for a wrong setting, and boto3's errors if the queue does not answer.
     """

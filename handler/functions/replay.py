@@ -1,8 +1,7 @@
-"""Read a message of the failure queue: the event to invoke with, so that it is the same run, under the same key.
+"""Read a message of the failure queue: return the event that invokes the same run, under the same key.
 
-The queue gets four kinds of messages: Lambda's record of an asynchronous invocation that failed, the event of a durable
-execution that failed, a message of the queue of jobs that was tried too often, and an event that a rule could not
-deliver.
+The queue receives four kinds of messages: Lambda's record of a failed asynchronous invocation, the event of a failed
+durable execution, a message of the queue of jobs that was tried too often, and an event that a rule could not deliver.
 https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
 """
 
@@ -43,7 +42,7 @@ _MUST_CHANGE: Final = "the event, the settings or the script must be changed fir
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """The event to invoke with, under the run's own key, and how often that was tried (None: nothing tells).
+    """The event to invoke with, under the run's own key, and the number of attempts so far (None: unknown).
 
     `hopeless`: why another attempt would end in the same way.
     """
@@ -54,8 +53,8 @@ class Replay:
 
 
 class Origin(Enum):
-    """Who has put a message into the failure queue, by what SQS, EventBridge or Lambda say beside its body: that may be
-    a caller's text. The key of its run is made of the event in the form in which the function had it first.
+    """The service that put a message into the failure queue, by the attributes beside the body, which a caller may have
+    written. The run key is derived from the event in the form in which the function first received it.
     """
 
     QUEUE = "SQS, from the queue of jobs"
@@ -65,9 +64,9 @@ class Origin(Enum):
 
 
 def replay_of(body: str, message_id: str, origin: Origin = Origin.UNTOLD) -> Replay:
-    """Read a message; any exception but those of the system tells that it is none of the four kinds."""
+    """Read a message; any `Exception` means that it is none of the four kinds."""
     queued = {"Records": [{"eventSource": "aws:sqs", "messageId": message_id, "body": body}]}
-    if origin is Origin.QUEUE:  # as Lambda had received it, so that the message's own id is its key again
+    if origin is Origin.QUEUE:  # as Lambda received it, so that the message's id is its key again
         return Replay(queued)
     content = parsed(body) if body.lstrip().startswith(("{", "[", '"')) else None
     if is_too_deep(content):
@@ -80,7 +79,7 @@ def replay_of(body: str, message_id: str, origin: Origin = Origin.UNTOLD) -> Rep
         return _of_record(content)
     if isinstance(content, dict) and "detail-type" in content:
         return Replay(content, None, _FROM_NOWHERE)
-    return Replay(queued)  # no service but SQS puts such a body there
+    return Replay(queued)  # only SQS puts such a body there
 
 
 def _of_record(record: Mapping[str, Any]) -> Replay:
@@ -103,7 +102,7 @@ def _of_record(record: Mapping[str, Any]) -> Replay:
 def _of_execution(content: object) -> Replay:
     try:
         event, before = unwrapped(content)
-        # The key of an event without a token is made with the function's name, or the execution's id: neither is here.
+        # Without a token the key would need the function's name or the execution's id: the message has neither.
         key = _token(event, _trigger(event)) if before is None else before.client_token
         if key is None:
             return Replay(event, None, _NO_KEY)
@@ -114,9 +113,9 @@ def _of_execution(content: object) -> Replay:
 
 
 def _continued(event: object, before: Continuation | None, key: str) -> tuple[int, object]:
-    """Return the attempts so far, and the event of the next one; `InputError` if the function would not take it.
+    """Return the attempts so far, and the event of the next one; `InputError` if the function would refuse it.
 
-    They are counted in the event, since a run that Lambda kills has no result that tells how often it was tried.
+    The event carries the count, since a run that Lambda kills leaves no result with it.
     """
     continuation = Continuation(1 if before is None else before.count + 1, key, event)
     payload = parsed(continuation.payload())
@@ -125,9 +124,9 @@ def _continued(event: object, before: Continuation | None, key: str) -> tuple[in
 
 
 def _first_key(event: object, context: object) -> str:
-    """Return the key of the run that the failed function made of the event, as `Job.of` does.
+    """Return the run key that the failed function derived from the event, as `Job.of` does.
 
-    The name is the failed function's: this code runs in another function, or on an operator's machine.
+    It contains that function's name: this code runs in another function, or on an operator's machine.
     """
     trigger = _trigger(event)
     token = _token(event, trigger)

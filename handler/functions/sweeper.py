@@ -99,13 +99,13 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
 
 
 def _masking(redactor: Redactor) -> Redactor:
-    """Let a redactor mask all lines that this process logs."""
+    """Mask all lines that this process logs by a redactor, and return it."""
     observability.mask_lines(lambda text: encodable(redactor(text)))
     return redactor
 
 
 def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]:
-    """Read the secrets of SOAL_SECRETS, or return the error: writes to other tables are settled without them."""
+    """Return the secrets of SOAL_SECRETS, or none and the error: writes that need none are settled without them."""
     text = environment.get("SOAL_SECRETS")
     try:
         return (read_secrets(parse_references(text)) if text else Secrets()), None
@@ -117,7 +117,7 @@ def _secrets(environment: Mapping[str, str]) -> tuple[Secrets, Exception | None]
 def handle(
     environment: Mapping[str, str], deadline: Deadline, clock: Clock = epoch_ms, redactor: Redactor = redact
 ) -> SweepResult:
-    """Sweep until all writes are inspected or the time is nearly over; reasons are without secrets.
+    """Sweep until all writes are inspected or the time is nearly over; mask secrets in reasons.
 
     Raises `SettingError` for a wrong setting, `StoreError` if the markers cannot be listed.
     """
@@ -161,7 +161,7 @@ _METRICS: Final = {Action.FAILED: "SweepFailed", Action.UNREADABLE: "SweepUnread
 
 
 def _tell(look: Look, now_ms: int, redactor: Redactor) -> None:
-    """Log a problem and print its metrics at once: a sweep that dies of another write has told of this one."""
+    """Log a problem and print its metrics at once, so that they survive if the sweep dies at another write."""
     if look.action not in _METRICS:
         return
     observability.logger.error("write %s: %s: %s", look.write_key, look.action, _reason(look, redactor))
@@ -184,7 +184,7 @@ def _problem(look: Look, redactor: Redactor) -> SweepProblem:
 
 
 def _count(result: SweepResult) -> None:
-    """Turn a sweep into metrics, for the alarms; `_tell` has counted what is in trouble."""
+    """Turn a sweep into metrics for the alarms; `_tell` has counted the problems."""
     metrics = observability.metrics
     for name, number in (
         ("SweptCommitted", result.committed),

@@ -1,1 +1,1 @@
-"""Turn the child's end into one document: the outcome, the result, and its delivery."""
+"""Turn the child's end into an outcome and a result document, and deliver it."""

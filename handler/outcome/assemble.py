@@ -1,4 +1,4 @@
-"""Make the result document of an invocation, whatever stage it reached."""
+"""Build the result document of an invocation, whatever stage it reached."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _JAR_VERSION: Final = re.compile(r"(delta-spark|iceberg-spark-runtime)[-_][0-9._
 
 
 def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None = None) -> Result:
-    """Put the document together; texts in it are without secrets."""
+    """Build the document; secrets in its texts are masked."""
     masked = progress.masked
     record = None if progress.begun is None else progress.begun.run.record
     job = progress.job
@@ -86,7 +86,7 @@ def _write(report: WriteReport, masked: Callable[[str], str]) -> WriteResult:
 
 
 def _ignored(journal: Iterable[Entry]) -> Iterator[str]:
-    """Name the script's own settings that had no effect, those with the same reason in one line."""
+    """Yield a line for each reason for which the script's own settings had no effect, with their names."""
     keys: dict[str, list[str]] = {}
     for entry in journal:
         if entry.event == "setting_ignored":

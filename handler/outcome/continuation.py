@@ -1,8 +1,8 @@
-"""Continue a run that is longer than the function's timeout: after an INCOMPLETE attempt comes another invocation.
+"""Continue a run that takes longer than the function's timeout: invoke the function again after an INCOMPLETE attempt.
 
-The function invokes itself, asynchronously, with the same event and the run's key, so that the next attempt skips the
-committed writes. It does so only if the owner has allowed it (`SOAL_CONTINUE_MAX`), at most that often for one run, and
-only after an attempt that has committed a write: otherwise the run would never get further.
+The function invokes itself asynchronously with the same event and run key, so that the next attempt skips the committed
+writes. It does so only if the owner allows it, at most `SOAL_CONTINUE_MAX` times for a run, and only after an attempt
+that committed a write: otherwise the run would make no progress.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PAYLOAD_MAX_BYTES: Final = 256 * 1024  # of an asynchronous invocation
 
 
 class _Write(Protocol):
-    """What a report and a result say of a write."""
+    """The common fields of a write's report and result."""
 
     @property
     def status(self) -> str: ...
@@ -37,19 +37,23 @@ class _Write(Protocol):
 
 
 def is_progress(write: _Write, run_id: str | None) -> bool:
-    """Tell whether the attempt itself has committed the write. Each attempt makes one that changes nothing again."""
+    """Return whether the attempt `run_id` committed the write. A write without a change does not count: every attempt
+    repeats it.
+    """
     return write.status == Status.COMMITTED and write.run_id == run_id and write.reason != NO_CHANGE
 
 
 def has_progressed(writes: Iterable[WriteReport], run_id: str) -> bool:
-    """Tell whether this attempt itself has committed a write."""
+    """Return whether the attempt `run_id` itself committed a write."""
     return any(is_progress(write, run_id) for write in writes)
 
 
 def next_invocation(
     state: State, event: object, before: Continuation | None, *, run_key: str, continue_max: int, progressed: bool
 ) -> Continuation | str | None:
-    """Return the invocation that continues the run, or a sentence why there is none; None if nobody asks for one."""
+    """Return the invocation that continues the run, or a sentence why none does; None if the run needs none, or the
+    owner allows none.
+    """
     if state is not State.INCOMPLETE or continue_max == 0:
         return None
     count = 1 if before is None else before.count + 1

@@ -1,4 +1,4 @@
-"""A result without what is long: the document at its URI has all."""
+"""Truncate a result to a size limit; the document at its URI stays complete."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["Limits", "answerable", "cut"]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many writes and lines a result may have, and how many characters a text of it."""
+    """The largest number of writes and lines in a result, and of characters in each of its texts."""
 
     writes: int
     lines: int
@@ -22,17 +22,17 @@ class Limits:
 
 
 _ANSWER_MAX_BYTES: Final = 400_000
-"""Lambda ends an invocation whose answer has more than 6 MB. The failure queue takes 1 MiB, in which the event stands,
-too. https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+"""Lambda fails an invocation whose answer exceeds 6 MB. The failure queue takes 1 MiB, including the event.
+https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
 """
 _CUTS: Final = (Limits(500, 200, 4000), Limits(100, 50, 1000), Limits(40, 20, 400), Limits(20, 10, 200))
 
 
 def answerable(result: Result) -> Result:
-    """Return the result, cut as far as it must be for Lambda and for the failure queue to take the answer."""
+    """Truncate the result as far as Lambda and the failure queue require."""
     answer = result
     for limits in _CUTS:
-        # As an error's message it is a JSON text in a JSON document.
+        # As an error's message the document is a JSON text inside a JSON document.
         if len(json.dumps(json.dumps(answer.document(), ensure_ascii=False))) <= _ANSWER_MAX_BYTES:
             break
         answer = cut(result, limits)
@@ -40,8 +40,8 @@ def answerable(result: Result) -> Result:
 
 
 def cut(result: Result, limits: Limits) -> Result:
-    """Return the result within limits; a warning says how many writes are left out, committed ones first."""
-    first = sorted(result.writes, key=lambda write: write.status == "committed")[: limits.writes]  # the others first
+    """Truncate the result to `limits`, dropping committed writes first; a warning says how many writes are dropped."""
+    first = sorted(result.writes, key=lambda write: write.status == "committed")[: limits.writes]
     ids = {id(write) for write in first}
     writes = tuple(_short(write, limits) for write in result.writes if id(write) in ids)
     left_out = len(result.writes) - len(writes)

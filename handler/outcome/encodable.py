@@ -1,4 +1,4 @@
-"""Text of others, in a form that every document and line can hold."""
+"""Make outside text encodable as UTF-8."""
 
 from __future__ import annotations
 
@@ -6,7 +6,5 @@ __all__ = ["encodable"]
 
 
 def encodable(text: str) -> str:
-    """Return a text as UTF-8 can hold it: half of a surrogate pair, which a script or a JSON document may bring, by its
-    number.
-    """
+    """Escape lone surrogates, which UTF-8 cannot encode and a script or a JSON document may contain."""
     return text.encode("utf-8", "backslashreplace").decode()

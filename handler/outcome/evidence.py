@@ -1,4 +1,4 @@
-"""What the handler knows of an attempt once its job has ended and its writes are settled."""
+"""The facts about an attempt once its job has ended and its writes are settled."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MESSAGE_MAX_LENGTH: Final = 4000
 
 @dataclass(frozen=True, slots=True)
 class JobEvidence:
-    """All that is known after the end. `writes` is None if they could not be settled, for the reason in `unsettled`. If
+    """The facts after a job's end. `writes` is None if they could not be settled, for the reason in `unsettled`. If
     both are set, `unsettled` says why there may be other writes.
     """
 
@@ -31,19 +31,19 @@ class JobEvidence:
     writes: tuple[WriteReport, ...] | None
     unsettled: str
     memory_kills: MemoryKills
-    """What the kernel's counters say of the time of the job."""
+    """The kernel's kills for memory while the job ran."""
     saw_java_out_of_memory: bool
     retry: str
-    """How to retry the run, for the messages."""
+    """How to retry the run, for messages."""
     turn_lost: str | None = None
-    """Why the job's turn is lost, or was about to be, at its end."""
+    """Why the job's turn was lost, or was about to be lost; None: it was not."""
     redactor: Redactor = redact
     missing: tuple[Missing, ...] = ()
-    """What the image does not have."""
+    """The dependencies that the image lacks."""
 
     @property
     def exited(self) -> int | None:
-        """The exit code with which the Python driver ended by itself."""
+        """The exit code with which the Python driver exited by itself; None if it did not."""
         return next((entry.fields.get("exitCode") for entry in self.journal if entry.event == "python_exited"), None)
 
     @property
@@ -59,7 +59,7 @@ class JobEvidence:
 
     @property
     def raised(self) -> tuple[Raised, ...]:
-        """That exception and those that it came from, the outermost first."""
+        """The exception that ended the script and its causes, the outermost first."""
         fields = [entry.fields for entry in self.journal if entry.event == "raised"]
         return tuple(
             Raised(str(entry.get("type")), entry.get("ofSpark") is True, str(entry.get("text"))) for entry in fields

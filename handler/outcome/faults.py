@@ -1,4 +1,4 @@
-"""Why a job failed by itself: memory, a thing that the image lacks, its own exception, a signal, its exit code."""
+"""Explain why a job failed by itself: memory, a missing dependency, its own exception, a signal, its exit code."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ __all__ = ["fault_of"]
 
 _EXIT_JAVA_OUT_OF_MEMORY: Final = 3
 _WORKER_DIED: Final = "Python worker exited unexpectedly"
-"""Spark's words for a worker that has ended without being told to."""
+"""Spark's message when a worker exits unasked."""
 
 
-# Delta's, of which each says that a commit of another writer came first, and that this one is not in the table.
+# Delta's exceptions that say: another writer committed first, and this commit is not in the table.
 _CONFLICTS: Final = frozenset(
     {
         *("ConcurrentAppendException", "ConcurrentDeleteDeleteException", "ConcurrentDeleteReadException"),
@@ -28,11 +28,13 @@ _CONFLICTS: Final = frozenset(
     }
 )
 _ICEBERG_CONFLICT: Final = "org.apache.iceberg.exceptions.CommitFailedException"
-"""Iceberg's, inside of one of Spark's; a commit of which nobody knows the end (CommitStateUnknown…) is another one."""
+"""Iceberg's exception for the same, inside one of Spark's; a commit with an unknown outcome raises CommitStateUnknown…
+instead.
+"""
 
 
 def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault:
-    """Say why a child ended that was neither stopped nor successful."""
+    """Return why a child failed that nothing stopped."""
     uncaught = evidence.uncaught
     if fault := _out_of_memory(evidence, exit_code, signal_number) or _not_in_image(evidence, exit_code):
         return fault
@@ -51,8 +53,8 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
 
 
 def _is_conflict(evidence: JobEvidence, type_name: str) -> bool:
-    """Tell whether another writer's commit came first: the same job reads the table anew, and may succeed. So it
-    is when two jobs create the same table.
+    """Return whether another writer committed first, for example when two jobs create the same table: a retry reads the
+    table anew and may succeed.
     """
     first = next(iter(evidence.raised), None)
     return type_name in _CONFLICTS or (first is not None and first.of_spark and _ICEBERG_CONFLICT in first.text)
@@ -78,8 +80,8 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: 
 
 
 def _killed_for_memory(evidence: JobEvidence, signal_number: int | None) -> str | None:
-    """Say by which witness the kernel has killed a process of the job for memory. The machine's counter alone is none:
-    the process may have been anybody's.
+    """Describe the evidence that the kernel killed a process of the job for memory; None if there is none. The
+    machine's counter alone proves nothing: it counts processes of others, too.
     """
     kills = evidence.memory_kills
     if kills.job:
@@ -96,8 +98,8 @@ def _killed_for_memory(evidence: JobEvidence, signal_number: int | None) -> str 
 
 
 def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
-    """Return the fault of a job that failed for a missing thing, unless it continued, chose its exit code, or may be
-    tried again.
+    """Return the fault of a job that failed for a missing dependency, unless it continued, chose its exit code, or may
+    be tried again.
     """
     uncaught = evidence.uncaught
     if uncaught is None or evidence.exited != exit_code or exit_code == EXIT_TRY_AGAIN:

@@ -13,9 +13,9 @@
 | all committed, or none | exit 0                                 | SUCCESS    |
 | any                    | any other end                          | FAILED     |
 
-"Ended by the deadline": the ladder stopped it, or SafeWriter did (exit 124), or after one committed write it came too
-late to begin another. INCOMPLETE can be continued: the same job under the same token skips the committed writes.
-A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
+"Ended by the deadline": the shutdown sequence or SafeWriter (exit 124) stopped the job, or the job committed a write
+and had no time to begin another. INCOMPLETE can be continued: the same job under the same token skips the committed
+writes. A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def judge(evidence: JobEvidence) -> Outcome:
 
 
 def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, started: bool) -> Outcome:
-    """Judge an attempt that ended with an error of the handler; `writes` is None if they are not settled."""
+    """Judge an attempt that ended with an error in the handler; `writes` is None if they are not settled."""
     if isinstance(error, InputError) and not started:
         fault = Fault("UsageError", str(error), error.field, usage=True)
         return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
@@ -71,23 +71,23 @@ def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, starte
 
 
 def _may_pass(error: Exception) -> bool:
-    """Tell whether the same event may succeed later. A lock's record that is damaged can be restored: its jobs wait."""
+    """Return whether the same event may succeed later, also for a lock with a damaged record, which can be restored."""
     return isinstance(error, SafeWriterError) and (error.retryable or isinstance(error, UnreadableCheckpointError))
 
 
 def is_our_fault(outcome: Outcome) -> bool:
-    """Tell whether the outcome is a bug of the handler, so that its traceback should be logged."""
+    """Return whether the outcome is a bug of the handler, whose traceback should be logged."""
     return outcome.fault is not None and outcome.fault.type == _INTERNAL_ERROR
 
 
 def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
-    """Return the job's exit code or signal. The JVM reports a signal that ended the Python driver as an exit
-    code above 128; the journal tells that from a script that exits so.
+    """Return the job's exit code or signal. The JVM reports a signal that ended the Python driver as an exit code above
+    128; the journal distinguishes this from a script that exits with such a code.
     """
     code = evidence.ended.exit_code
     is_unknown = code is None and evidence.ended.signal is None
     if evidence.exited == 0 and (evidence.ended.stop is not None or is_unknown):
-        return 0, None  # the script had ended well; the ladder, or something else, met its JVM
+        return 0, None  # the script had ended well; the shutdown sequence, or something else, ended its JVM
     if code is None or code <= _SIGNALLED or evidence.exited == code:
         return code, evidence.ended.signal
     return None, code - _SIGNALLED
@@ -129,7 +129,7 @@ def _unknown(evidence: JobEvidence) -> tuple[State, str, Fault]:
 
 def _by_deadline(evidence: JobEvidence, exit_code: int | None) -> bool:
     if evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED):
-        return exit_code != 0  # it may have ended in time after all
+        return exit_code != 0  # it may have finished in time after all
     if exit_code != 0 and any(entry.event == "deadline" for entry in evidence.journal):
         return True  # SafeWriter has settled a block; its exception may have lost its type on the way to the script
     if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
@@ -137,7 +137,7 @@ def _by_deadline(evidence: JobEvidence, exit_code: int | None) -> bool:
     uncaught = evidence.uncaught
     if exit_code != EXIT_DEADLINE:
         return False
-    # SafeWriter's own end, by its exception or, when it cannot wait for the script, at once; not a script's exit(124).
+    # SafeWriter ended it, by its exception or, if it cannot wait for the script, at once; not a script's exit(124).
     return evidence.exited is None or (uncaught is not None and uncaught["exitCode"] == EXIT_DEADLINE)
 
 
@@ -156,7 +156,7 @@ def _at_deadline(
 
 
 def _why_incomplete(evidence: JobEvidence) -> str:
-    """Say whether the deadline came, or the script began nothing more because it would have come."""
+    """Return whether the deadline came, or was too near for the script to begin the next write."""
     late = [entry.fields for entry in evidence.journal if entry.event == "too_late"]
     if evidence.ended.stop is not None or any(entry.event == "deadline" for entry in evidence.journal) or not late:
         return "the deadline came before the script's end"
@@ -186,7 +186,7 @@ def _cancelled(
 def _ended_well(
     evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
 ) -> tuple[State, str, Fault | None]:
-    """Judge a script that says that all went well: only its writes can say so."""
+    """Judge a script that exited with 0, by its writes."""
     if uncommitted:
         return State.FAILED, *_not_committed(uncommitted, evidence.retry)
     not_made = next((entry.fields for entry in evidence.journal if entry.event == "not_made"), None)

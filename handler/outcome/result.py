@@ -201,7 +201,7 @@ class JobFailed(Exception):  # noqa: N818 - the function error's type, as users 
 
 
 def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
-    """Return the document, or raise it, so that Lambda counts, retries and routes it as a failure."""
+    """Return the document, or raise it as `JobFailed`, so that Lambda counts, retries and routes it as a failure."""
     goes_on = result.continued_by is not None
     if result.state in _FINE or goes_on or (settings is not None and settings.errors == "return"):
         return result.document()
@@ -209,7 +209,7 @@ def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
 
 
 def exit_status(result: Result) -> int:
-    """Return how a command that ran the job should exit: 0, 1, 2 (usage), 75 (try again) or 124 (deadline)."""
+    """Return the exit code of a command that ran the job: 0, 1, 2 (usage), 75 (try again) or 124 (deadline)."""
     if result.state in _FINE:
         return EXIT_OK
     if result.state in (State.TIMED_OUT, State.INCOMPLETE):

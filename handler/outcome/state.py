@@ -1,4 +1,4 @@
-"""What an attempt came to: its state, and why it is not SUCCESS."""
+"""The outcome of an attempt: its state, and why it is not SUCCESS."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What went wrong. `usage`: the caller must change something; `field` names it if it is in event or settings."""
+    """An error. `usage`: the caller must change something; `field` names it if it is in the event or the settings."""
 
     type: str
     message: str

@@ -1,1 +1,1 @@
-"""The child process and all that descends from it, its output, and bounded waiting."""
+"""The child process and its descendants, their output, and waiting with a timeout."""

@@ -1,4 +1,4 @@
-"""Wait for a call that may hang, with a bound on the time."""
+"""Call a function that may hang, with a timeout."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _T = TypeVar("_T")
 
 
 class OverdueError(Exception):
-    """The call did not end in time; whether it will still have an effect is not known."""
+    """The call did not return in time; it may still have an effect."""
 
 
 class _Slot(Generic[_T]):
@@ -33,7 +33,7 @@ class _Slot(Generic[_T]):
 def within(timeout_ms: int, call: Callable[[], _T]) -> _T:
     """Return the value of `call`, or raise its error; `OverdueError` after `timeout_ms`.
 
-    A late call continues on its own thread: use this only for calls that do no harm then.
+    A late call continues on its own thread: use this only for calls that do no harm when late.
     """
     slot = _Slot(call)
     thread = threading.Thread(target=slot.run, name="soal-bounded", daemon=True)

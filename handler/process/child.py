@@ -1,6 +1,6 @@
-"""Run a command: let a JVM run its job, supervise both, and leave no process of the job.
+"""Run a command: let a JVM run its job, supervise both, and ensure that no process of the job survives.
 
-The ladder's steps are two instants of `safewriter.schedule`: SIGTERM for everything below this process, then SIGKILL.
+The shutdown sequence, at instants of `safewriter.schedule`: SIGTERM to every descendant of this process, then SIGKILL.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from handler.spark.command import Command
     from safewriter.deadline import Clock
 
-__all__ = ["Child", "Ended", "Ladder", "Stop", "start"]
+__all__ = ["Child", "Ended", "Shutdown", "Stop", "start"]
 
 _SLICE_S: Final = 0.5
 _BEAT_S: Final = 7.0
@@ -36,7 +36,7 @@ _CANCEL_GRACE_MS: Final = 5_000
 
 
 class Stop(StrEnum):
-    """The last step of the ladder that the child needed, or its cancellation."""
+    """The last step of the shutdown sequence that the child needed, or its cancellation."""
 
     TERMINATED = "terminated"
     KILLED = "killed"
@@ -44,8 +44,8 @@ class Stop(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Ladder:
-    """The steps, in milliseconds since the epoch: `terminate_at` and `kill_at` of the schedule."""
+class Shutdown:
+    """The shutdown sequence in epoch milliseconds: SIGTERM at `terminate_at_ms`, SIGKILL at `kill_at_ms`."""
 
     terminate_at_ms: int
     kill_at_ms: int
@@ -55,8 +55,8 @@ class Ladder:
 class Ended:
     """How the child ended: `exit_code`, or the number of the `signal` that ended it. Times are epoch milliseconds.
 
-    `survivors` are processes that could not be killed; empty but for a fault of the kernel. `rests`: the job has ended
-    well, its JVM has nothing left of it, and waits for another one.
+    `survivors`: the processes that could not be killed, normally empty. `rests`: the job ended well, and its JVM is
+    idle with nothing of the job left in it.
     """
 
     exit_code: int | None
@@ -68,13 +68,13 @@ class Ended:
     survivors: frozenset[Process]
     rests: bool = False
     reused: bool = False
-    """Whether the JVM waited for a job: it had run another one, or was ready before the first event."""
+    """Whether the JVM was idle: it had run another job, or was ready before the first event."""
 
 
 @dataclass(slots=True)
 class Child:
-    """A JVM that has been asked for a job; `strangers` are the other processes below this one. `rests`: the job has
-    ended well, and the JVM waits for another one.
+    """A JVM that runs a job. `strangers`: the other descendants of this process. `rests`: the job ended well, and the
+    JVM is idle.
     """
 
     jvm: Jvm
@@ -88,29 +88,29 @@ class Child:
 
     def supervise(
         self,
-        ladder: Ladder,
+        shutdown: Shutdown,
         *,
         clock: Clock,
         beat: Callable[[], bool] = lambda: True,
         may_go_on: Callable[[], bool] = lambda: True,
     ) -> Ended:
-        """Wait for the job's end and return how it ended; no process of it runs any more, also if this raises.
+        """Wait for the job to end and return how it ended. On return, or if this raises, no process of the job is left.
 
-        `beat` is called every few seconds while it lives; once it returns False the job is ended at once.
+        `beat` is called every few seconds while the job runs; if it returns False the job is ended at once.
         """
         try:
             with _beating(beat) as cancelled:
                 is_to_end = lambda: cancelled.is_set() or not may_go_on()  # noqa: E731
-                stop, peak_mb = _descend(self.jvm, ladder, clock, self.strangers, is_to_end)
+                stop, peak_mb = _shut_down(self.jvm, shutdown, clock, self.strangers, is_to_end)
             ended_ms = clock()
             well = stop is None and self.jvm.has_reported()
             self.rests = well and descendants(without=self.strangers) == self.jvm.processes
             if not well:
-                # Before other code reaps it: Popen takes a status that other code has collected for an exit code of 0.
+                # Before other code reaps the JVM: Popen would then report the exit code 0.
                 with suppress(subprocess.TimeoutExpired):
                     self.jvm.process.wait(_END_TIMEOUT_S)
             exit_code, signal = (0, None) if well else _status(self.jvm.process.returncode)
-            # Else the log hangs, and the thread would read from the next job's output.
+            # If the reader thread is stuck, do not reuse the JVM: the thread would take the next job's output.
             self.rests = self.rests and self.end_output()
         finally:
             spared = self.strangers | (self.jvm.processes if self.rests else frozenset())
@@ -119,7 +119,7 @@ class Child:
         return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors, self.rests, self.reused)
 
     def end_output(self) -> bool:
-        """Read the output to its end; return whether that was possible."""
+        """Read the output to its end; return whether that succeeded."""
         if not self.lines.closed:
             self.output.job_has_ended()
             self.pump.join(_END_TIMEOUT_S)
@@ -130,11 +130,11 @@ class Child:
 
 @contextmanager
 def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = None) -> Iterator[Child]:
-    """Run a command's job in a JVM that rests, or in a new one, and leave no process of the job behind. Only a
-    JVM that rests again lives on, and is its caller's.
+    """Run a command's job in the idle `jvm`, or in a new JVM, and leave no process of the job behind. Only a JVM that
+    is idle again survives; the caller owns it.
 
-    Must be called on the main thread: the JVM dies with the thread that forked it. Other processes below this one
-    that exist already are left alone.
+    Must be called on the main thread: the JVM dies with the thread that forked it. Existing other descendants of this
+    process are left alone.
     """
     become_subreaper()
     strangers = descendants(without=frozenset() if jvm is None else frozenset({jvm.name}))
@@ -155,7 +155,7 @@ def start(command: Command, output: JobLog, *, clock: Clock, jvm: Jvm | None = N
 
 
 def _ask(jvm: Jvm, output: JobLog, strangers: frozenset[Process], started_ms: int, *, reused: bool) -> Child:
-    """Ask a JVM for its job, and begin to read its output."""
+    """Make a JVM start the job, and begin to read its output."""
     stream = Output(jvm.stdout.fileno())
     stream.discard()
     jvm.ask()
@@ -165,15 +165,15 @@ def _ask(jvm: Jvm, output: JobLog, strangers: frozenset[Process], started_ms: in
     return Child(jvm, stream, lines, pump, strangers, started_ms, reused)
 
 
-def _descend(
+def _shut_down(
     jvm: Jvm,
-    ladder: Ladder,
+    shutdown: Shutdown,
     clock: Clock,
     strangers: frozenset[Process],
     is_to_end: Callable[[], bool],
 ) -> tuple[Stop | None, int]:
-    """Wait for the end of the job or its JVM and go down the ladder; return the last step taken and the highest
-    memory seen.
+    """Wait for the end of the job or its JVM and run the shutdown sequence; return the last step taken and
+    the highest memory seen.
     """
     stop: Stop | None = None
     peak_mb = 0
@@ -183,7 +183,7 @@ def _descend(
         poll.register(handle, select.POLLIN)
         poll.register(jvm.channel, select.POLLIN)
         while True:
-            step_at_ms = ladder.terminate_at_ms if stop is None else ladder.kill_at_ms
+            step_at_ms = shutdown.terminate_at_ms if stop is None else shutdown.kill_at_ms
             slice_s = max(0.0, min(_SLICE_S, (step_at_ms - clock()) / 1000))
             if poll.poll(slice_s * 1000):
                 return stop, peak_mb
@@ -191,12 +191,12 @@ def _descend(
             if stop is None and is_to_end():
                 stop = Stop.CANCELLED
                 signal_all(Signals.SIGTERM, without=strangers)
-                ladder = Ladder(clock(), min(ladder.kill_at_ms, clock() + _CANCEL_GRACE_MS))
-            if clock() >= ladder.kill_at_ms:
+                shutdown = Shutdown(clock(), min(shutdown.kill_at_ms, clock() + _CANCEL_GRACE_MS))
+            if clock() >= shutdown.kill_at_ms:
                 signal_all(Signals.SIGKILL, without=strangers)
                 poll.poll(_END_TIMEOUT_S * 1000)
                 return stop if stop is Stop.CANCELLED else Stop.KILLED, peak_mb
-            if stop is None and clock() >= ladder.terminate_at_ms:
+            if stop is None and clock() >= shutdown.terminate_at_ms:
                 stop = Stop.TERMINATED
                 signal_all(Signals.SIGTERM, without=strangers)
     finally:
@@ -205,9 +205,9 @@ def _descend(
 
 @contextmanager
 def _beating(beat: Callable[[], bool]) -> Iterator[threading.Event]:
-    """Call `beat` regularly on a thread of its own, so that a slow store does not delay the ladder.
+    """Call `beat` regularly on its own thread, so that a slow store does not delay the shutdown sequence.
 
-    The returned event is set once `beat` returns False: the child must be ended.
+    The yielded event is set once `beat` returns False: the child must be ended.
     """
     ended, cancelled = threading.Event(), threading.Event()
 

@@ -1,4 +1,4 @@
-"""A JVM that runs jobs, one after the other (io.soal.host.Host): its process, its channel and its output."""
+"""A JVM that runs one job after another (io.soal.host.Host): its process, its channel and its output."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _OOM_SCORE: Final = b"900"
 
 @dataclass(slots=True)
 class Jvm:
-    """A JVM that has been started for a `command`. A newline on the `channel` asks it for a job; a line comes back
-    once the job has ended well and nothing of it is left. Any other byte asks for that line alone. At the end of the
-    channel it ends.
+    """A JVM that was started for a `command`. A newline on the `channel` starts a job; the JVM answers with a line, the
+    ready line, once the job has ended well and nothing of it is left. Any other byte only requests the ready line. The
+    JVM exits when the channel closes.
     """
 
     command: Command
@@ -40,11 +40,11 @@ class Jvm:
     channel: socket.socket
     name: Process
     drivers: Process | None = None
-    """The process that it keeps for its next job, once it has told it."""
+    """The Python fork server that the JVM keeps; None until a ready line has named it."""
 
     @classmethod
     def start(cls, command: Command) -> Jvm:
-        """Start a JVM. Must be called on the main thread: it dies with the thread that forked it."""
+        """Start a JVM. Must be called on the main thread: the JVM dies with the thread that forked it."""
         own_end, child_end = socket.socketpair()
         with child_end:
             try:
@@ -55,13 +55,13 @@ class Jvm:
         return cls(command, process, own_end, process_of(process.pid))
 
     def ask(self) -> None:
-        """Ask for the job that the sandbox's files describe."""
-        with suppress(OSError):  # it has ended; whoever waits for it learns that from the process
+        """Start the job that the sandbox's files describe."""
+        with suppress(OSError):  # the JVM has ended, which `supervise` learns from the process
             self.channel.sendall(b"\n")
 
     def gets_ready(self, timeout_s: float) -> bool:
-        """Wait until it could begin a job at once. After a False it must end: its late report would be taken for that
-        of a job.
+        """Return whether the JVM becomes ready for a job in time. If this returns False, kill the JVM: a late ready
+        line would be read as the end of the next job.
         """
         with suppress(OSError):
             self.channel.sendall(_IS_READY)
@@ -69,8 +69,8 @@ class Jvm:
         return self.has_reported()
 
     def has_reported(self) -> bool:
-        """Tell whether it has reported that it waits for a job, and that nothing is left of the one before. The report
-        names the process that it keeps.
+        """Return whether a ready line has arrived: the JVM is idle and has nothing left of the last job. The line is
+        the process id of the fork server.
         """
         try:
             self.drivers = process_of(int(self.channel.recv(_LINE_MAX, socket.MSG_DONTWAIT)))
@@ -80,20 +80,20 @@ class Jvm:
 
     @property
     def processes(self) -> frozenset[Process]:
-        """The processes that wait for its next job."""
+        """The processes that wait for the next job."""
         return frozenset({self.name} if self.drivers is None else {self.name, self.drivers})
 
     def is_alive(self) -> bool:
-        """Tell whether it and the process that it keeps live, and it has nothing to say."""
+        """Return whether JVM and fork server are alive and no message is pending."""
         if self.process.poll() is not None or select.select([self.channel], [], [], 0)[0]:
             return False
         return self.drivers is None or is_living(self.drivers)
 
     def end(self) -> None:
-        """Kill the JVM, and with it the process that it keeps; let go of both."""
+        """Kill the JVM and its descendants, and close channel and output."""
         below = descendants(of=self.name.pid)
         self.process.kill()
-        with suppress(subprocess.TimeoutExpired):  # Popen has to reap it
+        with suppress(subprocess.TimeoutExpired):  # so that Popen reaps it
             self.process.wait(_END_TIMEOUT_S)
         end_these(below, _END_TIMEOUT_S)
         self.channel.close()
@@ -101,15 +101,15 @@ class Jvm:
 
     @property
     def stdout(self) -> BinaryIO:
-        """Its output, a pipe; errors are in it, too."""
+        """The pipe with standard output and standard error."""
         if self.process.stdout is None:
             raise AssertionError  # for the type checker
         return self.process.stdout  # type: ignore[return-value]
 
 
 class Output(io.RawIOBase):
-    """The output of a JVM up to its end, or to the end of a job: once `job_has_ended` was called, all that is there
-    is read, and then the stream ends.
+    """The output of a JVM up to its end, or to the end of a job: after `job_has_ended`, the stream ends when the
+    buffered output has been read.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -130,12 +130,12 @@ class Output(io.RawIOBase):
         return os.readv(self._descriptor, [buffer])
 
     def discard(self) -> None:
-        """Read what is there, for nobody: it is of no job."""
+        """Drain buffered output that belongs to no job."""
         while select.select([self._descriptor], [], [], 0)[0] and os.read(self._descriptor, _CHUNK):
             pass
 
     def job_has_ended(self) -> None:
-        """Let the stream end at what has been written by now."""
+        """Let the stream end after the output written so far."""
         os.eventfd_write(self._ended, 1)
 
     def close(self) -> None:
@@ -145,16 +145,16 @@ class Output(io.RawIOBase):
 
 
 def _spawn(command: Command, channel: socket.socket) -> subprocess.Popen[bytes]:
-    """Start the JVM in a session of its own (a terminal's or emulator's signals to our group are not for it)."""
+    """Start the JVM in its own session, which signals of a terminal or emulator to this process group do not reach."""
     parent = os.getpid()
 
     def before_exec() -> None:
         die_with_parent()
         if os.getppid() != parent:
             os._exit(127)  # the parent died before the line above
-        # A POSIX message queue outlives its job, and only its name would show it: a job makes none.
+        # Allow no POSIX message queue: it would outlive its job, and could be found only by its name.
         resource.setrlimit(resource.RLIMIT_MSGQUEUE, (0, 0))
-        # When memory runs out, the kernel should kill the job and not the process that settles its writes. A copy of a
+        # When memory runs out, the kernel should kill the job, not the process that settles its writes. A fork of a
         # process that is closed to others may not even write to its own files in /proc.
         open_to_others()
         with suppress(OSError):
@@ -166,7 +166,7 @@ def _spawn(command: Command, channel: socket.socket) -> subprocess.Popen[bytes]:
         command.argv,
         env=dict(command.environment),
         cwd=command.directory,
-        stdin=channel.fileno(),  # its end tells the JVM that we are gone
+        stdin=channel.fileno(),  # it closes when the handler dies, and the JVM exits
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,

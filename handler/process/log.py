@@ -1,4 +1,4 @@
-"""The child's output, line by line: into the log while it runs, and its last lines into the result."""
+"""Pass the child's output on line by line: to the log while the child runs, and its last lines to the result."""
 
 from __future__ import annotations
 
@@ -22,34 +22,34 @@ __all__ = ["JobLog"]
 _CHUNK: Final = 65_536
 _LINE_MAX: Final = 8_192
 _LINE_KEPT: Final = 2 * _LINE_MAX
-_EMF_LINE_MAX: Final = 262_144  # CloudWatch's own bound on an event
+_EMF_LINE_MAX: Final = 262_144  # CloudWatch's limit for an event
 _METRIC_DEPTH_MAX: Final = 16
-"""CloudWatch's own fields have five; whatever walks through a metric goes one call deeper with each."""
+"""CloudWatch's own fields have five levels; code that walks a metric recurses once a level."""
 _TAIL_LINES: Final = 50
 _TAIL_LINE_MAX: Final = 1_000
 _TAIL_LINE_KEPT: Final = 3_000
 _END_WITHHELD: Final = 1_000
-"""The end of a text that was cut may hold the beginning of a secret, which has no form any more."""
+"""Drop this many characters before a cut: the beginning of a truncated secret no longer has a form to recognise."""
 _LOGGED_MAX: Final = 16 * 1024 * 1024
 _MASKING_MAX_S: Final = 30.0
-"""Of CPU time, in a run: 16 MiB of ordinary lines take a part of it, lines that are made to be slow much more."""
+"""CPU time in a run: 16 MiB of ordinary lines take less, lines that are crafted to be slow much more."""
 _WITHHELD: Final = "(withheld: it took too long to be searched for secrets, or could not be)"
 _SERVICES: Final = "aws/"
 """The namespaces of AWS's own metrics."""
 _SOURCE: Final = "source"
-"""Each line of the log with the value `job` here is the job's own (`observability.log_job_line`)."""
+"""The field whose value `job` marks the job's own lines in the log (`observability.log_job_line`)."""
 _JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
 _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 
 
 class JobLog:
-    """Takes the bytes of a stream apart into lines.
+    """Splits a stream of bytes into lines.
 
-    `log` receives each line without its secrets, `metric` each line in CloudWatch's embedded metric format that has a
-    metric, and whose namespaces are the job's own: neither `namespace`, which is the handler's, nor one of AWS.
-    After `logged_max` bytes lines are no longer logged, only counted, so that a flood costs neither money nor time;
-    the tail continues, and so do metrics until they have as many bytes. After `masking_max_s` of `cpu` time, lines and
-    metrics are withheld, and what remains of the tail.
+    `log` receives each line with its secrets masked; `metric` each line in CloudWatch's embedded metric format that has
+    a metric and only namespaces of the job, so neither `namespace`, which is the handler's, nor one of AWS. After
+    `logged_max` bytes lines are only counted, so that a flood costs neither money nor time; the tail continues, and
+    metrics until they reach the same size. After `masking_max_s` of `cpu` time, lines, metrics and the rest of the tail
+    are withheld.
     """
 
     def __init__(
@@ -73,14 +73,14 @@ class JobLog:
         self._cpu = cpu
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self.lines_dropped = 0
-        """Lines that were not logged, because there were too many, they took too long, or the search failed."""
+        """The number of lines not logged: there were too many, they took too long, or the search for secrets failed."""
         self.saw_out_of_memory = False
-        """The JVM said that its heap is full."""
+        """Whether the JVM has printed that its heap is full."""
 
     def pump(self, stream: BinaryIO) -> None:
-        """Read until end-of-file, whatever a line holds: nobody else reads, and the job waits once the pipe is full."""
+        """Read until end-of-file, whatever a line holds: if this stopped, the job would block on a full pipe."""
         rest = b""
-        cut = False  # the line that `rest` begins was longer than allowed, and its beginning has been taken
+        cut = False  # whether `rest` continues a line that was too long and whose beginning has been handled
         while chunk := stream.read1(_CHUNK):  # type: ignore[attr-defined]  # a buffered pipe
             data = rest + chunk
             *lines, rest = data.split(b"\n")
@@ -100,11 +100,11 @@ class JobLog:
             self._line(rest)
 
     def _is_plain(self, data: bytes) -> bool:
-        """Tell whether lines need no check: none is logged, and none is a metric or part of a key."""
+        """Return whether lines need no check: none is logged, and none is a metric or part of a key."""
         return self._logged_left <= 0 and b'"_aws"' not in data and b"PRIVATE KEY" not in data
 
     def _skip(self, lines: list[bytes]) -> None:
-        """Take many lines at once."""
+        """Count many lines at once, and remember the last ones."""
         self.lines_dropped += len(lines)
         for line in lines[-_TAIL_LINES:]:
             with suppress(Exception):  # a line whose search fails is counted already
@@ -112,7 +112,7 @@ class JobLog:
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
-        """Return the last lines, cut and without their secrets."""
+        """Return the last lines, truncated and with secrets masked."""
         return tuple(map(self._of_tail, self._tail))
 
     def _of_tail(self, line: str) -> str:
@@ -124,10 +124,10 @@ class JobLog:
 
     @contextmanager
     def _withholding(self) -> Iterator[None]:
-        """Withhold what makes the search for secrets fail: it is not logged, and a warning tells of it."""
+        """Count a line as dropped if the search for secrets fails on it, instead of logging it."""
         try:
             yield
-        except Exception:  # noqa: BLE001 - the pump goes on
+        except Exception:  # noqa: BLE001 - the pump must continue
             self.lines_dropped += 1
 
     def _line(self, raw: bytes, *, is_cut: bool = False) -> None:
@@ -164,8 +164,8 @@ class JobLog:
         self._metric(metric)
 
     def _bounded(self, text: str, *, is_cut: bool = False) -> str:
-        """Return at most the part of a line that is searched for forms. Known secrets are masked before the cut, and
-        where the line has lost its end, the beginning of one there, too.
+        """Return a line truncated to the part that is searched for forms. Known secrets are masked before; if `is_cut`,
+        also the beginning of one at the line's end.
         """
         if self._keys.is_inside(text):
             return MASK
@@ -189,10 +189,10 @@ class JobLog:
             self._masking_left_s -= self._cpu() - started
 
     def _emf(self, line: bytes) -> str | None:
-        """Return a line as a metric without secrets; None if it is no metric, or none that the job may have.
+        """Return a line as a metric with secrets masked; None if it is no metric, or the job may not have it.
 
-        It is written anew, so that CloudWatch reads what was checked here, also where a name stood twice. Whatever
-        else it says, as a line of the handler or of Lambda would, it says that it is the job's.
+        The metric is serialised anew, so that CloudWatch reads what was checked here, even if a name occurs twice. Its
+        `source` marks it as the job's, so that it cannot pass for a line of the handler or of Lambda.
         """
         document = _metric(line)
         if document is None or not self._may_have(document):
@@ -219,7 +219,7 @@ class JobLog:
         return name != self._namespace.casefold() and not name.startswith(_SERVICES)
 
     def _remember(self, line: bytes, text: str) -> None:
-        """Keep the line for the tail, except Java's stack frames: the log has them, and the causes are worth more."""
+        """Keep the line for the tail unless it is a Java stack frame: the log has those, and causes are worth more."""
         if line and not _JAVA_FRAME.match(line):
             self._tail.append(text[:_TAIL_LINE_KEPT])
 

@@ -1,9 +1,9 @@
-"""The kernel's counters of processes that it has killed for memory: the job's own, where there is one; the machine's.
+"""Read the kernel's counters of processes killed for memory: of the job if possible, and of the machine.
 
 No exit code shows such a kill: the parent of a killed Python worker sees an ordinary exception. The counter of a
-control group is a witness for the job if nothing else runs in the group. So it is in a container of the function's own;
-on a bare machine the group is mostly that of a whole session. Where no group can be seen, as on Lambda, there is only
-the counter of the machine, which in a container is that of its host. It never says whose process was killed.
+control group is a witness for the job if nothing else runs in the group, as in the function's own container; on a bare
+machine the group usually belongs to a whole session. Where no group is visible, as on Lambda, there is only the counter
+of the machine (in a container: of its host), which does not say whose process was killed.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _OOM_KILL: Final = re.compile(r"^oom_kill (\d+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class MemoryKills:
-    """How many processes the kernel has killed for memory between two readings; None: no counter tells."""
+    """The numbers of processes that the kernel killed for memory between two readings; None: no counter."""
 
     job: int | None
-    """Of the job, by the counter of a control group in which nothing else runs."""
+    """Kills in the job, by the counter of a control group in which nothing else runs."""
     machine: int | None
-    """Of the whole machine, whosoever they were; in a container of its host."""
+    """Kills on the whole machine, of any process; in a container, on its host."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters at one time. `group` is the control group of this process alone; None: others share it."""
+    """The counters at one time. `group` is the control group, if no unrelated process shares it, else None."""
 
     group: Path | None
     job: int | None
@@ -58,7 +58,7 @@ def read_counters(
     cgroups: Path = Path("/sys/fs/cgroup"),
     relatives: Callable[[], frozenset[int]] = family,
 ) -> Reading:
-    """Read all counters that can be read here. `relatives` are this process, those above it and all below it."""
+    """Read all available counters. `relatives` returns the ids of this process, its ancestors and its descendants."""
     machine = _counter(proc / "vmstat")
     for root, kind, counter in (
         (cgroups, "", "memory.events"),
@@ -68,14 +68,14 @@ def read_counters(
         kills = None if group is None else _counter(group / counter)
         if group is not None and kills is not None:
             before = relatives()
-            is_alone = _processes(group) <= before | relatives()  # one of them may end between two looks
+            is_alone = _processes(group) <= before | relatives()  # a relative may end between two looks
             return Reading(group if is_alone else None, kills if is_alone else None, machine)
     return Reading(None, None, machine)
 
 
 def _group(proc: Path, root: Path, kind: str) -> Path | None:
-    """Return the control group of this process. A container may name it as its host does, and show it as the root: the
-    group's own list of processes decides.
+    """Return the control group of this process. A container may have the host's name for the group but mount it as the
+    root, so take the path whose list of processes has this one.
     """
     try:
         text = (proc / "self" / "cgroup").read_text(encoding="utf-8")
@@ -87,7 +87,7 @@ def _group(proc: Path, root: Path, kind: str) -> Path | None:
 
 
 def _processes(group: Path) -> frozenset[int]:
-    """Return the ids of the processes in a group and the groups below it; 0 is one that cannot be seen from here."""
+    """Return the ids of the processes in a group and the groups below it; 0 is a process that is not visible here."""
     folders = [folder for folder, _, _ in islice(os.walk(group), _GROUPS_MAX + 1)]
     if len(folders) > _GROUPS_MAX:
         return frozenset({0})

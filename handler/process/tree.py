@@ -1,7 +1,7 @@
 """Linux processes: find and kill all descendants of this one.
 
 Sources: prctl(2), proc(5), waitpid(2). A process group is not enough (any process may leave it), nor is a parent id (an
-orphan loses it): so this process becomes the new parent of orphans, and walks the tree below itself.
+orphan loses it): so this process becomes the parent of orphans, and walks the tree below itself.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _MIB: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """A process as the kernel names it: the kernel reuses ids, but no id with the same start time."""
+    """The identity of a process: the kernel reuses ids, but not with the same start time."""
 
     pid: int
     started_ticks: int
@@ -59,21 +59,21 @@ class _Row:
 
 
 def become_subreaper() -> None:
-    """Become the parent of all orphans below this process, also of those that called setsid or forked twice."""
+    """Become the parent of all orphans below this process, also after setsid or a double fork."""
     if _LIBC.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER)")
 
 
 def close_to_others() -> None:
-    """Let no process of the same user read or change this one's memory (/proc/PID/mem, ptrace), not even its own
-    children, which run other people's code. An exec opens the child again.
+    """Keep other processes of the same user from reading or changing this one's memory (/proc/PID/mem, ptrace), even
+    its own children, which run other people's code. An exec lifts this in a child.
     """
     if _LIBC.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_DUMPABLE)")
 
 
 def open_to_others() -> None:
-    """Undo `close_to_others` in a forked child, as its exec is about to do anyway."""
+    """Undo `close_to_others` in a forked child shortly before its exec would."""
     _LIBC.prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)
 
 
@@ -83,7 +83,7 @@ def die_with_parent() -> None:
 
 
 def process_of(pid: int) -> Process:
-    """Return a child of this process that has not been reaped."""
+    """Return the identity of a process that has not been reaped; `ProcessLookupError` if there is none."""
     row = _row(pid)
     if row is None:
         raise ProcessLookupError(f"there is no process {pid}")
@@ -91,20 +91,20 @@ def process_of(pid: int) -> Process:
 
 
 def is_living(process: Process) -> bool:
-    """Tell whether a process has not ended."""
+    """Return whether a process is running; a zombie is not."""
     row = _row(process.pid)
     return row is not None and row.process == process and not row.zombie
 
 
 def descendants(*, without: frozenset[Process] = frozenset(), of: int | None = None) -> frozenset[Process]:
-    """Return the living processes below this one, or below the process `of`, except those in `without` and what is
-    below them.
+    """Return the living descendants of this process, or of the process `of`, except the processes in `without` and
+    their descendants.
     """
     return frozenset(row.process for row in _below(without, of) if not row.zombie)
 
 
 def family() -> frozenset[int]:
-    """Return the ids of this process, of all above it, and of all below it, also of those that have just ended."""
+    """Return the ids of this process, its ancestors and its descendants, including zombies."""
     above: list[int] = []
     pid = os.getpid()
     while pid > 0 and (row := _row(pid)) is not None:
@@ -114,9 +114,7 @@ def family() -> frozenset[int]:
 
 
 def resident_mb(*, without: frozenset[Process] = frozenset()) -> int:
-    """Return the resident memory of this process and all below it in MiB; pages that are shared count more than
-    once.
-    """
+    """Return the resident memory of this process and its descendants in MiB; a shared page counts in each process."""
     rows = _below(without)
     handler = _row(os.getpid())
     pages: int = sum(row.resident_pages for row in (*rows, *((handler,) if handler else ())))
@@ -124,13 +122,13 @@ def resident_mb(*, without: frozenset[Process] = frozenset()) -> int:
 
 
 def signal_all(number: signal.Signals, *, without: frozenset[Process]) -> None:
-    """Send a signal to everything below this process once."""
+    """Send a signal once to every descendant of this process."""
     for process in descendants(without=without):
         _kill(process, number)
 
 
 def end_these(processes: frozenset[Process], timeout_s: float) -> None:
-    """Kill and reap processes, of which the orphans are, or become, children of this one."""
+    """Kill and reap processes; this process is, or becomes, the parent of any orphans among them."""
 
     def remaining() -> list[_Row]:
         rows = (_row(process.pid) for process in processes)
@@ -140,15 +138,15 @@ def end_these(processes: frozenset[Process], timeout_s: float) -> None:
 
 
 def end_all(*, without: frozenset[Process], timeout_s: float) -> frozenset[Process]:
-    """Kill and reap everything below this process until nothing is left; return what is left after `timeout_s`.
+    """Kill and reap the descendants of this process until none is left; return those left after `timeout_s`.
 
-    Processes may fork while they are being killed: hence the loop. One that cannot be killed sleeps in the kernel.
+    The loop is for processes that fork while they are being killed. An unkillable process sleeps in the kernel.
     """
     return frozenset(row.process for row in _end(lambda: _below(without), timeout_s))
 
 
 def _end(remaining: Callable[[], list[_Row]], timeout_s: float) -> list[_Row]:
-    """Kill and reap what is `remaining`, until nothing is or the time is over; return what is left then."""
+    """Kill and reap the `remaining` processes until there are none or the time is over; return those left."""
     until = time.monotonic() + timeout_s
     while True:
         rows = remaining()
@@ -178,12 +176,12 @@ def _below(without: frozenset[Process], of: int | None = None) -> list[_Row]:
 
 
 def _row(pid: int) -> _Row | None:
-    """Read /proc/PID/stat; None if the process has gone."""
+    """Read /proc/PID/stat; None if the process is gone."""
     try:
         text = Path(f"/proc/{pid}/stat").read_bytes()
     except (FileNotFoundError, ProcessLookupError):
         return None
-    # The name, in parentheses, may hold blanks and parentheses of its own.
+    # The name, in parentheses, may itself hold blanks and parentheses.
     fields = text.rpartition(b")")[2].split()
     return _Row(
         process=Process(pid, int(fields[19])),

@@ -1,1 +1,1 @@
-"""Text without the secrets in it."""
+"""Mask secrets in text."""

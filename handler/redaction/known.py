@@ -1,8 +1,8 @@
-"""Known values in a text, in whatever form ordinary encoders give them, by one pass over each reading of the text.
+"""Find known values in a text, in any form of an ordinary encoder, in one pass over each reading of the text.
 
-Escapes are undone in the text (`readings.py`); only Base64 and hex are forms of their own. The forms are sorted, so
-that at each place one search finds the longest one that begins there; only places at which the first letters of a form
-stand are searched.
+Escapes are undone in the text (`readings.py`); only Base64 and hex are separate forms. The forms are sorted, so that
+one search at a position finds the longest form that begins there; only positions with the first letters of a form are
+searched.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 __all__ = ["START", "KnownForms", "encoded_forms", "plain_forms"]
 
 START: Final = 4
-"""So many letters of a form are looked up at each place; no form is shorter."""
+"""The number of letters of a form that are looked up at each position; no form is shorter."""
 _CUT: Final = re.compile(r"[^\S\n]?\[?(?:[…\N{REPLACEMENT CHARACTER}]|\.{2,}+)\]?")
-"""The mark of a cut: as the driver and usage errors set it, as `DataFrame.show` and Python's `reprlib` do, and others;
-a letter of which bytes are missing."""
+"""The mark of a truncation, as set by the driver, usage errors, `DataFrame.show`, Python's `reprlib` and others; or a
+letter whose bytes are incomplete."""
 _DOTS_MIN: Final = 6
-"""Dots stand behind many a word."""
+"""The least number of letters before a mark of dots, which follow many ordinary words."""
 _CUT_FORMS_MAX: Final = 32
 _ENDS_MAX: Final = 64
 _HALF_ESCAPE: Final = re.compile(r"[%\\&][#\w]{0,7}\Z")
@@ -35,17 +35,17 @@ _ENCODED_MIN: Final = 8
 _WORD: Final = re.compile(r"[A-Za-z]?(?:[a-z]{1,11}|[A-Z]{1,11})")
 _PIECE_MIN: Final = 20
 _PIECE: Final = re.compile(rf"(?m)(?<![A-Za-z0-9+/_=-])[A-Za-z0-9+/_=-]{{{_PIECE_MIN},}}+(?=[^\S\n]*+$)")
-"""The last word of a line: Base64 and hex are folded, and a line begins anywhere in them."""
+"""The last word of a line: Base64 and hex are folded, and a line may begin anywhere in them."""
 
 
 def plain_forms(value: str) -> Iterator[str]:
-    """Return a value in its readings."""
+    """Yield the readings of a value."""
     for bare in dict.fromkeys((value, value.strip())):
         yield from (reading.plain for reading in readings(bare))
 
 
 def encoded_forms(value: str) -> Iterator[str]:
-    """Return what is sure of the value in Base64, wherever it begins in what is encoded, and in hex."""
+    """Yield the value in hex, and the part of its Base64 that is the same whatever surrounds it, for each offset."""
     data = value.encode(errors="replace")
     forms = [data.hex(), data.hex().upper()]
     for before in range(3):
@@ -56,7 +56,7 @@ def encoded_forms(value: str) -> Iterator[str]:
 
 
 class KnownForms:
-    """Finds forms, and their beginnings before the mark of a cut."""
+    """Finds forms, and their beginnings before the mark of a truncation."""
 
     __slots__ = ("_all", "_forms", "_longest", "_parents")
 
@@ -64,9 +64,9 @@ class KnownForms:
         self._forms = sorted({leveled(form) for form in forms})
         self._all = "\n".join(form for form in self._forms if len(form) >= _PIECE_MIN)
         self._longest: dict[str, int] = {}
-        """Of each beginning, how long the longest form with it is."""
+        """The length of the longest form, by the first letters."""
         self._parents: list[int] = []
-        """Of each form the longest one with which it begins, by its place; -1 for none."""
+        """For each form, the index of the longest other form that is a prefix of it; -1 for none."""
         for place, form in enumerate(self._forms):
             self._longest[form[:START]] = max(len(form), self._longest.get(form[:START], 0))
             parent = place - 1
@@ -75,7 +75,7 @@ class KnownForms:
             self._parents.append(parent)
 
     def masked(self, text: str, mask: str, *, is_cut: bool = False) -> str:
-        """Put a mask in the place of all that is found; what overlaps gets one. `is_cut`: the text has lost its end."""
+        """Replace all matches by a mask; overlapping ones get one mask. `is_cut`: the text has lost its end."""
         if not self._forms:
             return text
         spans = [
@@ -116,9 +116,9 @@ class KnownForms:
             yield at, at + len(self._forms[index])
         if not cuts:
             return
-        for form in self._forms[max(0, place - 1) : place + 1]:  # no other has more in common with the text
+        for form in self._forms[max(0, place - 1) : place + 1]:  # no other form shares a longer prefix with the text
             common = _common(form, rest)
-            for size in range(common, max(common - len(" [..."), START - 1), -1):  # a form may go on like a mark, too
+            for size in range(common, max(common - len(" [..."), START - 1), -1):  # a form may continue like a mark
                 mark = at + size
                 end, least = cuts.get(mark, (0, 0))
                 if end and size >= least:
@@ -127,7 +127,7 @@ class KnownForms:
                     break
 
     def _end_of(self, beginning: str, text: str, at: int, ends: dict[tuple[str, str], list[int]]) -> int:
-        """Return how much at a place is the end of a form with this beginning: its middle was cut out."""
+        """Return the length of the text at a position that ends a form with this beginning and a missing middle."""
         first = bisect_left(self._forms, beginning)
         start = text[at : at + START]
         if len(start) < START:
@@ -144,7 +144,7 @@ class KnownForms:
 
 
 def _places(form: str, start: str) -> Iterator[int]:
-    """Return the last places at which a part begins in a form, the last one first."""
+    """Yield the last positions of `start` in a form, the last one first."""
     place = len(form)
     for _ in range(_ENDS_MAX):
         place = form.rfind(start, 0, place + START - 1)
@@ -154,7 +154,7 @@ def _places(form: str, start: str) -> Iterator[int]:
 
 
 def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:
-    """Return where a beginning may end: where its other part may begin, and how long it is at least."""
+    """Return, by each position where a truncated form may end: where its other part may begin, and its least length."""
     cuts = {match.start(): (match.end(), _DOTS_MIN if ".." in match[0] else START) for match in _CUT.finditer(text)}
     if is_cut:
         cuts[len(text)] = (len(text), START)
@@ -166,7 +166,7 @@ def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:
 
 
 def _common(text: str, other: str) -> int:
-    """Return how many letters two texts have in common at their beginnings, by halving."""
+    """Return the length of the common prefix of two texts, by bisection."""
     low, high = 0, min(len(text), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -188,7 +188,7 @@ def _masked(text: str, spans: list[tuple[int, int]], mask: str) -> str:
 
 
 def _is_whole(form: str, text: str, at: int) -> bool:
-    """Tell whether a form stands by itself: a word (`postgres`) does not inside a longer one (`postgresql`)."""
+    """Return whether a form stands alone: a word (`postgres`) must not be part of a longer one (`postgresql`)."""
     if _WORD.fullmatch(form) is None:
         return True
     around = text[max(0, at - 1) : at] + text[at + len(form) : at + len(form) + 1]

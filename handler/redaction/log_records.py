@@ -1,4 +1,4 @@
-"""Log records without secrets: a filter on the handlers of a process, so that no module that logs needs to know."""
+"""Mask secrets in log records by a filter on the handlers of a process, so that modules just log."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 __all__ = ["JOB", "MaskingFilter"]
 
 JOB: Final = "job"
-"""The `source` of the lines that a job has printed: they are masked before, within a bound on the time for it."""
+"""The `source` of the lines that a job has printed: they are already masked, within a time limit."""
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({})))
 
 
 class MaskingFilter(logging.Filter):
-    """Passes each record on, with its text, its error and its further fields as `masked` makes them."""
+    """Passes each record on, with its text, its error and its extra fields masked by `masked`."""
 
     def __init__(self, masked: Callable[[str], str]) -> None:
         super().__init__()
         self.masked = masked
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Change the record in place: all handlers of a process may see it so."""
+        """Change the record in place; all handlers of a process may see the masked one."""
         if getattr(record, "source", None) == JOB:
             return True
         try:
@@ -38,7 +38,7 @@ class MaskingFilter(logging.Filter):
                 value = getattr(record, name)
                 if not isinstance(value, (bool, int, float, NoneType)):
                     setattr(record, name, self.masked(str(value)))
-        except Exception as error:  # noqa: BLE001 - a line of a log ends no run, and what was not searched is not shown
+        except Exception as error:  # noqa: BLE001 - logging must not end a run; drop a line that was not searched
             record.msg = f"a line was not logged, since it could not be searched for secrets ({type(error).__name__})"
             for name in vars(record).keys() - _STANDARD:
                 delattr(record, name)

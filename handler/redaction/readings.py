@@ -1,9 +1,9 @@
-"""The readings of a text: as it is, and as it is once its escapes are undone.
+"""The readings of a text: the text itself, and the text with its escapes undone, repeatedly.
 
-A secret is looked for in each reading of a line, and so no list says how URLs, HTML, XML, JSON, Python, Java, SQL, CSV
-or a shell write it: whatever letter is escaped, and in whichever of these ways, is one letter again. Both the secret
-and the line are read so; what the ways do not agree on is made equal in both: a plus is a blank, a double quote is a
-single one, quotes in a row are one, and a backslash that escapes nothing is none.
+Searching each reading of a line for a secret needs no list of how URLs, HTML, XML, JSON, Python, Java, SQL, CSV or a
+shell escape it: a letter escaped in any of these ways is that letter again. Both the secret and the line are read so.
+Where the ways differ, both are normalised: a plus to a blank, a double quote to a single one, consecutive quotes to
+one; a backslash that escapes nothing is dropped.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Final
 __all__ = ["Reading", "leveled", "readings"]
 
 _DEPTH: Final = 3
-"""So often may a text be encoded. What undoes more, a text could make dear."""
+"""How often escapes are undone. Without a limit, a crafted text could make this expensive."""
 _H: Final = "[0-9A-Fa-f]"
 _NEXT: Final = f"[89ABab]{_H}"
 
 
 def _letter(mark: str) -> str:
-    """Return the pattern of one letter whose bytes, of UTF-8 or of Latin-1, each follow a mark."""
+    """Return the pattern of one letter in which a mark precedes each byte, of UTF-8 or Latin-1."""
     return (
         rf"{mark}(?:[CDcd]{_H}{mark}{_NEXT}|[Ee]{_H}(?:{mark}{_NEXT}){{2}}|[Ff][0-7](?:{mark}{_NEXT}){{3}}|{_H}{{2}})"
     )
@@ -32,7 +32,7 @@ def _letter(mark: str) -> str:
 _X: Final = _letter(r"\\++x")
 _O: Final = r"\\++2[0-7]{2}"
 _OCTAL: Final = rf"\\++3[0-3][0-7]{_O}|\\++3[45][0-7](?:{_O}){{2}}|\\++36[0-7](?:{_O}){{3}}|\\++[0-3][0-7]{{2}}"
-"""A letter as a shell in the locale C writes it: its bytes by their octal numbers."""
+"""A letter as a shell in the locale C writes it: its bytes in octal."""
 _ESCAPE: Final = re.compile(
     rf"{_letter('%')}|&(?:\#(?:[0-9]{{1,7}}|[xX]{_H}{{1,6}})|[A-Za-z][A-Za-z0-9]{{1,31}});"
     rf"|(?=\\)(?:{_X}|\\++u[Dd][89ABab]{_H}{{2}}\\++u[Dd][C-Fc-f]{_H}{{2}}|\\++u{_H}{{4}}|\\++U{_H}{{8}}"
@@ -44,21 +44,21 @@ _BLANKS: Final = {"n": "\n", "r": "\r", "t": "\t"}
 
 
 class Reading:
-    """A text, and where each part of it stands in the text that it was read from."""
+    """A text, and the position of each part in the text from which it was read."""
 
     __slots__ = ("_before", "_edges", "plain", "text")
 
     def __init__(self, plain: str, edges: list[tuple[int, int, int, int]], before: Reading | None) -> None:
         self.plain = plain
-        """The text with its plus signs."""
+        """The text before `leveled`."""
         self.text = leveled(plain)
-        """The text as it is compared, letter by letter as long."""
+        """The text for comparison, of the same length."""
         self._edges = edges
-        """Of each escape: where its letter begins and ends here, and where it began and ended before."""
+        """For each escape: start and end of its letter here, and start and end of the escape before."""
         self._before = before
 
     def origin(self, start: int, stop: int) -> tuple[int, int]:
-        """Return where a part, which is not empty, stood in the first text."""
+        """Return the position of a part, which is not empty, in the original text."""
         if self._before is None:
             return start, stop
         return self._before.origin(self._place(start)[0], self._place(stop - 1)[1])
@@ -72,12 +72,12 @@ class Reading:
 
 
 def leveled(text: str) -> str:
-    """Return a text in which letters that stand for each other are equal."""
+    """Return a text in which equivalent letters are equal."""
     return text.replace("+", " ").replace('"', "'")
 
 
 def readings(text: str) -> list[Reading]:
-    """Return the text, and what it is once its escapes are undone, once and again."""
+    """Return the text, then the text with its escapes undone once, twice and so on."""
     chain = [Reading(text, [], None)]
     for _ in range(_DEPTH):
         reading = _undone(chain[-1])
@@ -124,6 +124,6 @@ def _read(escape: str) -> str:
 
 
 def _character(number: str) -> str:
-    """Return the one of a number in HTML: `html.unescape` leaves some out."""
+    """Return the character of a number in HTML; `html.unescape` drops some."""
     code = int(number[1:], 16) if number[0] == "x" else int(number)
     return chr(code) if code <= sys.maxunicode else "\N{REPLACEMENT CHARACTER}"

@@ -1,8 +1,8 @@
-"""Text without the secrets in it: for log lines, metrics, the log tail, arguments and error messages.
+"""Mask secrets in log lines, metrics, the log tail, arguments and error messages.
 
-Two searches: for values that are known to be secret, wherever they appear (of variables, arguments and settings whose
-names say so, of Secrets Manager), and for the forms in which secrets are written (`secret_forms`). A secret that is
-neither known nor in such a form is not found.
+There are two searches: for known secret values, wherever they appear (from Secrets Manager, and from variables,
+arguments and settings whose names say that they are secret), and for the forms of secrets (`secret_forms`). A secret
+that is neither known nor in such a form is not found.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ if TYPE_CHECKING:
 __all__ = ["PrivateKeys", "Redactor", "redact"]
 
 _KNOWN_MIN_LENGTH: Final = 6
-"""A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
+"""A shorter value may be an ordinary word in many lines, so it is masked only beside its name."""
 _LINE_MIN_LENGTH: Final = 8
 _FORMS_MAX: Final = 20_000
-"""A thousand values in twenty forms and lines each. The first ones known stay."""
+"""A thousand values with twenty forms and lines each. Beyond that, later ones are dropped."""
 _LETTERS_MAX: Final = 4_194_304
-"""Of all forms: the value of an argument may have 64 KiB."""
+"""The total length of all forms: the value of an argument may have 64 KiB."""
 _LINES_MAX: Final = 200
-"""Of one value, so that a long argument leaves room for others; keys and certificates have fewer."""
+"""The most lines taken from one value, so that a long argument does not use up the limit; keys have fewer."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
 _DIGIT: Final = re.compile(r"\d")
 _OF_KEY: Final = re.compile(
-    r"^\W{0,16}[A-Za-z0-9+/=]*\W{0,16}$"  # a line of Base64, or none
-    r"|[A-Za-z0-9+/]{40}"  # one behind a time or a name
+    r"^\W{0,16}[A-Za-z0-9+/=]*\W{0,16}$"  # a line of Base64, or an empty one
+    r"|[A-Za-z0-9+/]{40}"  # Base64 after a time or a name
     r"|(?i:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): "
 )
 
@@ -54,27 +54,27 @@ class Redactor:
 
     @classmethod
     def of_environment(cls, environment: Mapping[str, str]) -> Redactor:
-        """Return one that knows the values of variables whose names say that they are secret, and passwords in URLs."""
+        """Return a redactor that knows passwords in URLs, and variables whose names say that they are secret."""
         return cls().knowing_settings(environment)
 
     def knowing(self, arguments: Iterable[str]) -> Redactor:
-        """Return one that also knows the values of options such as `--password`, and arguments in a secret's form."""
+        """Return a redactor that also knows values of options such as `--password`, and secret forms in arguments."""
         settings: list[tuple[str, str]] = []
         name = ""
         for argument in arguments:
             option, _, value = argument.partition("=")
             settings += [(option if _NAME.fullmatch(option) else "", value), ("", argument)]
-            if not argument.startswith("--"):  # a password may begin with a dash; two are the next option
+            if not argument.startswith("--"):  # a password may begin with one dash; two begin the next option
                 settings.append((name, argument.removeprefix("-")))
             name = option if argument.startswith("-") and not value else ""
         return self._knowing_pairs(settings)
 
     def knowing_settings(self, settings: Mapping[str, str]) -> Redactor:
-        """Return one that also knows the values of settings whose names say that they are secret."""
+        """Return a redactor that also knows the values of settings whose names say that they are secret."""
         return self._knowing_pairs(settings.items())
 
     def knowing_secrets(self, values: Iterable[str]) -> Redactor:
-        """Return one that also knows secrets that the handler has read."""
+        """Return a redactor that also knows secrets that the handler has read."""
         return self._knowing(value for value in values if len(value) >= START)
 
     def _knowing_pairs(self, settings: Iterable[tuple[str, str]]) -> Redactor:
@@ -105,22 +105,22 @@ class Redactor:
         return Redactor(tuple(sorted(known, key=lambda form: (-len(form), form))))
 
     def __call__(self, text: str) -> str:
-        """Mask everything."""
+        """Mask known values and forms."""
         return mask_forms(self.masked_known(text))
 
     def masked_known(self, text: str, *, is_cut: bool = False) -> str:
-        """Mask the known values: before a text is cut, since half of a value is not found. Of one that others have cut,
-        the beginning before the mark of the cut is masked, too. `is_cut`: the text has lost its end without a mark.
+        """Mask the known values. Call this before truncating a text, since half a value is not found. The beginning of
+        a value before the mark of a truncation is masked, too. `is_cut`: the text has lost its end without a mark.
         """
         return self._forms.masked(text, MASK, is_cut=is_cut)
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
-        """Mask everything, then cut. `is_cut`: the text has lost its end, where a known value may have begun."""
+        """Mask all secrets, then truncate. `is_cut`: the text has lost its end, where a known value may have begun."""
         return mask_forms(self.masked_known(text, is_cut=is_cut))[:length]
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
-        """Mask a metric's document: texts and names, but no numbers. A known value is masked in CloudWatch's own
-        fields, too, and in the names of members, to which they refer, in the same way.
+        """Mask a metric's texts and names, but no numbers. Known values are masked the same way in CloudWatch's own
+        fields and in the member names to which they refer.
         """
         return {
             self.masked_known(name): self._service_value(value) if name == _METRICS else self._job_value(name, value)
@@ -147,29 +147,31 @@ class Redactor:
 
 
 def _lines(value: str) -> Iterable[str]:
-    """Return the lines of a value: output is masked by lines. A short one ("{", "true") would mask half of the log."""
+    """Return the lines of a value, since output is masked by lines; short ones ("{", "true") would mask half of the
+    log.
+    """
     lines = (line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN_LENGTH)
     return islice(lines, _LINES_MAX)
 
 
 redact: Final = Redactor()
-"""The forms alone, where no environment is at hand."""
+"""A redactor that masks only forms, for use without an environment."""
 
 
 @dataclass(slots=True)
 class PrivateKeys:
-    """Remembers of the lines of one stream that it is inside a private key.
+    """Tracks whether the lines of a stream are inside a private key.
 
-    A key ends with its last line, before a line that can be none of a key, and after as many lines as the largest one
-    has: data that hold the first line of a key hide no more of the log.
+    A key ends with its last line, before a line that cannot belong to a key, or after the number of lines of the
+    largest key, so that data with the first line of a key do not hide the rest of the log.
     """
 
     _left: int = field(default=0, init=False)
     _before: str = field(default="", init=False)
-    """What stands before the first line, such as a time: the others have the same before them, but for numbers."""
+    """The prefix of the first line, such as a time; the other lines have the same one except for digits."""
 
     def is_inside(self, line: str) -> bool:
-        """Tell whether the next line belongs to a key that an earlier one has begun."""
+        """Return whether the next line belongs to a key that an earlier line began."""
         was_inside = self._left > 0 and ("-----END" in line or self._is_of_key(line))
         if "PRIVATE KEY" in line and "-----BEGIN" in line:
             self._before = line[: line.index("-----BEGIN")]

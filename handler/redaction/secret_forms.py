@@ -1,8 +1,7 @@
-"""The forms in which secrets are written: beside a name that says so, in a URL, or with a shape of their own.
+"""The forms of secrets: beside a name that says so, in a URL, or with a shape of their own.
 
-Each pattern scans a line once: names, schemes and gaps have a bound wherever a match could start at each character, and
-so has the part of a value by which a name is judged. A value that is masked already stays, so that masking twice
-changes nothing.
+Each pattern scans a line once: names, schemes and gaps are bounded wherever a match could start at each character, and
+so is the part of a value by which a name is judged. Masked values are skipped, so that masking twice changes nothing.
 """
 
 from __future__ import annotations
@@ -33,18 +32,18 @@ _ISSUED: Final = (
     r"|pypi-[A-Za-z0-9_-]{16,}|hv[sbr]\.[A-Za-z0-9_-]{20,}|sq0(?:atp|csp|idp)-[A-Za-z0-9_-]{20,}"
     r"|hf_[A-Za-z0-9]{20,}|do[opr]_v1_[0-9a-f]{32,}|shp(?:at|ca|pa|ss)_[0-9a-fA-F]{32}|ATATT3[A-Za-z0-9_=-]{20,}"
     r"|whsec_[A-Za-z0-9+/=]{16,}|PMAK-[A-Za-z0-9-]{20,}|ya29\.[A-Za-z0-9_-]{20,}"
-    # of an older Vault; a call of a method is none
+    # of an older Vault, but not a method call
     r"|(?<![\w.])s\.[A-Za-z0-9]{24}(?![\w(]|\.\w)"
 )
-"""Tokens that their issuers have given a prefix."""
+"""Tokens with a prefix of their issuer."""
 _PORT: Final = r"(?:\d{1,4}|[1-5]\d{4}|6[0-5]\d{3})(?:[/\s'\"]|$)"
 _PROSE: Final = r"(?:authenticat\w{2,4}|authori[sz]ation|statistics|information|operations?|functions?|credentials?)"
-# The group `secret` is masked, the rest of the match stays.
+# Only the group `secret` is masked.
 _SHAPES: Final = tuple(
     re.compile(pattern)
     for pattern in (
         rf"(?s)(?P<secret>-----BEGIN {_PRIVATE_KEY}-----.*?(?:-----END {_PRIVATE_KEY}-----|\Z))",
-        # user:password@ in any URL, of which the password may hold @ and /; a port is no password
+        # user:password@ in any URL; the password may hold @ and /, and a port is not a password
         rf"(?i){_SCHEME}://(?P<secret>[^\s/:@'\"<>]{{0,256}}:(?!{_PORT})[^\s'\"<>]{{0,256}})@",
         r"(?i)(?<![a-z0-9+.-])(?:https?|ftp)://(?P<secret>[^\s/:@'\"<>]{1,256})@",
         # Oracle's own: user/password@
@@ -54,7 +53,7 @@ _SHAPES: Final = tuple(
         r"(?i)(?<![\w-])(?:sig|signature)=(?P<secret>[A-Za-z0-9%+/_-]{16,}={0,2})",
         rf"(?i)\b(?:bearer|basic)\s{{1,8}}(?!{_PROSE}\b)(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})",
         r"(?i)\bpassword\s{1,8}(?P<secret>'[^'\n]{1,256}')",
-        # SQL's; without quotes only where it is no English: rows, too, are identified by something
+        # SQL's IDENTIFIED BY; without quotes only in capitals or after CREATE USER: English says "identified by", too
         (
             r"(?i)\bidentified(?:\s{1,8}with\s{1,8}\S{1,64})?\s{1,8}by\s{1,8}(?:(?:password|values)\s{1,8})?"
             r"(?P<secret>'[^'\n]{1,256}'?|\\?\"[^\"\n]{1,256}\"?)"
@@ -63,7 +62,7 @@ _SHAPES: Final = tuple(
             r"(?:\bIDENTIFIED|(?i:\b(?:create|alter)\s{1,8}user\s{1,8}\S{1,128}\s{1,8}identified))\s{1,8}(?i:by)\s{1,8}"
             r"(?P<secret>[^\s'\",;]{2,256})"
         ),
-        # curl's user:password, which is neither a URL nor the ids of a user and its group
+        # curl's user:password, but neither a URL nor the numeric ids of a user and a group
         (
             r"(?<![\w-])(?:-u\s{1,8}|--(?:proxy-)?user[\s=]{1,8})([\"'])?(?!\d{1,10}:\d{1,10}(?!\S))[^\s:'\"/]{1,128}:(?!//)"
             r"(?P<secret>(?(1)[^'\"\n]{1,256}|[^\s'\"]{1,256}))"
@@ -75,7 +74,7 @@ _SHAPES: Final = tuple(
         r"(?<![A-Z0-9])(?P<secret>(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|ANPA|AROA)[A-Z0-9]{16})(?![A-Z0-9])",
         # session tokens of STS
         r"(?<![A-Za-z0-9])(?P<secret>(?:IQoJ|FwoG|FQoG)[A-Za-z0-9/+=]{40,})",
-        # a bare secret access key: 40 characters, of all kinds, and not a path
+        # a bare secret access key: 40 characters of all kinds, not a path
         rf"(?P<secret>{_BARE_KEY})",
         # a key of an Azure account: 64 bytes
         r"(?<![A-Za-z0-9/+=])(?P<secret>[A-Za-z0-9/+]{86}==)",
@@ -88,27 +87,27 @@ _SHAPES: Final = tuple(
 _NAME: Final = r"(?P<name>[\w.-]++)"
 _QUOTED: Final = r"""\\?"(?:[^"\\]|\\.){0,8192}?\\?"|'(?:[^'\\]|\\.){0,8192}?'"""
 _UNCLOSED: Final = r"""\\?["'][^\n]*"""
-"""The value of a line that was cut, or the first line of several."""
+"""The value of a truncated line, or the first line of a longer value."""
 _GAP: Final = r"[^\S\n]{0,40}+\s{0,4}"
-"""Settings may be aligned by many blanks; a gap has few line ends."""
+"""Many blanks may align settings; a gap has few line ends."""
 _WORDED: Final = r"(?:(?:Basic|Bearer|Digest|Token|Negotiate)\s{1,4})?[^\s,;&'\"}\])]+"
 _VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|\[[^\[\]\n]{{0,512}}\]|{_UNCLOSED}|{_WORDED})")
-# Where a value begins: `name = value`, `"name": "value"`, `name -> value`, also in a URL that is quoted in another
-# one; not in the ARN of a secret, and not where a parser names the word at which it stopped.
+# The text before a value: `name = value`, `"name": "value"`, `name -> value`, also in a URL that is quoted in another
+# URL; not in the ARN of a secret, and not where a parser names the word at which it stopped.
 _ASSIGNED: Final = re.compile(
     rf"""(?<![\w.-])(?<!\d{{12}}:)(?<!near ['"])(?!(?<=nexpected )[Tt]oken\b){_NAME}(?:\\?["'])?{_GAP}"""
     rf"""(?::=|={{1,3}}>?|->|:|%3[Dd]){_GAP}"""
 )
 _OPTION: Final = re.compile(r"(?<![\w.-])(?P<name>--[\w.-]++)\s{1,8}(?!-)(?=\S)")
 _OPTION_VALUE: Final = re.compile(rf"{_UNMASKED}(?:{_QUOTED}|{_UNCLOSED}|\S+)")
-# Of two bare words the second is another column, or the value in a filter.
+# Not two bare words: the second is another column, or the value in a filter.
 _PAIR: Final = re.compile(
     rf"""[(\[]\s{{0,4}}(?=\\?["']|[\w-]{{1,256}}(?:\.|\s{{0,4}},\s{{0,4}}\\?["']))"""
     rf"""(?:\\?["'])?{_NAME}(?:\\?["'])?\s{{0,4}},\s{{0,4}}"""
 )
 _PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]+)(?=\s{{0,4}}[)\]])|[^\s'\")\]]{{1024,}})")
 _XML: Final = re.compile(rf"<(?:name>\s{{0,8}})?{_NAME}(?:\s{{0,8}}</name>\s{{0,64}}<value)?>")
-# As in a pair, a value of this length was cut and has lost its end.
+# As in a pair, a value of this length was truncated.
 _XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]+(?=</)|[^<\n]{{1024,}})")
 _ATTRIBUTE: Final = re.compile(rf"""(?i)(?<![\w-])(?:key|name)=\\?["']{_NAME}\\?["']\s{{1,8}}value=(?=\\?["'])""")
 _CELL: Final = re.compile(rf"(?<=\|)[^\S\n]{{0,256}}+{_NAME}[^\S\n]{{0,256}}+\|")
@@ -121,9 +120,9 @@ _FORMS: Final = (
     (_CELL, _CELL_VALUE),
 )
 _READ_MAX: Final = 8_300
-"""So much of a text is read for one value, until its name is known to be a secret's: a quoted value and its name."""
+"""The length of text read for one value before its name is known to be a secret's: a quoted value and its name."""
 _JUDGED_MAX: Final = 300
-"""So much of a value is judged: neither a type nor a word that is no secret is longer."""
+"""The length of a value that is judged: types and harmless words are shorter."""
 
 
 def mask_forms(text: str) -> str:
@@ -138,7 +137,7 @@ def mask_forms(text: str) -> str:
 
 
 def secrets_in(text: str) -> Iterator[str]:
-    """Return the secrets in a text, without their quotes; of `user:password` both together, and the password."""
+    """Yield the secrets in a text without their quotes; for `user:password`, also the password."""
     groups = [shape_match["secret"] for shape in _SHAPES for shape_match in shape.finditer(text)]
     groups += [text[start:end] for name, value in _FORMS for start, end in _beside(name, value, text)]
     for secret in groups:
@@ -148,7 +147,7 @@ def secrets_in(text: str) -> Iterator[str]:
 
 
 def _mask_group(match: re.Match[str]) -> str:
-    """Mask the group `secret` of a match, unless it is masked."""
+    """Mask the group `secret` of a match unless it is already masked."""
     text, start = match[0], match.start()
     if MASK in match["secret"]:
         return text
@@ -156,13 +155,13 @@ def _mask_group(match: re.Match[str]) -> str:
 
 
 def _beside(names: re.Pattern[str], values: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
-    """Find the values beside names of secrets, each as where it starts and ends."""
+    """Yield start and end of each value beside the name of a secret."""
     end = 0
     for match in names.finditer(text):
         name, start = match["name"], match.end()
         if match.start() < end or not may_name_a_secret(name):
             continue
-        # A name whose value is none may stand in it again and again.
+        # Bound the read: names without a secret value may repeat many times in a text.
         value = values.match(text, start, start + _READ_MAX)
         if value is not None and is_secret(name, value[0][:_JUDGED_MAX].strip()):
             value = values.match(text, start) or value
@@ -171,7 +170,7 @@ def _beside(names: re.Pattern[str], values: re.Pattern[str], text: str) -> Itera
 
 
 def _replaced(text: str, spans: Iterator[tuple[int, int]]) -> str:
-    """Put the mask in the place of each span."""
+    """Replace each span by the mask."""
     parts, end = [], 0
     for start, stop in spans:
         parts += [text[end:start], MASK]

@@ -1,8 +1,8 @@
-"""Tell by the name of a setting, option or variable whether its value is a secret.
+"""Decide by the name of a setting, option or variable whether its value is a secret.
 
-A name is read by its words: `fs.s3a.secret.key`, `dbPassword` and `DB_PASSWORD` are written in three ways and read in
-one. Its last word decides whether it names the secret itself or something about it: `--token-column` and
-`PASSWORD_FILE` name no secret.
+A name is split into words, so that `fs.s3a.secret.key`, `dbPassword` and `DB_PASSWORD` are read alike. The last word
+decides whether it names the secret itself or something about it: `--token-column` and `PASSWORD_FILE` do not name a
+secret.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 __all__ = ["HINT", "is_common", "is_secret", "may_name_a_secret"]
 
 HINT: Final = re.compile(r"(?i)pass|pwd|secret|token|key|cred|auth|connection|access|sas")
-"""Text without any of these has no name of a secret in it; a quick look before the slow ones."""
+"""A quick check before the slow ones: text without any of these contains no name of a secret."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -26,7 +26,7 @@ _REFERENCES: Final = "SOAL_SECRETS"
 """The variable holds references to secrets, and errors name it."""
 _HUMP: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _SEPARATORS: Final = re.compile(r"[^a-z0-9]+")
-# Each at the end of a word, so that a tokenizer and a secretary are none: `pgpassword`, `authtoken`, `clientsecret1`.
+# Each at the end of a word, which excludes tokenizer and secretary: `pgpassword`, `authtoken`, `clientsecret1`.
 _CERTAIN: Final = re.compile(
     r"(?:pass_?(?:word|wd|phrase|code)s?|pwd|secrets?|token|credentials?|authorization|api_?key|access_?key|account_?key"
     r"|private_?key|secret_?key|connection_?string|access_?signature|(?<![a-z])sas)\d*(?=_|\Z)"
@@ -35,7 +35,7 @@ _CERTAIN: Final = re.compile(
 _PASS: Final = re.compile(r"(?:\A|_|db|user|my|pg|sql|root|admin|smtp|ftp|mail|redis)pass\d*\Z")
 _AUTH: Final = re.compile(r"(?:\A|_)auth\d*\Z")
 _KEY: Final = re.compile(r"(?:\A|_)([a-z0-9]+)_key\d*\Z")
-# clientToken and its like name a run, a page or a place in a text: they are shown.
+# clientToken and similar names mean a run, a page or a position in a text: show their values.
 _PUBLIC_TOKEN: Final = re.compile(
     r"(?:\A|_)(?:client|next|continuation|fencing|fence|page|paging|start|starting|resume|sync|idempotency|delegation|kind"
     r"|unexpected|mismatched|missing|extraneous|next_?page)_token\Z"
@@ -55,7 +55,7 @@ _KEYS_OF_SECRETS: Final = _words("""
 _RANDOM: Final = re.compile(
     r"(?=[^a-z]*[a-z])(?=[^A-Z]*[A-Z])(?=[^0-9]*[0-9])[A-Za-z0-9+=_-]{16,}\Z|[0-9a-fA-F-]{32,}\Z"
 )
-"""The value of a constant or variable such as API_V2_KEY: paths and columns are called so, too (INPUT_KEY)."""
+"""The value of a constant or variable such as API_V2_KEY; names of paths and columns look the same (INPUT_KEY)."""
 _KEY_MIN_LENGTH: Final = 8
 _PASS_MIN_LENGTH: Final = 4
 _SCHEMES: Final = _words("""
@@ -66,33 +66,31 @@ _PLAIN: Final = _words("""
     any bool bytes denied empty expired failed false granted int invalid missing must nil no none not null off on
     option[string] optional provider refused rejected required retry revoked str string true undefined unknown unset yes
 """)
-"""Also what messages say of a secret: `token: expired`."""
+"""Words that are not secrets, including those of messages about a secret: `token: expired`."""
 _COMMON: Final = _words(
     "default example localhost local none null password production public secret staging test token"
 )
 _PLACE_OR_DAY: Final = re.compile(r"[a-z]{2}(?:-[a-z]{2,10}){1,3}-\d|\d{4}-\d\d(?:-\d\d)?")
-"""A region of AWS; a month or day."""
+"""An AWS region; a month or day."""
 _TYPE: Final = re.compile(
     r"(?:array<)*(?:string|binary|boolean|byte|tinyint|smallint|short|int|integer|bigint|long|float|double|date"
     r"|timestamp(?:_ntz|_ltz)?|(?:decimal|char|varchar)(?:\(\d+\)?)?)>*\Z"
 )
-"""A type of SQL: beside a name, in a schema, it is the type of a column."""
+"""A type of SQL: beside a name in a schema, it is a column's type."""
 
 
 def may_name_a_secret(name: str) -> bool:
-    """Tell whether any value of this name is a secret: a look at the name alone."""
+    """Return whether some value of this name would be a secret, by the name alone."""
     return HINT.search(name) is not None and _kind(name[-_NAME_MAX:]) != "none"
 
 
 def is_common(value: str) -> bool:
-    """Tell whether a value occurs in many lines that have nothing to do with a secret: it is masked beside its name
-    alone.
-    """
+    """Return whether a value is common in lines without a secret, so that it must be masked only beside its name."""
     return value.lower() in _COMMON | _PLAIN or _PLACE_OR_DAY.fullmatch(value) is not None
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Tell whether a name says that this value of it is a secret."""
+    """Return whether a name says that this value is a secret."""
     bare = value.strip("\\\"'")
     if (
         not bare

@@ -1,1 +1,1 @@
-"""Turn a delivered event into a job: envelopes, the event's fields, the run's name."""
+"""Turn a delivered event into a job: envelopes, the event's fields, the run key."""

@@ -1,4 +1,4 @@
-"""The event by which the function continues a run: the event that the run began with, and the run's key."""
+"""The event by which the function continues a run: the run's first event, and the run key."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Document(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Continuation:
-    """The `count`-th invocation that continues the run `client_token`; `event` is the first one's."""
+    """The `count`-th invocation that continues the run `client_token`; `event` is that of the first invocation."""
 
     count: int
     client_token: str
@@ -40,10 +40,10 @@ class Continuation:
 
 
 def unwrapped(event: object) -> tuple[object, Continuation | None]:
-    """Return the event that a run began with, and which continuation of it this is; None for a first invocation."""
+    """Return the first event of a run, and the continuation; None for a first invocation."""
     if not isinstance(event, dict) or set(event) != {_FIELD}:
         return event, None
-    # The event in it may be a service's, of any size.
+    # The inner event may be another service's, of any size.
     document = validated(_Document, event[_FIELD], prefix=_FIELD, depth=1)
     if isinstance(document.event, dict) and set(document.event) == {_FIELD}:
         raise InputError(_FIELD, "holds another continuation; its event is the first one's")

@@ -1,4 +1,4 @@
-"""Turn a delivered event into a request: the script, its arguments and settings, the run's key.
+"""Turn a delivered event into a request: the script, its arguments and settings, the run key.
 
 Accepted forms (docs/reference/event):
 - a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.sparkSubmit`;
@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "parse_event"]
 
-# With the environment, Linux gives 2 MiB to all arguments. They are passed twice.
+# Linux allows 2 MiB for all arguments and the environment. The arguments are passed twice.
 _ARGUMENTS_MAX_BYTES: Final = 262_144
-# A key of these in an object says that it is a job document. `name`, `tags` and `conf` may well be somebody else's.
+# Any of these keys marks an object as a job document; `name`, `tags` and `conf` are too common to decide.
 _DISTINCTIVE: Final = frozenset(
     {"entryPoint", "script", "jobDriver", "entryPointArguments", "sparkSubmitParameters", "pyFiles", "clientToken"}
 )
@@ -46,7 +46,7 @@ _FIELDS_BY_LOWER: Final = {name.lower(): name for name in _DISTINCTIVE}
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The request of an event, checked. `trigger` is set if the job receives the event itself."""
+    """The checked request of an event. `trigger` is set if the job receives the event itself."""
 
     entry_point: Location
     arguments: tuple[str, ...] = ()
@@ -63,7 +63,7 @@ class Request:
 
 
 def parse_event(event: object, settings: HandlerSettings) -> Request:
-    """Turn an event into a request; `InputError` names the wrong field and what to do."""
+    """Turn an event into a request; `InputError` names the wrong field and the remedy."""
     if isinstance(event, str):
         return _flat(validated(FlatDocument, {"entryPoint": event}), settings, "")
     if not isinstance(event, dict):
@@ -87,7 +87,7 @@ def _is_document(event: Mapping[str, Any]) -> bool:
 
 
 def _check_near_miss(event: Mapping[str, Any], path: str) -> None:
-    """Refuse a job document whose only telling field is misspelt: it must not pass for another event."""
+    """Refuse a job document whose only distinctive field is misspelt: it must not pass for another kind of event."""
     for key in event:
         right = _FIELDS_BY_LOWER.get(key.lower().replace("_", "").replace("-", ""))
         if right is not None and right != key:
@@ -203,7 +203,7 @@ def _name(name: str | None, path: str) -> str | None:
 
 
 def _check_places(files: tuple[Location, ...], entry_point: Location, settings: HandlerSettings, path: str) -> None:
-    """Check that code, which runs with the function's role, is in the folder where the owner keeps scripts."""
+    """Check that the code, which runs with the function's role, is in the owner's folder of scripts."""
     folder = settings.script_folder
     if folder is None:
         return
@@ -217,7 +217,7 @@ def _check_places(files: tuple[Location, ...], entry_point: Location, settings: 
 
 
 def _check_py_files(files: tuple[Location, ...], entry_point: Location, path: str) -> None:
-    """Check that the names of Python files differ: they are copied into one directory."""
+    """Check that the names of Python files differ, since they are copied into one directory."""
     names = [stored_name(location.name) for location in (entry_point, *files)]
     for index, name in enumerate(names):
         if name in names[:index]:

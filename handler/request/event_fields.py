@@ -15,7 +15,7 @@ from safewriter.objects import Location
 
 __all__ = ["LABEL", "PY_FILES_MAX", "Common", "FlatDocument", "NestedDocument", "Token", "py_file"]
 
-# One argument of execve has at most 128 KiB on Linux, all of them 2 MiB with the environment. They are passed twice.
+# Linux allows 128 KiB for an argument of execve, and 2 MiB for all with the environment. They are passed twice.
 _ARGUMENT_MAX_BYTES: Final = 65_536
 _ARGUMENTS_MAX: Final = 200
 _FILE_NAME_MAX_BYTES: Final = 255
@@ -30,7 +30,7 @@ def _script(value: str) -> str:
 
 
 def py_file(value: str) -> str:
-    """Return the S3 path of a Python file; `ValueError` says what is wrong with any other text."""
+    """Return the value if it is the S3 path of a Python file; else raise `ValueError` with the problem."""
     location = Location.parse(value)
     name = location.name
     lower = name.lower()
@@ -52,7 +52,7 @@ def _check_file_name(location: Location) -> None:
 
 
 def _argument(value: str) -> str:
-    """Check an argument: tabs and line ends are text, as in JSON or a query; other control characters are not."""
+    """Check an argument: of control characters, only tabs and line ends are allowed, as in JSON or a query."""
     if bad := next((letter for letter in value if category(letter) in ("Cc", "Cs") and letter not in "\t\n\r"), None):
         raise ValueError(f"holds the control character {bad!r}; tabs and line ends are allowed")
     if (size := len(value.encode())) > _ARGUMENT_MAX_BYTES:
@@ -74,13 +74,13 @@ _Argument = Annotated[str, AfterValidator(_argument)]
 _Arguments = Annotated[tuple[_Argument, ...], Field(max_length=_ARGUMENTS_MAX, strict=False)]
 _Label = Annotated[str, StringConstraints(min_length=1, max_length=256), AfterValidator(_label)]
 LABEL: Final = TypeAdapter(_Label)
-"""A name of a run that can be shown."""
+"""A printable name of a run."""
 _TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterValidator(_label)]
 _TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_label)]
 _Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]
 _Parameters = Annotated[str, StringConstraints(max_length=102_400)]
-# As in EMR Serverless, so that a job can move there. Each run's key has this form: a trigger's and a request's id, too.
-# That of a stream has not (`safewriter.identity.Run.of_stream`), so no event names one.
+# As in EMR Serverless, so that a job can move there. All run keys have this form, also those of triggers and request
+# ids, except that of a stream (`safewriter.identity.Run.of_stream`), which an event cannot name.
 Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
 

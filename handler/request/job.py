@@ -1,6 +1,6 @@
-"""Turn a delivered event into a job: one run of one script, with a name that is the same on every retry.
+"""Turn a delivered event into a job: one run of one script, with the same run key on every retry.
 
-`requested` is the only way from an event to a job: handler, command line and image take it.
+`requested` is the only way from an event to a job: handler, command line and image use it.
 """
 
 from __future__ import annotations
@@ -51,10 +51,10 @@ class TriggerEvent:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """A job to run. `run_key` names the run; two attempts of one run have equal fingerprints.
+    """A job to run. `run_key` names the run; all attempts of a run have the same fingerprint.
 
-    `settings`: the hash of the event's own settings, which two attempts with committed writes have in common. `event`:
-    that of the event that triggered it, which all attempts have in common; empty for a job document.
+    `settings`: the hash of the event's own settings, the same in all attempts once a write is committed. `event`: the
+    hash of the triggering event, the same in all attempts; empty for a job document.
     """
 
     entry_point: Location
@@ -70,12 +70,12 @@ class Job:
     event: str = ""
     coordination: Configuration | None = None
     accept_changed_script: bool = False
-    """The word of the event, or of the function's owner: this attempt may continue the run with another script."""
+    """The event, or the function's owner, allows this attempt to continue the run with another script."""
 
     @classmethod
     def of(cls, request: Request, settings: HandlerSettings, request_id: str) -> Job:
-        """Complete a request: the key is the caller's, else the event's for this function, else Lambda's request id
-        (which is the same when Lambda retries an asynchronous invocation).
+        """Complete a request. The run key is the caller's, else the event's for this function, else Lambda's request
+        id, which stays the same when Lambda retries an asynchronous invocation.
         """
         return cls(
             entry_point=request.entry_point,
@@ -102,11 +102,12 @@ class Job:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of all that must not change under one run key: the script's place and the arguments given by the caller.
+        """The hash of everything that must never change under one run key: the script's location and the caller's
+        arguments.
 
-        The script's content, with that of the Python files, may change by the owner's word, and settings as long as
-        nothing is committed. So they are not in it: the run's record holds them, and writes are named without them.
-        Nor is the triggering event: the record holds it beside them, since records of before have none.
+        It excludes the code, which may change if the owner allows it, and the settings, which may change until a write
+        is committed: the run's record holds those, and writes are named without them. It also excludes the triggering
+        event, which the record holds separately, since older records have none.
         """
         parts = [str(self.entry_point), list(self.arguments)]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
@@ -127,7 +128,7 @@ def _trigger_event(event: Mapping[str, Any], settings: HandlerSettings) -> Trigg
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """The job of an event. `event` is the first invocation's, of which this one may be a `continuation`."""
+    """The job of an event. `event` is that of the run's first invocation, which this one may continue."""
 
     event: object
     continuation: Continuation | None

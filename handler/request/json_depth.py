@@ -1,4 +1,4 @@
-"""Check how deeply a JSON value from outside is nested: at some depth Python's functions raise a RecursionError."""
+"""Check the nesting of a JSON value from outside: at some depth Python's functions raise a RecursionError."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DEPTH_MAX: Final = 100
 
 
 def is_too_deep(value: object) -> bool:
-    """Tell whether lists and objects in a value are nested more deeply than anybody means."""
+    """Return whether lists and objects in a value are nested more deeply than any sensible input."""
     level = [value]
     for _ in range(_DEPTH_MAX + 1):
         level = [
@@ -27,6 +27,6 @@ def is_too_deep(value: object) -> bool:
 
 
 def check_nesting(event: object) -> None:
-    """Raise `InputError` for an event that cannot be checked, written or shown."""
+    """Raise `InputError` for an event too deep to be checked, serialised or shown."""
     if is_too_deep(event):
         raise InputError("event", f"holds more than {_DEPTH_MAX} lists or objects in one another; make it flatter")

@@ -1,4 +1,4 @@
-"""`sparkSubmitParameters`, the one string of StartJobRun, as settings."""
+"""Parse `sparkSubmitParameters`, a string of StartJobRun, into settings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SubmitParameters", "parse_submit_parameters"]
 
-# Options of spark-submit that are nothing but another way to write a setting.
+# Options of spark-submit that are just another notation for a setting.
 _AS_CONF: Final = {
     "--driver-memory": "spark.driver.memory",
     "--driver-cores": "spark.driver.cores",
@@ -45,7 +45,7 @@ class SubmitParameters:
 
 
 def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
-    """Parse the string; `InputError` names `path`. Its settings are checked with those of `conf`."""
+    """Parse the string; `InputError` names `path`. The caller checks the settings with those of `conf`."""
     conf: dict[str, str] = {}
     py_files: tuple[str, ...] = ()
     name: str | None = None

@@ -1,7 +1,7 @@
 """Envelopes of AWS services: the event in them, and its identity, which names the run.
 
-Powertools' data classes do not do this work: they check nothing. Its models do, but refuse an event that is replayed or
-made by hand for fields that no run needs, say in no word of ours what to do, and slow down every cold start.
+Powertools' data classes check nothing. Its models do, but they refuse replayed or hand-made events for fields that no
+run needs, do not say what to do, and slow down every cold start.
 """
 
 from __future__ import annotations
@@ -21,24 +21,25 @@ if TYPE_CHECKING:
 
 __all__ = ["Trigger", "recognise"]
 
-# S3 allows 1,024 bytes for the key of an object, and its events write a byte as three characters at most (%E3). No
-# identity of the other services is longer.
+# S3 allows 1,024 bytes for an object key, and its events write a byte as up to three characters (%E3). No identity of
+# other services is longer.
 _TEXT_MAX_BYTES: Final = 3 * 1024
-# Within the limits of a clientToken, so that each run's key is one: 31 characters for people, a hyphen, 128 bits.
+# Within the limits of a clientToken, so that every run key is a valid one: 31 readable characters, a hyphen, 128 bits.
 _READABLE_MAX: Final = 31
 _DIGEST_LENGTH: Final = 32
 _BYTE_ORDER_MARK: Final = "\ufeff"
-"""Some editors begin a file with it; JSON does not, and a job behind it must not pass for another text."""
+"""Some editors put it at the start of a file; JSON does not allow it, but a job document after it must be recognised.
+"""
 _SQS: Final = "sqs:"
 _EVENTBRIDGE: Final = "eventbridge:"
 _REPLAYED: Final = "replay-name"
-"""EventBridge adds it to an event of an archive, which keeps its id."""
+"""The field that EventBridge adds to an event replayed from an archive, whose id stays the same."""
 _OTHERS: Final = re.compile(r"[^A-Za-z0-9._]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """An event that is not a job document. `identity` is its own, the same on each delivery; None if it has none.
+    """An event that is not a job document. `identity` is the same on each delivery; None if the event has none.
 
     `document` is the JSON object in an SQS message's body, found at `document_path` of the event.
     """
@@ -50,9 +51,10 @@ class Trigger:
 
     @property
     def content(self) -> str:
-        """The hash of what the event says, the same on each delivery: without what a service adds to one delivery.
+        """The hash of the event's content, the same on each delivery: without the fields that differ between
+        deliveries.
 
-        Of an SQS message that is its body. Its receipt and counts change, and a redrive has nothing but the body.
+        The content of an SQS message is its body: its receipt and counts change, and a redrive has only the body.
         """
         event = self.event
         if (self.identity or "").startswith(_SQS):
@@ -62,10 +64,9 @@ class Trigger:
         return hashlib.sha256(json.dumps(event, sort_keys=True).encode()).hexdigest()
 
     def run_key(self, function: str | None) -> str | None:
-        """Return the key of the run that a function makes of this event, None if the event has no identity.
+        """Return the key of the run that this event starts in a function; None if the event has no identity.
 
-        One event makes two runs in two functions. Whatever the identity's length, the key fits wherever a clientToken
-        does.
+        An event starts different runs in different functions. The key is a valid clientToken for any identity.
         """
         if self.identity is None:
             return None
@@ -75,7 +76,7 @@ class Trigger:
 
 
 def recognise(event: Mapping[str, Any]) -> Trigger | None:
-    """Recognise an envelope; None for any other object, `InputError` for one that cannot be one run."""
+    """Recognise an envelope; None for any other object, `InputError` for an envelope that cannot be one run."""
     if "Records" in event:
         return _records(event)
     if "detail-type" in event and "source" in event:
@@ -104,12 +105,12 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     bucket = _text(_object(s3, "bucket", f"{path}.bucket"), "name", f"{path}.bucket.name")
     file = _object(s3, "object", f"{path}.object")
     key = _text(file, "key", f"{path}.object.key")
-    # Both are absent in some events: the version without versioning, the sequencer for replayed and hand-made ones.
+    # Both may be missing: the version in a bucket without versioning, the sequencer in replayed and hand-made events.
     version, sequencer = (
         _text(file, name, f"{path}.object.{name}") if file.get(name) else "" for name in ("versionId", "sequencer")
     )
     if not sequencer and record.get("eventName"):
-        # Restored, tagged, expired: only the name tells two events of one version apart then.
+        # Restored, tagged, expired: only the name distinguishes two events of one version then.
         sequencer = _text(record, "eventName", "Records[0].eventName")
     return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
 

@@ -1,6 +1,6 @@
 """The turns that the function's owner declares (`SOAL_TURNS`): which script is which job of a lock, and in which order.
 
-An event names one of them at most. So whoever may send events completes no other job's turn, and changes no order.
+An event may only name one of them. So a sender of events can neither complete another job's turn nor change the order.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["DeclaredTurn", "declared_turns", "turn_of"]
 
 _LEASE_MIN_S: Final = 25
-"""The handler ends its job when 1/4 of the lease is left, and a job is dead about 11 s after that: a beat without an
-answer takes 6 s, and SIGTERM is followed by SIGKILL after 5. Until the lease has ended there are that quarter, and the
-fifth that the holder keeps as its margin.
+"""The handler ends its job when 1/4 of the lease is left, and the job is dead about 11 s later: a beat without an
+answer takes 6 s, and SIGKILL follows SIGTERM after 5 s. Before the lease ends, there are that quarter and the fifth
+that the holder keeps as its margin.
 """
 _LEASE_MAX_S: Final = 900
-"""No invocation is longer: a lock need not wait longer for a job that died."""
+"""The longest invocation: a lock need not wait longer for a job that died."""
 _LOCK: Final = f"{PREFIX}lock.name"
 _JOB: Final = f"{PREFIX}name"
 _BACKEND: Final = f"{PREFIX}backend"
@@ -48,12 +48,12 @@ class DeclaredTurn:
 
     @property
     def configuration(self) -> Configuration:
-        """What the handler asks of the lock for the job."""
+        """The job's configuration of the lock."""
         return Configuration.from_mapping(self.keys)
 
 
 def declared_turns(value: object) -> object:
-    """Read `SOAL_TURNS`; `ValueError` names the lock, the job and the key of what cannot be."""
+    """Parse `SOAL_TURNS`; `ValueError` names the lock, the job and the key of an error."""
     if not isinstance(value, str):
         return value
     try:
@@ -92,9 +92,9 @@ def _declared(lock: str, job: str, words: Mapping[str, str]) -> DeclaredTurn:
 def turn_of(
     script: Location, declared: tuple[DeclaredTurn, ...], fields: Mapping[str, str] | None, path: str
 ) -> Configuration | None:
-    """Return the turn of an event's script: the one that is `declared` for it, or the one of them that the event names.
+    """Return the turn of an event's script: the only one `declared` for it, or the one that the event names.
 
-    A declared script never runs without a turn. Raises `InputError` for whatever the event says beyond the declaration.
+    A declared script never runs without a turn. Raises `InputError` if the event deviates from the declaration.
     """
     keys = {} if fields is None else _keys_of(fields, path)
     if not declared:
@@ -117,7 +117,7 @@ def turn_of(
 
 
 def _check_same(turn: DeclaredTurn, key: str, value: str, path: str) -> None:
-    """Check that a key of an event says what the declaration says; it may say it in other digits."""
+    """Check that a key of an event has the declared value; a number may be written differently."""
     try:
         is_same = Configuration.from_mapping({**turn.keys, key: value}) == turn.configuration
     except SettingError as error:

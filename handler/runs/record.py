@@ -12,11 +12,11 @@ __all__ = ["RUNNING", "SUCCESS", "CancelRequest", "RunRecord"]
 RUNNING: Final = "RUNNING"
 """The state of an attempt that has not ended, or was killed."""
 SUCCESS: Final = "SUCCESS"
-"""The state of an attempt that has done its work: `State.SUCCESS`."""
+"""The state of an attempt that succeeded: `State.SUCCESS`."""
 
 
 _Moment = Annotated[int, Field(ge=0, le=200_000_000_000_000)]
-"""Milliseconds of the epoch, to the year 8307: a later one can neither be shown nor be added to."""
+"""Epoch milliseconds up to the year 8307: a much later time can neither be shown nor added to."""
 _Number = Annotated[int, Field(ge=0, lt=2**63)]
 
 
@@ -42,29 +42,28 @@ class RunRecord(BaseModel):
     execution: str | None = None
     """The ARN of the durable execution that makes the attempts."""
     code: str | None = None
-    """The hash of the last attempt's script and Python files; None: no attempt has fetched them."""
+    """The hash of the last attempt's script and Python files; None: no attempt fetched them."""
     settings: str | None = None
-    """The hash of the last attempt's settings (`Job.settings`); None: a version has begun it that did not keep it."""
+    """The hash of the last attempt's settings (`Job.settings`); None: an older version wrote the record."""
     event: str | None = None
-    """The hash of the event that triggered the run (`Job.event`); None: a version has begun it that did not keep it."""
+    """The hash of the event that triggered the run (`Job.event`); None: an older version wrote the record."""
     turn: tuple[str, str] | None = None
-    """The lock and the job of the run's turn; None: no attempt had one, or a version has begun it that did not keep it.
-    """
+    """The lock and the job of the run's turn; None: no attempt had a turn, or an older version wrote the record."""
     turn_completed: bool = False
-    """The run has completed its turn, or had done its work before it had one: a turn of it counts no second time."""
+    """The run has completed its turn, or had succeeded before it had one: another turn of it does not count."""
     may_hold_writes: bool = True
-    """False: every attempt before this one has reported that it left no committed write, and none without a verdict."""
+    """False: every earlier attempt has reported that it left no committed write and no write without a verdict."""
     of_several_scripts: bool = False
-    """An attempt with other code than its predecessor's has begun while the run held, or may have held, writes: then no
-    script's writes are all of them, and none continues the run but by the word of its own event.
+    """An attempt began with other code than its predecessor's while the run held, or may have held, writes. Then no
+    script made all of the writes, and an attempt may continue the run only if its own event allows it.
     """
     reason: str | None = None
-    """Why it has this state."""
+    """Why the attempt has this state."""
 
 
 class CancelRequest(BaseModel):
-    """A request by `soal runs cancel` to the handler of one attempt, or of each of a durable execution: the reason, for
-    people, and when it was made.
+    """A request by `soal runs cancel` to end one attempt, or all attempts of a durable execution: the reason, for
+    people, and the time of the request.
     """
 
     model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)

@@ -1,5 +1,5 @@
-"""Whether an attempt may continue a run: it is the same job for the same event, with the same settings, and the same
-code or the owner's word.
+"""Check that an attempt may continue a run: it must be the same job for the same event, with the same settings, and
+with the same code or the owner's permission.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _HOW: Final = (
 
 
 def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool = False) -> None:
-    """Raise `InputError` unless this attempt may continue the run: a step or a part is known by its name, and another
-    script, or the same with another time zone or default catalog, may mean other rows by the same name. `repeats`: the
-    run has completed its turn on a lock, and has the lock beside the order, where only the same script may have it.
+    """Raise `InputError` unless this attempt may continue the run. Steps and parts are identified by name, and another
+    script, or another time zone or default catalog, may mean other rows by the same name. `repeats`: the run has
+    already completed its turn and holds the lock outside the order, which is allowed only to the same script.
     """
     field = _field(job)
     if before.fingerprint != now.fingerprint:
@@ -75,12 +75,12 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool
 
 
 def is_same_code(before: RunRecord, now: RunRecord) -> bool:
-    """Tell whether two attempts have the same script and Python files, as far as both records say which."""
+    """Return whether both records have the hash of the code, and it is the same."""
     return None in (before.code, now.code) or before.code == now.code
 
 
 def of_completed_turn(job: Job, problem: str) -> InputError:
-    """Return the error of a run that may not have its completed turn again, which would be beside the lock's order."""
+    """Return the error for a run that may not repeat its completed turn outside the lock's order."""
     return InputError(
         _field(job), f"{job.run_key!r} has completed its turn, and {problem}: a turn of its own needs another token"
     )

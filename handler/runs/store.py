@@ -1,8 +1,8 @@
-"""The record of a run: its attempts, and the state of the last one. So a run that dies before its first write is
-visible, too.
+"""The record of a run: its attempts, and the state of the last one. It also shows a run that dies before its first
+write.
 
-One object per run key, `runs/<digest>.json`, changed by compare-and-swap. While an attempt lives, its handler renews a
-small lease beside it, so that a second delivery of the same run can tell whether it lives.
+The record is one object per run key, `runs/<digest>.json`, changed by compare-and-swap. While an attempt runs, its
+handler renews a small lease beside the record, so that a second delivery of the run can see whether it is alive.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class AttemptRunningError(TryAgainError):
 
 
 class UnreadableRecordError(StoreError):
-    """A record is of another version, or damaged; it stays as it is."""
+    """A record is damaged or of another version; it stays unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredRun:
-    """A record as read, and the signs of life of its attempt."""
+    """A record as read, and the attempt's signs of life."""
 
     record: RunRecord
     sighting: Sighting
@@ -56,11 +56,11 @@ class OpenRun:
     record: RunRecord
     etag: str
     before: RunRecord | None = None
-    """The record of the attempt before."""
+    """The record of the previous attempt."""
 
     @property
     def has_other_code(self) -> bool:
-        """Whether the script, or a Python file, differs from that of the attempt before."""
+        """Whether the script or a Python file differs from the previous attempt's."""
         return self.before is not None and self.before.code not in (None, self.record.code)
 
 
@@ -84,10 +84,10 @@ class Runs:
         repeats: bool = False,
     ) -> OpenRun:
         """Record that an attempt begins. `code`: the hash of its script and Python files; None if they could not be
-        fetched, so that it cannot write. `repeats`: the run has completed its turn on a lock before.
+        fetched, so that it cannot write. `repeats`: the run has already completed its turn on a lock.
 
         Raises `InputError` if the run key belongs to another job, `AttemptRunningError` if another attempt of the run
-        is alive, `StoreError` if S3 cannot tell.
+        is alive, `StoreError` if S3 does not answer.
         """
         first = RunRecord(
             run_key=job.run_key,
@@ -153,7 +153,7 @@ class Runs:
     def _wait_for_death(self, before: RunRecord, stored: StoredObject, schedule: Schedule) -> None:
         """Return once the attempt is dead or its record has changed; raise as soon as it gives a sign of life.
 
-        Waits until the schedule's `begin_by` at most.
+        Wait until the schedule's `begin_by` at most.
         """
         until_ms = min(self.clock() + 2 * LEASE_MS, schedule.begin_by_ms)
 
@@ -182,7 +182,7 @@ class Runs:
     # -- for operators and other processes ---------------------------------------------------------------------------
 
     def read(self, run_key: str) -> StoredRun | None:
-        """Return the record of a run; None if the store says that there is none. `StoreError` if it cannot be read."""
+        """Return the record of a run; None if there is none, `StoreError` if it cannot be read."""
         return self._read(_record_key(run_key))
 
     def listed(self) -> Iterator[ListedObject]:
@@ -190,7 +190,7 @@ class Runs:
         return self.store.list("runs/")
 
     def read_listed(self, listed: ListedObject) -> StoredRun | None:
-        """Return a record that was listed; None if it is gone."""
+        """Return a listed record; None if it is gone."""
         return self._read(listed.key)
 
     def _read(self, key: str) -> StoredRun | None:
@@ -201,15 +201,15 @@ class Runs:
         return StoredRun(record, self._sighting(record, stored))
 
     def request_cancel(self, record: RunRecord, reason: str) -> None:
-        """Ask the handler of an attempt to end it; the handler checks for requests with every beat. That of a durable
-        execution holds for its next attempt, too.
+        """Ask the handler of an attempt to end it; the handler checks for requests with every beat. In a durable
+        execution the request applies to later attempts, too.
         """
         request = CancelRequest(reason=reason, requested_ms=self.clock())
         for key in _cancel_keys(record):
             self.store.put(key, request.model_dump_json(by_alias=True).encode())
 
     def is_cancelled(self, record: RunRecord) -> bool:
-        """Tell whether somebody has asked for the end of an attempt."""
+        """Return whether an attempt was asked to end."""
         return any(self.store.get(key) is not None for key in _cancel_keys(record))
 
     def end(
@@ -221,11 +221,11 @@ class Runs:
         may_hold_writes: bool = True,
         turn_completed: bool = False,
     ) -> tuple[str, ...]:
-        """Record how the attempt ended; return warnings, if a later attempt has taken the record over. Its lease, which
-        nobody asks for any more, expires by itself.
+        """Record how the attempt ended; return a warning if a later attempt has taken the record over. The lease
+        expires by itself.
 
         `may_hold_writes`: False only if every guarded write of the attempt is known to have left nothing.
-        `turn_completed`: the lock service has said that the attempt completed its turn.
+        `turn_completed`: the lock service confirmed that the attempt completed its turn.
         """
         record = run.record.model_copy(
             update={
@@ -244,12 +244,12 @@ class Runs:
 
 
 def result_key(run_id: str) -> str:
-    """Return where the result document of an attempt lies in the checkpoint bucket."""
+    """Return the key of an attempt's result document in the checkpoint bucket."""
     return f"results/{run_id}/run_result.json"
 
 
 def _has_done_its_work(record: RunRecord) -> bool:
-    """Tell whether a run has ended well, and nothing says under which turn."""
+    """Return whether a run has succeeded without a recorded turn."""
     return record.turn is None and record.state == SUCCESS
 
 
@@ -266,7 +266,7 @@ def _lease_key(record: RunRecord) -> str:
 
 
 def _cancel_keys(record: RunRecord) -> tuple[str, ...]:
-    # For one attempt: a later one under the same token is not cancelled by it, but for those of the same execution.
+    # A request applies to one attempt, or to all of a durable execution, but not to later runs under the same token.
     names = (record.run_id, *(() if record.execution is None else (f"execution-{_digest(record.execution)}",)))
     return tuple(f"cancels/{_digest(record.run_key)}/{name}" for name in names)
 

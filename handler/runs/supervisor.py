@@ -1,4 +1,4 @@
-"""The handler as supervisor: it renews leases while the child lives, and settles open writes when it is dead."""
+"""The handler as supervisor: it renews leases while the child runs, and settles open writes when it is dead."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ __all__ = ["RunSupervisor"]
 
 @dataclass(frozen=True, slots=True)
 class RunSupervisor:
-    """Renews the leases of one attempt while its job lives, and settles its open writes afterwards."""
+    """Renews the leases of one attempt while its job runs, and settles its open writes afterwards."""
 
     supervision: Supervision
     runs: Runs
     run: OpenRun
 
     def beat(self) -> bool:
-        """Renew the leases of the run and of its open writes; False if somebody has cancelled the run.
+        """Renew the leases of the run and of its open writes; False if the run was cancelled.
 
         Never raises: the next beat makes up for a missed one.
         """
@@ -39,10 +39,10 @@ class RunSupervisor:
             return True
 
     def settle(self, budget_ms: int) -> tuple[tuple[WriteReport, ...] | None, str]:
-        """Settle every write that the child has opened, in bounded time; no process of the child may run any more.
+        """Settle every write that the child opened, within `budget_ms`. Call this only when no process of the child
+        runs.
 
-        Return the verdicts, and a problem: why there are no verdicts, or, beside verdicts, why there may be writes
-        without one.
+        Return the verdicts and a problem: why there are none (None, reason), or why there may be more writes.
         """
         try:
             writes = within(budget_ms, lambda: self.supervision.settle(budget_ms=max(0, budget_ms)))

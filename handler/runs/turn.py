@@ -21,35 +21,35 @@ if TYPE_CHECKING:
 __all__ = ["JobTurn", "hold_turn"]
 
 _LEFT_SHARE: Final = 4
-"""The handler ends its job when less than this part of the lease is left, 1/4; a renewal begins with nearly half."""
+"""The handler ends its job when less than 1/4 of the lease is left; a renewal begins with nearly half of it left."""
 
 
 class JobTurn:
-    """The turn of one job; without coordination there is none, and nothing is asked of anybody."""
+    """The turn of one job; without coordination there is no turn, and no lock service is called."""
 
     def __init__(self, coordinator: JobCoordinator | None) -> None:
         self._coordinator = coordinator
         self._end = End.FAILED
         self._is_over = False
         self.has_completed = False
-        """The lock service has said that the run completed its turn, now or before."""
+        """The lock service confirmed that the run completed its turn, now or earlier."""
         self.loss: str | None = None
-        """Why the job was ended for its turn; None: it was not."""
+        """Why the job was ended for a lost turn; None: it was not."""
 
     @property
     def repeats(self) -> bool:
-        """Whether the run had completed its turn before, and has this one beside the order."""
+        """Whether the run completed its turn earlier and holds this one outside the order."""
         turn = None if self._coordinator is None else self._coordinator.held
         return isinstance(turn, Turn) and turn.repeats
 
     def lend(self) -> str | None:
-        """Return what the job's process needs to use the turn."""
+        """Return the text with which the job's process can use the turn; None without a turn."""
         if self._coordinator is None or self._coordinator.held is None:
             return None
         return self._coordinator.lend()
 
     def may_go_on(self) -> bool:
-        """Return False once the turn is lost, or may be lost before the job has been ended."""
+        """Return False once the turn is lost, or could be lost before the job has ended."""
         turn = None if self._coordinator is None else self._coordinator.held
         if self._coordinator is None or turn is None or self.loss is not None:
             return self.loss is None
@@ -58,14 +58,14 @@ class JobTurn:
         return self.loss is None
 
     def completed(self, *, again: bool = False) -> None:
-        """Note that the job has done what its turn was for. `again`: its run had done so before, by its own record, and
-        this turn does not count.
+        """Note that the job has succeeded. `again`: by its record, the run completed its turn earlier, and this turn
+        does not count.
         """
         self._end = End.REPEATED if again else End.COMPLETED
 
     def give_back(self, warn: Callable[[str], None], left_ms: int) -> None:
-        """End the turn, if it has not been ended before; if the lock service does not answer, the lease ends it, and it
-        counts as not completed.
+        """End the turn unless it has ended. If the lock service does not answer, the lease ends the turn, which counts
+        as not completed.
         """
         coordinator = self._coordinator
         if coordinator is None or self._is_over:
@@ -86,10 +86,10 @@ class JobTurn:
 def hold_turn(
     configuration: Configuration | None, schedule: Schedule, *, run: str, warn: Callable[[str], None]
 ) -> Iterator[JobTurn]:
-    """Hold the job's turn for a block. The wait for it ends at half of the invocation's time. `run` is the run's key: a
-    second delivery of a run that has completed its turn does not count as another one.
+    """Hold the job's turn for a block; wait for it until half of the invocation's time is over. `run` is the run key: a
+    second delivery of a run that has completed its turn does not count as another turn.
 
-    Raises `TurnBlockedError` if the job gets none, `TurnSkippedError` if it is to skip it then.
+    Raises `TurnBlockedError` if the job gets no turn, `TurnSkippedError` if the job should then skip it.
     """
     if configuration is None:
         yield JobTurn(None)
@@ -121,7 +121,7 @@ def _lock(coordinator: JobCoordinator) -> None:
 
 
 def _of_the_function(error: SettingError) -> InputError:
-    """The event names neither the lock service nor the order, so an error of them is one of the function's setting."""
+    """Name the function's setting in an error of the lock service or the order, which no event can set."""
     if error.name.startswith(PREFIX) and error.name != f"{PREFIX}backend":
         return InputError("SOAL_TURNS", f"{error.name} {error.problem}")
     return InputError("SW_LOCKS" if error.name == f"{PREFIX}backend" else error.name, error.problem)

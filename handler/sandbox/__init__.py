@@ -1,1 +1,1 @@
-"""The directories and kernel objects of one job, and the removal of a job's leftovers."""
+"""The directories and kernel objects of a job, and the removal of its leftovers."""

@@ -1,8 +1,8 @@
-"""Directories that belong to this function alone: after each job they hold the same as before the first one.
+"""Directories that belong to this function alone: restore them after each job to their state before the first job.
 
 On Lambda /tmp outlives an invocation, and files that a script leaves there would reach the next one. On any other
-machine /tmp is shared. So a directory counts as ours only if it is declared so (by the image, or by the local emulator
-for a directory that it has made), and only while no other process of ours uses it.
+machine /tmp is shared. So a directory belongs to the function only if it is declared so (by the image, or by the local
+emulator for a directory that it has made), and only while no other process of SoAL uses it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _RECORD_MAX_BYTES: Final = 4 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OwnedDirectory:
-    """A directory that is ours: open, locked for the life of this process. `entries`, `shared` and `keys` were there
-    before any job.
+    """A directory of this function, open and locked for the life of this process. `entries`, `shared` and `keys`
+    existed before the first job.
     """
 
     path: Path
@@ -50,13 +50,13 @@ class OwnedDirectory:
 
     @classmethod
     def claim(cls, path: Path) -> OwnedDirectory:
-        """Claim a directory; `OSError` says why not: it does not exist, another process uses it, it is too full to be
-        ours alone, or it holds this code.
+        """Claim a directory. Raises `OSError` if it does not exist, another process uses it, it is too full to belong
+        to the function alone, or it holds this code.
 
-        If an earlier process was killed in the middle of a job, this one takes over the record that it made.
+        If an earlier process was killed during a job, this process takes over its record.
         """
         if Path(__file__).resolve().is_relative_to(path.resolve()):
-            raise PermissionError(f"{path} holds the handler itself")  # a mistake: / or a home is nobody's scratch
+            raise PermissionError(f"{path} holds the handler itself")  # a mistake: / or a home is no scratch space
         handle = os.open(path, DIRECTORY)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -69,13 +69,13 @@ class OwnedDirectory:
             ground = cls(path, handle, stat.S_IMODE(os.fstat(handle).st_mode), *before)
             ground._record()
         except BaseException:
-            os.close(handle)  # or its lock would keep every later claim of this process out
+            os.close(handle)  # otherwise its lock would block every later claim of this process
             raise
         return ground
 
     def clean(self, may_go_on: Callable[[], bool], sandbox: Path | None = None) -> int:
-        """Remove all entries that were not there before the first job, but what a `sandbox` keeps; return how many
-        could not be removed. Raises `TimeoutError` if `may_go_on` has ended it before it was through.
+        """Remove all entries that did not exist before the first job, except those that a `sandbox` keeps; return how
+        many could not be removed. Raises `TimeoutError` if `may_go_on` returns False before the end.
         """
         if stat.S_IMODE(os.fstat(self.handle).st_mode) != self.mode:
             with suppress(PermissionError):
@@ -97,12 +97,12 @@ class OwnedDirectory:
         return _merged(self.entries, tree)
 
     def _record(self) -> None:
-        """Record this process's first list of entries for the next process, even if a job changes the directory."""
+        """Record this process's first lists for the next process; restore the record if a job has changed it."""
         lists = {"entries": self.entries, "shared": sorted(self.shared), "keys": sorted(self.keys), "boot": _boot()}
         body = json.dumps(lists).encode()
         if _read(self.handle) == body:
             return
-        with suppress(OSError):  # a full disk: then the next process keeps all that it finds
+        with suppress(OSError):  # a full disk: the next process then keeps everything that it finds
             with suppress(FileNotFoundError):
                 os.unlink(_RECORD, dir_fd=self.handle)
             flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
@@ -118,12 +118,12 @@ def _merged(tree: Tree, other: Tree) -> Tree:
     return {**tree, **other, **both}
 
 
-_claim = cache(OwnedDirectory.claim)  # once in the life of this process; a failed claim is retried
+_claim = cache(OwnedDirectory.claim)  # once in this process; a failed claim is retried
 
 
 def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool], sandbox: Path | None = None) -> Iterator[str]:
-    """Clean the directories, but for the `sandbox` that waits for the next job; yield which could not be cleaned, and
-    why. A missing one has nothing to clean.
+    """Clean the directories except the `sandbox` of the idle JVM; yield a sentence for each that could not be cleaned.
+    A missing directory is skipped.
     """
     for path in paths:
         try:
@@ -138,8 +138,8 @@ def clean_all(paths: Iterable[Path], may_go_on: Callable[[], bool], sandbox: Pat
 
 
 def _read_record(handle: int) -> tuple[Tree, frozenset[shared_memory.Shared], frozenset[keyrings.Key]] | None:
-    """Return what an earlier process has found: entries, shared objects and keys; None without a record of this boot,
-    since the kernel begins its numbers again.
+    """Return an earlier process's lists of entries, shared objects and keys; None without a record of this boot, since
+    the kernel's numbers start again at boot.
     """
     body = _read(handle)
     if body is None:
@@ -160,7 +160,7 @@ def _boot() -> str:
 
 
 def _read(handle: int) -> bytes | None:
-    """Return the record, if there is one of our own."""
+    """Return the record; None unless it is a regular file of this user."""
     try:
         record = os.open(_RECORD, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=handle)
     except OSError:

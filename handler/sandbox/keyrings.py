@@ -1,4 +1,4 @@
-"""The kernel's keyrings of this user, which outlive a process: keyrings(7), user-keyring(7), keyctl(2)."""
+"""The keyrings of this user, which outlive a process: keyrings(7), user-keyring(7), keyctl(2)."""
 
 from __future__ import annotations
 
@@ -21,19 +21,20 @@ _UNLINK: Final = 9
 _READ: Final = 11
 _GET_PERSISTENT: Final = 22
 _OF_THE_USER: Final = (-4, -5)
-"""The user's own, and that of the user's sessions."""
+"""The user keyring and the user session keyring."""
 _OF_THIS_PROCESS: Final = -2
 _THIS_USER: Final = -1
 _RIGHTS: Final = 0x1F3F0000
-"""Those with which the kernel makes the keyrings."""
+"""The kernel's default rights of these keyrings."""
 _KEYS_MAX: Final = 4096
 _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def present() -> frozenset[Key]:
-    """Return the keys; none where the kernel has no keyrings, or forbids the call: then a job can have none either.
+    """Return the keys; none if the kernel has no keyrings or forbids the call, so that a job cannot have keys either.
 
-    `PermissionError` for a keyring that hides its keys: a job may have taken the rights away, also from us.
+    Raises `PermissionError` for a keyring that hides its keys: a job may have removed the rights, also for this
+    process.
     """
     keys = set()
     for keyring in (*_OF_THE_USER, *_persistent()):
@@ -50,7 +51,7 @@ def present() -> frozenset[Key]:
 
 
 def remove_all_but(keep: frozenset[Key]) -> int:
-    """Remove all keys but those in `keep`; return how many could not be removed. Raises as `present`."""
+    """Remove all keys except those in `keep`; return how many could not be removed. Raises the errors of `present`."""
     for keyring, number in present() - keep:
         if _keyctl(_UNLINK, number, keyring, 0) != 0 and ctypes.get_errno() == errno.EACCES:
             _keyctl(_SETPERM, keyring, _RIGHTS)
@@ -59,7 +60,7 @@ def remove_all_but(keep: frozenset[Key]) -> int:
 
 
 def _persistent() -> tuple[int, ...]:
-    """Return the keyring that outlives all processes of the user, where the kernel has one."""
+    """Return the keyring that outlives all processes of the user, if the kernel has one."""
     number = _keyctl(_GET_PERSISTENT, _THIS_USER, _OF_THIS_PROCESS)
     return (number,) if number > 0 else ()
 

@@ -1,7 +1,7 @@
 """Remove the files that a job has left, through descriptors, so that no link is ever followed.
 
-The files of each directory are removed first; the directories in it are moved up, and emptied there. So depth needs
-neither a stack nor descriptors nor long paths, and no mount is entered: the kernel refuses to move one.
+Each directory is emptied of files; its subdirectories are moved up and emptied there. So deep trees need neither a
+stack nor many descriptors nor long paths, and no mount is entered, since the kernel refuses to move one.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree | None] | None:
     """Return the entries of an open directory, down to `depth_max` directories below it; None if there are more than
-    `entries_max`. No mount is entered.
+    `entries_max`.
     """
     root: dict[str, Tree | None] = {}
     todo: list[tuple[dict[str, Tree | None], int, int]] = [(root, os.dup(handle), 0)]
@@ -45,7 +45,7 @@ def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree 
                         tree[entry.name] = None
                         if entry.is_dir(follow_symlinks=False) and depth < depth_max:
                             tree[entry.name] = below = dict[str, "Tree | None"]()
-                            with suppress(OSError):  # another user's: nothing in it can be ours to remove
+                            with suppress(OSError):  # another user's: this process could not remove anything in it
                                 todo.append((below, _enter(directory, entry.name), depth + 1))
             finally:
                 os.close(directory)
@@ -56,11 +56,10 @@ def tree_of(handle: int, *, entries_max: int, depth_max: int) -> dict[str, Tree 
 
 
 def empty(handle: int, *, keep: Tree | None = None, may_go_on: Callable[[], bool] = lambda: True) -> int:
-    """Remove all entries of an open directory but `keep`; return how many could not be removed.
+    """Remove all entries of an open directory except `keep`; return how many could not be removed.
 
-    Stops as soon as `may_go_on` returns False, which counts as one more. Restores the owner's permissions on
-    directories that lack them. An entry that cannot be removed all the same (an immutable file, a mount, another
-    user's) is tried once, and stays.
+    Stop as soon as `may_go_on` returns False, which counts as one more. Restore the owner's permissions on directories
+    that lack them. An entry that still cannot be removed (an immutable file, a mount, another user's) is tried once.
     """
     emptying = _Emptying(handle, may_go_on)
     emptying.strip(handle, keep or {})
@@ -69,7 +68,7 @@ def empty(handle: int, *, keep: Tree | None = None, may_go_on: Callable[[], bool
 
 
 class _Emptying:
-    """`top` is the directory that others are moved up to."""
+    """Empties the directory `top`, to which directories below it are moved up."""
 
     def __init__(self, top: int, may_go_on: Callable[[], bool]) -> None:
         self._top = top
@@ -88,7 +87,7 @@ class _Emptying:
         """Remove the files, and move the directories up."""
         tried: set[str] = set()
         finds = True
-        while finds:  # a listing from which entries are removed may pass over others
+        while finds:  # a listing may skip entries while others are removed
             finds = False
             with os.scandir(directory) as entries:
                 for entry in entries:
@@ -116,7 +115,7 @@ class _Emptying:
         return entry.name in keep and (keep[entry.name] is not None) == entry.is_dir(follow_symlinks=False)
 
     def _take(self, directory: int, name: str) -> None:
-        if _try_removal(os.rmdir, name, directory):  # an empty one needs no more
+        if _try_removal(os.rmdir, name, directory):  # an empty directory is done
             return
         if directory == self._top:
             self._todo.append(name)
@@ -132,7 +131,7 @@ class _Emptying:
             self._todo.append(new)
 
     def remove_directories(self) -> None:
-        """Empty and remove the directories that were moved up, until none is left."""
+        """Empty and remove the directories that were moved up until none is left."""
         while self._todo and self._may_go_on():
             name = self._todo.popleft()
             try:
@@ -155,7 +154,7 @@ def _enter(parent: int, name: str) -> int:
 
 
 def _unlock(parent: int, name: str) -> None:
-    """Restore the owner's rights on a directory, on that one and no other that might replace it."""
+    """Restore the owner's rights on a directory, through a descriptor, so that nothing can replace it meanwhile."""
     handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         if os.fstat(handle).st_mode & stat.S_IRWXU != stat.S_IRWXU:
@@ -175,6 +174,6 @@ def _try_removal(remove: Callable[..., None], name: str, parent: int) -> bool:
 
 
 def _mount(handle: int) -> str:
-    """Return the mount that an open directory is on; a bind mount has the device of its source."""
+    """Return the mount of an open directory. The device would not do: a bind mount has that of its source."""
     lines = Path(f"/proc/self/fdinfo/{handle}").read_text(encoding="ascii").splitlines()
     return next((line for line in lines if line.startswith("mnt_id:")), "")

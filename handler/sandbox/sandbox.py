@@ -47,9 +47,9 @@ LASTING: Final[Tree] = {
     _ARCHIVE_LOG: None,
     **{name: {} for name in ("scripts", "home", "tmp", "work")},
 }
-"""What a sandbox keeps for the JVM that works in it, until its first job."""
+"""The entries that a sandbox keeps for its JVM until the first job."""
 _BETWEEN_JOBS: Final[Tree] = {name: below for name, below in LASTING.items() if name != _ARCHIVE_LOG}
-"""And while one job follows the other: the log tells about the first one's start, and the job may have changed it."""
+"""The entries kept between jobs: the log is about the JVM's start, and the first job may have changed it."""
 
 
 class NoSpaceError(TryAgainError):
@@ -58,13 +58,13 @@ class NoSpaceError(TryAgainError):
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """A request's own directory, mode 0700, and the places in it."""
+    """A request's own directory, mode 0700, and the paths in it."""
 
     root: Path
 
     @property
     def scripts(self) -> Path:
-        """The script and the Python files, and nothing else: this is the script's `sys.path[0]`."""
+        """The folder of the script and the Python files only: it is the script's `sys.path[0]`."""
         return self.root / "scripts"
 
     @property
@@ -90,12 +90,12 @@ class Sandbox:
 
     @property
     def go(self) -> Path:
-        """Exists once the script may run; Java and Python start without it."""
+        """The file that exists once the script may run; the JVM and Python start without it."""
         return self.root / "go"
 
     @property
     def archive_log(self) -> Path:
-        """Java's log about its use of the class-data archive."""
+        """The JVM's log about its use of the class-data archive."""
         return self.root / _ARCHIVE_LOG
 
     @property
@@ -109,19 +109,17 @@ class Sandbox:
 
     @property
     def job_file(self) -> Path:
-        """Facts for the job's Python process."""
+        """The job's variables and places for its Python process."""
         return self.root / "job.json"
 
     @property
     def shape(self) -> Shape:
-        """What stays between two jobs, as it is now: a JVM that outlives the job works there."""
+        """The current shape of what stays between two jobs, where the idle JVM works."""
         paths = (self.root, self.root / _LOCK, self.scripts, self.home, self.tmp, self.work)
         return tuple((path.lstat().st_ino, path.lstat().st_mode, _attributes(path)) for path in paths)
 
     def renew(self, shape: Shape, may_go_on: Callable[[], bool]) -> bool:
-        """Empty the directories for the next job; return whether they are empty, and still have the shape that they
-        were made in.
-        """
+        """Empty the directories for the next job; return whether they are empty and still have the given shape."""
         try:
             with _open(None, self.root) as handle:
                 return self.shape == shape and empty(handle, keep=_BETWEEN_JOBS, may_go_on=may_go_on) == 0
@@ -130,7 +128,7 @@ class Sandbox:
 
 
 def _attributes(path: Path) -> tuple[tuple[str, bytes], ...]:
-    """Return the extended attributes of a path, in which a job could leave something for the next one."""
+    """Return the extended attributes of a path, in which a job could leave data for the next one."""
     try:
         names = os.listxattr(path, follow_symlinks=False)
     except OSError as error:
@@ -148,11 +146,11 @@ def open_sandbox(
     may_go_on: Callable[[], bool] = lambda: True,
     warn: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Sandbox]:
-    """Make a fresh directory under `path` and remove it at the end, whatever happens.
+    """Create a fresh directory under `path` and remove it at the end, whatever happens.
 
-    Directories that earlier requests have left (the platform kills without a warning, and /tmp survives) are removed
-    first. Both end once `may_go_on` returns False: a job may have left more than there is time for, and `warn` tells
-    what is still there. Raises `NoSpaceError` if less than `free_min_mb` MiB are free then.
+    First remove directories of earlier requests (the platform kills without a warning, and /tmp survives). Both
+    removals stop once `may_go_on` returns False, since a job may leave more files than there is time for; `warn` gets a
+    sentence about the rest. Raises `NoSpaceError` if less than `free_min_mb` MiB are then free.
     """
     place = os.open(path, DIRECTORY)
     try:
@@ -184,23 +182,23 @@ def _open(parent: int | None, name: str | Path, flags: int = DIRECTORY) -> Itera
 
 
 def _label(handle: int, lock: int) -> None:
-    """Label a directory as a sandbox. It is locked and complete before it gets the label that others look for."""
+    """Label a directory as a sandbox. Lock and complete the lock file before it gets the name that others look for."""
     fcntl.flock(lock, fcntl.LOCK_EX)
     os.write(lock, _LABEL)
     os.rename(_UNLABELLED, _LOCK, src_dir_fd=handle, dst_dir_fd=handle)
 
 
 def _remove_leftovers(place: int, may_go_on: Callable[[], bool]) -> Iterator[str]:
-    """Remove the directories whose owner is dead: the kernel has released their lock. Yield those that stay."""
+    """Remove the directories whose owner is dead, so that the kernel has released their lock. Yield those that stay."""
     with os.scandir(place) as entries:
         names = [entry.name for entry in entries if entry.name.startswith(_PREFIX)]
     for name in names:
         with suppress(OSError), _open(place, name) as handle:  # a link is not opened
             if os.fstat(handle).st_uid != os.getuid():
                 continue
-            # Without the label it is somebody else's directory, or a sandbox that is just being made.
+            # Without the label it is a foreign directory, or a sandbox that is being created.
             with _open(handle, _LOCK, _OLD) as lock:
-                # BlockingIOError: another emulator on this machine is at work there.
+                # BlockingIOError: another emulator on this machine uses it.
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 if os.read(lock, len(_LABEL) + 1) == _LABEL and not _remove(place, name, handle, may_go_on):
                     yield name
@@ -208,7 +206,7 @@ def _remove_leftovers(place: int, may_go_on: Callable[[], bool]) -> Iterator[str
 
 def _remove(parent: int, name: str, handle: int, may_go_on: Callable[[], bool]) -> bool:
     """Empty an open directory, wherever a job has moved it, and remove the entry with its name; return whether it is
-    empty. The lock file goes last: if something stays, a later request finds the directory by it.
+    empty. Remove the lock file last: by it, a later request finds a directory that is not empty.
     """
     with suppress(OSError):
         os.fchmod(handle, stat.S_IRWXU)
@@ -223,7 +221,7 @@ def _remove(parent: int, name: str, handle: int, may_go_on: Callable[[], bool]) 
 
 
 def check_space(folder: Path, free_min_mb: int = _FREE_MIN_MB) -> None:
-    """Raise `NoSpaceError` if there is less free."""
+    """Raise `NoSpaceError` if less than `free_min_mb` MiB are free."""
     usage = shutil.disk_usage(folder)
     free_mb = usage.free // _MIB
     if free_mb < free_min_mb:
@@ -234,7 +232,7 @@ def check_space(folder: Path, free_min_mb: int = _FREE_MIN_MB) -> None:
 
 
 def _largest(root: Path) -> str:
-    """Name the largest entries of a directory, as far as a bounded search finds them."""
+    """Name the largest entries of a directory that a bounded search finds."""
     sizes: dict[str, int] = {}
     for folder, directories, files in islice(os.walk(root), _FOLDERS_MAX):
         top = Path(folder).relative_to(root).parts[:1]
@@ -249,5 +247,5 @@ def _largest(root: Path) -> str:
 
 
 def forbids_execution(folder: Path) -> bool:
-    """Tell whether native libraries that are unpacked in a directory cannot be loaded (mount option noexec)."""
+    """Return whether native libraries unpacked in a directory cannot be loaded (mount option noexec)."""
     return bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)

@@ -31,31 +31,31 @@ _CHUNK: Final = 256 * 1024
 _MISSING: Final = ("NoSuchKey", "NoSuchBucket", "404")
 _DENIED: Final = ("AccessDenied", "403")
 _ENTRIES_MAX: Final = 65_535
-"""Of an archive in the form that each Python can import from."""
+"""The most entries of an archive in the format that every Python can import from."""
 _FOLDER_MAX_LENGTH: Final = 255
 
 
 class DownloadError(TryAgainError):
-    """S3 did not return the script, for a reason that may pass; the same invocation may work later."""
+    """S3 did not return the code for a temporary reason; the same invocation may succeed later."""
 
 
 @dataclass(frozen=True, slots=True)
 class Files:
-    """The places of the job's code on this machine."""
+    """The paths of the job's code on this machine."""
 
     script: Path
     py_files: tuple[Path, ...]
 
 
 def place(job: Job, sandbox: Sandbox) -> Files:
-    """Return where `download` will put the job's code, so that Java can be started before it is there."""
+    """Return where `download` will put the job's code, so that the JVM can start before the download."""
     py_files = (sandbox.scripts / stored_name(location.name) for location in job.py_files)
     return Files(sandbox.scripts / job.entry_point.name, tuple(py_files))
 
 
 def download(job: Job, files: Files, client: Any) -> str:  # noqa: ANN401 - boto3's S3 client, or a test's
-    """Copy the job's code to its place; return a hash of what S3 has sent: the SHA-256 of the script, or, where there
-    are Python files, of it and their names and contents.
+    """Copy the job's code to its paths; return a hash of S3's content: the SHA-256 of the script, or, if there are
+    Python files, of the script and their names and contents.
 
     Raises `InputError` for a file that is missing, forbidden or too large, that would hide a module which the job
     needs, or has native code; `DownloadError` if S3 does not answer.
@@ -96,8 +96,8 @@ def _prepare(path: Path, location: Location, field: str) -> None:
 
 
 def _list_folders(path: Path) -> None:
-    """Add the entries of folders that packages without `__init__` need: Python finds such a package in an archive only
-    by its folder's own entry, and wheels list files alone.
+    """Add folder entries for packages without `__init__`: Python finds such a package in an archive only by the entry
+    of its folder, and wheels list only files.
     """
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
@@ -115,11 +115,11 @@ def _list_folders(path: Path) -> None:
 
 
 def _unlisted_folders(names: Sequence[str]) -> list[str]:
-    """Return the folders with modules in them, at any depth, that have neither an `__init__` nor an entry."""
+    """Return the folders that hold modules, at any depth, but have neither an `__init__` nor an entry."""
     listed, folders = set(names), set[str]()
     for name in names:
         folder = name.rpartition("/")[0] if name.endswith((".py", ".pyc")) else ""
-        # A longer name is no module's, and each of its folders would cost its length.
+        # A longer name cannot be a module's, and handling each of its parent folders would take its length.
         while folder and folder not in folders and len(folder) <= _FOLDER_MAX_LENGTH:
             folders.add(folder)
             folder = folder.rpartition("/")[0]

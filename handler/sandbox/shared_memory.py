@@ -1,4 +1,4 @@
-"""System V shared memory, semaphores and queues: they and their content outlive the process that made them.
+"""System V shared memory, semaphores and queues, which outlive the process that made them.
 
 Sources: sysvipc(7), shmctl(2), semctl(2), msgctl(2), proc(5).
 """
@@ -23,7 +23,7 @@ _LIBC: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
-    """Return this user's objects that no process is attached to; none where the kernel has no such objects."""
+    """Return this user's objects to which no process is attached; none if the kernel has no such objects."""
     objects = set()
     for kind in ("shm", "sem", "msg"):
         try:
@@ -38,7 +38,7 @@ def present(proc: Path = Path("/proc")) -> frozenset[Shared]:
 
 
 def remove_all_but(keep: frozenset[Shared]) -> None:
-    """Remove all objects but those in `keep`."""
+    """Remove all objects except those in `keep`."""
     for kind, number in present() - keep:
         if kind == "shm":
             _LIBC.shmctl(number, _RMID, None)

@@ -1,1 +1,1 @@
-"""Make the command that runs a job: Java's command line, class path, archive, environment."""
+"""Compose the command that runs a job: the JVM's command line, class path, archive, environment."""

@@ -1,7 +1,7 @@
 """The class-data archive (AppCDS): Spark's classes, parsed and linked beforehand; Spark starts twice as fast.
 
-Java takes it only if the class path begins as it did when it was made, each jar with the same size and time stamp, and
-if it is the same build of Java. Otherwise Java silently starts without it: so each run reads Java's own log, and warns.
+The JVM uses it only if the class path begins as it did when the archive was made, each jar with the same size and time
+stamp, and the build of Java is the same. Otherwise it silently starts without it, so each run reads the JVM's log.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _HINT: Final = re.compile(r" *\(hint: .*\)")
 
 
 def archive_of(soal_home: Path) -> Path:
-    """Return where the archive is, if there is one."""
+    """Return the path of the archive, which may not exist."""
     return soal_home / "spark.jsa"
 
 
 def archive_options(soal_home: Path, log: Path) -> tuple[str, ...]:
-    """Return the options that make Java use the archive, and write to `log` whether it does."""
+    """Return the options that make the JVM use the archive, and write to `log` whether it does."""
     archive = archive_of(soal_home)
     if not archive.is_file():
         return ("-Xshare:auto",)
@@ -37,8 +37,8 @@ def archive_options(soal_home: Path, log: Path) -> tuple[str, ...]:
 
 
 def why_unused(soal_home: Path, log: Path) -> str | None:
-    """Return why a JVM that was started with `archive_options` did not use the archive; None if it did, if it
-    did not even begin, or if it was started for an earlier job, whose sandbox has lost the log.
+    """Return why a JVM that was started with `archive_options` did not use the archive; None if it did, if it did not
+    start at all, or if it was started for an earlier job, after which the log was removed.
     """
     archive = archive_of(soal_home)
     if not archive.is_file():
@@ -54,7 +54,7 @@ def why_unused(soal_home: Path, log: Path) -> str | None:
 
 
 def _read(log: Path) -> str | None:
-    """Return the beginning of a log; None if there is none, or something else in its place: a job may have put it."""
+    """Return the beginning of a log; None if there is no regular file, which a job may have replaced."""
     with suppress(OSError):
         handle = os.open(log, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         try:

@@ -1,7 +1,7 @@
-"""Make the command that runs a job: a JVM of our own (io.soal.host.Host), no shell and no launcher in between.
+"""Compose the command that runs a job: a JVM with io.soal.host.Host, without shell and launcher.
 
-The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts one more JVM. This
-package adds what its launcher would add: the class path (`classpath`), heap and options of Java (`jvm_options`).
+The stock `spark-submit` needs bash and /dev/fd, which Lambda does not have, and starts one more JVM. This package does
+the work of its launcher: the class path (`classpath`), heap and options of the JVM (`jvm_options`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["HOST", "RUNNER", "Command", "check", "compose", "compose_machine"]
 
 HOST: Final = "io.soal.host.Host"
 RUNNER: Final = ("--class", "io.soal.host.PythonDrivers", "spark-internal")
-"""In place of Spark's own PythonRunner, which a Python script as the submission's resource would mean."""
+"""Replaces Spark's PythonRunner, which a submission with a Python script as its resource would use."""
 _DRIVERS: Final = Path(__file__).resolve().parents[1] / "driver" / "server.py"
 _THREADS: Final = "OMP_NUM_THREADS"
 _OF_A_CONTEXT: Final = ("spark.sql.", "spark.app.", "spark.ui.")
@@ -44,23 +44,23 @@ _NO_SECRETS: Final = Secrets()
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """A JVM, which inherits nothing, and the job that it is to run. Two commands are equal if one machine can
-    run both jobs, the one after the other.
+    """A JVM, which inherits no variables, and the job that it should run. Two commands are equal if one JVM can run
+    both jobs, one after the other.
     """
 
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Those of Spark that outlive a Spark context."""
+    """The Spark settings that outlive a Spark context."""
     submission: tuple[str, ...] = field(default=(), compare=False)
     """The arguments for Spark's submission of the job."""
     variables: Mapping[str, str] = field(default_factory=dict, compare=False)
-    """Of the job's Python processes."""
+    """The variables of the job's Python processes."""
 
 
 def check(job: Job, settings: HandlerSettings, machine: Machine) -> None:
-    """Raise `InputError` if the job cannot start on this machine; call it before anything begins."""
+    """Raise `InputError` if the job cannot start on this machine; call this before any side effect."""
     pyspark_home()
     find_java(settings.soal_home, settings.java_home)
     heap_mb(job.conf, machine)
@@ -76,8 +76,8 @@ def compose(
     inherited: Mapping[str, str],
     secrets: Secrets = _NO_SECRETS,
 ) -> Command:
-    """Write the files that describe the job to Java and Python, and return the command. `inherited`: the function's
-    variables, and those by which Java finds the role's credentials.
+    """Write the files that describe the job to the JVM and Python, and return the command. `inherited`: the function's
+    variables, and those that lead the JVM to the role's credentials.
     """
     conf = merged_conf(job.conf, sandbox, settings, machine, secrets)
     command = _machine(conf, sandbox, settings, machine, attempt.total_ms, inherited)
@@ -109,8 +109,8 @@ def compose_machine(
     total_ms: int,
     inherited: Mapping[str, str],
 ) -> Command:
-    """Return the command of the machine for jobs that bring no settings of their own, before there is one. `total_ms`:
-    the whole time of a job.
+    """Return, before a job arrives, the command of a JVM for jobs without settings of their own. `total_ms`: the whole
+    time of a job.
     """
     conf = merged_conf(settings.conf, sandbox, settings, machine, _NO_SECRETS)
     return _machine(conf, sandbox, settings, machine, total_ms, inherited)
@@ -136,7 +136,7 @@ def _machine(
         str(_DRIVERS),
     )
     environment = machine_environment(sandbox, inherited, spark_home=spark_home)
-    # NumPy reads it when it is imported, and takes as many threads as Spark gives to a driver.
+    # NumPy reads this variable at import; it gets the number of threads that Spark gives to a driver.
     environment[_THREADS] = conf.get("spark.driver.cores", "1")
     machine_conf = {key: value for key, value in conf.items() if not key.startswith(_OF_A_CONTEXT)}
     return Command(argv, environment, sandbox.work, machine_conf)

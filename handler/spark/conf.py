@@ -1,4 +1,4 @@
-"""The Spark settings of a job: the image's defaults, the machine's, the job's own, and those that must not change."""
+"""Compose the Spark settings of a job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["merged_conf"]
 def merged_conf(
     job_conf: Mapping[str, str], sandbox: Sandbox, settings: HandlerSettings, machine: Machine, secrets: Secrets
 ) -> dict[str, str]:
-    """Merge the settings: the image's defaults, the machine's, the job's own, those that must not change."""
+    """Merge the settings: the image's defaults, the machine's, the job's own, and those that must not change."""
     defaults = read_properties(spark_file(settings.soal_home, "spark-defaults.conf"))
     cores = int(job_conf.get("spark.driver.cores", machine.cores))
     conf = {
@@ -37,7 +37,7 @@ def merged_conf(
         **secrets.spark_settings,
         "spark.master": f"local[{cores}]",
         "spark.driver.memory": f"{heap_mb(job_conf, machine)}m",
-        # Hadoop's defaults name the same folders, but from where Java starts.
+        # Hadoop's defaults name the same folders, but relative to the JVM's first directory.
         "spark.hadoop.hadoop.tmp.dir": str(sandbox.tmp),
         "spark.hadoop.fs.s3a.buffer.dir": str(sandbox.tmp / "s3a"),
         "spark.hadoop.io.seqfile.local.dir": str(sandbox.tmp / "io"),
@@ -51,7 +51,7 @@ def merged_conf(
 
 
 def _store(settings: HandlerSettings) -> dict[str, str]:
-    """Point S3A to where boto3 goes."""
+    """Point S3A to boto3's endpoint."""
     region = {"spark.hadoop.fs.s3a.endpoint.region": settings.region} if settings.region else {}
     if settings.s3_endpoint is None:
         return region

@@ -1,7 +1,7 @@
-"""The environments of a job: fresh ones, in which nothing of an event is a variable.
+"""Build the environments of a job: fresh ones, in which no part of an event becomes a variable.
 
-The job's Python has the function's variables, and the secrets. Its Java has none of them: Java's libraries replace
-names of variables by their values, in settings, paths and SQL, which may come from an argument or from a bucket.
+The job's Python has the function's variables and the secrets. Its JVM has neither: Java libraries expand variables in
+settings, paths and SQL, which may come from an argument or from a bucket.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
 
 __all__ = ["AttemptVariables", "job_variables", "machine_environment"]
 
-# Variables that the handler sets itself, and those that would change how Spark or Python start.
+# Variables that the handler sets itself, and those that would change how Spark or Python starts.
 _WITHHELD: Final = re.compile(
     r"SOAL_.*|SPARK_(?!SCRIPT$).*|PYSPARK_.*|HADOOP_.*|YARN_.*|PYTHON.*|VIRTUAL_ENV|CONDA_.*|JAVA_HOME|HOME|TMP|TEMP|TMPDIR"
     r"|PWD|OLDPWD|SHLVL|_|_HANDLER|_X_AMZN_.*|AWS_LAMBDA_RUNTIME_API|AWS_LAMBDA_LOG_.*|LAMBDA_RUNTIME_DIR|XDG_.*|LC_.*|LANGUAGE"
 )
 _OF_INVOCATION: Final = re.compile(r"_X_AMZN_.*")  # withheld from Java, which outlives the invocation
-# Java and its Python processes need these when they start; the rest of the function's variables is Python's alone.
+# The JVM and its Python processes need these when they start; only Python gets the function's other variables.
 _FOR_JAVA: Final = re.compile(
     r"PATH|LANG|TZ|LD_.*|MALLOC_.*|GLIBC_TUNABLES|JAVA_TOOL_OPTIONS|JDK_JAVA_OPTIONS|(?i:https?_proxy|no_proxy)"
     r"|AWS_(?:REGION|DEFAULT_REGION|ENDPOINT_URL.*|USE_\w+_ENDPOINT|RETRY_MODE|MAX_ATTEMPTS|EC2_METADATA_DISABLED"
-    # By which it asks this process for the role's credentials.
+    # With which it requests the role's credentials from this process.
     r"|CONTAINER_CREDENTIALS_FULL_URI|CONTAINER_AUTHORIZATION_TOKEN)"
 )
 _WORKER: Final = Path(__file__).resolve().parents[1] / "driver" / "worker"
@@ -42,7 +42,7 @@ _PATH: Final = "/usr/local/bin:/usr/bin:/bin"
 
 @dataclass(frozen=True, slots=True)
 class AttemptVariables:
-    """The facts of an attempt that its job is told; `total_ms` is its whole time."""
+    """The facts of an attempt that its job gets as variables; `total_ms` is the attempt's whole time."""
 
     run_id: str
     request_id: str
@@ -52,13 +52,13 @@ class AttemptVariables:
 
     @classmethod
     def of(cls, run_id: str, request_id: str, deadline: Deadline, turn: str | None = None) -> AttemptVariables:
-        """Describe the attempt that has until `deadline`, and the `turn` that the handler holds for it."""
+        """Describe an attempt with its `deadline` and the `turn` that the handler holds for it."""
         return cls(run_id, request_id, deadline.at_ms, deadline.at_ms - deadline.started_ms, turn)
 
 
 def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark_home: Path) -> dict[str, str]:
-    """Build the environment of a JVM from the function's variables. Nothing of it is of one job alone, and
-    nothing is a secret that serves anybody outside this machine.
+    """Build the environment of a JVM from the function's variables. No variable belongs to a single job, and none is a
+    secret of use outside this machine.
     """
     for_java = {name: value for name, value in inherited.items() if _FOR_JAVA.fullmatch(name)}
     return {
@@ -75,8 +75,8 @@ def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark
         "SPARK_CONF_DIR": str(sandbox.home),
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
-        # Where packages are installed, behind the first lines of the Python processes of functions. The handler is not
-        # among them in the image: its names are left to the job.
+        # The installed packages, after the start-up code of Python workers. In the image these do not include the
+        # handler, whose module names are left to the job.
         "PYTHONPATH": f"{_WORKER}:{spark_home.parent}",
         "PYTHONUNBUFFERED": "1",
         "PYTHONHASHSEED": "0",
@@ -88,8 +88,8 @@ def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark
 def job_variables(
     job: Job, sandbox: Sandbox, attempt: AttemptVariables, inherited: Mapping[str, str]
 ) -> dict[str, str]:
-    """Build the variables that a job's Python processes have besides those of their JVM: the function's, and
-    those about their attempt.
+    """Build the variables of a job's Python processes beyond those of the JVM: the function's, and those about the
+    attempt.
     """
     return {
         **{name: value for name, value in inherited.items() if _is_passed(name)},

@@ -1,4 +1,4 @@
-"""Where Java, PySpark and the files beside them are installed: in the image, or in a clone after `scripts/setup`."""
+"""Locate Java, PySpark and the files beside them, in the image or in a clone after `scripts/setup`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REPOSITORY: Final = Path(__file__).resolve().parents[2]
 
 
 def default_home() -> Path:
-    """Return where jars and Spark defaults are when `SOAL_HOME` does not say: in the image, or in a clone."""
+    """Return the folder of jars and Spark defaults if `SOAL_HOME` is not set: in the image, or in a clone."""
     return _IMAGE_HOME if _IMAGE_HOME.is_dir() else _REPOSITORY / ".soal"
 
 
@@ -29,7 +29,7 @@ def find_pyspark() -> Path | None:
 
 
 def pyspark_home() -> Path:
-    """As `find_pyspark`. Raises `InputError` if it is not installed."""
+    """Return the folder of PySpark; `InputError` if it is not installed."""
     home = find_pyspark()
     if home is None:
         raise InputError("pyspark", "is not installed beside the handler; run scripts/setup")
@@ -37,7 +37,7 @@ def pyspark_home() -> Path:
 
 
 def find_java(soal_home: Path, java_home: Path | None) -> Path:
-    """Return the java to run: `.soal/java` where set-up has made it, else JAVA_HOME, else the one on the path."""
+    """Return the java to run: `.soal/java` if set-up made it, else JAVA_HOME's, else the one on the path."""
     java = soal_home / "java" / "bin" / "java"
     if java.exists():
         return java

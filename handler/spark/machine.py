@@ -1,4 +1,4 @@
-"""The function's machine: its cores, and how its memory is divided between Java's heap and all the rest."""
+"""The function's machine: its cores, and the division of its memory between Java's heap and the rest."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ class Machine:
     memory_mb: int
     cores_present: int
     has_huge_pages: bool = False
-    """Whether a process may ask for them; without any, Java would warn in the job's log."""
+    """Whether a process may request huge pages; without them, the JVM would warn in the job's log."""
 
     @property
     def cores(self) -> int:
-        """Lambda gives one core per 1,769 MB, up to six."""
+        """The number of cores: Lambda gives one per 1,769 MB, up to six."""
         return max(1, min(math.ceil(self.memory_mb / _MB_PER_CORE), _CORES_MAX, self.cores_present))
 
     @property
     def reserve_mb(self) -> int:
-        """Memory that is not heap.
+        """The memory that is not heap.
 
-        Beside the heap live the rest of the JVM (metaspace, code, threads, buffers of S3A: about 250 MB), the
-        Python driver and this handler (about 100 MB each), and the Python workers of UDFs, which grow with the cores
-        and so with the memory: hence a share, and a floor.
+        It holds the rest of the JVM (metaspace, code, threads, buffers of S3A: about 250 MB), the Python driver and
+        this handler (about 100 MB each), and the Python workers of UDFs, whose number grows with the cores and so with
+        the memory: hence a share, and a floor.
         """
         return max(_RESERVE_MIN_MB, int(self.memory_mb * _RESERVE_SHARE))
 
@@ -68,7 +68,7 @@ def _may_ask_for_huge_pages() -> bool:
 
 
 def heap_mb(conf: Mapping[str, str], machine: Machine) -> int:
-    """Return the heap that the settings ask for, or that the machine gives; `InputError` if it does not fit."""
+    """Return the heap in MiB from the settings, or else from the machine; `InputError` if it does not fit."""
     memory = conf.get("spark.driver.memory")
     if memory is None:
         if machine.heap_mb < _HEAP_MIN_MB:

@@ -1,8 +1,8 @@
-"""Dependencies that the image does not have, and the exceptions by which a job shows that it needs one.
+"""Recognise by its exceptions that a job needs a dependency which the image does not have.
 
-A job that needs one fails with a ClassNotFoundException, or with an even vaguer error. The helpful sentence is known
-when the image is made; so image/spark/missing.toml holds it beside the list of jars that are left out. A thing that is
-not on the list is told by its name.
+Such a job fails with a ClassNotFoundException or an even vaguer error. The helpful sentence is known when the image is
+built, so image/spark/missing.toml holds it beside the list of jars that are left out. Anything not listed is reported
+by name.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ _UNLISTED_CLASS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One thing that the image does not have.
+    """A dependency that the image does not have.
 
-    `variants`: the image's variants that have it all the same. `jars`: PySpark's jars of it that are left out;
-    `classes`: prefixes of the names of its classes; `modules` and `formats`: names of its Python modules and data
-    sources; `signs`: other texts in a job's output that show it; `instead`: the advice for a job without it.
+    `variants`: the image's variants that do have it. `jars`: the jars of PySpark that are left out; `classes`: prefixes
+    of its class names; `modules` and `formats`: names of its Python modules and data sources; `signs`: other texts in
+    an exception that show it; `instead`: the advice for a job without it.
     """
 
     what: str
@@ -76,21 +76,21 @@ class Missing:
         )
 
     def has_module(self, name: str) -> bool:
-        """Tell whether a Python module, or a package of that name, is one of these, or inside one."""
+        """Return whether a Python module or package is, or is inside, one of `modules`."""
         name = name.lower()
         return any(name == module or name.startswith(f"{module}.") for module in self.modules)
 
     def has_format(self, name: str) -> bool:
-        """Tell whether a data source is one of these; Spark takes any case."""
+        """Return whether a data source is one of `formats`; Spark ignores case."""
         return name.lower() in self.formats
 
     def has_class(self, name: str) -> bool:
-        """Tell whether a Java class is one of these."""
+        """Return whether the name of a Java class begins with one of `classes`."""
         return name.startswith(self.classes)
 
 
 def read_missing(path: Path, variant: Variant = SLIM) -> tuple[Missing, ...]:
-    """Read the list of what a variant does not have."""
+    """Read the list of dependencies that a variant does not have."""
     with path.open("rb") as file:
         rows = tomllib.load(file)["missing"]
     dependencies = (
@@ -110,14 +110,14 @@ class Raised:
 
 
 def explain(errors: Iterable[Raised], missing: tuple[Missing, ...]) -> str | None:
-    """Say in one sentence what the image does not have, by the exceptions that ended the script, the outermost first;
-    None if they tell of nothing missing. `missing`: what is on the list.
+    """Return a sentence about the dependency that the image lacks, by the exceptions that ended the script, the
+    outermost first; None if they show none. `missing`: the list.
     """
     return next(filter(None, (_explained(error, missing) for error in errors)), None)
 
 
 def _explained(error: Raised, missing: tuple[Missing, ...]) -> str | None:
-    """Exceptions of the script's own may hold any words, so only those that import or Spark raised are believed."""
+    """Explain one exception. The script's own exceptions may hold any text, so trust only those of import and Spark."""
     is_import = error.type == "ModuleNotFoundError"
     if not is_import and not error.of_spark:
         return None
@@ -133,7 +133,7 @@ def _explained(error: Raised, missing: tuple[Missing, ...]) -> str | None:
 
 
 def _names(line: str, *, is_import: bool) -> Iterator[tuple[str, Callable[[Missing, str], bool], str]]:
-    """Yield what a line says is not there: its name, how to find it in the list, and what to say if it is not there."""
+    """Yield the missing things in a line: name, how to look it up in the list, and the sentence if it is not listed."""
     if match := (_NO_MODULE if is_import else _NO_MODULE_ON_A_WORKER).search(line):
         yield match[1], Missing.has_module, _UNLISTED_MODULE
     if is_import:

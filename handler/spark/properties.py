@@ -16,7 +16,7 @@ _ESCAPED: Final = re.compile(r"[\\:=#!\s]")
 
 
 def read_properties(path: Path) -> dict[str, str]:
-    """Read a file of our own: `key value` or `key=value` per line, `#` begins a comment line, no escapes."""
+    """Read a file of SoAL: `key value` or `key=value` per line, `#` begins a comment line, no escapes."""
     lines = (line.strip() for line in path.read_text(encoding="utf-8").splitlines())
     matches = [(line, _LINE.fullmatch(line)) for line in lines if line and not line.startswith("#")]
     if bad := [line for line, match in matches if match is None]:

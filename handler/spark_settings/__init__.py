@@ -1,1 +1,1 @@
-"""Which Spark settings an event, the operator or a script may set, and which stay fixed."""
+"""The Spark settings that an event, the owner or a script may set, and those that are fixed."""

@@ -1,9 +1,9 @@
-"""The Spark settings that an event may bring: an allow-list of names, each with the form that its value must have.
+"""The Spark settings that an event may bring: an allow-list of names, each with the form of its values.
 
 The function's callers do not own its role. A setting can send the role's credentials to another endpoint, load a class,
-or write elsewhere, and new settings appear with each version of Spark: so an event may bring only settings that are
-listed here, or that the function's owner has allowed (`SOAL_CONF_ALLOW`). Forms are as strict as Spark's
-own: a value that Spark would refuse is refused before Java starts. A test compares both with Spark.
+or write elsewhere, and each version of Spark adds settings: so an event may bring only settings that are listed here,
+or that the function's owner has allowed (`SOAL_CONF_ALLOW`). Forms are as strict as Spark's own, so that a value that
+Spark would refuse is refused before the JVM starts. A test compares both with Spark.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _one_of(*words: str) -> Form:
 
 
 def _one_of_words(*words: str) -> Form:
-    """Make a form for words that Spark takes in any case."""
+    """Return a form for words whose case Spark ignores."""
     return Form(" or ".join(words), lambda value: value.lower() in words)
 
 
@@ -165,9 +165,9 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         "delete.deletionVectors.persistent", "update.deletionVectors.persistent", "merge.deletionVectors.persistent",
         "vacuum.parallelDelete.enabled", "vacuum.logging.enabled",
      ))),
-    # A table keeps what it was created with. So only those stand here with which SafeWriter undoes a commit, and that
-    # keep the table's log and files as long. Not: appendOnly, enableTypeWidening, checkpointInterval, and what ends in
-    # RetentionDuration.
+    # A table keeps the properties with which it was created. So list only those that let SafeWriter undo a commit and
+    # do not shorten the life of the table's log and files. Not: appendOnly, enableTypeWidening, checkpointInterval, and
+    # names that end in RetentionDuration.
     (_BOOLEAN, " ".join(f"{_DEFAULT}{name}" for name in (
         "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "enableChangeDataFeed", "enableDeletionVectors",
         "enableInCommitTimestamps", "enableRowTracking",
@@ -229,7 +229,7 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
 )  # fmt: skip
 
 ALLOWED: Final[Mapping[str, Form]] = {name: form for form, names in _BY_FORM for name in names.split()}
-"""Forms by the setting's name, in which `NAME` stands for a catalog's name, `BUCKET` for a bucket's."""
+"""The forms by the setting's name, in which `NAME` stands for a catalog's name, `BUCKET` for a bucket's."""
 _PATTERNS: Final = tuple(
     (re.compile(re.escape(name).replace("NAME", _NAME).replace("BUCKET", _BUCKET)), form)
     for name, form in ALLOWED.items()

@@ -1,4 +1,4 @@
-"""Iceberg's catalogs in a job's settings: those without an `io-impl` get S3A."""
+"""Give Iceberg catalogs without an `io-impl` in a job's settings S3A."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ __all__ = ["file_io"]
 
 _CATALOGS: Final = ("org.apache.iceberg.spark.SparkCatalog", "org.apache.iceberg.spark.SparkSessionCatalog")
 _DOTS: Final = "spark.sql.catalog.NAME".count(".")
-# Iceberg's own way to S3 needs clients of AWS that the image does not have.
+# Iceberg's S3FileIO needs AWS clients that the image does not have.
 _FILE_IO: Final = "org.apache.iceberg.hadoop.HadoopFileIO"
 
 
 def file_io(conf: Mapping[str, str]) -> dict[str, str]:
-    """Return settings to add: `io-impl` for each of Iceberg's catalogs that names none."""
+    """Return the settings to add: `io-impl` for each Iceberg catalog without one."""
     keys = (
         f"{key}.io-impl"
         for key, value in conf.items()

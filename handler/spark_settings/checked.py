@@ -1,7 +1,7 @@
-"""The Spark settings of an event, checked: each is one that an event may bring, with a value that Spark takes.
+"""Check the Spark settings of an event: an event may bring them, and Spark accepts their values.
 
-Three lists decide, in this order: settings that are fixed for everybody (`fixed`), that an event may bring (`allowed`),
-and that the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
+Three lists decide, in this order: settings that are always fixed (`fixed`), that an event may bring (`allowed`), and
+that the function's owner has allowed besides (`SOAL_CONF_ALLOW`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Permit", "check_conf", "check_own_conf", "check_text"]
 _VALUE_MAX_LENGTH: Final = 4096
 _CONF_MAX_ENTRIES: Final = 200
 _READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
-"""The handler derives Java's options from these: even with an owner's permit their form is checked."""
+"""The handler derives JVM options from these, so it checks their form even with an owner's permit."""
 _S3A: Final = "spark.hadoop.fs.s3a."
 _CATALOG: Final = re.compile(r"spark\.sql\.catalog\.[^.]+")
 
@@ -37,22 +37,22 @@ class Permit:
 
     @classmethod
     def parse(cls, text: str) -> Permit:
-        """Read `KEY` or `KEY=VALUE`; `ValueError` says what is wrong with it."""
+        """Parse `KEY` or `KEY=VALUE`; `ValueError` describes the problem."""
         key, equals, value = text.partition("=")
         if not key.startswith("spark."):
             raise ValueError(f"{text!r} must be a setting that begins with 'spark.', as KEY or KEY=VALUE")
         return cls(key, value if equals else "*")
 
     def covers(self, key: str, value: str) -> bool:
-        """Tell whether the owner has allowed a setting."""
+        """Return whether the permit allows a setting."""
         return _fits(self.key, key) and _fits(self.value, value)
 
 
 def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Collection[str]) -> None:
-    """Raise `InputError` for the first setting that an event may not bring; `field` is where the settings were found.
+    """Raise `InputError` for the first setting that an event may not bring; `field` is the field with the settings.
 
-    `owned` are the names of the function's own settings: an event changes none of them, not even for one bucket, and
-    no property of a catalog that they define.
+    `owned` are the names of the function's own settings: an event may not change any of them, not even for one bucket,
+    nor any property of a catalog that they define.
     """
     _check_number(conf, field)
     units = {_catalog_or_key(key) for key in owned}
@@ -77,13 +77,13 @@ def _fits(pattern: str, text: str) -> bool:
 
 
 def _catalog_or_key(key: str) -> str:
-    """Return the unit that is defined as a whole: the catalog of a catalog's property, else the setting itself."""
+    """Return the unit that belongs together: the catalog for a property of a catalog, else the setting itself."""
     catalog = _CATALOG.match(key)
     return key if catalog is None else catalog[0]
 
 
 def _is_for_one_bucket(key: str, owned: Collection[str]) -> bool:
-    """Tell whether S3A would prefer a setting to one of `owned`: an owner's setting for all buckets means all."""
+    """Return whether a setting for one bucket would override one of `owned`, which applies to all buckets."""
     general = (setting.removeprefix(_S3A) for setting in owned if setting.startswith(_S3A))
     return key.startswith(f"{_S3A}bucket.") and key.endswith(tuple(f".{name}" for name in general))
 
@@ -108,7 +108,7 @@ def _problem(key: str, value: str) -> str | None:
 
 
 def check_text(value: str) -> str | None:
-    """Return the fault of a value, whatever the setting; None if there is none."""
+    """Return the problem with a value that no setting may have; None if there is none."""
     if len(value) > _VALUE_MAX_LENGTH:
         return f"has {len(value)} characters; {_VALUE_MAX_LENGTH} are allowed"
     if not value.isprintable():

@@ -1,7 +1,7 @@
-"""Spark settings that are fixed, since others would leave the sandbox or switch off the guard; each with advice.
+"""The fixed Spark settings, each with advice: other values would leave the sandbox or switch off the guard.
 
 An event that brings one is refused (`checked`); a script that sets one runs without it (`script_settings`). The job's
-own process reads this, too, so it imports nothing that takes long.
+process imports this module, too, so it imports nothing slow.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ _LOCAL: Final = re.compile(r"(?:file:/*|/)", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Keys that match `pattern` as a whole are refused; `why` says what to do instead."""
+    """A refusal of keys that fully match `pattern`; `why` says what to do instead."""
 
     pattern: re.Pattern[str]
     why: str
 
 
 def rule(keys: str, why: str) -> Rule:
-    """Make a rule from keys separated by blanks; `*` stands for any text."""
+    """Return a rule for keys separated by blanks; `*` stands for any text."""
     alternatives = "|".join(re.escape(key).replace(r"\*", ".*") for key in keys.split())
     return Rule(re.compile(alternatives, re.IGNORECASE), why)
 
@@ -78,14 +78,15 @@ def why_fixed(key: str) -> str | None:
 
 
 def why_not_secret(key: str) -> str | None:
-    """Return the same for a setting whose value is in Secrets Manager: the keys of one bucket are allowed there."""
+    """Return the same for a setting whose value is in Secrets Manager, which may be a key for one bucket."""
     return None if _KEYS_OF_A_BUCKET.fullmatch(key) else why_fixed(key)
 
 
 def why_replaced(value: str) -> str | None:
-    """Return how Spark or Hadoop would replace a setting's value, and what to do instead; None if they keep it."""
+    """Return how Spark, Hadoop or Iceberg would expand a value, and what to do instead; None if they keep it."""
     if "${" in value:
-        # Hadoop replaces ${env.NAME}, and Spark ${env:NAME}, by variables of the function: its credentials are some.
+        # Hadoop expands ${env.NAME}, and Spark ${env:NAME}, to variables of the function, which include its
+        # credentials.
         return "holds ${, which Spark and Hadoop replace by variables of the function; write the value itself"
     if value.strip().startswith("env:"):  # Spark cuts off blanks
         return "begins with env:, which Iceberg replaces by variables of the function; write the value itself"
@@ -93,7 +94,7 @@ def why_replaced(value: str) -> str | None:
 
 
 def is_outside_tmp(value: str) -> bool:
-    """Tell whether a value is a local path at which nothing can be written."""
+    """Return whether a value is a local path outside /tmp, where nothing can be written."""
     if not _LOCAL.match(value):
         return False
     path = posixpath.normpath("/" + _LOCAL.sub("", value, count=1).lstrip("/"))

@@ -1,7 +1,7 @@
-"""Hadoop's file systems for the function's own disk, of which each Spark session of a job gets these.
+"""The Hadoop file systems for the function's own disk, which each Spark session of a job gets.
 
-The disk is emptied after each job. So Spark writes there below the job's temporary folder, where its own files lie, and
-nowhere else: a sink on that disk fails at its statement. One class of Hadoop's stands below all forms of a write.
+The disk is emptied after each job. So these let Spark write there only below the job's temporary folder, where its own
+files are: a sink on that disk fails at its statement. All forms of a write go through one class of Hadoop.
 """
 
 from __future__ import annotations
@@ -24,4 +24,4 @@ STOCK: Final[Mapping[str, str]] = {
     _FILES: "org.apache.hadoop.fs.LocalFileSystem",
     _OF_CONTEXT: "org.apache.hadoop.fs.local.LocalFs",
 }
-"""Hadoop's own, for a JVM that starts without our jars: the training of the class-data archive."""
+"""Hadoop's own file systems, for a JVM without SoAL's jars: the training of the class-data archive."""

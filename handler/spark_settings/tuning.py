@@ -1,6 +1,6 @@
-"""The settings with which a retry may get more memory, or other parts: they say how a job runs, not what it writes.
+"""The settings that a retry may change, such as memory and parallelism: they affect how a job runs, not what it writes.
 
-All others of an event are part of the run. A setting that is not known here may change rows.
+All other settings of an event are part of the run: a setting that is not listed here may change rows.
 """
 
 from __future__ import annotations

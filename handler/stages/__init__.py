@@ -1,1 +1,1 @@
-"""An invocation as stages: prepare → run → finish. Each takes what the one before returns."""
+"""The stages of an invocation: prepare → run → finish. Each takes the value that the previous one returns."""

@@ -24,7 +24,7 @@ __all__ = ["record"]
 
 
 def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
-    """Make the result and keep it on S3; if S3 refuses it, the result itself says so."""
+    """Build the result and store it on S3; if that fails, a warning in the result says so."""
     begun = progress.begun
     if begun is None:
         return result_of(progress, outcome)
@@ -42,7 +42,7 @@ def record(progress: Progress, outcome: Outcome, services: Services) -> Result:
     try:
         in_time(lambda: begun.runs.store.put(result_key(progress.invocation.run_id), body))
     except (StoreError, OverdueError) as error:
-        progress.warnings.insert(0, f"this document is not at resultUri: {error}")  # where no cut takes it away
+        progress.warnings.insert(0, f"this document is not at resultUri: {error}")  # where no truncation drops it
         result = result_of(progress, outcome, continued_by=result.continued_by)
     return result
 
@@ -62,9 +62,9 @@ def _end(begun: Begun, progress: Progress, outcome: Outcome) -> tuple[str, ...]:
 
 
 def _continue(begun: Begun, progress: Progress, outcome: Outcome, services: Services) -> str | None:
-    """Continue the run, if that is allowed and useful; return the request id of the new invocation.
+    """Continue the run if that is allowed and useful; return the request id of the new invocation.
 
-    The record must be closed before: otherwise the next attempt would wait for this one.
+    Close the record first: otherwise the next attempt would wait for this one.
     """
     prepared, invocation = begun.prepared, progress.invocation
     continuation = next_invocation(

@@ -1,4 +1,4 @@
-"""Turn an event into a job that this machine can run. Nothing has begun yet, so an error here changes nothing."""
+"""Turn an event into a job that this machine can run. An error here has no side effects."""
 
 from __future__ import annotations
 

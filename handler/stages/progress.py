@@ -1,8 +1,7 @@
-"""What the stages of one invocation pass on, and how far it has come.
+"""The values that the stages of an invocation pass on, and its progress.
 
-Each stage takes the whole value of the one before: `Invocation`, `Prepared`, `Begun`, `Settled`. A stage may fail
-anywhere, and the result still says all that is known by then: `Progress` has a place for each part of that, which the
-stage that knows it fills.
+Each stage takes the whole value of the previous one: `Invocation`, `Prepared`, `Begun`, `Settled`. A stage may fail
+anywhere, and the result still holds all facts known by then: each stage sets its facts in `Progress`.
 """
 
 from __future__ import annotations
@@ -32,8 +31,8 @@ __all__ = ["Begun", "Invocation", "Prepared", "Progress", "Settled"]
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Lambda's facts about it. `function`: the function's own name or ARN, as it was invoked. `execution`: the ARN of
-    the durable execution whose attempt this is.
+    """Lambda's facts about an invocation. `function`: the name or ARN by which the function was invoked. `execution`:
+    the ARN of the durable execution to which this attempt belongs.
     """
 
     deadline: Deadline
@@ -47,8 +46,8 @@ class Invocation:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A job that this machine can run, with its means. `schedule`: the instants that follow from the settings and the
-    deadline. The redactor knows the secrets, the job's arguments and its settings.
+    """A job that this machine can run. `schedule`: the instants derived from the settings and the deadline. `redactor`
+    knows the secrets, the job's arguments and its settings.
     """
 
     settings: HandlerSettings
@@ -66,7 +65,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A prepared job, and the attempt at it whose record says RUNNING."""
+    """A prepared job, and its attempt, whose record says RUNNING."""
 
     prepared: Prepared
     runs: Runs
@@ -88,8 +87,8 @@ class Settled:
 
 @dataclass(slots=True)
 class Progress:
-    """How far an invocation has come. `started`: the script was allowed to begin. `job_log`: the job's output up to
-    now. `redactor`: the one that knows most so far; the first one knows the function's variables alone.
+    """The progress of an invocation. `started`: the script was allowed to begin. `job_log`: the job's output so far.
+    `redactor`: the current one, which knows the most secrets; the first one knows only the function's variables.
     """
 
     invocation: Invocation
@@ -106,16 +105,16 @@ class Progress:
 
     @property
     def writes(self) -> tuple[WriteReport, ...] | None:
-        """The verdicts; None if there are none yet."""
+        """The verdicts; None before they exist."""
         return None if self.settled is None else self.settled.writes
 
     def masked(self, text: str) -> str:
-        """Return a text as it may leave the handler: without secrets, and in a form that can be written. Every text of
-        a result or a record goes this way, and every line of the log (`observability.mask_lines`), but a run's key and
-        the places of objects, by which they are found.
+        """Mask secrets in a text and make it encodable. All texts of results, records and the log
+        (`observability.mask_lines`) pass through here, except run keys and object locations, which are used to look
+        things up.
         """
         return encodable(self.redactor(text))
 
     def warn(self, *warnings: str) -> None:
-        """Add sentences that the result will hold; each once."""
+        """Add sentences to the result's warnings, each once."""
         self.warnings.extend(warning for warning in warnings if warning not in self.warnings)

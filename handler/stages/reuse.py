@@ -1,4 +1,4 @@
-"""Reuse of a JVM: what a job that ended well leaves to the next one, its JVM and the emptied sandbox."""
+"""Reuse of a JVM: a job that ended well leaves its JVM and the emptied sandbox to the next job."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ def _always() -> bool:
 
 
 def _nobody(_: str) -> None:
-    """Hear a warning."""
+    """Ignore a warning."""
 
 
 @dataclass(slots=True)
 class Place:
-    """The sandbox of one job, and the JVM that waits in it, if there is one."""
+    """A sandbox and the idle JVM in it, if any."""
 
     sandbox: Sandbox
     shape: Shape
     stack: ExitStack
     jvm: Jvm | None = None
     keeps: bool = False
-    """Whether the JVM waits for the next job."""
+    """Whether the JVM stays idle for the next job."""
 
     def jvm_for(self, command: Command) -> Jvm | None:
-        """Return the waiting JVM if it can run the job of a command; any other one ends."""
+        """Return the idle JVM if it can run the job of a command; otherwise kill it and return None."""
         if self.jvm is not None and not (self.jvm.command == command and self.jvm.is_alive()):
             self.end()
         return self.jvm
 
     def keep(self, jvm: Jvm) -> None:
-        """Let a JVM that rests wait for the next job."""
+        """Keep an idle JVM for the next job."""
         self.jvm, self.keeps = jvm, True
 
     def end(self) -> None:
-        """End the JVM."""
+        """Kill the JVM."""
         if self.jvm is not None:
             self.jvm.end()
         self.jvm, self.keeps = None, False
@@ -62,14 +62,12 @@ class Reuse:
 
     _spare: Place | None = field(default=None)
     _may_clean: Callable[[], bool] = field(default=_always)
-    """Whether there is time to empty a sandbox. The invocation at hand says so, also for a sandbox that an earlier one
-    has made.
-    """
+    """Whether there is time to empty a sandbox. The current invocation decides, also for an earlier one's sandbox."""
     _warn: Callable[[str], None] = field(default=_nobody)
 
     @property
     def sandbox(self) -> Path | None:
-        """Where a JVM waits."""
+        """The directory of the idle JVM."""
         return None if self._spare is None else self._spare.sandbox.root
 
     def begin(
@@ -80,10 +78,10 @@ class Reuse:
         ready_within_s: float | None = None,
         may_clean: Callable[[], bool] = _always,
     ) -> None:
-        """Start a JVM before there is a job for it. Must be called on the main thread.
+        """Start a JVM before a job arrives. Must be called on the main thread.
 
-        What an earlier process has left is removed as long as `may_clean` returns True.
-        With `ready_within_s` return once the JVM waits for a job; one that does not within that time ends.
+        Remove leftovers of earlier processes as long as `may_clean` returns True. With `ready_within_s`, return once
+        the JVM is ready for a job, and kill it if it is not in that time.
         """
         self._may_clean = may_clean
         place = self._fresh(folder)
@@ -104,17 +102,17 @@ class Reuse:
         may_clean_after: Callable[[], bool] = _always,
         warn: Callable[[str], None] = _nobody,
     ) -> Iterator[Place]:
-        """Give a job a sandbox below `folder`: the one in which a JVM waits, or a fresh one.
+        """Give a job a sandbox below `folder`: that of the idle JVM, or a fresh one.
 
-        At the end it is removed, and its JVM ends, unless the JVM is kept and the sandbox can be emptied in time.
-        What was not removed in time is told to `warn`, and the next job removes it. Raises `NoSpaceError`.
+        At the end, kill the JVM and remove the sandbox, unless the JVM is kept and the sandbox can be emptied in time.
+        If the time does not suffice, call `warn`; the next job removes the rest. Raises `NoSpaceError`.
         """
         self._may_clean, self._warn = may_clean_before, warn
         place, self._spare = self._spare, None
         if place is not None:
             try:
                 check_space(folder)
-            except NoSpaceError:  # the waiting JVM may hold files that were deleted
+            except NoSpaceError:  # the idle JVM may hold deleted files open
                 place.stack.close()
                 place = None
         place = place or self._fresh(folder)

@@ -1,6 +1,6 @@
 """Run a job: place, command, record, code, child, verdicts.
 
-Spark starts while the record is written and the code is fetched: Java needs neither before the script begins.
+Spark starts while the handler writes the record and fetches the code: the JVM needs neither before the script begins.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from handler.input_errors import InputError
 from handler.outcome.evidence import JobEvidence
 from handler.outcome.outcome import judge
 from handler.outcome.state import State
-from handler.process.child import Ladder
+from handler.process.child import Shutdown
 from handler.process.log import JobLog
 from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _MEMORY_SHARE_MAX: Final = 0.8
-"""Of the function's memory, which a JVM that waits may hold: the next job's Python processes need some, too."""
+"""Kill an idle JVM above this share of the function's memory: the next job's Python workers need the rest."""
 _TABLES_MAX: Final = 1000
 
 
@@ -68,7 +68,7 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
         progress.turn = turn
         try:
             return _run_in(place, turn, prepared, progress, environment, services)
-        finally:  # before the job's files are removed, which may take all the time that is left
+        finally:  # before the job's files are removed, which may use up the remaining time
             turn.give_back(progress.warn, schedule.left_ms(schedule.settle_by_ms))
 
 
@@ -97,7 +97,7 @@ def _run_in(
 
 
 def _place(prepared: Prepared, progress: Progress, reuse: Reuse) -> AbstractContextManager[Place]:
-    """Return the job's sandbox. What is to be removed of it, or of an earlier one, leaves the time to tell of it."""
+    """Return the job's sandbox. Removing it, or an earlier one, must leave the time to report about it."""
     schedule = prepared.schedule
     return reuse.place(
         prepared.settings.tmp,
@@ -135,7 +135,7 @@ class _Run:
     turn: JobTurn
 
     def run(self, command: Command) -> tuple[Outcome, Settled]:
-        """Start the command, let the script begin once its record and code are there, wait for the end, and judge."""
+        """Start the command, let the script begin once its record and code exist, wait for the end, and judge."""
         progress, clock = self.progress, self.services.clock
         writes, masked = OpenWrites(self.journal), lru_cache(_TABLES_MAX)(progress.masked)  # a job prints many lines
         job_log = progress.job_log = JobLog(
@@ -145,16 +145,16 @@ class _Run:
             namespace=observability.NAMESPACE,
         )
         before = read_counters()
-        # Spark looks for Python files while it starts; only the script has to wait for everything else, Java does not.
+        # Spark needs the Python files when it starts; for everything else only the script has to wait, not the JVM.
         supervisor = self._begin() if self.prepared.job.py_files else None
         jvm = self.place.jvm_for(command)
         with self.services.start_child(command, job_log, clock=clock, jvm=jvm) as child:
             supervisor = supervisor or self._begin()
             progress.started = True
-            ladder = Ladder(self.prepared.schedule.terminate_at_ms, self.prepared.schedule.kill_at_ms)
+            shutdown = Shutdown(self.prepared.schedule.terminate_at_ms, self.prepared.schedule.kill_at_ms)
             try:
                 self.place.sandbox.go.touch()
-                ended = child.supervise(ladder, clock=clock, beat=supervisor.beat, may_go_on=self.turn.may_go_on)
+                ended = child.supervise(shutdown, clock=clock, beat=supervisor.beat, may_go_on=self.turn.may_go_on)
                 if ended.rests:
                     self.place.keep(child.jvm)
             except BaseException:
@@ -185,7 +185,7 @@ class _Run:
         )
 
     def _begin(self) -> RunSupervisor:
-        """Fetch the code and record the attempt, also one whose code could not be fetched."""
+        """Fetch the code and record the attempt, even if the code could not be fetched."""
         progress, job = self.progress, self.prepared.job
         runs = Runs(self.services.store(self.prepared.settings.guard.checkpoint_bucket), self.services.clock)
         invocation = progress.invocation
@@ -211,8 +211,8 @@ class _Run:
         return RunSupervisor(self.services.supervision(self.journal, self.prepared.settings.guard), runs, begun)
 
     def _fetch(self) -> tuple[str | None, Exception | None]:
-        """Return the hash of the job's code, or why there is none: whether the run may go on with it is the first
-        question, and the record has the answer.
+        """Fetch the job's code; return its hash, or the error, which the caller raises only after the record has shown
+        whether the run may continue.
         """
         started_ns = time.monotonic_ns()
         try:
@@ -229,8 +229,8 @@ class _Run:
 
 
 def _brings_a_secret(job: Job, conf: Mapping[str, str], journal: Iterable[Entry]) -> bool:
-    """Tell whether a job has a secret in its settings that not all jobs of the function have. Java's libraries keep
-    copies of settings for the life of the JVM: codecs, handlers of URLs, signers.
+    """Return whether a job's settings hold a secret that the function's do not. Java libraries (codecs, URL handlers,
+    signers) keep copies of settings for the life of the JVM.
     """
     return any(entry.event == "secret_set" for entry in journal) or any(
         conf.get(key) != value and is_secret(key, value) for key, value in job.conf.items()
@@ -247,11 +247,11 @@ _OF_BLOCKS: Final = {
     "block_outlived": "a statement of another thread still ran when the block ended. Rows that it writes to this table"
     " after that are not in it; wait for the thread before success()",
 }
-"""What the journal says of blocks, by event."""
+"""Warnings about blocks, by the journal's event."""
 
 
 def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKills) -> Iterator[str]:
-    """Yield remarks that the state alone does not make."""
+    """Yield warnings that the state does not imply."""
     if kills.job:
         yield f"the kernel killed {kills.job} process(es) of the job for memory"
     elif kills.job is None and kills.machine:

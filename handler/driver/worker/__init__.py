@@ -1,1 +1,1 @@
-"""The first lines of the Python processes of functions: this folder stands on their import path."""
+"""The start-up code of Python workers: this folder is on their import path."""

@@ -1,7 +1,7 @@
-"""Give the Python processes of functions the job's variables; Python imports a module of this name when it starts.
+"""Set the job's variables in Python workers; Python imports a module of this name when it starts.
 
-Java starts these processes, and has none of the variables. They come from the driver, through a socket: in the
-environment with which a process is started anybody could read them who can name a path (/proc/PID/environ).
+The JVM starts the workers and has none of the variables. The driver sends them through a socket: in the initial
+environment of a process (/proc/PID/environ), any code that can be given a path could read them.
 """
 
 import os
@@ -24,8 +24,8 @@ def _take_variables(place: str) -> None:
 
 
 def _import_another_one() -> None:
-    """Import the module that stands behind this one on the path, as Python would have done."""
-    folder = os.path.dirname(__file__)  # noqa: PTH120 - pathlib would cost each process its time
+    """Import the next `sitecustomize` on the path, which this module hides."""
+    folder = os.path.dirname(__file__)  # noqa: PTH120 - importing pathlib would slow each process down
     sys.path[:] = [entry for entry in sys.path if entry != folder]
     module = sys.modules.pop("sitecustomize")
     try:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from handler.process.child import Ladder, Stop, start
+from handler.process.child import Shutdown, Stop, start
 from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.request.job import requested
@@ -146,7 +146,7 @@ def test_a_run_that_lives_is_cancelled(bench: Bench, tmp_path: Path, monkeypatch
     command = Command((sys.executable, "-c", "import time; time.sleep(600)"), {}, tmp_path)
     output = JobLog(Redactor(), log=lambda _line: None, metric=lambda _line: None)
     with start(command, output, clock=epoch_ms) as child:
-        ended = child.supervise(Ladder(2**60, 2**60), clock=epoch_ms, beat=guard.beat)
+        ended = child.supervise(Shutdown(2**60, 2**60), clock=epoch_ms, beat=guard.beat)
     bench.runs.end(run, state="CANCELLED")
     cancelling.join(BUSY_S)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
-from handler.process.child import Ladder, start
+from handler.process.child import Shutdown, start
 from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.spark.command import Command
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from handler.process.child import Ended
 
-NEVER = Ladder(terminate_at_ms=2**60, kill_at_ms=2**60)
+NEVER = Shutdown(terminate_at_ms=2**60, kill_at_ms=2**60)
 FORK_AWAY = """
 import os, sys, time
 if os.fork() == 0:
@@ -56,12 +56,12 @@ class Log:
         self.output = JobLog(Redactor(known), log=self.lines.append, metric=self.metrics.append, logged_max=logged_max)
 
 
-def run(directory: Path, code: str, log: Log, ladder: Ladder = NEVER, **environment: str) -> Ended:
-    """Run a child; the times of `ladder` are milliseconds after its first line."""
+def run(directory: Path, code: str, log: Log, shutdown: Shutdown = NEVER, **environment: str) -> Ended:
+    """Run a child; the times of `shutdown` are milliseconds after its first line."""
     command = Command((sys.executable, "-u", "-c", code), environment, directory)
     clock = Since(log)
     with start(command, log.output, clock=clock) as child:
-        return child.supervise(ladder, clock=clock)
+        return child.supervise(shutdown, clock=clock)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.process.child import Ladder, start
+from handler.process.child import Shutdown, start
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
 from tests.integration.handler.children import NEVER, Log, nothing_left, run
@@ -107,7 +107,7 @@ def test_the_environment_and_directory_are_the_command_s_own(tmp_path: Path) -> 
 def test_stdin_stays_open_until_the_supervisor_is_gone(tmp_path: Path) -> None:
     """A child that waits on its stdin keeps waiting, until the shutdown sequence kills it."""
     log = Log()
-    ended = run(tmp_path, "import sys; print('up'); sys.stdin.read(); print('end')", log, Ladder(300, 60_000))
+    ended = run(tmp_path, "import sys; print('up'); sys.stdin.read(); print('end')", log, Shutdown(300, 60_000))
     assert log.lines == ["up"]
     assert ended.signal == signal.SIGTERM
 
@@ -141,5 +141,5 @@ def test_a_command_that_does_not_exist_is_an_error_and_leaves_nothing(tmp_path: 
 def test_memory_of_the_whole_tree_is_seen(tmp_path: Path) -> None:
     """The peak includes the child's memory and the supervisor's own."""
     code = "import time; block = b'x' * 200 * 2**20; print('up'); time.sleep(600)"
-    ended = run(tmp_path, code, Log(), Ladder(1, 1))
+    ended = run(tmp_path, code, Log(), Shutdown(1, 1))
     assert ended.peak_mb >= 200

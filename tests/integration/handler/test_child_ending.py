@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from handler.process.child import Ladder, Stop, start
+from handler.process.child import Shutdown, Stop, start
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
 from tests.integration.handler.children import FORK_AWAY, NEVER, Log, nothing_left, run
@@ -49,7 +49,7 @@ def test_sigterm_comes_first_and_lets_the_child_finish(tmp_path: Path) -> None:
     """A child that answers SIGTERM exits by itself, and is reported as terminated."""
     code = "import signal, sys, time\nsignal.signal(15, lambda *_: sys.exit(7))\nprint('up')\ntime.sleep(600)"
     with nothing_left():
-        ended = run(tmp_path, code, Log(), Ladder(1, 60_000))
+        ended = run(tmp_path, code, Log(), Shutdown(1, 60_000))
     assert (ended.exit_code, ended.stop) == (7, Stop.TERMINATED)
 
 
@@ -58,7 +58,7 @@ def test_a_child_that_ignores_sigterm_is_killed_with_all_its_children(tmp_path: 
     log = Log()
     code = "import signal; signal.signal(15, signal.SIG_IGN)\n" + FORK_AWAY + "time.sleep(600)"
     with nothing_left():
-        ended = run(tmp_path, code, log, Ladder(1, 300))
+        ended = run(tmp_path, code, log, Shutdown(1, 300))
     assert (ended.exit_code, ended.signal, ended.stop) == (None, signal.SIGKILL, Stop.KILLED)
     assert not psutil.pid_exists(int(log.lines[0]))
     assert ended.ended_ms >= 300
@@ -67,14 +67,14 @@ def test_a_child_that_ignores_sigterm_is_killed_with_all_its_children(tmp_path: 
 def test_a_stopped_child_is_killed(tmp_path: Path) -> None:
     """A stopped child cannot delay the shutdown sequence."""
     with nothing_left():
-        ended = run(tmp_path, "import os; print('up'); os.kill(os.getpid(), 19)", Log(), Ladder(1, 300))
+        ended = run(tmp_path, "import os; print('up'); os.kill(os.getpid(), 19)", Log(), Shutdown(1, 300))
     assert ended.stop is Stop.KILLED
 
 
-def test_a_ladder_that_is_over_before_it_began_kills_at_once(tmp_path: Path) -> None:
+def test_a_shutdown_that_is_over_before_it_began_kills_at_once(tmp_path: Path) -> None:
     """A deadline of zero is a deadline."""
     with nothing_left():
-        ended = run(tmp_path, "import time; time.sleep(600)", Log(), Ladder(0, 0))
+        ended = run(tmp_path, "import time; time.sleep(600)", Log(), Shutdown(0, 0))
     assert ended.stop is Stop.KILLED
 
 
@@ -83,14 +83,14 @@ def test_the_child_dies_with_its_supervisor(tmp_path: Path) -> None:
     inner = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
     outer = f"""
 import sys, pathlib
-from handler.process.child import Ladder, start
+from handler.process.child import Shutdown, start
 from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.spark.command import Command
 out = JobLog(Redactor(), log=lambda line: print(line, flush=True), metric=print)
 command = Command((sys.executable, "-c", {inner!r}), {{}}, pathlib.Path({str(tmp_path)!r}))
 with start(command, out, clock=lambda: 0) as child:
-    child.supervise(Ladder(2**60, 2**60), clock=lambda: 0)
+    child.supervise(Shutdown(2**60, 2**60), clock=lambda: 0)
 """
     root = Path(__file__).parents[3]
     with subprocess.Popen([sys.executable, "-c", outer], cwd=root, stdout=subprocess.PIPE, text=True) as process:

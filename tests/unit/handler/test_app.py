@@ -29,7 +29,7 @@ def world(tmp_path: Path) -> World:
 
 
 def test_a_success(world: World) -> None:
-    """The document is complete, kept on S3 as it was returned, and the run's record says so."""
+    """The document is complete, S3 has the returned one, and the run's record agrees."""
     result = world.handle()
     assert (result.state, result.attempt, result.name, exit_status(result)) == ("SUCCESS", 1, "nightly", 0)
     assert result.result_uri == "s3://memory/results/run-1/run_result.json"
@@ -39,7 +39,7 @@ def test_a_success(world: World) -> None:
 
 
 def test_the_record_says_why_the_attempt_ended_so(world: World) -> None:
-    """The words of the result, without secrets: who has the run's key alone asks the record."""
+    """The record has the result's message without secrets, for people who only have the run key."""
     world.end = {"exit_code": 7, "signal": None, "stop": None}
     result = world.handle()
     (record,) = world.stored("runs/")
@@ -48,7 +48,7 @@ def test_the_record_says_why_the_attempt_ended_so(world: World) -> None:
 
 
 def test_unknown_is_never_success(world: World) -> None:
-    """Whatever the exit code says."""
+    """No exit code changes that."""
     world.reports = (UNKNOWN,)
     assert world.handle().state == "UNKNOWN"
     world.reports = StoreError("gone")
@@ -58,14 +58,14 @@ def test_unknown_is_never_success(world: World) -> None:
 
 
 def test_a_secret_of_the_function_s_variables_is_masked_also_before_the_job_is_known(world: World) -> None:
-    """An event that is refused is answered before anything else knows a secret."""
+    """An event may be refused before any other secret is known."""
     result = world.handle({"entryPoint": "s3://scripts/hunter22.txt"}, DB_PASSWORD="hunter22")
     assert result.error is not None
     assert "hunter22" not in result.model_dump_json()
 
 
 def test_the_deadline(world: World) -> None:
-    """What is committed can be continued."""
+    """Committed writes can be continued."""
     world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
     result = world.handle()
     assert (result.state, exit_status(result)) == ("INCOMPLETE", 124)
@@ -73,7 +73,7 @@ def test_the_deadline(world: World) -> None:
 
 
 def test_a_run_that_is_allowed_to_goes_on_by_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The function is invoked again with the same event and key, after the run's record is closed."""
+    """The function is invoked again with the same event and key after the run's record is closed."""
     world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
     world.reports = (replace(COMMITTED, run_id="run-1"),)
     invoke = world.invoke
@@ -85,7 +85,7 @@ def test_a_run_that_is_allowed_to_goes_on_by_itself(world: World, monkeypatch: p
 
     monkeypatch.setattr(world, "invoke", look)
     result = world.handle(SOAL_CONTINUE_MAX="5")
-    assert states == ["INCOMPLETE"]  # else the next attempt would wait for this one
+    assert states == ["INCOMPLETE"]  # otherwise the next attempt would wait for this one
     assert (result.state, result.resume_token, result.continued_by) == ("INCOMPLETE", "t", "request-2")
     assert isinstance(world.invoked, list)
     ((function, event),) = world.invoked
@@ -109,7 +109,7 @@ def test_a_run_that_cannot_go_on_by_itself_says_so(world: World) -> None:
 
 
 def test_a_fault_of_ours_while_the_job_runs(world: World) -> None:
-    """Its writes are settled all the same, and the answer does not pretend."""
+    """The job's writes are still settled, and the answer names the error."""
     world.fails = RuntimeError("password=hunter22")
     result = world.handle()
     assert world.settled == 1
@@ -122,7 +122,7 @@ def test_a_fault_of_ours_while_the_job_runs(world: World) -> None:
 
 
 def test_a_store_that_fails_at_the_end_is_a_warning(world: World) -> None:
-    """The answer is still the answer."""
+    """The answer is unchanged otherwise."""
 
     def refuse(*_: object, **__: object) -> str:
         raise StoreError("slow down")
@@ -139,14 +139,14 @@ def test_a_store_that_fails_at_the_end_is_a_warning(world: World) -> None:
 
 @pytest.mark.parametrize("py_files", [[], ["s3://library/common.py"]])
 def test_java_starts_beside_the_first_steps_and_the_script_after_them(world: World, py_files: list[str]) -> None:
-    """Spark looks for Python files while it starts, so that these are fetched before."""
+    """Spark needs Python files when it starts, so they are fetched first."""
     assert world.handle({**EVENT, "pyFiles": py_files}).state == "SUCCESS"
     assert world.began_without_record == (not py_files)
     assert world.may_run
 
 
 def test_a_store_that_fails_at_the_beginning_runs_no_script(world: World) -> None:
-    """It may be tried again."""
+    """It may be retried."""
 
     def refuse(*_: object, **__: object) -> str:
         raise StoreError("slow down")
@@ -159,14 +159,14 @@ def test_a_store_that_fails_at_the_beginning_runs_no_script(world: World) -> Non
 
 
 def test_the_token_for_the_role_s_credentials_is_masked(world: World) -> None:
-    """Java has it in its environment, which a job may print."""
+    """The JVM has it in its environment, which a job may print."""
     token = credentials_for_java()["AWS_CONTAINER_AUTHORIZATION_TOKEN"]
     world.prints = f"found {token}\n".encode()
     assert world.handle().log_tail == ("found [redacted]",)
 
 
 def test_arguments_that_are_secret_are_masked_in_what_the_job_prints(world: World) -> None:
-    """The job itself receives them."""
+    """The job itself receives them unmasked."""
     world.prints = b"connecting with hunter22\n"
     result = world.handle()
     assert world.command is not None
@@ -177,7 +177,7 @@ def test_arguments_that_are_secret_are_masked_in_what_the_job_prints(world: Worl
 @pytest.mark.parametrize("depth", [101, 5_000])
 @pytest.mark.parametrize("form", [lambda deep: deep, lambda deep: {"script": "s3://a/b.py", "conf": deep}])
 def test_an_event_that_is_nested_too_deeply_is_a_usage_error(world: World, form: Any, depth: int) -> None:
-    """Lambda has parsed it, and Python could neither show nor write it."""
+    """Lambda has parsed it, but Python could neither show nor serialise it."""
     deep: dict[str, Any] = {}
     for _ in range(depth):
         deep = {"a": deep}
@@ -187,7 +187,7 @@ def test_an_event_that_is_nested_too_deeply_is_a_usage_error(world: World, form:
 
 
 def test_a_job_that_may_have_written_more_than_is_known_is_unknown(world: World) -> None:
-    """What is known is told beside it."""
+    """The known verdicts are returned beside it."""
     world.journal_doubt = "the journal was truncated"
     result = world.handle()
     assert (result.state, [write.status for write in result.writes]) == ("UNKNOWN", ["committed"])
@@ -196,7 +196,7 @@ def test_a_job_that_may_have_written_more_than_is_known_is_unknown(world: World)
 
 @pytest.mark.slow
 def test_a_flood_is_remarked(world: World) -> None:
-    """The reader must know that the log is not whole."""
+    """Readers must know that the log is incomplete."""
     world.prints = b"x" * 8000 + b"\n"
     world.prints *= 2200
     assert any("were not logged" in warning for warning in world.handle().warnings)
@@ -210,7 +210,7 @@ def test_a_flood_is_remarked(world: World) -> None:
     ],
 )
 def test_a_block_that_may_lack_rows_is_remarked(world: World, event: str, remark: str) -> None:
-    """It was left at its statement, or a statement was left behind."""
+    """The block ended at its statement, or a statement outlived it."""
     world.told = [(event, {"table": "s3a://lake/t", "nonce": "n"})]
     result = world.handle()
     assert result.state == "SUCCESS"
@@ -229,8 +229,8 @@ def test_the_function_raises_what_is_not_a_success(
     field: str,
     counted: list[object],
 ) -> None:
-    """As an error whose message is the document. A usage error is counted by the version that has raised it, so that
-    no deployment is taken back for it; a wrong variable is no caller's, and takes one back.
+    """The error's message is the document. A usage error is counted by the version that raised it, so that it rolls no
+    deployment back; a wrong variable is not a caller's mistake, and does.
     """
 
     class Context:
@@ -250,8 +250,8 @@ def test_the_function_raises_what_is_not_a_success(
 
 
 def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As variables and in its properties file; the result, the log tail and the kept document do not have them."""
-    monkeypatch.setenv("PGPASSWORD", "of before")  # put back at the end
+    """They become variables and properties; the result, the log tail and the stored document do not have them."""
+    monkeypatch.setenv("PGPASSWORD", "of before")  # restored at the end
     values = {"PGPASSWORD": "pw#1", "API_PASS": "caf\u00e9 1/2", "spark.sql.catalog.lake.credential": "id:open sesame"}
     world.secrets = Secrets(values)
     world.prints = b"url postgres://x/caf%C3%A9%201%2F2 and id:open sesame\npw#1\n"
@@ -265,7 +265,7 @@ def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytes
     assert not {"SOAL_SECRETS", *values} & set(world.command.environment)
     assert "SOAL_SECRETS" not in world.command.variables
     assert "spark.sql.catalog.lake.credential=id\\:open\\ sesame\n" in world.properties
-    assert os.environ["PGPASSWORD"] == "pw#1"  # whoever settles the job's writes is this process
+    assert os.environ["PGPASSWORD"] == "pw#1"  # this process settles the job's writes
     assert "API_PASS" not in os.environ
     shown = json.dumps([result.document(), world.stored("results/"), world.stored("runs/")], ensure_ascii=False)
     assert result.state == "UNKNOWN"
@@ -279,7 +279,7 @@ def test_secrets_reach_the_job_and_nothing_else(world: World, monkeypatch: pytes
     [(SecretUnavailableError("the secret X: no answer"), True), (InputError("SOAL_SECRETS", "the secret X"), False)],
 )
 def test_a_secret_that_cannot_be_read_starts_nothing(world: World, error: Exception, *, retryable: bool) -> None:
-    """The answer says whether the same invocation can work later; there is no child and no record."""
+    """The answer says whether the same invocation may succeed later; there is no child and no record."""
     world.secrets = error
 
     result = world.handle(SOAL_SECRETS=json.dumps(REFERENCES))
@@ -291,7 +291,7 @@ def test_a_secret_that_cannot_be_read_starts_nothing(world: World, error: Except
 
 
 LONE = "\ud800"
-"""Half of a surrogate pair, as JSON and Python can hold it, and UTF-8 cannot."""
+"""Half of a surrogate pair: JSON and Python can hold it, UTF-8 cannot."""
 
 
 @pytest.mark.parametrize(
@@ -313,7 +313,7 @@ LONE = "\ud800"
     ids=["error", "setting", "block", "guard", "table", "reason"],
 )
 def test_half_of_a_surrogate_pair_is_told_by_its_number(world: World, told: Any, report: Any) -> None:
-    """The result is there, on S3 too, and the record is closed: else the run would pass for one that was killed."""
+    """The result exists, on S3 too, and the record is closed: otherwise the run would look killed."""
     world.told, world.reports = list(told), (report,)
     world.end["exit_code"] = int("uncaught" in str(told))
     result = world.handle()
@@ -325,8 +325,8 @@ def test_half_of_a_surrogate_pair_is_told_by_its_number(world: World, told: Any,
 
 
 def test_no_text_leaves_with_a_secret_whoever_wrote_it(world: World, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tables, steps, names and types of errors are a script's words. A run's key and objects' places stay as they are:
-    the run and the objects are found by them.
+    """Scripts write tables, steps, names and types of errors. A run key and object locations stay, since they are used
+    to find the run and the objects.
     """
     secret = "hunter22-Zq81xx"
     world.reports = (

@@ -1,4 +1,4 @@
-"""A run and the content of its script: a step is known by its name, and a mended script may mean other rows by it."""
+"""A run and the content of its script: steps are identified by name, and a changed script may mean other rows by it."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def is_refused(world: World, result: Result) -> bool:
 
 
 def test_a_mended_script_does_not_continue_a_run_with_committed_writes_unasked(world: World) -> None:
-    """The refusal names both, and the field by which the owner says otherwise; the run stays as it is."""
+    """The refusal names both, and the field with which the owner permits it; the run stays unchanged."""
     failed(world, COMMITTED, ROLLED_BACK)
     before = world.stored("runs/")
     world.code["job.py"] = MENDED
@@ -64,7 +64,7 @@ def test_a_mended_script_does_not_continue_a_run_with_committed_writes_unasked(w
 
 
 def test_by_the_owner_s_word_it_goes_on_and_the_result_says_so(world: World) -> None:
-    """Lambda's retry of that event has the word, too."""
+    """Lambda's retry of that event has the permission, too."""
     failed(world, COMMITTED)
     world.code["job.py"] = MENDED
     accepting = {**EVENT, "acceptChangedScript": True}
@@ -78,7 +78,7 @@ def test_by_the_owner_s_word_it_goes_on_and_the_result_says_so(world: World) -> 
 @pytest.mark.parametrize("following", [FIRST, MENDED, b"print(3)"], ids=["first", "mended", "third"])
 @pytest.mark.parametrize("end", [COMMITTED, ROLLED_BACK], ids=["committed", "rolled back"])
 def test_the_word_holds_for_the_attempts_that_bring_it(world: World, end: object, following: bytes) -> None:
-    """An event without it continues neither script's writes, since some of them may be the other's."""
+    """An event without it continues neither script's writes, since some may be the other script's."""
     failed(world, COMMITTED)
     world.code["job.py"] = MENDED
     world.reports = (end,)
@@ -95,8 +95,8 @@ def test_the_word_holds_for_the_attempts_that_bring_it(world: World, end: object
 
 @pytest.mark.parametrize("theirs", ["first", "in between"])
 def test_nobody_s_word_lends_rows_of_other_python_files_to_a_job(world: World, theirs: str) -> None:
-    """Whoever may start runs could use up a token with rows of his own file, bring the record back to the job's code,
-    and the job would end as SUCCESS for them.
+    """Otherwise any caller could use up a token with rows of other files, restore the code in the record, and let the
+    job end as SUCCESS for those rows.
     """
     world.code["theirs.py"] = b"rows = 666"
     ours, other = LIBRARY, {**EVENT, "pyFiles": ["s3://scripts/theirs.py"]}
@@ -108,21 +108,21 @@ def test_nobody_s_word_lends_rows_of_other_python_files_to_a_job(world: World, t
 
 
 def test_the_function_s_owner_gives_the_word_for_events_without_the_field(world: World) -> None:
-    """An event of S3 or SQS is no job document."""
+    """An event of S3 or SQS is not a job document."""
     failed(world, COMMITTED)
     world.code["job.py"] = MENDED
     assert world.handle(SOAL_ACCEPT_CHANGED_SCRIPT="on").state == "SUCCESS"
 
 
 def test_the_same_script_needs_no_word(world: World) -> None:
-    """That is what a retry is."""
+    """This is an ordinary retry."""
     failed(world, COMMITTED)
     result = world.handle()
     assert (result.state, result.warnings) == ("SUCCESS", ())
 
 
 def test_a_mended_python_file_is_a_mended_script(world: World) -> None:
-    """Most of a job's code may be in it."""
+    """It may hold most of a job's code."""
     world.code["lib.py"] = b"rows = 10"
     assert world.handle(LIBRARY).state == "SUCCESS"
     world.may_run = False
@@ -133,7 +133,7 @@ def test_a_mended_python_file_is_a_mended_script(world: World) -> None:
 
 
 def test_a_run_that_has_left_nothing_takes_a_mended_script(world: World) -> None:
-    """Nothing of it can be skipped; the result says that the script was changed."""
+    """There is no write to skip; the result says that the script was changed."""
     failed(world, ROLLED_BACK)
     world.code["job.py"] = MENDED
     result = world.handle()
@@ -145,7 +145,7 @@ def test_a_run_that_has_left_nothing_takes_a_mended_script(world: World) -> None
     "left", [(UNKNOWN,), (ROLLED_BACK, UNKNOWN), StoreError("gone")], ids=["unknown", "one", "all"]
 )
 def test_a_write_without_a_verdict_may_be_committed(world: World, left: object) -> None:
-    """That nobody knows of a commit does not say that there is none."""
+    """An unknown commit may still exist."""
     world.reports = left
     assert world.handle().state == "UNKNOWN"
     world.reports, world.may_run = (COMMITTED,), False
@@ -154,14 +154,14 @@ def test_a_write_without_a_verdict_may_be_committed(world: World, left: object) 
 
 
 def test_rows_beside_a_write_that_was_rolled_back_stay(world: World) -> None:
-    """A mended script would bring them in once more."""
+    """A changed script would write them again."""
     failed(world, replace(ROLLED_BACK, incomplete="a statement has written past the block"))
     world.code["job.py"] = MENDED
     assert is_refused(world, world.handle())
 
 
 def test_what_an_earlier_attempt_has_committed_counts(world: World) -> None:
-    """The last attempt alone has left nothing."""
+    """Only the last attempt left nothing."""
     failed(world, COMMITTED)
     failed(world, ROLLED_BACK)
     world.code["job.py"] = MENDED
@@ -169,7 +169,7 @@ def test_what_an_earlier_attempt_has_committed_counts(world: World) -> None:
 
 
 def test_an_attempt_whose_script_cannot_be_read_is_on_record(world: World) -> None:
-    """It has run no script, so the run keeps that of the attempt before."""
+    """It has run no script, so the run keeps the previous attempt's."""
     failed(world, COMMITTED)
     world.code["job.py"] = ClientError({"Error": {"Code": "NoSuchKey"}}, "GetObject")
     result = world.handle()
@@ -182,7 +182,7 @@ def test_an_attempt_whose_script_cannot_be_read_is_on_record(world: World) -> No
 
 
 def test_a_run_that_the_function_continues_itself_keeps_the_word(world: World) -> None:
-    """Each of its attempts has the same event."""
+    """All of its attempts have the same event."""
     failed(world, COMMITTED)
     world.code["job.py"] = MENDED
     world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
@@ -194,7 +194,7 @@ def test_a_run_that_the_function_continues_itself_keeps_the_word(world: World) -
 
 
 def test_an_attempt_at_the_deadline_continues_with_the_script_that_it_had(world: World) -> None:
-    """Also one that the function continues itself."""
+    """This includes a run that the function continues itself."""
     world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
     world.reports = (replace(COMMITTED, run_id="run-1"),)
     result = world.handle(SOAL_CONTINUE_MAX="3")
@@ -223,8 +223,8 @@ ZONE = {"spark.sql.session.timeZone": "Europe/Vienna"}
 def test_other_settings_do_not_continue_a_run_with_committed_writes(
     world: World, first: dict[str, object], second: dict[str, object]
 ) -> None:
-    """Whoever may start runs could use up the writes of a token with rows of another time zone, and the job would skip
-    them. The run stays as it is.
+    """Otherwise any caller could use up the writes of a token with rows of another time zone, and the job would skip
+    them. The run stays unchanged.
     """
     assert world.handle({**EVENT, **first}).state == "SUCCESS"
     before, world.may_run = world.stored("runs/"), False
@@ -234,14 +234,14 @@ def test_other_settings_do_not_continue_a_run_with_committed_writes(
 
 
 def test_the_owner_s_word_on_scripts_is_none_on_settings(world: World) -> None:
-    """It says that the script was mended."""
+    """The permission only concerns a changed script."""
     assert world.handle().state == "SUCCESS"
     world.may_run = False
     assert is_refused(world, world.handle({**EVENT, "conf": ZONE}, SOAL_ACCEPT_CHANGED_SCRIPT="on"))
 
 
 def test_memory_and_the_owner_s_own_settings_may_change(world: World) -> None:
-    """A run that was killed for memory is continued with more parts, and the owner answers for SOAL_CONF."""
+    """A run killed for memory continues with more partitions, and the owner is responsible for SOAL_CONF."""
     failed(world, COMMITTED)
     more = {"spark.sql.shuffle.partitions": "64", "spark.driver.memory": "2g"}
     result = world.handle({**EVENT, "conf": more}, SOAL_CONF=json.dumps(ZONE))
@@ -249,13 +249,13 @@ def test_memory_and_the_owner_s_own_settings_may_change(world: World) -> None:
 
 
 def test_a_run_that_has_left_nothing_takes_other_settings(world: World) -> None:
-    """Nothing of it can be skipped."""
+    """There is no write to skip."""
     failed(world, ROLLED_BACK)
     assert world.handle({**EVENT, "conf": ZONE}).state == "SUCCESS"
 
 
 def test_a_run_of_a_version_that_kept_no_settings_is_continued(world: World) -> None:
-    """Its record does not say which they were, and its retry shall not fail by an upgrade."""
+    """Its record lacks them, and an upgrade must not make its retry fail."""
     failed(world, COMMITTED)
     (key,) = (listed.key for listed in world.store.list("runs/"))
     stored = world.store.get(key)
@@ -295,7 +295,7 @@ def continued(event: object, token: str) -> dict[str, object]:
     ids=["rule", "queue", "no event", "an event", "continuation"],
 )
 def test_another_event_is_no_attempt_at_a_run(world: World, left: object, first: object, second: object) -> None:
-    """Its rows would be skipped for those of the first one, and the result would be SUCCESS. The run stays as it is."""
+    """Its rows would be skipped for the first event's, with a result of SUCCESS. The run stays unchanged."""
     world.end, world.reports = {"exit_code": 1, "signal": None, "stop": None}, (left,)
     assert world.handle(first, **OWN).error is not None
     before, world.may_run = world.stored("runs/"), False
@@ -317,7 +317,7 @@ def test_another_event_is_no_attempt_at_a_run(world: World, left: object, first:
     ids=["replay", "queue", "redrive of a message", "order of fields"],
 )
 def test_what_a_service_adds_to_a_delivery_makes_no_other_event(world: World, first: object, again: object) -> None:
-    """A redelivery, a replay and a redrive are attempts at the same run."""
+    """A redelivery, a replay and a redrive are attempts of the same run."""
     assert world.handle(first, **OWN).state == "SUCCESS"
     result = world.handle(again, **OWN)
     assert (result.state, result.attempt) == ("SUCCESS", 2)
@@ -326,7 +326,7 @@ def test_what_a_service_adds_to_a_delivery_makes_no_other_event(world: World, fi
 
 
 def test_a_run_of_a_version_that_kept_no_event_is_continued(world: World) -> None:
-    """Its record does not say which one it was; from then on it does."""
+    """Its record lacks the event; from then on it has it."""
     assert world.handle(of_rule(), **OWN).state == "SUCCESS"
     (key,) = (listed.key for listed in world.store.list("runs/"))
     (record,) = world.stored("runs/")

@@ -1,4 +1,4 @@
-"""The turn of a job that an event describes: taken before the job, given back when its outcome is settled."""
+"""The turn of an event's job: taken before the job, and given back when its outcome is settled."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def record(world: World) -> Record:
 
 
 def test_a_job_has_its_turn_while_it_runs_and_completes_it(world: World) -> None:
-    """Its process is told of the turn; afterwards the lock is free, and its history names the run."""
+    """Its process gets the turn; afterwards the lock is free, and its history names the run."""
     result = handled(world)
 
     assert result.state == "SUCCESS"
@@ -56,7 +56,7 @@ def test_a_job_has_its_turn_while_it_runs_and_completes_it(world: World) -> None
 
 
 def test_a_second_delivery_takes_no_successor_s_turn(world: World) -> None:
-    """Its job runs under the lock, whatever the order says, and the turn does not count."""
+    """Its job runs under the lock, whatever the order is, and the turn does not count."""
     by_name(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
     for _ in range(2):
         assert handled(world, AFTER).state == "SUCCESS"
@@ -66,7 +66,7 @@ def test_a_second_delivery_takes_no_successor_s_turn(world: World) -> None:
 
 
 def test_a_completed_turn_is_repeated_only_by_the_run_and_the_script_that_had_it(world: World) -> None:
-    """Beside the order nothing else may run, whoever accepts the changed script, and also when the record is gone."""
+    """Nothing else may run outside the order, even if it accepts a changed script or the record is gone."""
     by_name(world.tmp.name).write(end(grant(Record("table"), INGESTION, "n", "", 0), End.COMPLETED, 0), None)
     turns = json.dumps({"table": {"Mutation": AFTER, "Ingestion": {"script": "s3://scripts/ingestion.py"}}})
     assert world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).state == "SUCCESS"
@@ -83,7 +83,7 @@ def test_a_completed_turn_is_repeated_only_by_the_run_and_the_script_that_had_it
 
 
 def test_an_event_that_accepts_a_changed_script_may_come_again(world: World) -> None:
-    """Its turn is repeated by the script that has completed it; without the word the same script may not."""
+    """The script that completed its turn repeats it; without the permission the same script may not."""
     turns = json.dumps({"table": {"Mutation": {"script": "s3://scripts/job.py"}}})
     world.end = {"exit_code": 1, "signal": None, "stop": None}
     assert world.handle({**EVENT, "coordination": LOCK}, SOAL_TURNS=turns).state == "FAILED"
@@ -105,7 +105,7 @@ def test_an_event_that_accepts_a_changed_script_may_come_again(world: World) -> 
 def test_a_lock_service_that_cannot_be_opened_is_an_error_of_the_function(
     world: World, monkeypatch: pytest.MonkeyPatch, locks: str, problem: str
 ) -> None:
-    """By the variable's name: no event may name the service."""
+    """The error names the variable: no event may name the service."""
     monkeypatch.setenv("SW_LOCKS", locks)
     error = handled(world).error
     assert error is not None
@@ -113,7 +113,7 @@ def test_a_lock_service_that_cannot_be_opened_is_an_error_of_the_function(
 
 
 def test_without_coordination_nothing_is_locked(world: World) -> None:
-    """And the job is told of no turn."""
+    """The job gets no turn."""
     assert world.handle().state == "SUCCESS"
     assert world.command is not None
     assert "SOAL_TURN" not in world.command.environment
@@ -129,7 +129,7 @@ def test_without_coordination_nothing_is_locked(world: World) -> None:
     ],
 )
 def test_a_job_that_does_not_succeed_completes_no_turn(world: World, end: Any, reports: Any) -> None:
-    """Its successors wait until it has done its turn again."""
+    """Its successors wait until it has completed its turn."""
     world.end, world.reports = end or world.end, reports or world.reports
 
     assert handled(world).state != "SUCCESS"
@@ -140,7 +140,7 @@ def test_a_job_that_does_not_succeed_completes_no_turn(world: World, end: Any, r
 def test_a_job_that_leaves_more_than_can_be_removed_is_on_record_and_its_turn_over(
     world: World, monkeypatch: pytest.MonkeyPatch, exit_code: int, state: str
 ) -> None:
-    """The result says what is left, and the next job removes it."""
+    """The result names the leftovers, and the next job removes them."""
     now_ms = [epoch_ms()]
     world.deadline = Deadline(now_ms[0] + 900_000, now_ms[0], lambda: now_ms[0])
     world.end, world.may_leave = {"exit_code": exit_code, "signal": None, "stop": None}, True
@@ -181,7 +181,7 @@ def test_an_error_of_the_handler_gives_the_turn_back(world: World) -> None:
 
 
 def test_a_job_that_the_order_blocks_is_not_started(world: World) -> None:
-    """The event may be tried again later; the error says which job has to go first."""
+    """The event may be retried later; the error names the job that must run first."""
     result = handled(world, AFTER)
 
     assert (result.state, exit_status(result), world.command) == ("FAILED", 75, None)
@@ -232,7 +232,7 @@ def test_a_script_that_does_nothing_completes_no_turn_of_another_script(world: W
 
 
 def test_an_event_acts_for_no_other_job_and_changes_no_order(world: World) -> None:
-    """Another job's name, another lock, no predecessor, an invented one, a lease of a day: the lock hears of none."""
+    """Another job's name, another lock, no predecessor, an invented one, a lease of a day: none reaches the lock."""
     after = {"script": EVENT["script"], "predecessor": "Ingestion"}
     for foreign, key in (
         ({**LOCK, "name": "Ingestion"}, "name"),
@@ -250,7 +250,7 @@ def test_an_event_acts_for_no_other_job_and_changes_no_order(world: World) -> No
 
 @pytest.mark.parametrize("coordination", [None, {}, LOCK])
 def test_a_declared_script_waits_for_its_turn_whatever_the_event_leaves_out(world: World, coordination: Any) -> None:
-    """An event that names no turn, or no predecessor, runs no sooner."""
+    """An event without a turn, or without a predecessor, runs no sooner."""
     result = handled(world, AFTER, coordination)
 
     assert "Ingestion has not completed a turn" in result.state_details
@@ -258,7 +258,7 @@ def test_a_declared_script_waits_for_its_turn_whatever_the_event_leaves_out(worl
 
 
 def test_an_event_of_another_service_takes_the_script_s_turn(world: World) -> None:
-    """It has no field for it, and its script is the job that the owner has declared."""
+    """It has no field for it, and its script is the declared job."""
     turns = json.dumps({"table": {"Mutation": FREE}})
     result = world.handle({"detail": "anything"}, SOAL_TURNS=turns, SOAL_ENTRY_POINT="s3://scripts/job.py")
 
@@ -267,7 +267,7 @@ def test_an_event_of_another_service_takes_the_script_s_turn(world: World) -> No
 
 
 def test_a_ring_that_nobody_can_start_is_an_error_of_the_function(world: World) -> None:
-    """By the name of its variable: the order is not the event's."""
+    """The error names the function's variable, since an event cannot set the order."""
     after = Configuration(lock="table", job="Ingestion", predecessor="Mutation")
     by_name(world.tmp.name).write(join(Record("table"), after, "n", 0), None)
     error = handled(world, {**FREE, "predecessor": "Ingestion"}).error
@@ -277,7 +277,7 @@ def test_a_ring_that_nobody_can_start_is_an_error_of_the_function(world: World) 
 
 
 def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The supervisor of the child asks it."""
+    """The child's supervisor checks it."""
     supervise, asked = world.supervise, []
 
     def until_it_is_over(*given: Any, may_go_on: Any, **more: Any) -> Any:
@@ -293,7 +293,7 @@ def test_a_job_runs_only_as_long_as_its_turn(world: World, monkeypatch: pytest.M
 
 @pytest.mark.slow
 def test_a_run_that_has_completed_its_turn_completes_no_other_one_however_long_ago(world: World) -> None:
-    """The lock remembers the last runs of a job; the run's own record remembers its turn as long as it is there."""
+    """The lock remembers a job's last runs; the run's own record remembers its turn as long as it exists."""
     scripts = {"Ingestion": "s3://scripts/ingestion.py", "Mutation": "s3://scripts/mutation.py"}
     ingestion, mutation = ({"script": script} for script in scripts.values())
     turns = json.dumps({"table": {"Ingestion": ingestion, "Mutation": {**AFTER, **mutation}}})
@@ -317,7 +317,7 @@ def test_a_run_that_has_completed_its_turn_completes_no_other_one_however_long_a
 
 
 def test_a_token_belongs_to_one_turn(world: World) -> None:
-    """A script may be two jobs: a run of the one, whose writes are skipped, completes no turn of the other."""
+    """A script may be two jobs: a run of one, whose writes are skipped, completes no turn of the other."""
     turns = json.dumps({"table": {"Mutation": FREE}, "other": {"Mutation": FREE}})
     for lock, is_refused in (("table", False), ("other", True), ("table", False)):
         event = {**EVENT, "coordination": {"lock.name": lock}}
@@ -333,14 +333,14 @@ def test_a_token_belongs_to_one_turn(world: World) -> None:
 
 
 def test_a_run_that_did_its_work_without_a_turn_completes_none(world: World) -> None:
-    """The owner has declared its script since, or a version has kept no turn: its writes are skipped."""
+    """The owner declared its script later, or an older version kept no turn: its writes are skipped."""
     assert world.handle().state == "SUCCESS"
     assert handled(world).attempt == 2
     assert [past.end for past in record(world).history] == [End.REPEATED]
 
 
 def test_a_turn_that_did_not_count_is_completed_by_a_retry(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The lock service did not take it back, and the successors wait: the run's record says no more than the lock."""
+    """The lock service did not accept it, and the successors wait: the run's record claims no more than the lock."""
     with monkeypatch.context() as away:
         away.setattr("safewriter.coordination.turn.Turn.release", lambda *_: False)
         assert handled(world).state == "SUCCESS"

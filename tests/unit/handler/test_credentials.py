@@ -19,7 +19,7 @@ ROLE = {"AWS_ACCESS_KEY_ID": "ASIAROLE", "AWS_SECRET_ACCESS_KEY": "secret/of+rol
 
 @pytest.fixture(autouse=True)
 def only_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """No profile of this machine, and no metadata service."""
+    """Hide this machine's profiles and metadata service."""
     for name in ("AWS_PROFILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", *ROLE):
         monkeypatch.delenv(name, raising=False)
     for name in ("AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"):
@@ -28,7 +28,7 @@ def only_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_an_aws_client_finds_the_role_by_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As botocore's own provider for containers reads them; the variables themselves hold no credential."""
+    """Botocore's own provider for containers reads them; the variables themselves hold no credentials."""
     for name, value in ROLE.items():
         monkeypatch.setenv(name, value)
     variables = dict(credentials_for_java())
@@ -39,28 +39,28 @@ def test_an_aws_client_finds_the_role_by_the_variables(monkeypatch: pytest.Monke
 
 
 def test_credentials_are_those_of_the_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also of a role without variables, whose credentials have an end."""
+    """This includes a role without variables, whose credentials expire."""
     end = datetime.now(UTC) + timedelta(minutes=40)
     role = RefreshableCredentials("ASIAOTHER", "other", "token", end, dict, "test")
     monkeypatch.setattr(Session, "get_credentials", lambda _: role)
     found = ContainerProvider(environ=dict(credentials_for_java())).load()
     assert found is not None
     assert found.access_key == "ASIAOTHER"
-    assert isinstance(found, RefreshableCredentials)  # so it asks again
+    assert isinstance(found, RefreshableCredentials)  # so it requests them again
     assert found.refresh_needed(refresh_in=41 * 60)
     assert not found.refresh_needed(refresh_in=39 * 60)
 
 
 @pytest.mark.slow
 def test_a_function_without_credentials_says_so() -> None:
-    """The client's error names the answer."""
+    """The client's error contains the answer."""
     with pytest.raises(CredentialRetrievalError, match="404"):
         ContainerProvider(environ=dict(credentials_for_java())).load()
 
 
 @pytest.mark.parametrize("token", [None, "", "guess"])
 def test_nobody_gets_them_without_the_token(monkeypatch: pytest.MonkeyPatch, token: str | None) -> None:
-    """A URL that a script fetches for somebody is no way to them."""
+    """A URL that a script fetches for a third party does not reveal them."""
     for name, value in ROLE.items():
         monkeypatch.setenv(name, value)
     address = urlsplit(credentials_for_java()["AWS_CONTAINER_CREDENTIALS_FULL_URI"])

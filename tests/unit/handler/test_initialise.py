@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Begun:
-    """Stands for the reuse of machines: what was asked of it."""
+    """Stands for the reuse of JVMs and records its calls."""
 
     def __init__(self, fails: Exception | None = None) -> None:
         self.fails = fails
@@ -43,7 +43,7 @@ def environment(tmp_path: Path, **more: str) -> dict[str, str]:
 
 @pytest.mark.parametrize(("why", "waits"), [("provisioned-concurrency", True), ("on-demand", False), ("", False)])
 def test_only_provisioned_concurrency_waits_for_java(tmp_path: Path, why: str, waits: bool) -> None:  # noqa: FBT001 - pytest gives it
-    """Elsewhere an event may be waiting, whose first steps run beside Java's."""
+    """Elsewhere an event may be waiting, whose first steps run beside the JVM's start."""
     reuse = Begun()
     variables = environment(tmp_path, AWS_LAMBDA_INITIALIZATION_TYPE=why)
     initialise(variables, Services(reuse=reuse))  # type: ignore[arg-type]
@@ -58,7 +58,7 @@ def begun(variables: dict[str, str], fails: Exception | None = None) -> list[Any
 
 
 def test_java_starts_before_the_first_event(tmp_path: Path, sandbox: Sandbox) -> None:
-    """For jobs that bring no settings of their own, with the function's."""
+    """It starts for jobs without settings of their own, with the function's settings."""
     (command_for,) = begun(environment(tmp_path, SOAL_CONF='{"spark.driver.memory": "1g"}'))
     command: Command = command_for(sandbox)
     assert "-Xmx1024m" in command.argv
@@ -73,7 +73,7 @@ def test_java_compiles_as_the_functions_jobs_need_it(
     timeout_s: str,
     quick: bool,  # noqa: FBT001 - pytest gives it
 ) -> None:
-    """By the timeout that the stack tells, since Lambda tells none before the first event; else by Lambda's longest."""
+    """The stack passes the timeout, which Lambda gives only with an event; without it, Lambda's longest applies."""
     (command_for,) = begun(environment(tmp_path, SOAL_TIMEOUT_S=timeout_s))
     command: Command = command_for(sandbox)
     assert ("-XX:TieredStopAtLevel=1" in command.argv) == quick
@@ -89,14 +89,14 @@ def test_java_compiles_as_the_functions_jobs_need_it(
     ],
 )
 def test_java_waits_for_the_first_event(tmp_path: Path, more: dict[str, str]) -> None:
-    """Without reuse; with secrets, which are read when a job begins; with settings that the event will complain of."""
+    """This is so without reuse; with secrets, which a job reads at its start; and with settings that events report."""
     assert begun(environment(tmp_path, **more)) == []
 
 
 def test_what_a_killed_process_has_left_is_cleaned_for_a_bounded_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Lambda would begin the initialisation again; the first job cleans on, and tells of what stays."""
+    """Lambda would otherwise restart the initialisation; the first job removes the rest and reports leftovers."""
     reuse = Begun()
     initialise(environment(tmp_path), Services(reuse=reuse))  # type: ignore[arg-type]
     assert reuse.may_clean()
@@ -107,7 +107,7 @@ def test_what_a_killed_process_has_left_is_cleaned_for_a_bounded_time(
 
 
 def test_nothing_that_goes_wrong_keeps_the_function_from_its_event(tmp_path: Path) -> None:
-    """A full disk, a missing Java: the event's answer says so."""
+    """The event's answer reports a full disk or a missing Java."""
     assert begun(environment(tmp_path), fails=OSError("no space")) == []
 
 
@@ -120,7 +120,7 @@ def sandbox(tmp_path: Path) -> Any:
 
 
 def test_a_job_without_settings_gets_that_machine(sandbox: Sandbox) -> None:
-    """The command of the machine alone is equal to that of such a job."""
+    """The JVM's command alone equals that of such a job."""
     from handler.sandbox.script import Files
     from handler.spark.command import compose
     from handler.spark.environment import AttemptVariables

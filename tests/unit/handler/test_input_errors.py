@@ -18,7 +18,7 @@ class Outer(BaseModel):
 
 
 def test_the_path_is_written_as_in_the_event() -> None:
-    """Fields with dots, places in lists in brackets, below the given prefix."""
+    """Fields have dots, list indices brackets, below the given prefix."""
     with pytest.raises(InputError) as caught:
         validated(Outer, {"inner": {"names": ("a", 1)}}, prefix="Records[0].body")
     assert str(caught.value) == "Records[0].body.inner.names[1]: must be a string, not 1"
@@ -34,14 +34,14 @@ def test_the_path_is_written_as_in_the_event() -> None:
     ],
 )
 def test_plain_words(data: object, text: str) -> None:
-    """None of them is pydantic's."""
+    """None of the messages is pydantic's."""
     with pytest.raises(InputError) as caught:
         validated(Outer, data)
     assert str(caught.value) == text
 
 
 def test_what_was_found_is_shown_short_and_masked() -> None:
-    """A value of an event may be long, have line ends or be a secret; the message stays one line without it."""
+    """A value of an event may be long, contain line ends or be a secret; the message stays one line without it."""
     assert described("a\nb") == "'a\\nb'"
     assert len(described("x" * 1000)) < 100
     assert "hunter22" not in described({"password": "hunter22"})
@@ -57,7 +57,7 @@ def test_what_was_found_is_shown_short_and_masked() -> None:
     ],
 )
 def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Redaction takes seconds for the megabytes that an event can have."""
+    """Redaction takes seconds for the megabytes that an event may have."""
     lengths: list[int] = []
 
     def redact(text: str) -> str:
@@ -83,13 +83,13 @@ def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkey
     ],
 )
 def test_half_a_secret_is_not_shown(before: str, secret: str, shown: int) -> None:
-    """Where the cut goes through it, it may have lost its form; what stands before is short once it is masked."""
+    """A truncated secret may have lost its form; the text before it is short once it is masked."""
     filler = f"password='{'x' * (4096 - 20 - len(before) - shown)}' "
     assert "hunt" not in described([filler + before + secret])
 
 
 def test_what_was_found_is_written_as_python_writes_it() -> None:
-    """Objects and lists in each other, empty ones, too."""
+    """This covers nested and empty objects and lists."""
     value = {"a": [1, "b'", None, {}], "c": {"d": [], "e": True}}
     assert described(value) == repr(value)
     nested: list[object] = []
@@ -99,7 +99,7 @@ def test_what_was_found_is_written_as_python_writes_it() -> None:
 
 
 def test_a_name_from_outside_cannot_break_the_line() -> None:
-    """Control characters and half surrogates are shown as escapes, and an endless name is cut."""
+    """Control characters and half surrogates are escaped, and an endless name is truncated."""
     error = InputError("a\nb\ud800", "p" * 5000)
     assert error.field == "a\\nb\\ud800"
     assert str(error).isprintable()

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[3]
 
 
 def imported(path: Path) -> set[str]:
-    """The top-level names of what a file imports when it runs."""
+    """Return the top-level names that a file imports when it runs."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     typing_only = {
         id(inner)
@@ -34,7 +34,7 @@ def imported(path: Path) -> set[str]:
 
 
 def test_whatever_the_guard_imports_cannot_be_hidden() -> None:
-    """Each module that SafeWriter imports, of its own, of Python's and of others', is refused as a file's name."""
+    """Each module that SafeWriter imports, from any source, is refused as a file's name."""
     names = {name for path in (ROOT / "safewriter").rglob("*.py") for name in imported(path)}
     assert names > {"safewriter", "boto3", "botocore", "json", "pyiceberg"}
     for name in sorted(names):
@@ -47,14 +47,14 @@ def test_whatever_the_guard_imports_cannot_be_hidden() -> None:
     "name", ["pyspark", "py4j", "delta", "sitecustomize", "usercustomize", *sorted(sys.stdlib_module_names)]
 )
 def test_what_spark_rests_on_cannot_be_hidden(name: str) -> None:
-    """Spark's packages, and all of the standard library."""
+    """These are Spark's packages and the whole standard library."""
     with pytest.raises(ValueError, match=f"^{name}.py would hide {name}"):
         check_file(f"{name}.py")
 
 
 @pytest.fixture
 def of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The one folder of packages that a job has; this process has those of the test run, too."""
+    """Return the only folder of packages that a job has; this process also has those of the test run."""
     folder = tmp_path / "packages"
     (folder / "pyspark").mkdir(parents=True)
     (folder / "pyspark" / "__init__.py").touch()
@@ -66,7 +66,7 @@ def of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.parametrize("name", sorted(module_names._IN_SOME_IMAGES))
 def test_a_job_may_bring_what_its_image_lacks(tmp_path: Path, of_packages: Path, name: str) -> None:
-    """Whatever this process finds on its own path; once the image has the package, it is refused."""
+    """This process's own path does not matter; once the image has the package, it is refused."""
     brought = archive(tmp_path, f"{name}/__init__.py")
     check_archive(brought)
     check_file(f"{name}.py")
@@ -80,7 +80,7 @@ def test_a_job_may_bring_what_its_image_lacks(tmp_path: Path, of_packages: Path,
 def test_a_package_of_python_s_own_is_the_image_s_too(
     tmp_path: Path, of_packages: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PySpark need not stand beside it; and nothing is imported to find it."""
+    """This holds without PySpark beside it; the check imports nothing."""
     assert list(of_packages.iterdir()) == [of_packages / "pyspark"]
     (tmp_path / "kazoo.py").write_text("raise AssertionError")
     monkeypatch.setattr("site.getsitepackages", lambda: [str(tmp_path)])
@@ -92,7 +92,7 @@ def test_a_package_of_python_s_own_is_the_image_s_too(
     "name", ["handler.py", "scripts.py", "infra.py", "tests.py", "my_json.py", "json.v2.py", "JSON.py", "json.zip"]
 )
 def test_any_other_name_is_the_job_s(name: str) -> None:
-    """Ours among them; what Python would not find under the module's name hides nothing."""
+    """SoAL's names are among them; a file that Python would not find under the module's name hides nothing."""
     check_file(name)
 
 
@@ -108,7 +108,7 @@ def archive(folder: Path, *names: str) -> Path:
     "name", ["json.py", "json.pyc", "json/__init__.py", "json/__init__.pyc", "safewriter/__init__.py", "delta.py"]
 )
 def test_an_archive_is_refused_for_a_module_at_its_top(tmp_path: Path, name: str) -> None:
-    """In each form in which Python finds one there."""
+    """This covers each form in which Python finds a module there."""
     path = archive(tmp_path, "mine.py", name)
     with pytest.raises(ValueError, match=f"^holds {name}, which would hide"):
         check_archive(path)
@@ -116,12 +116,12 @@ def test_an_archive_is_refused_for_a_module_at_its_top(tmp_path: Path, name: str
 
 @pytest.mark.parametrize("name", ["scripts/__init__.py", "mine/json.py", "json/data.txt", "email/sub/__init__.py"])
 def test_an_archive_s_other_modules_are_its_own(tmp_path: Path, name: str) -> None:
-    """What lies deeper, and a folder that is no package, which Python passes over for a package further on."""
+    """These are deeper modules, and a folder that is not a package, which Python skips for a later package."""
     check_archive(archive(tmp_path, name))
 
 
 def test_an_archive_that_python_cannot_read_is_refused(tmp_path: Path) -> None:
-    """Its modules would not be found."""
+    """Python would not find its modules."""
     (tmp_path / "lib.zip").write_bytes(b"PK\x03\x04")
     with pytest.raises(ValueError, match="is no zip file"):
         check_archive(tmp_path / "lib.zip")
@@ -131,7 +131,7 @@ def test_an_archive_that_python_cannot_read_is_refused(tmp_path: Path) -> None:
     "name", ["fast/_c.cpython-311-x86_64-linux-gnu.so", "fast.abi3.so", "a.libs/libz.so.1.2", "fast/_c.pyd", "OLD.SO"]
 )
 def test_an_archive_with_native_code_is_refused(tmp_path: Path, name: str) -> None:
-    """Whatever the file's own name says, with the reason that a wheel's name is refused for."""
+    """Its own name does not matter; the reason is the same as for a wheel's name."""
     path = archive(tmp_path, "fast/__init__.py", name)
     with pytest.raises(ValueError, match=f"^holds {name}: ") as caught:
         check_archive(path)
@@ -156,5 +156,5 @@ def test_what_only_looks_like_native_code_is_accepted(tmp_path: Path, name: str)
     ],
 )
 def test_a_file_is_stored_with_a_suffix_that_is_read(name: str, stored: str) -> None:
-    """In small letters, a wheel as a zip file, and without signs that Spark would take for more than a name."""
+    """The suffix is in lower case, a wheel is a zip file, and signs with a meaning for Spark are replaced."""
     assert stored_name(name) == stored

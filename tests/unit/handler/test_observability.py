@@ -29,8 +29,8 @@ def no_metrics_left() -> Iterator[None]:
 
 
 def test_a_result_becomes_metrics() -> None:
-    """State and verdicts as counts, times in milliseconds, what this attempt has committed in rows and bytes; what was
-    not reached is absent.
+    """State and verdicts become counts, times milliseconds, this attempt's commits rows and bytes; values of stages not
+    reached are absent.
     """
     progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
     progress.settled = settled(
@@ -53,7 +53,7 @@ def test_a_usage_error_is_counted_by_the_version_at_the_invocation_s_beginning(
     counted: int,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """The alarm of a deployment takes it off the version's errors of the same minute; other failures stay."""
+    """A deployment's alarm subtracts it from the version's errors of the same minute; other failures remain."""
     progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
     result = result_of(progress, Outcome(State.FAILED, "d", Fault("T", "m", usage=usage)))
     began_ms = epoch_ms() - 60_000
@@ -67,7 +67,7 @@ def test_a_usage_error_is_counted_by_the_version_at_the_invocation_s_beginning(
 
 
 def test_each_verdict_is_a_line_with_its_table(capsys: pytest.CaptureFixture[str]) -> None:
-    """So that the log can be searched by table; what is not committed is a warning."""
+    """The log can be searched by table; an uncommitted write is a warning."""
     progress = new_walk(Deadline(10_000, 1_000, lambda: 2_000), cold_start=True)
     progress.settled = settled(
         WriteReport("s3://a", "delta", "one", Status.COMMITTED, 7, 3, 1, None, None, "c"),
@@ -92,7 +92,7 @@ def test_each_verdict_is_a_line_with_its_table(capsys: pytest.CaptureFixture[str
     [("ERROR Executor: x", "ERROR"), ("WARN Utils: x", "WARNING"), ("WARNING", "INFO"), ("100", "INFO")],
 )
 def test_a_line_of_the_job_is_a_record(line: str, level: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Its text is the message, whatever it looks like."""
+    """The message is the text, whatever it looks like."""
     observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # pytest has put its own there
     observability.log_job_line(line)
     record = json.loads(capsys.readouterr().out)
@@ -100,13 +100,13 @@ def test_a_line_of_the_job_is_a_record(line: str, level: str, capsys: pytest.Cap
 
 
 def test_a_metric_of_the_job_is_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
-    """CloudWatch reads a metric only from such a line, so nothing is put around it."""
+    """CloudWatch reads a metric only from a bare line."""
     observability.print_metric('{"_aws":{}}')
     assert capsys.readouterr().out == '{"_aws":{}}\n'
 
 
 def test_every_line_says_to_which_run_it_belongs(capsys: pytest.CaptureFixture[str]) -> None:
-    """The job's own lines, too, so that a run can be followed through the function's log."""
+    """This includes the job's own lines, so that a run can be followed through the function's log."""
     record = RunRecord(
         run_key="nightly",
         fingerprint="f",
@@ -138,7 +138,7 @@ def test_every_line_says_to_which_run_it_belongs(capsys: pytest.CaptureFixture[s
 
 
 def test_a_line_of_the_job_says_which_table_is_being_written(capsys: pytest.CaptureFixture[str]) -> None:
-    """None outside of a block."""
+    """Outside a block there is none."""
     observability.logger.handlers[0].stream = sys.stdout  # type: ignore[attr-defined]  # as above
     observability.log_job_line("inside", ("s3://a", "s3://b"))
     observability.log_job_line("outside")
@@ -149,7 +149,7 @@ def test_a_line_of_the_job_says_which_table_is_being_written(capsys: pytest.Capt
 
 @pytest.fixture
 def logged() -> Iterator[io.StringIO]:
-    """What a handler of the root writes, as Lambda's runtime has one before the function's modules are imported."""
+    """Yield the output of a root handler like the one that Lambda's runtime adds before the function's modules."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     root = logging.getLogger()
@@ -163,7 +163,7 @@ def logged() -> Iterator[io.StringIO]:
 
 @pytest.mark.parametrize("name", ["safewriter.settle.recovery", "botocore", "soal.other"])
 def test_no_module_of_the_process_logs_a_secret_of_the_run(logged: io.StringIO, name: str) -> None:
-    """SafeWriter and libraries know of no secrets: a table's path, an error or a field of a record may hold one."""
+    """SafeWriter and libraries know no secrets: a table's path, an error or a field of a record may hold one."""
     redactor = Redactor().knowing(["--password", "hunter22hunter22"])
     observability.mask_lines(redactor)
     log = logging.getLogger(name)
@@ -182,7 +182,7 @@ def test_no_module_of_the_process_logs_a_secret_of_the_run(logged: io.StringIO, 
 
 @pytest.mark.usefixtures("logged")
 def test_the_function_s_own_lines_and_their_fields_are_masked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of the job were masked before they came here."""
+    """Lines of the job are already masked."""
     stream = io.StringIO()
     (handler,) = observability.logger.handlers
     monkeypatch.setattr(handler, "stream", stream)
@@ -197,7 +197,7 @@ def test_the_function_s_own_lines_and_their_fields_are_masked(monkeypatch: pytes
 
 
 def test_a_line_that_could_not_be_searched_shows_no_field(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its fields were not searched, either."""
+    """Its fields were not searched either."""
     stream = io.StringIO()
     (handler,) = observability.logger.handlers
     monkeypatch.setattr(handler, "stream", stream)

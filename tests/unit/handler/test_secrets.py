@@ -1,4 +1,4 @@
-"""On moto's Secrets Manager: what is read, what is remembered, and what an error says."""
+"""On moto's Secrets Manager: reading, caching, and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake/db-AbCdEf"
 
 @pytest.fixture
 def manager(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    monkeypatch.delenv("AWS_ENDPOINT_URL")  # moto answers at Amazon's own addresses only
+    monkeypatch.delenv("AWS_ENDPOINT_URL")  # moto answers only at Amazon's own addresses
     secrets._provider.cache_clear()
     with mock_aws():
         yield boto3.client("secretsmanager", region_name="eu-west-1")
@@ -44,7 +44,7 @@ def read(**references: str) -> Secrets:
 
 
 def test_a_secret_is_read_whole_or_by_key(manager: Any) -> None:
-    """In the region of its ARN, whatever the function's own; a number under a key is taken as its text."""
+    """It is read in its ARN's region, whatever the function's own; a number under a key is read as text."""
     whole = made(manager, "open sesame", "whole")
     keyed = made(manager, '{"username": "soal", "password": "p@ss word", "port": 5432}', "keyed")
 
@@ -54,7 +54,7 @@ def test_a_secret_is_read_whole_or_by_key(manager: Any) -> None:
 
 
 def test_names_say_what_becomes_of_a_value(manager: Any) -> None:
-    """Spark settings begin with spark.; of the variables those of catalogs are for whoever settles, too."""
+    """Spark settings begin with spark.; a settler also gets the variables of catalogs."""
     arn = made(manager, "open sesame")
     names = ("spark.sql.catalog.lake.credential", "PYICEBERG_CATALOG__LAKE__CREDENTIAL", "PGPASSWORD", "API_PASS")
 
@@ -67,7 +67,7 @@ def test_names_say_what_becomes_of_a_value(manager: Any) -> None:
 
 
 def test_a_warm_function_asks_once_and_learns_of_a_rotation(manager: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was read is taken again for five minutes, by the clock, and not longer."""
+    """A read value is cached for five minutes by the clock, and not longer."""
     arn = made(manager, "first value")
     assert read(API_PASS=arn).values == {"API_PASS": "first value"}
     manager.put_secret_value(SecretId=arn, SecretString="second value")
@@ -84,7 +84,7 @@ def test_a_warm_function_asks_once_and_learns_of_a_rotation(manager: Any, monkey
 
 
 def test_a_secret_that_is_not_there_is_a_usage_error(manager: Any) -> None:
-    """It names the reference and the permission, and redaction leaves both readable."""
+    """The error names the reference and the permission; redaction leaves both readable."""
     with pytest.raises(InputError) as caught:
         read(PGPASSWORD=f"{ARN}#password")
 
@@ -100,14 +100,14 @@ def test_a_secret_that_is_not_there_is_a_usage_error(manager: Any) -> None:
     [
         ("AccessDeniedException", 400, InputError),
         ("DecryptionFailure", 400, InputError),
-        ("InvalidRequestException", 400, InputError),  # it is to be deleted
+        ("InvalidRequestException", 400, InputError),  # it is scheduled for deletion
         ("ThrottlingException", 400, SecretUnavailableError),
         ("InternalServiceError", 500, SecretUnavailableError),
         ("Whatever", 503, SecretUnavailableError),
     ],
 )
 def test_errors_say_whether_a_later_try_can_work(manager: Any, code: str, status: int, kind: type[Exception]) -> None:
-    """What the service may do later is one thing, what somebody must change another."""
+    """Errors of the service may pass; other errors need a change by the owner."""
     provider = secrets._provider("eu-west-1", os.environ.get("AWS_SESSION_TOKEN"))
     with Stubber(provider.client) as stub:
         stub.add_client_error("get_secret_value", code, "no", http_status_code=status)
@@ -116,7 +116,7 @@ def test_errors_say_whether_a_later_try_can_work(manager: Any, code: str, status
 
 
 def test_another_secrets_manager_is_found_by_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For functions on this machine: AWS_ENDPOINT_URL_SECRETS_MANAGER, as any client of AWS reads it."""
+    """It is for functions on this machine: all AWS clients read AWS_ENDPOINT_URL_SECRETS_MANAGER."""
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
     try:
@@ -132,7 +132,7 @@ def test_another_secrets_manager_is_found_by_its_variable(monkeypatch: pytest.Mo
 
 
 def test_no_answer_is_worth_a_later_try() -> None:
-    """A port without a listener: the client gives up in bounded time."""
+    """On a port without a listener the client gives up in bounded time."""
     secrets._provider.cache_clear()
     with pytest.raises(SecretUnavailableError, match=r"127\.0\.0\.1"):
         read(PGPASSWORD=ARN)
@@ -153,7 +153,7 @@ def test_no_answer_is_worth_a_later_try() -> None:
 def test_a_value_that_cannot_be_used_is_a_usage_error_without_it(
     manager: Any, value: str, key: str, problem: str
 ) -> None:
-    """It says which secret and why, never what is in it."""
+    """The error names the secret and the reason, never the value."""
     arn = made(manager, value)
 
     with pytest.raises(InputError, match=problem) as caught:
@@ -163,7 +163,7 @@ def test_a_value_that_cannot_be_used_is_a_usage_error_without_it(
 
 
 def test_a_setting_of_several_lines_is_refused(manager: Any) -> None:
-    """A properties file would lose the end of the line; a variable keeps it."""
+    """A properties file would lose the rest of the value; a variable keeps it."""
     arn = made(manager, "open sesame\n")
 
     assert read(API_PASS=arn).values == {"API_PASS": "open sesame\n"}
@@ -173,7 +173,7 @@ def test_a_setting_of_several_lines_is_refused(manager: Any) -> None:
 
 @pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "env:HOME", "/etc/passwd", "x" * 5000])
 def test_a_setting_that_no_job_may_have_is_refused_without_its_value(manager: Any, value: str) -> None:
-    """Whoever may write the secret is not whoever owns the function."""
+    """The secret's writer may not be the function's owner."""
     arn = made(manager, value)
 
     with pytest.raises(InputError, match="is no value for a setting") as caught:
@@ -182,7 +182,7 @@ def test_a_setting_that_no_job_may_have_is_refused_without_its_value(manager: An
 
 
 def test_the_keys_of_one_bucket_may_be_secrets(manager: Any) -> None:
-    """They lead to another account; those of all buckets would part Spark from the guard."""
+    """They lead to another account; keys for all buckets would separate Spark from the guard."""
     arn = made(manager, "sesame")
 
     assert read(**{"spark.hadoop.fs.s3a.bucket.other.of.theirs.secret.key": arn}).spark_settings
@@ -218,7 +218,7 @@ def test_a_binary_secret_is_a_usage_error(manager: Any) -> None:
     ],
 )
 def test_a_bad_list_of_references_is_refused_by_the_variables_name(text: str) -> None:
-    """Before anything starts, and without what may be a secret that stands there by mistake."""
+    """It is refused before anything starts, without the value, which may be a misplaced secret."""
     with pytest.raises(ValueError) as caught:  # noqa: PT011 - of each kind
         parse_references(text)
     assert "hunter22" not in str(caught.value)

@@ -14,7 +14,7 @@ GOOD = {"SW_CHECKPOINT_BUCKET": "checkpoints/prefix"}
 
 
 def test_defaults() -> None:
-    """Only the checkpoint bucket must be set."""
+    """Only the checkpoint bucket is required."""
     settings = read_settings(GOOD)
     assert settings.guard.checkpoint_bucket == Location("checkpoints", "prefix")
     assert (settings.errors, settings.jit, settings.script, settings.s3_endpoint) == ("raise", "auto", None, None)
@@ -22,19 +22,19 @@ def test_defaults() -> None:
 
 
 def test_the_script_of_the_predecessor_s_variables() -> None:
-    """SCRIPT_BUCKET may hold a prefix, SPARK_SCRIPT is a key below it."""
+    """SCRIPT_BUCKET may hold a prefix, and SPARK_SCRIPT is a key below it."""
     settings = read_settings({**GOOD, "SCRIPT_BUCKET": "s3://scripts/daily/", "SPARK_SCRIPT": "/job.py"})
     assert settings.script == Location("scripts", "daily/job.py")
 
 
 def test_the_bucket_alone_names_no_script() -> None:
-    """SCRIPT_BUCKET without SPARK_SCRIPT says where the scripts lie that events name."""
+    """SCRIPT_BUCKET without SPARK_SCRIPT is the place of the scripts that events name."""
     settings = read_settings({**GOOD, "SCRIPT_BUCKET": "scripts/daily"})
     assert (settings.script, settings.script_folder) == (None, Location("scripts", "daily"))
 
 
 def test_settings_and_permits_of_the_owner() -> None:
-    """SOAL_CONF is a JSON object, SOAL_CONF_ALLOW has words between blanks or line ends."""
+    """SOAL_CONF is a JSON object, SOAL_CONF_ALLOW has words separated by blanks or line ends."""
     settings = read_settings(
         {**GOOD, "SOAL_CONF": '{"spark.app.name": "x"}', "SOAL_CONF_ALLOW": "spark.a.*\n spark.b=https://c/?d=e*"}
     )
@@ -56,7 +56,7 @@ def test_settings_and_permits_of_the_owner() -> None:
     ],
 )
 def test_a_bad_setting_of_the_owner_is_refused(name: str, value: str, problem: str) -> None:
-    """With the variable's name, before any event is looked at."""
+    """The error names the variable, before any event is read."""
     with pytest.raises(InputError, match=re.escape(problem)) as caught:
         read_settings({**GOOD, name: value})
     assert caught.value.field.startswith(name)
@@ -68,7 +68,7 @@ def test_the_entry_point() -> None:
 
 
 def test_the_endpoint_of_s3_wins_over_the_general_one() -> None:
-    """boto3 ranks the two variables this way, and handler and job must reach the same S3."""
+    """boto3 ranks the two variables this way, and handler and job must use the same S3."""
     both = {"AWS_ENDPOINT_URL": "http://general", "AWS_ENDPOINT_URL_S3": "http://s3"}
     assert read_settings({**GOOD, **both}).s3_endpoint == "http://s3"
     assert read_settings({**GOOD, "AWS_ENDPOINT_URL": "http://general"}).s3_endpoint == "http://general"
@@ -80,7 +80,7 @@ def test_an_empty_variable_is_not_set() -> None:
 
 
 def test_an_error_names_the_variable() -> None:
-    """Also one that SafeWriter finds."""
+    """This includes a variable that SafeWriter checks."""
     with pytest.raises(InputError, match=r"^SW_AUDIT_LOG: ") as caught:
         read_settings({**GOOD, "SW_AUDIT_LOG": "maybe"})
     assert caught.value.field == "SW_AUDIT_LOG"

@@ -1,4 +1,4 @@
-"""The list of variables against everything that reads, sets or tells them."""
+"""Check the list of variables against all code that reads, sets or documents them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def sources() -> Iterator[Path]:
 
 
 def strings(path: Path) -> Iterator[str]:
-    """All texts of a source that are values: neither docstrings nor messages, which name variables among words."""
+    """Yield all texts of a source that are values: no docstrings, and no messages, which name variables among words."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value
@@ -83,13 +83,13 @@ def schemas() -> dict[str, Any]:
 
 @pytest.mark.slow
 def test_every_variable_that_the_code_names_is_listed() -> None:
-    """A new one is seen here before anybody asks what it is."""
+    """The test finds a new variable before it needs explaining."""
     assert named_in_sources() - LISTED.keys() == set()
     assert aliases() - LISTED.keys() == set()
 
 
 def test_every_listed_variable_is_read() -> None:
-    """Nothing is told that has no effect."""
+    """No variable without an effect is documented."""
     read = named_in_sources() | aliases() | BY_LIBRARIES
     powertools = {name for name in LISTED if name.startswith("POWERTOOLS_")}
     observability = set(strings(ROOT / "handler" / "observability.py"))
@@ -98,14 +98,14 @@ def test_every_listed_variable_is_read() -> None:
 
 
 def test_the_scan_finds_a_variable() -> None:
-    """It looks at real sources, and at names in calls as well as in constants."""
+    """It finds names in real sources, in calls as well as in constants."""
     assert {"SOAL_JOURNAL", "SW_CHECKPOINT_BUCKET", "SOAL_FUNCTION"} <= named_in_sources()
     assert {"SOAL_JIT", "SOAL_REDRIVE_QUEUE"} <= aliases()
 
 
 @pytest.mark.parametrize("variable", [one for one in VARIABLES if one.choices or one.most], ids=lambda one: one.name)
 def test_bounds_are_those_of_the_code(variable: Variable) -> None:
-    """Where the code knows the bounds of a variable, the list knows the same."""
+    """If the code has limits for a variable, the list has the same."""
     found = schemas().get(variable.name, {})
 
     if variable.name in aliases():
@@ -120,7 +120,7 @@ def test_bounds_are_those_of_the_code(variable: Variable) -> None:
 
 @pytest.mark.parametrize("variable", [one for one in VARIABLES if one.default], ids=lambda one: one.name)
 def test_defaults_are_those_of_the_code(variable: Variable) -> None:
-    """What the list says is taken where nothing is set is taken."""
+    """The list's default applies if the variable is not set."""
     with_nothing = Settings.from_environment({"SW_CHECKPOINT_BUCKET": "bucket"})
     fields = {field.alias: field.default for field in HandlerSettings.model_fields.values()}
     code = {
@@ -139,7 +139,7 @@ def test_defaults_are_those_of_the_code(variable: Variable) -> None:
     "variable", [one for one in VARIABLES if one.values.startswith("true")], ids=lambda one: one.name
 )
 def test_a_truth_value_is_read_alike_everywhere(variable: Variable) -> None:
-    """In any case and in three spellings; anything else is an error that names the variable."""
+    """Any case and three spellings are accepted; the error for anything else names the variable."""
 
     def read(text: str) -> bool:
         found = Settings.from_environment({"SW_CHECKPOINT_BUCKET": "bucket", variable.name: text})
@@ -154,7 +154,7 @@ def test_a_truth_value_is_read_alike_everywhere(variable: Variable) -> None:
 
 @pytest.mark.parametrize("variable", KEYED, ids=lambda one: one.name)
 def test_a_context_key_becomes_its_variable_in_every_function_that_reads_it(variable: Variable) -> None:
-    """And in no other; what is so by default is left out, since a function has 4 KB for all of them."""
+    """No other function gets it; defaults are left out, since a function has 4 KB for all variables."""
     made = Resources("Soal", "checkpoints", "scripts")
     key = str(variable.key)
     changed = Config().model_copy(update={key: OTHER_VALUES[key]})
@@ -174,7 +174,7 @@ def test_a_context_key_becomes_its_variable_in_every_function_that_reads_it(vari
 
 
 def test_the_stack_sets_what_is_listed_as_its_own_and_nothing_else() -> None:
-    """Every variable of a function is a context key's or the stack's."""
+    """Every variable of a function comes from a context key or the stack."""
     made = Resources("Soal", "checkpoints", "scripts", "dynamodb://locks")
     config = Config().model_copy(update=OTHER_VALUES)
     found = {
@@ -187,13 +187,13 @@ def test_the_stack_sets_what_is_listed_as_its_own_and_nothing_else() -> None:
 
 
 def test_names_and_keys_are_unique() -> None:
-    """No variable is told twice, and no context key becomes two."""
+    """No variable is listed twice, and no context key sets two."""
     assert len(LISTED) == len(VARIABLES)
     assert len({one.key for one in KEYED}) == len(KEYED) == len(OTHER_VALUES)
 
 
 def test_the_page_has_each_variable_once() -> None:
-    """docs/reference/settings is made from the list, in sections by whoever sets a variable."""
+    """The list generates docs/reference/settings, in sections by setter."""
     text = variables()
 
     assert [text.count(f"`{name}`\n: ") for name in LISTED] == [1] * len(LISTED)

@@ -1,4 +1,4 @@
-"""Everything outside of the handler, in memory."""
+"""Everything outside the handler, in memory."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ UNKNOWN = WriteReport("s3://lake/a", "delta", None, Status.UNKNOWN, None, None, 
 
 
 class World:
-    """Everything outside of the handler, in memory; the child is a function."""
+    """Everything outside the handler, in memory; the child is a function."""
 
     def __init__(self, tmp_path: Path) -> None:
         self.tmp = tmp_path
@@ -61,11 +61,11 @@ class World:
         self.began_without_record = self.may_run = False
         self.deadline: Deadline | None = None
         self.may_leave = False
-        """Whether files may stay behind an invocation."""
+        """Whether an invocation may leave files behind."""
         self.secrets: Secrets | Exception = Secrets()
         self.properties = ""
         self.code: dict[str, bytes | Exception] = {}
-        """The scripts and Python files on S3, by their keys; all others are one `x`."""
+        """The scripts and Python files on S3 by key; all others are one `x`."""
 
     @contextmanager
     def start_child(self, command: Command, output: JobLog, **_: object) -> Iterator[World]:

@@ -1,6 +1,6 @@
-"""Two stacks, synthesised once for all tests: what one gets without asking, and all that can be asked for.
+"""Two stacks, synthesised once for all tests: one with defaults only, and one with every option.
 
-The first is made by `python -m infra.app` in a process of its own, the second in this one, under cdk-nag's rules.
+`python -m infra.app` makes the first in a separate process, this process the second, under cdk-nag's rules.
 """
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ def own(metrics: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def short(name: str) -> str:
-    """Return the name of an alarm without the CDK's folder before it and hash behind it."""
+    """Return the name of an alarm without the CDK's folder before it and the hash after it."""
     return re.sub(r"^Alarms|[0-9A-F]{8}$", "", name)
 
 
@@ -38,7 +38,7 @@ def test_every_alarm_watches_a_metric_that_somebody_writes(plain: Synthesised) -
 
 
 def test_everything_that_needs_a_person_has_an_alarm(plain: Synthesised) -> None:
-    """Failures, throttles, the timeout, verdicts, the sweeper, open writes and the failure queue are watched."""
+    """The alarms cover failures, throttles, the timeout, verdicts, the sweeper, open writes and the failure queue."""
     watched = {(alarm["Namespace"], alarm["MetricName"]) for alarm in plain.of_type("CloudWatch::Alarm").values()}
 
     assert watched == {
@@ -52,8 +52,8 @@ def test_everything_that_needs_a_person_has_an_alarm(plain: Synthesised) -> None
 
 
 def test_what_one_asks_for_is_watched_too(plain: Synthesised, full: Synthesised) -> None:
-    """With a queue of jobs its age, with a redrive its errors and what it sets aside, with a gradual deployment the
-    errors of the new version.
+    """A queue of jobs adds its age, a redrive its errors and parked messages, a gradual deployment the new version's
+    errors.
     """
     more = {short(name): each for name, each in full.of_type("CloudWatch::Alarm").items()}
     for name in plain.of_type("CloudWatch::Alarm"):
@@ -73,13 +73,13 @@ def test_what_one_asks_for_is_watched_too(plain: Synthesised, full: Synthesised)
     ("retries", "said"), [(0, "its one attempt has"), (1, "its 2 attempts"), (2, "its 3 attempts")]
 )
 def test_what_is_given_up_is_told_with_the_number_of_its_attempts(retries: int, said: str) -> None:
-    """Lambda counts events whose attempts have all failed among the dropped ones, and there are as many as were set."""
+    """Lambda counts an event as dropped once all of the configured attempts have failed."""
     assert said in _dropped(retries)
     assert "waited too long" in _dropped(retries)
 
 
 def test_the_guide_tells_how_many_alarms_there_are(plain: Synthesised, full: Synthesised) -> None:
-    """They cost by the month."""
+    """The guide gives the number because alarms cost by the month."""
     least, most = (len(stack.of_type("CloudWatch::Alarm")) for stack in (plain, full))
 
     assert f"{least} to {most} alarms" in " ".join((ROOT / "docs/guides/deploying.md").read_text().split())
@@ -93,7 +93,7 @@ def test_the_duration_alarm_rings_before_the_timeout(plain: Synthesised, full: S
 
 
 def test_silence_is_no_alarm_but_of_the_sweeper(plain: Synthesised) -> None:
-    """A function that nobody invokes is well; a sweeper that does not run is not."""
+    """A function without invocations is fine; a sweeper that does not run is not."""
     breaching = [
         short(name)
         for name, alarm in plain.of_type("CloudWatch::Alarm").items()
@@ -104,7 +104,7 @@ def test_silence_is_no_alarm_but_of_the_sweeper(plain: Synthesised) -> None:
 
 
 def test_every_alarm_is_told_and_has_its_page(full: Synthesised, durable: Synthesised) -> None:
-    """Begin and end go to the topic, and it leads to a heading of the runbook; no heading is without an alarm."""
+    """Start and end of an alarm go to the topic, whose text links to a runbook heading; every heading has an alarm."""
     headings = re.findall(r"^## (\w+)$", (ROOT / "docs/guides/runbook.md").read_text(), re.MULTILINE)
     stacks = [(stack.of_type("SNS::Topic"), stack.of_type("CloudWatch::Alarm")) for stack in (full, durable)]
 
@@ -116,6 +116,6 @@ def test_every_alarm_is_told_and_has_its_page(full: Synthesised, durable: Synthe
 
 
 def test_mail_is_sent_only_if_asked_for(plain: Synthesised, full: Synthesised) -> None:
-    """The topic is there in any case; who else is to hear subscribes to it."""
+    """The topic always exists; other receivers subscribe to it."""
     assert plain.of_type("SNS::Subscription") == {}
     assert full.the("SNS::Subscription")["Endpoint"] == "ops@example.org"

@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 def test_synthesis_needs_no_node_docker_or_account(plain: Synthesised) -> None:
-    """`python -m infra.app` has written the assembly with an empty PATH and no settings; nothing is looked up."""
+    """`python -m infra.app` has written the assembly with an empty PATH, no settings and no look-ups."""
     assert plain.of_type("Lambda::Function").keys() != set()
     assert {path.name for path in plain.path.parent.iterdir()} >= {"manifest.json", "Soal.assets.json"}
     assert '"missing"' not in (plain.path.parent / "manifest.json").read_text()
 
 
 def test_a_bad_value_ends_with_a_sentence(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """A usage error (exit code 2) on stderr, not a stack trace, and no assembly."""
+    """The app reports a usage error (exit code 2) on stderr, without a stack trace or an assembly."""
     from infra.app import main, new_app
 
     code = main(new_app(context={"timeout_s": "1000"}, outdir=str(tmp_path)))
@@ -29,7 +29,7 @@ def test_a_bad_value_ends_with_a_sentence(capsys: pytest.CaptureFixture[str], tm
 
 
 def test_a_stack_without_data_is_warned_about(tmp_path: Path) -> None:
-    """It can be deployed, but no job could write a table: the assembly carries the sentence for the command line."""
+    """The stack can be deployed, but no job could write a table: the assembly carries a warning."""
     from infra.app import new_app
     from infra.context import read_context
     from infra.stack import SoalStack

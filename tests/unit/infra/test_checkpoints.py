@@ -43,7 +43,7 @@ def rules(stack: Synthesised) -> list[dict[str, Any]]:
 def test_a_role_may_do_in_each_folder_what_it_needs_and_no_more(
     plain: Synthesised, role: str, expected: dict[str, set[str]], action: str
 ) -> None:
-    """Documents are changed but never deleted; results and the audit log are written but never read."""
+    """The job changes documents but never deletes them; it writes results and the audit log but never reads them."""
     access = plain.access(role)
 
     allowed = {folder for folder in FOLDERS if access.may(action, f"{bucket_arn(plain)}/{folder}/key")}
@@ -53,8 +53,8 @@ def test_a_role_may_do_in_each_folder_what_it_needs_and_no_more(
 
 
 def test_the_job_cannot_list_checkpoints(plain: Synthesised, full: Synthesised) -> None:
-    """No statement of the job's role lets it see which runs there are, whatever is switched on: a prefix that it may
-    list with is a whole key, which it has to know.
+    """No statement of the job's role lets it list runs, whatever options are on: any prefix that it may list is a whole
+    key, which it has to know.
     """
     for stack in (plain, full):
         access = stack.access("RuntimeJobRole")
@@ -67,14 +67,14 @@ def test_the_job_cannot_list_checkpoints(plain: Synthesised, full: Synthesised) 
     "key", ["checkpoints/x.json", "leases/x/1", "notes/x/1", "runs/x.json", "cancels/x/1", "locks/x.json"]
 )
 def test_the_job_is_told_of_a_key_that_it_reads_whether_it_is_there(plain: Synthesised, key: str) -> None:
-    """S3 asks for this right before it answers 404: without it an absence looks like a missing right."""
+    """S3 requires this right before it answers 404: without it, absence looks like a missing right."""
     assert plain.access("RuntimeJobRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=key)
     assert plain.access("RuntimeJobRole").may("s3:GetObject", f"{bucket_arn(plain)}/{key}")
 
 
 @pytest.mark.parametrize("key", ["checkpoints/x.json", "notes/x/1", "open/x/1", "leases/x/1"])
 def test_the_sweeper_is_told_of_a_key_that_it_reads_whether_it_is_there(plain: Synthesised, key: str) -> None:
-    """A write without a document is settled by its table alone, so the document's absence must be certain."""
+    """The table alone settles a write without a document, so the document's absence must be certain."""
     assert plain.access("SweeperSweepRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=key)
 
 
@@ -82,12 +82,12 @@ def test_the_sweeper_is_told_of_a_key_that_it_reads_whether_it_is_there(plain: S
     ("prefix", "allowed"), [("open/", True), ("leases/", True), ("", False), ("checkpoints/", False), ("runs/", False)]
 )
 def test_the_sweeper_lists_markers_and_leases_only(plain: Synthesised, prefix: str, allowed: bool) -> None:  # noqa: FBT001 - a column of the table above
-    """It finds what is open, and cannot leaf through what is finished."""
+    """The sweeper finds open writes, and cannot list finished ones."""
     assert plain.access("SweeperSweepRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=prefix) is allowed
 
 
 def test_the_bucket_is_kept_private_and_encrypted(plain: Synthesised) -> None:
-    """Nobody outside reads it, nothing overwrites an old version, and it survives the stack."""
+    """The bucket has no public access, keeps old versions, and survives the stack."""
     bucket = plain.the("S3::Bucket", "Checkpoints")
     (resource,) = (each for each in plain.template["Resources"].values() if each.get("Properties") == bucket)
 
@@ -98,7 +98,7 @@ def test_the_bucket_is_kept_private_and_encrypted(plain: Synthesised) -> None:
 
 
 def test_requests_without_tls_are_refused(plain: Synthesised) -> None:
-    """The bucket's policy denies everything that is not TLS 1.2 or newer."""
+    """The bucket's policy denies every request without TLS 1.2 or newer."""
     statements = plain.the("S3::BucketPolicy", "Checkpoints")["PolicyDocument"]["Statement"]
 
     denied = [(each["Effect"], each["Action"], each["Condition"]) for each in statements]
@@ -108,10 +108,10 @@ def test_requests_without_tls_are_refused(plain: Synthesised) -> None:
 
 
 def test_documents_outlive_every_queue_that_could_replay_their_event(plain: Synthesised) -> None:
-    """An event waits at most 6 hours and its failure 14 days; each folder of documents lives longer than both."""
+    """An event waits at most 6 hours and its failure 14 days; documents in every folder live longer than both."""
     expiring = {rule["Prefix"]: rule["ExpirationInDays"] for rule in rules(plain) if "ExpirationInDays" in rule}
 
-    assert expiring.pop("leases/") == 1  # one that has expired means the same as none
+    assert expiring.pop("leases/") == 1  # an expired lease means the same as none
     assert expiring.keys() == {f"{folder}/" for folder in FOLDERS - {"leases", "locks", "open", "audit"}}
     assert all(days > FAILURE_QUEUE_DAYS for days in expiring.values())
     assert plain.the("SQS::Queue", "Failures")["MessageRetentionPeriod"] == FAILURE_QUEUE_DAYS * 86_400
@@ -119,7 +119,7 @@ def test_documents_outlive_every_queue_that_could_replay_their_event(plain: Synt
 
 @pytest.mark.parametrize("folder", ["checkpoints", "notes", "open", "audit"])
 def test_what_is_open_its_marker_and_the_audit_log_never_expire(plain: Synthesised, folder: str) -> None:
-    """No rule takes the current version of an object there that the guard has not tagged as finished."""
+    """No rule expires the current version of an object there unless the guard has tagged it as finished."""
     tag = dict(zip(("Key", "Value"), FINISHED.split("="), strict=True))
     taking = [
         rule for rule in rules(plain) if "ExpirationInDays" in rule and f"{folder}/x".startswith(rule.get("Prefix", ""))
@@ -130,13 +130,13 @@ def test_what_is_open_its_marker_and_the_audit_log_never_expire(plain: Synthesis
 
 
 def test_a_lock_s_record_never_expires(plain: Synthesised) -> None:
-    """Its token must only grow, and an unsettled write must stay in it."""
+    """The lock's token must only grow, and an unsettled write must stay in its record."""
     assert not [rule for rule in rules(plain) if rule.get("Prefix") == "locks/" and "ExpirationInDays" in rule]
 
 
 def test_what_a_script_overwrites_or_deletes_can_be_read_as_long_as_a_document_lives(plain: Synthesised) -> None:
     """Old versions live for checkpoint_days, those of the audit log for ever; only leases and locks, of which a run
-    leaves hundreds, go after a day.
+    leaves hundreds, expire after a day.
     """
     old = {
         rule["Prefix"]: rule["NoncurrentVersionExpiration"]["NoncurrentDays"]

@@ -26,7 +26,7 @@ NETWORK = {
 
 
 def test_nothing_has_to_be_set() -> None:
-    """Every key has a default, and the defaults go together."""
+    """Every key has a default, and the defaults are consistent."""
     config = read_context({})
 
     assert config.image_uri is None
@@ -34,7 +34,7 @@ def test_nothing_has_to_be_set() -> None:
 
 
 def test_values_of_the_command_line_are_texts() -> None:
-    """Numbers, truth values, lists and mappings are read from text, as `cdk -c key=value` gives them."""
+    """The settings parse numbers, truth values, lists and mappings from text, as `cdk -c key=value` passes them."""
     config = read_context(
         {
             "timeout_s": "300",
@@ -63,7 +63,7 @@ def test_values_of_cdk_json_have_types() -> None:
 
 
 def test_keys_of_the_cdk_itself_are_not_ours() -> None:
-    """Feature flags and what the CDK has looked up are left alone."""
+    """The settings ignore feature flags and the CDK's cached look-ups."""
     assert read_context({"@aws-cdk/core:x": True, "aws:cdk:enable-path-metadata": True}) == Config()
 
 
@@ -242,7 +242,7 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
     ],
 )
 def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key: str, remedy: str) -> None:
-    """The error names the key, what was found there, and what to write instead."""
+    """The error names the key, the value found, and the value to write instead."""
     with pytest.raises(ConfigError) as caught:
         read_context(context)
 
@@ -290,7 +290,7 @@ def test_a_bad_value_is_refused_with_its_remedy(context: dict[str, object], key:
     ],
 )
 def test_a_secret_in_clear_is_refused_and_not_repeated(key: str, name: str, value: str) -> None:
-    """Context, template and function can be read by more people than the catalog; the remedy names the reference."""
+    """More people can read context, template and function than the secret; the remedy names the reference."""
     with pytest.raises(ConfigError) as caught:
         read_context({key: json.dumps({name: value})})
 
@@ -300,7 +300,7 @@ def test_a_secret_in_clear_is_refused_and_not_repeated(key: str, name: str, valu
 
 
 def test_what_is_no_secret_is_a_variable() -> None:
-    """Addresses, users and ways to a token are no secrets."""
+    """Addresses, users and paths to a token are not secrets."""
     variables = {
         "PGUSER": "soal",
         "PYICEBERG_CATALOG__LAKE__URI": "postgresql+psycopg2://soal@db:5432/lake",
@@ -329,7 +329,7 @@ def test_what_is_no_secret_is_a_variable() -> None:
     ],
 )
 def test_a_reference_is_exact_or_refused(secrets: dict[str, str], remedy: str) -> None:
-    """The role's policy names it, so it must be whole; what stands there instead may be a secret, and is not shown."""
+    """The role's policy names the reference, so it must be complete; the error hides the value, perhaps a secret."""
     with pytest.raises(ConfigError) as caught:
         read_context({"secrets": json.dumps(secrets)})
 
@@ -339,13 +339,13 @@ def test_a_reference_is_exact_or_refused(secrets: dict[str, str], remedy: str) -
 
 @pytest.mark.parametrize(("key", "name"), [("environment", "PGUSER"), ("conf", "spark.sql.catalog.lake.jdbc.user")])
 def test_a_name_has_one_value(key: str, name: str) -> None:
-    """What is a secret is not also a plain variable or setting."""
+    """A secret must not also be a plain variable or setting."""
     with pytest.raises(ConfigError, match=f"is in {key}, too"):
         read_context({key: {name: "soal"}, "secrets": {name: SECRET}})
 
 
 def test_a_trigger_beside_the_data_is_allowed() -> None:
-    """Two prefixes of one bucket do not overlap if neither begins with the other, slash by slash."""
+    """Two prefixes of one bucket do not overlap unless one is a parent of the other by whole path segments."""
     context = {"s3_trigger": "lake/in", "data": "lake/in-tables", "entry_point": "job.py"}
 
     assert read_context(context).s3_trigger == BucketPrefix("lake", "in")
@@ -363,12 +363,12 @@ def test_a_trigger_beside_the_data_is_allowed() -> None:
     ],
 )
 def test_places_that_no_job_confuses_go_together(context: dict[str, object]) -> None:
-    """Beside each other, a table inside of what is only read, scripts that can only be read, another stack's bucket."""
+    """Allowed: separate places, a table in a read-only place, scripts in a read-only place, another stack's bucket."""
     assert read_context(context).stack_name == "Soal"
 
 
 def test_the_page_of_context_keys_explains_every_key() -> None:
-    """It is made from the model: a key without a docstring is an error, and each key has one entry."""
+    """The model generates the page: a key without a docstring is an error, and each key has one entry."""
     assert re.findall(r"^`(\w+)`$", context_keys(), re.MULTILINE) == list(Config.model_fields)
 
 
@@ -380,7 +380,7 @@ def test_a_turn_behind_a_job_that_is_declared_elsewhere_is_no_error() -> None:
 
 
 def test_what_the_function_takes_is_taken() -> None:
-    """Settings in the forms of the documentation, with the heap and turns that a script names itself."""
+    """The function accepts settings in the documented forms, with heap and turns that a script names itself."""
     turns = {"t": {"A": {"script": "a.py"}, "B": {"script": "jobs/b.py", "predecessor": "A", "lease.seconds": "60"}}}
     config = read_context({"turns": turns, "conf": {"spark.driver.memory": "1500m"}, "entry_point": "a.py"})
 

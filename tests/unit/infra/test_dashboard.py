@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def test_the_dashboard_shows_metrics_that_somebody_writes(plain: Synthesised) -> None:
-    """Every metric of ours on the page is one that handler or sweeper emit."""
+    """The handler or the sweeper emits every SoAL metric on the page."""
     body = plain.resolved(plain.the("CloudWatch::Dashboard")["DashboardBody"])
 
     shown = set(re.findall(rf'\["{NAMESPACE}","(\w+)"', body))

@@ -1,4 +1,4 @@
-"""The template, created by an emulated CloudFormation."""
+"""The template, deployed to an emulated CloudFormation."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def deployed(plain: Synthesised) -> Deployed:
 
 
 def test_every_resource_is_made_that_the_emulator_knows(plain: Synthesised, deployed: Deployed) -> None:
-    """Type by type there are as many as in the template; what is missing is exactly what is listed as unknown."""
+    """The emulator creates every resource of the template except the types listed as unknown."""
     wanted = Counter(plain.types())
 
     assert deployed.status == "CREATE_COMPLETE"
@@ -30,7 +30,7 @@ def test_every_resource_is_made_that_the_emulator_knows(plain: Synthesised, depl
 
 
 def test_outputs_name_what_was_made(deployed: Deployed) -> None:
-    """Function, sweeper, buckets, log group and queue can be found by them."""
+    """The outputs name function, sweeper, buckets, log group and queue."""
     outputs = deployed.outputs
 
     assert {outputs["FunctionName"], outputs["SweeperName"]} == deployed.functions.keys()
@@ -43,7 +43,7 @@ def test_outputs_name_what_was_made(deployed: Deployed) -> None:
 
 
 def test_each_function_has_its_own_role_and_knows_the_checkpoint_bucket(deployed: Deployed) -> None:
-    """After CloudFormation has put the names in, the job cannot list checkpoints, and the sweeper can."""
+    """Once CloudFormation has inserted the names, the job cannot list checkpoints, and the sweeper can."""
     outputs, functions = deployed.outputs, deployed.functions
     job, sweeper = functions[outputs["FunctionName"]], functions[outputs["SweeperName"]]
     checkpoints = f"arn:aws:s3:::{outputs['CheckpointBucket']}"

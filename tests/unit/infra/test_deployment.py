@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def test_a_version_gets_all_runs_at_once_unless_asked_for(plain: Synthesised) -> None:
-    """Without gradual_deployment there is nothing of CodeDeploy."""
+    """Without gradual_deployment the stack has no CodeDeploy resource."""
     (alias,) = (each for each in plain.template["Resources"].values() if each["Type"] == "AWS::Lambda::Alias")
 
     assert not [kind for kind in plain.types() if "CodeDeploy" in kind]
@@ -17,7 +17,7 @@ def test_a_version_gets_all_runs_at_once_unless_asked_for(plain: Synthesised) ->
 
 
 def test_the_alias_is_moved_by_codedeploy_and_back_if_the_alarm_rings(full: Synthesised) -> None:
-    """The group moves it as was asked for, watches the alarm, and takes the deployment back."""
+    """The group uses the requested strategy, watches the alarm, and rolls the deployment back."""
     ((name, group),) = full.of_type("CodeDeploy::DeploymentGroup").items()
     (alias,) = (each for each in full.template["Resources"].values() if each["Type"] == "AWS::Lambda::Alias")
     (alarm,) = (each for each in full.of_type("CloudWatch::Alarm") if "NewVersionFails" in each)
@@ -31,7 +31,7 @@ def test_the_alias_is_moved_by_codedeploy_and_back_if_the_alarm_rings(full: Synt
 
 
 def test_the_alarm_looks_at_the_new_version_only(full: Synthesised) -> None:
-    """A job that has always failed takes no deployment back; one failure of the new version does."""
+    """A job that has always failed does not roll a deployment back; one failure of the new version does."""
     alarm = full.the("CloudWatch::Alarm", "AlarmsNewVersionFails")
     (version,) = full.of_type("Lambda::Version")
     name, dimensions = watched(full, "errors")
@@ -42,8 +42,8 @@ def test_the_alarm_looks_at_the_new_version_only(full: Synthesised) -> None:
 
 
 def test_a_caller_s_mistake_takes_no_deployment_back(full: Synthesised) -> None:
-    """Of the version's errors those are taken off that its handler has counted as usage errors; a version that does not
-    start counts none, and all of its errors stay.
+    """The alarm subtracts the usage errors that the version's handler has counted; a version that does not start counts
+    none, so all of its errors remain.
     """
     alarm = full.the("CloudWatch::Alarm", "AlarmsNewVersionFails")
     (version,) = full.of_type("Lambda::Version")
@@ -63,7 +63,7 @@ def watched(stack: Synthesised, name: str) -> tuple[str, dict[str, Any]]:
 
 
 def test_it_can_move_this_alias_and_no_other(full: Synthesised) -> None:
-    """CodeDeploy's role is not Amazon's own for it, which may move each alias of the account."""
+    """CodeDeploy's role is not Amazon's managed one, which may move every alias of the account."""
     access = full.access("DeploymentRole")
     (name,) = full.of_type("Lambda::Alias")
     alias = full.resolved({"Ref": name})
@@ -75,7 +75,7 @@ def test_it_can_move_this_alias_and_no_other(full: Synthesised) -> None:
 
 
 def test_every_way_that_can_be_chosen_is_one_of_codedeploys() -> None:
-    """A name that the library does not know would fail the synthesis."""
+    """A name unknown to the library would fail the synthesis."""
     from aws_cdk.aws_codedeploy import LambdaDeploymentConfig
 
     assert all(hasattr(LambdaDeploymentConfig, how.upper()) for how in get_args(Deployment))

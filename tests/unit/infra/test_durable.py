@@ -20,7 +20,7 @@ HERE = "arn:aws:lambda:us-east-1:123456789012:function"
 
 
 def function(stack: Synthesised) -> tuple[str, dict[str, Any]]:
-    """Its logical id and its properties."""
+    """Return the function's logical id and properties."""
     ((name, properties),) = (
         (key, each) for key, each in stack.of_type("Lambda::Function").items() if key.startswith("Runtime")
     )
@@ -28,7 +28,7 @@ def function(stack: Synthesised) -> tuple[str, dict[str, Any]]:
 
 
 def test_an_execution_has_the_time_that_was_asked_for(durable: Synthesised, plain: Synthesised) -> None:
-    """And its history is kept as long as failed events are."""
+    """The execution's history is kept as long as failed events."""
     _, properties = function(durable)
     assert properties["DurableConfig"] == {"ExecutionTimeout": 3 * 86_400, "RetentionPeriodInDays": 14}
     assert properties["ImageConfig"] == {"Command": ["handler.functions.durable.lambda_handler"]}
@@ -36,14 +36,14 @@ def test_an_execution_has_the_time_that_was_asked_for(durable: Synthesised, plai
 
 
 def test_a_plain_function_is_replaced_and_that_is_said(durable: Synthesised, plain: Synthesised) -> None:
-    """Lambda makes a function durable only when it creates it."""
+    """Lambda makes a function durable only at its creation."""
     assert function(durable)[0] != function(plain)[0]
     assert "soal:durable" in durable.warnings
     assert "soal:durable" not in plain.warnings
 
 
 def test_failed_events_go_to_the_failure_queue(durable: Synthesised) -> None:
-    """As a dead-letter queue: Lambda has no destinations for durable functions."""
+    """They go through a dead-letter queue: Lambda has no destinations for durable functions."""
     (queue,) = (name for name in durable.of_type("SQS::Queue") if name.startswith("Failures"))
     _, properties = function(durable)
     assert properties["DeadLetterConfig"] == {"TargetArn": {"Fn::GetAtt": [queue, "Arn"]}}
@@ -58,7 +58,7 @@ def test_failed_events_go_to_the_failure_queue(durable: Synthesised) -> None:
 def test_the_function_keeps_steps_of_its_own_executions_and_of_no_others(
     durable: Synthesised, plain: Synthesised
 ) -> None:
-    """The two calls of the service that its SDK makes; it cannot start, stop or look at executions."""
+    """The function may make the two calls of its SDK; it cannot start, stop or describe executions."""
     name, _ = function(durable)
     own = f"{HERE}:{name.lower()}:7/durable-execution/nightly/3f2c"
     access = durable.access("RuntimeJobRole")
@@ -71,7 +71,7 @@ def test_the_function_keeps_steps_of_its_own_executions_and_of_no_others(
 
 
 def test_the_sdk_makes_no_other_call() -> None:
-    """So the two rights are all that the function needs."""
+    """Therefore the function needs only these two rights."""
     source = inspect.getsource(lambda_service.LambdaClient)
     called = {name.title().replace("_", "") for name in re.findall(r"self\.client\.(\w+)\(", source)}
     assert called == {"CheckpointDurableExecution", "GetDurableExecutionState"}
@@ -80,7 +80,7 @@ def test_the_sdk_makes_no_other_call() -> None:
 def test_executions_that_fail_or_time_out_raise_an_alarm_and_have_a_row(
     durable: Synthesised, plain: Synthesised
 ) -> None:
-    """By Lambda's own metrics: https://docs.aws.amazon.com/lambda/latest/dg/durable-monitoring.html."""
+    """The alarms use Lambda's own metrics: https://docs.aws.amazon.com/lambda/latest/dg/durable-monitoring.html."""
     watched = {alarm["MetricName"] for alarm in durable.of_type("CloudWatch::Alarm").values()}
     assert {"DurableExecutionFailed", "DurableExecutionTimedOut", "DeadLetterErrors"} <= watched
     body = durable.resolved(durable.the("CloudWatch::Dashboard")["DashboardBody"])
@@ -91,7 +91,7 @@ def test_executions_that_fail_or_time_out_raise_an_alarm_and_have_a_row(
 
 @pytest.mark.slow
 def test_cdk_nag_and_cloudformation_s_schemas_find_nothing(durable: Synthesised) -> None:
-    """But wildcards with a reason: an execution's ARN begins with that of a version."""
+    """The only findings are wildcards with a reason: an execution's ARN begins with that of a version."""
     kept = (*KEPT, r"Runtime/KeepSteps/.*\[Resource::<Runtime\w+\.Arn>:\*\]")
     unexpected = [
         f"{each.construct} {each.rule}"

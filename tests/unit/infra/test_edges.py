@@ -1,4 +1,4 @@
-"""Every edge where one service acts on another is allowed, in each kind of stack, and each Allow is one of an edge."""
+"""In each kind of stack, each edge where a service acts on another is allowed, and each Allow belongs to an edge."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.slow
 
 STACKS = ["plain", "plain_with_key", "full", "full_without_key"]
-# What a role does by itself, in no other service's name.
-# A queue that the redrive reads, and one that it sends to; keys that are not the stack's.
+# Rights that a role uses itself, not on behalf of a service: a queue that the redrive reads, another to which it sends,
+# and keys outside the stack.
 OF_THE_CODE_BY_NAME = {"TakeFailures", "SetAside", "UseDataKeys", "DecryptSecrets"}
 OF_THE_CODE = ("s3:", "dynamodb:", "secretsmanager:", "glue:", "logs:", "xray:", "lambda:InvokeFunction")
 ANOTHER = {"aws:SourceAccount": "999999999999"}
@@ -33,12 +33,12 @@ def stack(request: pytest.FixtureRequest) -> Synthesised:
 
 
 def test_each_service_may_do_what_the_stack_wants_of_it(stack: Synthesised) -> None:
-    """Alarms reach the topic, rules functions and dead-letter queues, failures their queue, logs and data the key."""
+    """Alarms may use the topic, rules functions and dead-letter queues, failures a queue, logs and data the key."""
     assert missing(stack) == []
 
 
 def test_every_kind_of_edge_is_walked(full: Synthesised) -> None:
-    """None is left out because a name has changed."""
+    """A changed name must not drop an edge from the walk."""
     walked = {(edge.by if edge.by.endswith(".com") else "role", edge.action) for edge in edges(full)}
 
     assert walked >= {
@@ -60,7 +60,7 @@ def test_every_kind_of_edge_is_walked(full: Synthesised) -> None:
 
 
 def allows(stack: Synthesised) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """Yield each Allow of an edge by its name, with the words that the error must have, and the template without it."""
+    """Yield each Allow of an edge by its name, with the expected words of the error, and the template without it."""
     for name, resource in stack.template["Resources"].items():
         properties = resource.get("Properties", {})
         if resource["Type"] == "AWS::Lambda::Permission":
@@ -81,7 +81,7 @@ def allows(stack: Synthesised) -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def test_an_allow_that_is_taken_away_is_missed_by_name(stack: Synthesised) -> None:
-    """Of each one that is taken away the walk says whom it lets do what; so there is none that no edge needs."""
+    """The walk reports the service and the action of each removed Allow, so every Allow belongs to an edge."""
     taken = {
         name: (action, missing(replace(stack, template=template)))
         for name, action, template in allows(stack)
@@ -95,7 +95,7 @@ def test_an_allow_that_is_taken_away_is_missed_by_name(stack: Synthesised) -> No
 
 
 def test_no_other_account_comes_in_by_a_service(full: Synthesised) -> None:
-    """CloudWatch and EventBridge may only act for this account: the same request in another one's name is refused."""
+    """CloudWatch and EventBridge may only act for this account: the same request for another account is refused."""
     refused = 0
     for name, document in full.documents().items():
         kind = full.template["Resources"][name]["Type"]
@@ -110,7 +110,7 @@ def test_no_other_account_comes_in_by_a_service(full: Synthesised) -> None:
 
 
 def test_mail_goes_to_the_topic_of_the_alarms(full: Synthesised) -> None:
-    """The subscription is one of the topic that alarms tell."""
+    """The subscription belongs to the topic of the alarms."""
     told = {str(each) for alarm in full.of_type("CloudWatch::Alarm").values() for each in alarm["AlarmActions"]}
 
     assert {str(each["TopicArn"]) for each in full.of_type("SNS::Subscription").values()} == told

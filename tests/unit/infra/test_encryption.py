@@ -9,12 +9,12 @@ if TYPE_CHECKING:
 
 
 def test_without_a_key_the_services_encrypt_with_theirs(plain: Synthesised) -> None:
-    """A key costs by the month: there is none unless asked for."""
+    """A key costs by the month, so the stack creates one only on request."""
     assert plain.of_type("KMS::Key") == {}
 
 
 def test_the_key_turns_and_encrypts_everything_that_is_stored(full: Synthesised) -> None:
-    """Buckets, queues, topic and log groups name it."""
+    """Buckets, queues, topic and log groups use the key."""
     ((name, key),) = full.of_type("KMS::Key").items()
     arn = {"Fn::GetAtt": [name, "Arn"]}
 
@@ -29,7 +29,7 @@ def test_the_key_turns_and_encrypts_everything_that_is_stored(full: Synthesised)
 
 
 def test_variables_of_every_function_are_encrypted_with_it(full: Synthesised, plain: Synthesised) -> None:
-    """And each role may decrypt them, without which Lambda could not start the function."""
+    """Each role may decrypt them; otherwise Lambda could not start the function."""
     (name,) = full.of_type("KMS::Key")
     functions = full.of_type("Lambda::Function").values()
 
@@ -50,7 +50,7 @@ def test_variables_of_every_function_are_encrypted_with_it(full: Synthesised, pl
     ],
 )
 def test_a_function_uses_the_key_by_way_of_services_only(full: Synthesised, role: str, services: set[str]) -> None:
-    """It reads and writes what is encrypted there; it cannot use the key by itself, nor delete it or hand it on."""
+    """The function reads and writes encrypted data; it can neither use the key directly, nor delete or grant it."""
     (name,) = full.of_type("KMS::Key")
     arn = f"arn:aws:kms:us-east-1:123456789012:key/{name.lower()}"
     access = full.access(role)
@@ -65,7 +65,7 @@ def test_a_function_uses_the_key_by_way_of_services_only(full: Synthesised, role
 
 
 def test_services_use_the_key_for_this_account_only(full: Synthesised) -> None:
-    """CloudWatch, its logs and EventBridge may encrypt with it, each bound to what is ours."""
+    """CloudWatch, CloudWatch Logs and EventBridge may encrypt with the key, each only for the stack's own resources."""
     document = full.resolved(full.the("KMS::Key")["KeyPolicy"])
     services = [each for each in document["Statement"] if "Service" in each["Principal"]]
 

@@ -19,7 +19,7 @@ def stack(request: pytest.FixtureRequest) -> Synthesised:
 
 
 def test_queues_are_encrypted_and_refuse_requests_without_tls(plain: Synthesised, full: Synthesised) -> None:
-    """Under SQS's own key, or under the stack's."""
+    """They use SQS's own key or the stack's."""
     for stack in (plain, full):
         queues, policies = stack.of_type("SQS::Queue"), stack.of_type("SQS::QueuePolicy")
         assert all("KmsMasterKeyId" in queue or queue["SqsManagedSseEnabled"] for queue in queues.values())
@@ -34,7 +34,7 @@ def test_queues_are_encrypted_and_refuse_requests_without_tls(plain: Synthesised
 
 
 def test_queues_are_lambdas_business_and_not_the_codes(stack: Synthesised) -> None:
-    """Lambda sends failures and takes jobs by the role; the function's own requests, which name it, are denied."""
+    """Lambda sends failures and receives jobs with the role; the function's own requests are denied by their ARN."""
     (name,) = (key for key in stack.of_type("Lambda::Function") if key.startswith("Runtime"))
     access = stack.access("RuntimeJobRole")
     code = {"lambda_SourceFunctionArn": f"arn:aws:lambda:us-east-1:123456789012:function:{name.lower()}"}
@@ -56,7 +56,7 @@ def test_queues_are_lambdas_business_and_not_the_codes(stack: Synthesised) -> No
 
 
 def test_no_queue_is_the_dead_letter_queue_of_a_foreign_one(stack: Synthesised) -> None:
-    """SQS would let each queue of the account name one of the stack's, so that its senders could start jobs."""
+    """SQS would let any queue of the account name one of the stack's, so that its senders could start jobs."""
     queues = stack.of_type("SQS::Queue")
     sources = {
         name: stack.resolved(queue["RedriveAllowPolicy"].get("sourceQueueArns", [])) for name, queue in queues.items()
@@ -76,8 +76,8 @@ def test_no_queue_is_the_dead_letter_queue_of_a_foreign_one(stack: Synthesised) 
 
 
 def test_only_services_send_to_the_failure_queue(stack: Synthesised) -> None:
-    """A redrive starts what stands there: of the roles only the job's may send, for Lambda, and of others EventBridge
-    for the stack's own rules.
+    """A redrive starts every message in the queue: only the job's role (for Lambda) and EventBridge, for the stack's
+    own rules, may send.
     """
     (queue,) = (name for name in stack.of_type("SQS::Queue") if name.startswith("Failures"))
     arn = f"arn:aws:sqs:us-east-1:123456789012:{queue.lower()}"
@@ -98,7 +98,7 @@ def test_only_services_send_to_the_failure_queue(stack: Synthesised) -> None:
 
 
 def test_stacks_with_long_names_have_queues_of_jobs_of_their_own() -> None:
-    """SQS takes 80 characters; where a name is cut, a digest of all of it keeps two stacks apart."""
+    """SQS allows 80 characters; a digest of the whole name keeps two stacks with truncated names apart."""
     one, other = (job_queue_name(f"{'S' * 127}{end}") for end in "ab")
 
     assert (len(one), one == other, job_queue_name("Nightly")) == (80, False, "Nightly-Jobs")

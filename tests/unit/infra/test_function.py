@@ -30,7 +30,7 @@ def variables(stack: Synthesised) -> dict[str, str]:
 
 
 def test_the_function_is_as_its_settings_say(plain: Synthesised, full: Synthesised) -> None:
-    """Image, command, architecture, memory, disk, time and concurrency come from the context."""
+    """The context sets image, command, architecture, memory, disk, timeout and concurrency."""
     properties = function(plain)
 
     assert properties["PackageType"] == "Image"
@@ -51,7 +51,7 @@ def test_the_function_is_as_its_settings_say(plain: Synthesised, full: Synthesis
 def test_the_environment_is_what_the_handler_reads(
     plain: Synthesised, full: Synthesised, full_context: dict[str, str], tmp_path: Path
 ) -> None:
-    """The handler accepts the variables, and there is none that nothing reads."""
+    """The handler accepts the variables, and every variable has a reader."""
     (tmp_path / "jars").mkdir()
     known = {variable.name for variable in VARIABLES if Reader.JOB in variable.readers}
     for stack in (plain, full):
@@ -74,7 +74,7 @@ def test_the_environment_is_what_the_handler_reads(
 
 
 def test_the_size_that_is_checked_is_that_of_the_template(full: Synthesised, full_context: dict[str, str]) -> None:
-    """No variable is added after the check: with all that can be asked for, the measure is at least the template's."""
+    """No variable is added after the check: with every option, the measured size is at least the template's."""
     config = read_context(full_context)
     made = Resources.longest(config)
     for name, checked in (("Runtime", job_environment(config, made)), ("Sweeper", sweeper_environment(config, made))):
@@ -84,7 +84,7 @@ def test_the_size_that_is_checked_is_that_of_the_template(full: Synthesised, ful
 
 
 def test_a_log_level_does_not_cost_the_metrics(full: Synthesised) -> None:
-    """Lambda's own filter of levels stays open: metrics are lines without one, and it would drop them."""
+    """Lambda's own level filter stays open: it would drop metrics, which are lines without a level."""
     assert "ApplicationLogLevel" not in function(full)["LoggingConfig"]
 
 
@@ -92,7 +92,7 @@ def test_a_log_level_does_not_cost_the_metrics(full: Synthesised) -> None:
 def test_what_fails_goes_to_the_failure_queue_on_every_way_in(
     request: pytest.FixtureRequest, name: str, retries: int
 ) -> None:
-    """The alias, by which people invoke, and the bare function treat an event alike."""
+    """The alias, through which people invoke, and the bare function treat an event alike."""
     stack: Synthesised = request.getfixturevalue(name)
     found = [each for key, each in stack.of_type("Lambda::EventInvokeConfig").items() if key.startswith("Runtime")]
     (queue,) = (key for key in stack.of_type("SQS::Queue") if key.startswith("Failures"))
@@ -105,7 +105,7 @@ def test_what_fails_goes_to_the_failure_queue_on_every_way_in(
 
 
 def test_the_function_may_send_to_the_failure_queue_but_not_read_it(plain: Synthesised) -> None:
-    """What has failed stays until a person takes it."""
+    """A failure stays until a person takes it."""
     (queue,) = (name for name in plain.of_type("SQS::Queue") if name.startswith("Failures"))
     arn = f"arn:aws:sqs:us-east-1:123456789012:{queue.lower()}"
 
@@ -115,7 +115,7 @@ def test_the_function_may_send_to_the_failure_queue_but_not_read_it(plain: Synth
 
 
 def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, full: Synthesised) -> None:
-    """With continue_max, and then itself and its alias, nothing else."""
+    """With continue_max it may invoke itself and its alias, nothing else."""
     ((name, _),) = ((key, each) for key, each in full.of_type("Lambda::Function").items() if key.startswith("Runtime"))
     own = f"arn:aws:lambda:us-east-1:123456789012:function:{name.lower()}"
     access = full.access("RuntimeJobRole")
@@ -128,20 +128,20 @@ def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, 
 
 
 def test_lambda_does_not_take_a_long_run_for_a_loop(plain: Synthesised, full: Synthesised) -> None:
-    """Its detection ends a chain of about 16 invocations; it is off only where runs may go on so often."""
+    """Lambda's detection ends a chain of about 16 invocations; it is off only if runs may continue that often."""
     assert function(full)["RecursiveLoop"] == "Allow"
     assert "RecursiveLoop" not in function(plain)
 
 
 def test_sandboxes_are_kept_ready_for_the_alias_only(plain: Synthesised, full: Synthesised) -> None:
-    """If they are asked for; by the version that the alias leaves they would be paid for, and used by nobody."""
+    """The alias gets them on request; on a version that the alias leaves they would be paid for and unused."""
     assert "ProvisionedConcurrencyConfig" not in plain.the("Lambda::Alias")
     assert full.the("Lambda::Alias")["ProvisionedConcurrencyConfig"] == {"ProvisionedConcurrentExecutions": 2}
     assert "ProvisionedConcurrencyConfig" not in full.the("Lambda::Version")
 
 
 def test_whatever_invokes_the_function_names_the_alias(full: Synthesised) -> None:
-    """Triggers, their permissions, and the redrive: a run by the bare function would find no sandbox that is ready."""
+    """Triggers, their permissions and the redrive use the alias: only there a run finds a ready sandbox."""
     (alias,) = full.of_type("Lambda::Alias")
     (function,) = (name for name in full.of_type("Lambda::Function") if name.startswith("Runtime"))
     rules = [rule["Targets"] for rule in full.of_type("Events::Rule").values()]
@@ -158,7 +158,7 @@ def test_whatever_invokes_the_function_names_the_alias(full: Synthesised) -> Non
 
 
 def test_the_alias_leads_to_a_version(plain: Synthesised) -> None:
-    """A deployment makes a version, which stays when the next one is made, so that a rollback has somewhere to go."""
+    """A deployment creates a version, which stays when the next one is created, so that a rollback is possible."""
     alias = plain.the("Lambda::Alias")
     (version,) = (key for key in plain.of_type("Lambda::Version"))
 

@@ -11,7 +11,7 @@ ROLES = ["RuntimeJobRole", "SweeperSweepRole"]
 
 
 def test_each_function_has_a_role_of_its_own_without_managed_policies(full: Synthesised) -> None:
-    """Amazon's basic policy would allow the logs of the whole account."""
+    """Amazon's basic policy would allow writing to all logs of the account."""
     roles = full.of_type("IAM::Role")
     used = [each["Role"]["Fn::GetAtt"][0] for each in full.of_type("Lambda::Function").values()]
 
@@ -26,24 +26,24 @@ def test_each_function_has_a_role_of_its_own_without_managed_policies(full: Synt
 
 @pytest.mark.parametrize("role", ROLES)
 def test_a_function_writes_to_its_own_log_group_only(plain: Synthesised, role: str) -> None:
-    """It can neither make a group nor write to another one."""
+    """It can neither create a group nor write to another one."""
     (statement,) = (each for each in plain.access(role).statements if each.sid == "WriteLogs")
 
     assert statement.actions == ("logs:CreateLogStream", "logs:PutLogEvents")
     (arn,) = statement.resources
-    assert "*" not in arn.removesuffix(":*")  # its streams
+    assert "*" not in arn.removesuffix(":*")  # the group's streams
     assert role.removesuffix("Role").lower() in arn
 
 
 @pytest.mark.parametrize("role", [*ROLES, "RedriveAgainRole", "DeploymentRole"])
 def test_no_statement_has_a_wildcard_for_an_action(full: Synthesised, role: str) -> None:
-    """Actions are named; where `*` may stand for a resource is in AWS's reference (test_reference.py)."""
+    """Statements name their actions; AWS's reference says where `*` may stand for a resource (test_reference.py)."""
     assert not [each for statement in full.access(role).statements for each in statement.actions if "*" in each]
 
 
 @pytest.mark.parametrize("role", ROLES)
 def test_rights_for_network_and_traces_come_only_with_them(plain: Synthesised, full: Synthesised, role: str) -> None:
-    """A stack without a network gives no right about networks, one without traces none about traces."""
+    """Without a network the role has no network rights, without tracing no tracing rights."""
     assert full.access(role).may("ec2:DescribeSubnets", "*")
     assert not [each for each in plain.access(role).statements if each.actions[0].startswith("ec2:")]
     assert full.access(role).may("xray:PutTraceSegments", "*")
@@ -51,5 +51,5 @@ def test_rights_for_network_and_traces_come_only_with_them(plain: Synthesised, f
 
 
 def test_logs_are_kept_for_the_days_that_were_asked_for(plain: Synthesised) -> None:
-    """No log group keeps for ever."""
+    """No log group keeps its logs for ever."""
     assert {group["RetentionInDays"] for group in plain.of_type("Logs::LogGroup").values()} == {30}

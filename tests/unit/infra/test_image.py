@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def test_the_image_is_built_once_for_the_functions_architecture(
     tmp_path: Path, architecture: str, platform: str, variant: str
 ) -> None:
-    """Two functions of one Dockerfile are one image, of the platform that Lambda will run it on, and of one variant."""
+    """Two functions with one Dockerfile share one image of one variant, for the platform on which Lambda runs it."""
     from aws_cdk import Stack
     from aws_cdk import aws_lambda as lambda_
 

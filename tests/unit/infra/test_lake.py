@@ -16,7 +16,7 @@ COMMIT = "t/_delta_log/00000000000000000007.json"
 
 @pytest.mark.parametrize("action", ["GetObject", "PutObject", "DeleteObject", "AbortMultipartUpload"])
 def test_a_job_works_below_the_named_prefix_only(plain: Synthesised, action: str) -> None:
-    """Neither the rest of the bucket nor another bucket is open to it."""
+    """A job has no access to the rest of the bucket or to another bucket."""
     access = plain.access(JOB)
 
     assert access.may(f"s3:{action}", f"{TABLES}/t/part-0.parquet")
@@ -34,19 +34,19 @@ def test_a_job_works_below_the_named_prefix_only(plain: Synthesised, action: str
     ],
 )
 def test_only_the_named_prefix_is_listed(plain: Synthesised, role: str, prefix: str, *, allowed: bool) -> None:
-    """A listing must ask for the prefix with its slash, or for something below it: `tables` begins `tables-2`, too."""
+    """A listing must use the prefix with its slash, or a longer one: `tables` is also the beginning of `tables-2`."""
     assert plain.access(role).may("s3:ListBucket", "arn:aws:s3:::my-lake", s3_prefix=prefix) is allowed
 
 
 @pytest.mark.parametrize("role", [JOB, SWEEPER])
 def test_unfinished_uploads_of_the_named_bucket_can_be_listed(plain: Synthesised, role: str) -> None:
-    """S3 gives that action no prefix to decide by: the whole bucket, and no other."""
+    """S3 has no prefix condition for that action, so it applies to the whole bucket, and to no other."""
     assert plain.access(role).may("s3:ListBucketMultipartUploads", "arn:aws:s3:::my-lake", s3_prefix="tables/t/")
     assert not plain.access(role).may("s3:ListBucketMultipartUploads", "arn:aws:s3:::another")
 
 
 def test_a_whole_bucket_is_listed_whole(full: Synthesised) -> None:
-    """Where no prefix is named there is no condition either."""
+    """Without a prefix the statement has no condition."""
     assert full.access(JOB).may("s3:ListBucket", "arn:aws:s3:::warehouse")
 
 
@@ -55,14 +55,14 @@ def test_a_whole_bucket_is_listed_whole(full: Synthesised) -> None:
     "action", ["DeleteObjectVersion", "PutObjectAcl", "PutBucketPolicy", "PutLifecycleConfiguration", "DeleteBucket"]
 )
 def test_nobody_touches_versions_rights_or_the_bucket_itself(full: Synthesised, role: str, action: str) -> None:
-    """What a role could use to cover its traces, or to open the bucket, is in no statement."""
+    """No statement has an action with which a role could cover its traces or open the bucket."""
     for arn in ("arn:aws:s3:::warehouse", "arn:aws:s3:::warehouse/t/part-0.parquet"):
         assert not full.access(role).may(f"s3:{action}", arn)
 
 
 @pytest.mark.parametrize("place", ["raw/archive", "raw/in"])
 def test_what_is_only_read_is_not_written(full: Synthesised, place: str) -> None:
-    """Read-only data, and what triggers a run, can be listed and read."""
+    """Jobs may list and read read-only data and the place of a trigger."""
     access = full.access(JOB)
     bucket, _, prefix = place.partition("/")
 
@@ -74,8 +74,8 @@ def test_what_is_only_read_is_not_written(full: Synthesised, place: str) -> None
 
 
 def test_the_sweeper_reads_and_writes_logs_and_metadata_but_never_rows(plain: Synthesised) -> None:
-    """It fences and undoes in the log, fences in the metadata, and removes files; it cannot read a data file or put
-    one.
+    """The sweeper fences and undoes in the log, fences in the metadata, and deletes files; it can neither read nor
+    write a data file.
     """
     access = plain.access(SWEEPER)
 
@@ -94,7 +94,7 @@ def test_the_sweeper_reads_and_writes_logs_and_metadata_but_never_rows(plain: Sy
 
 
 def test_keys_of_the_data_can_be_used(plain: Synthesised, full: Synthesised) -> None:
-    """Keys are named by ARN, and used by way of S3; without one no role may use any key."""
+    """Policies name keys by ARN, for use through S3; without them no role may use any key."""
     (arn,) = (arn for each in full.access(JOB).statements if each.sid == "UseDataKeys" for arn in each.resources)
 
     for role in (JOB, SWEEPER):
@@ -128,7 +128,7 @@ def test_a_commit_without_a_condition_is_refused_to_everybody(
     context: dict[str, str],
     refused: bool,  # noqa: FBT001 - a column of the table above
 ) -> None:
-    """The lake's policy denies a PUT that could overwrite a commit; parts of an upload and other objects pass."""
+    """The lake's policy denies a PUT that could overwrite a commit; it allows parts of an upload and other objects."""
     document = full.resolved(full.the("S3::BucketPolicy", "Lake")["PolicyDocument"])
     (statement,) = (each for each in document["Statement"] if each.get("Sid") == "CommitsAreConditional")
     (lake,) = (name for name in full.of_type("S3::Bucket") if name.startswith("Lake"))
@@ -141,5 +141,5 @@ def test_a_commit_without_a_condition_is_refused_to_everybody(
 
 
 def test_there_is_no_lake_bucket_unless_asked_for(plain: Synthesised) -> None:
-    """Without lake_bucket the stack has the buckets for checkpoints and scripts."""
+    """Without lake_bucket the stack has only the buckets for checkpoints and scripts."""
     assert len(plain.of_type("S3::Bucket")) == 2

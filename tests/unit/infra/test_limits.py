@@ -1,4 +1,4 @@
-"""Our bounds against those of the services' own models, which come with botocore."""
+"""SoAL's limits against those in the services' own models, which botocore ships."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def shape(service: str, name: str) -> Shape:
 
 
 def bounds(key: str) -> tuple[int | None, int | None]:
-    """Return the least and the most (or the least and the most entries) that a context key may have."""
+    """Return the least and the greatest value (or number of entries) of a context key."""
     found: dict[str, Any] = {}
     metadata = [*Config.model_fields[key].metadata]
     for part in getattr(Config.model_fields[key].annotation, "__args__", ()):  # Annotated[…] | None
@@ -48,7 +48,7 @@ def bounds(key: str) -> tuple[int | None, int | None]:
     ],
 )
 def test_no_number_is_taken_that_lambda_would_refuse(key: str, name: str) -> None:
-    """Each bound of ours lies within Lambda's."""
+    """SoAL's limits are within Lambda's."""
     of_lambda = shape("lambda", name).metadata
     least, most = bounds(key)
 
@@ -59,14 +59,14 @@ def test_no_number_is_taken_that_lambda_would_refuse(key: str, name: str) -> Non
 
 @pytest.mark.parametrize("name", ["A", "AB", "a_", "A1", "_A", "1A", "A-B", "A B", "A.B", "\u00c4B", "AB\n", ""])
 def test_names_of_variables_are_lambdas(name: str) -> None:
-    """The one-letter name that Lambda refuses is refused."""
+    """SoAL refuses one-letter names, as Lambda does."""
     pattern = str(Session().get_service_model("lambda").shape_for("EnvironmentVariableName").metadata["pattern"])
 
     assert bool(re.fullmatch(VARIABLE_NAME, name)) == bool(re.fullmatch(pattern, name))
 
 
 def test_days_of_logs_are_those_that_cloudwatch_lists() -> None:
-    """Its model tells them in a sentence."""
+    """CloudWatch's model lists them in a sentence."""
     text = shape("logs", "Days").documentation
     (listed,) = re.findall(r"Possible values are: ([0-9, and]+)\.", text)
     days = [int(number) for number in re.findall(r"[0-9]+", listed)]
@@ -76,7 +76,7 @@ def test_days_of_logs_are_those_that_cloudwatch_lists() -> None:
 
 @pytest.mark.parametrize("name", ["Soal", "a-1", "1a", "a b", "a_b", "-a", "a" * 128])
 def test_names_of_stacks_are_cloudformations(name: str) -> None:
-    """Its model's pattern is for names and ARNs; ours is the part for names."""
+    """CloudFormation's pattern covers names and ARNs; SoAL uses the part for names."""
     pattern = str(shape("cloudformation", "StackNameOrId").metadata["pattern"]).partition("|")[0]
     field = next(one for one in Config.model_fields["stack_name"].metadata if hasattr(one, "pattern"))
 

@@ -17,14 +17,14 @@ def arn(stack: Synthesised) -> str:
 
 
 def test_there_is_a_table_only_where_it_is_asked_for(plain: Synthesised) -> None:
-    """Without it jobs take their turns in the checkpoint bucket."""
+    """Without the table, jobs take their turns in the checkpoint bucket."""
     assert not plain.of_type("DynamoDB::Table")
     assert "SW_LOCKS" not in plain.the("Lambda::Function", "Runtime")["Environment"]["Variables"]
     assert not plain.access(JOB).may("dynamodb:PutItem", f"{ARN}x")
 
 
 def test_the_table_has_the_key_that_the_locks_use(full: Synthesised) -> None:
-    """It is paid by request, can be restored to any second, and nobody deletes it by accident."""
+    """The table is billed by request, has point-in-time recovery, and is protected from deletion."""
     table = full.the("DynamoDB::Table")
 
     assert (table["KeySchema"], table["AttributeDefinitions"]) == (KEYS, ATTRIBUTES)
@@ -34,7 +34,7 @@ def test_the_table_has_the_key_that_the_locks_use(full: Synthesised) -> None:
 
 
 def test_the_job_may_read_and_change_records_and_nobody_may_delete_one(full: Synthesised) -> None:
-    """A record that is gone would give its tokens a second time."""
+    """A deleted record would issue its tokens a second time."""
     for action in ("dynamodb:GetItem", "dynamodb:PutItem"):
         assert full.access(JOB).may(action, arn(full))
         assert not full.access(JOB).may(action, f"{ARN}another")
@@ -44,7 +44,7 @@ def test_the_job_may_read_and_change_records_and_nobody_may_delete_one(full: Syn
 
 
 def test_the_job_is_told_where_the_locks_are(full: Synthesised) -> None:
-    """As the backend of all jobs that name none."""
+    """The job gets the table as the default backend."""
     (name,) = full.of_type("DynamoDB::Table")
     variables = full.the("Lambda::Function", "Runtime")["Environment"]["Variables"]
 
@@ -52,7 +52,7 @@ def test_the_job_is_told_where_the_locks_are(full: Synthesised) -> None:
 
 
 def test_a_network_of_its_own_lets_the_table_through_and_no_other(full: Synthesised) -> None:
-    """With this account's credentials only."""
+    """The endpoint accepts only this account's credentials."""
     through = full.endpoint("dynamodb")
     ours = {"aws_PrincipalAccount": "123456789012"}
 

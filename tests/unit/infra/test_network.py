@@ -20,13 +20,13 @@ LAMBDA = "arn:aws:lambda:us-east-1:123456789012"
 
 
 def test_without_a_network_the_functions_are_in_none(plain: Synthesised) -> None:
-    """Nothing of EC2 is made, and no function is attached to anything."""
+    """The stack creates no EC2 resource, and attaches no function to a network."""
     assert not [kind for kind in plain.types() if kind.startswith("AWS::EC2::")]
     assert not any("VpcConfig" in each for each in plain.of_type("Lambda::Function").values())
 
 
 def test_the_own_network_has_no_way_to_the_internet(full: Synthesised) -> None:
-    """No gateway, no address, no route: S3 and the services that are used are reached by endpoints."""
+    """The network has no gateway, address or route: functions reach S3 and the other services through endpoints."""
     kinds = full.types()
 
     for absent in ("InternetGateway", "NatGateway", "EIP", "Route"):
@@ -38,7 +38,7 @@ def test_the_own_network_has_no_way_to_the_internet(full: Synthesised) -> None:
 
 
 def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
-    """Their security group lets nothing in, and out only by port 443. The redrive has no data, and no network."""
+    """Their security group allows no inbound traffic, and outbound only port 443. The redrive needs no network."""
     for name, function in full.of_type("Lambda::Function").items():
         if name.startswith("Redrive"):
             assert "VpcConfig" not in function
@@ -51,7 +51,7 @@ def test_both_functions_are_in_it_and_speak_tls_only(full: Synthesised) -> None:
 
 
 def rights_of(stack: Synthesised, service: str) -> list[Statement]:
-    """Return each right of job and sweeper with a service, one action on one resource."""
+    """Return each right of job and sweeper on a service, one action on one resource."""
     return [
         single
         for role in ("RuntimeJobRole", "SweeperSweepRole")
@@ -74,7 +74,7 @@ def rights_of(stack: Synthesised, service: str) -> list[Statement]:
 def test_an_endpoint_lets_through_what_the_roles_may_and_no_more(
     request: pytest.FixtureRequest, name: str, service: str, others: list[str]
 ) -> None:
-    """The named resources, for this account: data cannot be carried elsewhere, nor by others' keys."""
+    """Endpoints allow the named resources for this account: data cannot leave, nor can foreign credentials be used."""
     stack: Synthesised = request.getfixturevalue(name)
     through, rights = stack.endpoint(service), rights_of(stack, service)
     ours, theirs = {"aws_PrincipalAccount": "123456789012"}, {"aws_PrincipalAccount": "999999999999"}
@@ -91,7 +91,7 @@ def test_an_endpoint_lets_through_what_the_roles_may_and_no_more(
 
 
 def test_a_function_that_calls_itself_has_a_way_to_lambda(durable: Synthesised) -> None:
-    """A durable one keeps its steps by requests of its own, without which no execution would go on."""
+    """A durable function keeps its steps by its own requests, without which no execution could continue."""
     (name,) = (key for key in durable.of_type("Lambda::Function") if key.startswith("Runtime"))
     own = f"{LAMBDA}:function:{name.lower()}:7/durable-execution/nightly/3f2c"
 
@@ -101,7 +101,7 @@ def test_a_function_that_calls_itself_has_a_way_to_lambda(durable: Synthesised) 
 
 @pytest.mark.parametrize("name", ["Runtime", "Sweeper"])
 def test_interfaces_are_lambdas_business_and_not_the_codes(full: Synthesised, name: str) -> None:
-    """Lambda makes them in the stack's subnets and groups, by the role; the function's own requests are denied."""
+    """Lambda creates them in the stack's subnets and groups with the role; the function's own requests are denied."""
     (logical,) = (key for key in full.of_type("Lambda::Function") if key.startswith(name))
     function = full.of_type("Lambda::Function")[logical]
     access = full.access(f"{name}{'Job' if name == 'Runtime' else 'Sweep'}Role")
@@ -124,7 +124,7 @@ def test_interfaces_are_lambdas_business_and_not_the_codes(full: Synthesised, na
 
 
 def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
-    """Functions go into the named subnets under the named groups; nothing is made, looked up or changed there."""
+    """Functions use the named subnets and groups; the stack creates, looks up and changes nothing there."""
     from aws_cdk import Stack
     from aws_cdk import aws_lambda as lambda_
 
@@ -166,7 +166,7 @@ def test_an_existing_network_is_used_as_it_is(tmp_path: Path) -> None:
 
 
 def test_what_the_own_network_does_not_reach_is_told(full: Synthesised, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A catalog's server, and secrets of a region that is not the stack's: synthesis warns, and may know no region."""
+    """Synthesis warns about a catalog's server, and about secrets outside the stack's region, known or not."""
     assert "do not reach PYICEBERG_CATALOG__LAKE__URI;" in full.warnings
     config = read_context(FULL)
 

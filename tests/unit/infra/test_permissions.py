@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tests.support.statement import Statement
 
 ON_S3 = [(role, each) for role, access in ROLES.items() for each in access.statements if "s3:" in each.actions[0]]
-# Permissions that the scenario does not need, by how their place ends, and what does.
+# Permissions that the scenario does not need, by the end of their place, and what needs them.
 NEEDED_ELSEWHERE = {
     (JOB, "s3:AbortMultipartUpload", "/tables/*"): "S3A gives up the upload of a task that was cancelled",
     (SWEEPER, "s3:GetObject", "/tables/_delta_log/*"): "the log of a table that is the named place itself",
@@ -40,13 +40,13 @@ def named(case: tuple[str, Statement]) -> str:
     "need", kept_needs(), ids=lambda need: f"{need.role[4:].lower()} {need.action} {need.resource[13:]}"
 )
 def test_what_is_needed_is_allowed(need: Need) -> None:
-    """Each kind of request that handler, guard, Spark and sweeper were seen to make is one that the role may make."""
+    """The role may make every kind of request that handler, guard, Spark and sweeper made in the recorded scenario."""
     assert need.met_by(ROLES[need.role])
 
 
 @pytest.mark.parametrize("case", ON_S3, ids=named)
 def test_no_permission_is_superfluous(case: tuple[str, Statement]) -> None:
-    """Without it a request that was seen is denied; or it is named with what else needs it, and was not seen."""
+    """Without the permission a recorded request is denied, or the list says what else needs it."""
     role, statement = case
     less = ROLES[role].without(statement)
 
@@ -62,13 +62,13 @@ def test_no_permission_is_superfluous(case: tuple[str, Statement]) -> None:
 
 @pytest.mark.slow
 def test_what_an_empty_log_s_settler_needs_is_kept_with_the_rest() -> None:
-    """Only there a tombstone is put and tagged, and the note of a creation read; the scenario with Spark has none."""
+    """Only there a settler puts and tags a tombstone and reads a creation's note; the Spark scenario has neither."""
     assert set(kinds(needs_of_settling())) <= set(kept_needs())
 
 
 @pytest.mark.slow
 def test_what_a_fence_needs_is_kept_with_the_rest() -> None:
-    """Where the catalog is no REST server, the settler writes the metadata file itself; the scenario has a server."""
+    """If the catalog is not a REST server, the settler writes the metadata file itself; the scenario has a server."""
     assert set(kinds(needs_of_fencing())) <= set(kept_needs())
 
 
@@ -95,7 +95,7 @@ def s3() -> Iterator[EmbeddedS3]:
 def test_what_was_not_named_is_refused(
     s3: EmbeddedS3, role: str, bucket: str, act: Callable[[S3ObjectStore], object]
 ) -> None:
-    """Another prefix, another bucket, the scripts and finished documents are closed to both roles."""
+    """Neither role has access to another prefix or bucket, the scripts, or finished documents."""
     store = S3ObjectStore(s3._client(role), bucket)
 
     with pytest.raises(StoreError, match="not allowed") as caught:
@@ -114,13 +114,13 @@ def test_what_was_not_named_is_refused(
     ],
 )
 def test_who_may_read_a_key_is_told_that_it_is_missing(s3: EmbeddedS3, role: str, bucket: str, keys: list[str]) -> None:
-    """S3 answers 404, which is a witness, and not 403, which is none."""
+    """S3 answers 404, which is a witness, not 403, which is none."""
     store = S3ObjectStore(s3._client(role), bucket)
 
     assert [store.get(key) for key in keys] == [None] * len(keys)
 
 
 def test_where_a_key_may_not_be_read_its_absence_is_not_told(s3: EmbeddedS3) -> None:
-    """A marker is the sweeper's to read: to the job one that is there and one that is not are the same."""
+    """Only the sweeper reads markers: the job cannot distinguish an existing one from a missing one."""
     with pytest.raises(StoreError, match="denied, or not there"):
         S3ObjectStore(s3._client(JOB), CHECKPOINTS).get("open/x/1")

@@ -17,14 +17,14 @@ REGISTRY = "123456789012.dkr.ecr.eu-west-1.amazonaws.com"
     ],
 )
 def test_a_place_is_a_bucket_and_perhaps_a_prefix(text: str, place: BucketPrefix) -> None:
-    """Scheme and slashes at the ends say nothing; what is printed can be read again."""
+    """Scheme and outer slashes have no meaning; the printed form can be parsed again."""
     assert BucketPrefix.parse(text) == place
     assert BucketPrefix.parse(str(place)) == place
 
 
 @pytest.mark.parametrize("text", ["", "a", "UPPER", "lake/*", "lake/a?", "lake/${aws:username}", "http://lake/x"])
 def test_what_a_policy_would_read_otherwise_is_refused(text: str) -> None:
-    """A wildcard or a policy variable in a prefix would open more than was named."""
+    """A wildcard or a policy variable in a prefix would open more places than the one named."""
     with pytest.raises(ValueError, match=r"bucket|wildcard"):
         BucketPrefix.parse(text)
 
@@ -34,7 +34,7 @@ def test_what_a_policy_would_read_otherwise_is_refused(text: str) -> None:
     [(f"{REGISTRY}/a/soal:v1", "v1", False), (f"{REGISTRY}/soal@sha256:{'0' * 64}", f"sha256:{'0' * 64}", True)],
 )
 def test_an_image_has_a_tag_or_a_digest(text: str, reference: str, pinned: bool) -> None:  # noqa: FBT001 - a column of the table above
-    """Only a digest names one image for ever."""
+    """Only a digest identifies one image for ever."""
     image = ImageUri.parse(text)
 
     assert (image.account, image.region, image.reference) == ("123456789012", "eu-west-1", reference)
@@ -45,6 +45,6 @@ def test_an_image_has_a_tag_or_a_digest(text: str, reference: str, pinned: bool)
     "text", ["soal:v1", "public.ecr.aws/x/soal:v1", f"{REGISTRY}/soal", f"{REGISTRY}/soal@sha256:0"]
 )
 def test_what_lambda_would_not_take_is_refused(text: str) -> None:
-    """Lambda takes images of a private ECR repository, by tag or digest."""
+    """Lambda accepts only images of a private ECR repository, by tag or digest."""
     with pytest.raises(ValueError, match="private ECR"):
         ImageUri.parse(text)

@@ -1,4 +1,4 @@
-"""More places and names than the roles' policies take are refused at synthesis, with how many fit."""
+"""Synthesis refuses more places and names than the roles' policies can hold, and says how many fit."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 
 
 def synthesised(folder: Path, **context: str) -> tuple[int, str]:
-    """Return the exit code of the app and what it says."""
+    """Return the exit code and the output of the app."""
     told = io.StringIO()
     with redirect_stderr(told):
         code = main(new_app(context={**FULL, **context}, outdir=str(folder)))
@@ -56,5 +56,5 @@ def test_what_iam_would_refuse_is_refused_at_synthesis(context: dict[str, str], 
     ],
 )
 def test_what_fits_is_taken(context: dict[str, str], tmp_path: Path) -> None:
-    """A long list is cut into statements that a policy takes."""
+    """The stack splits a long list into statements that fit into a policy."""
     assert synthesised(tmp_path, **context) == (0, "")

@@ -19,12 +19,12 @@ def name_of(stack: Synthesised, beginning: str) -> str:
 
 
 def test_nothing_is_invoked_again_unless_somebody_asks(plain: Synthesised) -> None:
-    """The stack has no such function."""
+    """By default the stack has no redrive function."""
     assert not [name for name in plain.of_type("Lambda::Function") if name.startswith("Redrive")]
 
 
 def test_it_is_the_same_image_on_a_schedule_and_never_beside_itself(full: Synthesised) -> None:
-    """Of one version and one architecture with the job; it has ended before it begins again."""
+    """It has the job's version and architecture; a pass ends before the next one begins."""
     rule = full.the("Events::Rule", "Redrive")
     assert function(full)["Code"] == full.the("Lambda::Function", "Runtime")["Code"]
     assert function(full)["Architectures"] == ["arm64"]
@@ -35,7 +35,7 @@ def test_it_is_the_same_image_on_a_schedule_and_never_beside_itself(full: Synthe
 
 
 def test_its_settings_name_queue_alias_and_bound(full: Synthesised) -> None:
-    """As the function reads them; it knows of no bucket."""
+    """The variables are those that the function reads; it knows no bucket."""
     variables = full.resolved(function(full)["Environment"]["Variables"])
     settings = _Settings.model_validate(variables)
     (alias,) = full.of_type("Lambda::Alias")
@@ -52,7 +52,7 @@ def jobs_arn(stack: Synthesised) -> str:
 
 
 def test_it_takes_failures_invokes_the_alias_and_no_more(full: Synthesised) -> None:
-    """No bucket, no other queue but that of what it sets aside, no other function."""
+    """It has no rights on buckets, other functions, or queues other than the parked one."""
     access = full.access("RedriveAgainRole")
     actions = {action for statement in access.statements for action in statement.actions}
     assert actions == {
@@ -66,7 +66,7 @@ def test_it_takes_failures_invokes_the_alias_and_no_more(full: Synthesised) -> N
 
 
 def test_only_the_redrive_sets_aside_and_no_role_takes_that_back(full: Synthesised) -> None:
-    """It sends to the one queue and takes from the other, and a job has no right on what was set aside."""
+    """It sends to one queue and receives from the other, and a job has no right on parked messages."""
     queue, parked = (
         f"arn:aws:sqs:us-east-1:123456789012:{name_of(full, beginning).lower()}"
         for beginning in ("Failures", "RedriveParked")
@@ -90,7 +90,7 @@ def test_only_the_redrive_sets_aside_and_no_role_takes_that_back(full: Synthesis
 
 
 def test_what_was_set_aside_is_kept_as_long_and_told_of(full: Synthesised, plain: Synthesised) -> None:
-    """For 14 days, on the dashboard, in an alarm and in the outputs; a stack without a redrive has no such queue."""
+    """Parked messages are kept 14 days and have a dashboard entry, an alarm and an output; all only with a redrive."""
     name = name_of(full, "RedriveParked")
     (alarm,) = (one for key, one in full.of_type("CloudWatch::Alarm").items() if key.startswith("AlarmsParked"))
 

@@ -1,4 +1,4 @@
-"""Every statement of every policy, held against AWS's own reference of actions, resources and condition keys."""
+"""Check every statement of every policy against AWS's own reference of actions, resources and condition keys."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ROLE = "arn:aws:iam::123456789012:role/x"
 
 @pytest.mark.parametrize("name", ["plain", "plain_with_key", "full", "full_without_key"])
 def test_each_statement_means_to_aws_what_it_says(request: pytest.FixtureRequest, name: str) -> None:
-    """Actions exist, take the resources that are named and have the condition keys; `*` stands only where none fits."""
+    """Actions exist and support the named resources and condition keys; `*` is only for actions without resources."""
     stack: Synthesised = request.getfixturevalue(name)
     found = [
         f"{owner} {statement.get('Sid', number)}: {fault}"
@@ -70,7 +70,7 @@ def statement(action: str, resource: str, condition: dict[str, Any] | None = Non
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_mistake_is_named(wrong: Statement, said: str) -> None:
-    """An unknown action, a key that the action lacks, a resource or an operator that does not fit: each says which."""
+    """The error names an unknown action, a key that the action lacks, or a resource or operator that does not fit."""
     assert any(said in fault for fault in faults(wrong))
 
 
@@ -88,12 +88,12 @@ def test_a_mistake_is_named(wrong: Statement, said: str) -> None:
     ids=lambda each: each.actions[0],
 )
 def test_what_aws_understands_is_no_mistake(right: Statement) -> None:
-    """Wildcards in actions and ARNs, keys of every request, and ARNs below a resource are known."""
+    """The check accepts wildcards in actions and ARNs, global condition keys, and ARNs below a resource."""
     assert list(faults(right)) == []
 
 
 def test_a_request_carries_only_the_keys_of_its_action() -> None:
-    """A statement about another key allows nothing, as on AWS: whoever asks cannot make up for it."""
+    """As on AWS, a statement about another key allows nothing: a caller cannot add the key to its request."""
     access = Access.of(
         [
             {

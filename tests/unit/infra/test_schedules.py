@@ -1,4 +1,4 @@
-"""Schedules against EventBridge's reference, and against cfn-lint's own rule for them."""
+"""Schedules, checked against EventBridge's reference and against cfn-lint's own rule."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ BAD = (
 
 @pytest.mark.slow
 def test_cfn_lint_takes_what_the_reference_shows() -> None:
-    """The table is right: the other implementation knows no mistake in it, and finds one that is put in."""
+    """The table is right: the other implementation finds no mistake in it, and finds a deliberate one."""
     assert refusals_of_cfn_lint(GOOD) == []
     assert len(refusals_of_cfn_lint((*GOOD, "rate(1 days)"))) == 1
 
@@ -99,19 +99,19 @@ def refusals_of_cfn_lint(schedules: tuple[str, ...]) -> list[str]:
 
 @pytest.mark.parametrize("schedule", GOOD)
 def test_what_the_reference_shows_is_taken(schedule: str) -> None:
-    """Each example of EventBridge's own pages, unchanged."""
+    """The examples are from EventBridge's own pages, unchanged."""
     assert check_schedule(schedule) == schedule
 
 
 @pytest.mark.parametrize("schedule", BAD)
 def test_what_eventbridge_would_refuse_is_refused_at_synthesis(schedule: str) -> None:
-    """With a sentence that shows a right one."""
+    """The error shows a correct expression."""
     with pytest.raises(ValueError, match=r"rate\(|cron\("):
         check_schedule(schedule)
 
 
 def test_a_singular_and_a_plural_are_put_right() -> None:
-    """The commonest mistake is answered with what to write."""
+    """The error for the most common mistake shows the correction."""
     with pytest.raises(ValueError, match=r"^write rate\(1 day\)$"):
         check_schedule("rate(1 days)")
     with pytest.raises(ValueError, match=r"^write rate\(2 days\)$"):

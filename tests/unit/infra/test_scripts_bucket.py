@@ -21,12 +21,12 @@ def test_scripts_are_read_and_never_changed(plain: Synthesised, action: str, all
 
 
 def test_the_sweeper_has_no_business_with_scripts(plain: Synthesised) -> None:
-    """Nothing of the sweeper's role is about the script bucket."""
+    """The sweeper's role has no statement on the scripts bucket."""
     assert not plain.access("SweeperSweepRole").may("s3:GetObject", f"{own(plain)}/jobs/a.py")
 
 
 def test_a_place_that_is_there_is_used_instead(full: Synthesised) -> None:
-    """Only what lies below the named prefix can be read, and no bucket is made."""
+    """Only objects below the named prefix can be read, and the stack creates no bucket."""
     access = full.access("RuntimeJobRole")
 
     assert access.may("s3:GetObject", "arn:aws:s3:::my-scripts/spark/jobs/a.py")

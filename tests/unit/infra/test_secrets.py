@@ -15,7 +15,7 @@ READ = "secretsmanager:GetSecretValue"
 
 
 def test_each_role_reads_exactly_the_secrets_that_it_needs(full: Synthesised, plain: Synthesised) -> None:
-    """The job those that are named, the sweeper those of catalogs, and nobody another one with a like name."""
+    """The job reads the named secrets, the sweeper those of catalogs; neither reads another one with a similar name."""
     may = {
         role: [arn for arn in (SECRET, OTHER) if full.access(role).may(READ, arn)] for role in (JOB, SWEEPER, REDRIVE)
     }
@@ -29,7 +29,7 @@ def test_each_role_reads_exactly_the_secrets_that_it_needs(full: Synthesised, pl
 
 @pytest.mark.parametrize(("role", "arns"), [(JOB, [SECRET, OTHER]), (SWEEPER, [SECRET])])
 def test_the_key_of_secrets_decrypts_nothing_but_them(full: Synthesised, role: str, arns: list[str]) -> None:
-    """Only through Secrets Manager, and only for these secrets."""
+    """The key can be used only through Secrets Manager, and only for these secrets."""
     (found,) = (one for one in statements(full, role) if one["Sid"] == "DecryptSecrets")
 
     assert found["Action"] == "kms:Decrypt"
@@ -40,7 +40,7 @@ def test_the_key_of_secrets_decrypts_nothing_but_them(full: Synthesised, role: s
 
 
 def test_the_template_holds_references_only(full: Synthesised) -> None:
-    """The job's function gets all of them, as they stand in the context."""
+    """The job's function gets all references as they are in the context."""
     function = full.the("Lambda::Function", "Runtime")
 
     assert json.loads(function["Environment"]["Variables"]["SOAL_SECRETS"]) == {

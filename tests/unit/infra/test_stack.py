@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
 
 SNAPSHOT = Path(__file__).with_name("snapshot.json")
-# What cdk-nag finds and we keep, with the reason. Each must still be found, and nothing else may be.
+# The accepted findings of cdk-nag, each with its reason: cdk-nag must still report each, and no others.
 BELOW = r"\[Resource::<Checkpoints\w+\.Arn>/"
 DATA = r"\[Resource::(<Lake\w+\.Arn>|arn:<AWS::Partition>:s3:::(my-lake/tables|warehouse))/"
 KEPT = {
@@ -46,7 +46,7 @@ KEPT = {
 
 
 def test_cdk_nag_finds_nothing_but_what_has_a_reason(full: Synthesised) -> None:
-    """Of the AwsSolutions and Serverless rules only the one on wildcards is broken, below named places."""
+    """The only finding of the AwsSolutions and Serverless rules is the one about wildcards, below named places."""
     unexpected = [
         f"{each.construct} {each.rule}"
         for each in full.violations
@@ -59,21 +59,21 @@ def test_cdk_nag_finds_nothing_but_what_has_a_reason(full: Synthesised) -> None:
 
 @pytest.mark.parametrize("pattern", KEPT)
 def test_what_is_kept_is_still_found(full: Synthesised, pattern: str) -> None:
-    """A reason for something that is not there any more is taken out."""
+    """A reason without a finding must be removed."""
     assert any(re.search(pattern, f"{each.construct} {each.rule}") for each in full.violations)
 
 
 @pytest.mark.slow
 def test_cloudformation_would_take_the_template(full: Synthesised) -> None:
-    """cfn-lint, which has CloudFormation's schemas of all resources, finds nothing."""
-    # The CDK says twice that a function comes after its role.
+    """cfn-lint, which has CloudFormation's schemas of all resources, finds no error."""
+    # The CDK declares twice that a function depends on its role.
     settings = ManualArgs(regions=["us-east-1", "eu-west-1"], ignore_checks=["W3005"])
 
     assert [str(each) for each in lint(full.path.read_text(), config=settings)] == []
 
 
 def test_the_template_is_the_one_that_was_looked_at(plain: Synthesised, tmp_path: Path) -> None:
-    """A change of any resource is seen in review, since the template of the plain stack is kept."""
+    """A review shows every changed resource, since the template of the plain stack is kept."""
     fresh = tmp_path / "snapshot.json"
     fresh.write_text(json.dumps(plain.template, indent=1, sort_keys=True) + "\n")
 
@@ -81,7 +81,7 @@ def test_the_template_is_the_one_that_was_looked_at(plain: Synthesised, tmp_path
 
 
 def test_outputs_say_what_one_needs_next(plain: Synthesised, full: Synthesised) -> None:
-    """Whom to invoke, where to put scripts, where results, logs and failures are."""
+    """They name the function to invoke and the places of scripts, results, logs and failures."""
     always = {
         *("FunctionName", "FunctionArn", "InvokeArn", "SweeperName", "CheckpointBucket", "ScriptBucket"),
         *("LogGroup", "FailureQueueUrl", "UndeliveredQueueUrl", "AlarmTopicArn", "DashboardName"),
@@ -96,7 +96,7 @@ def test_outputs_say_what_one_needs_next(plain: Synthesised, full: Synthesised) 
 
 
 def test_what_holds_data_is_kept_when_the_stack_goes(full: Synthesised) -> None:
-    """Buckets, the key of what they hold and the locks are retained; all else but logs goes with the stack."""
+    """Buckets, their key and the locks are retained; everything else except logs is deleted with the stack."""
     kept = {
         resource["Type"]
         for resource in full.template["Resources"].values()
@@ -107,8 +107,8 @@ def test_what_holds_data_is_kept_when_the_stack_goes(full: Synthesised) -> None:
 
 
 def test_logs_outlive_the_stack_and_are_in_no_later_one_s_way(full: Synthesised) -> None:
-    """They say what became of data that is kept. CloudFormation names them, so that a new stack makes others; those of
-    a deployment that failed go with it.
+    """The logs say what happened to data that is kept. CloudFormation names them, so that a new stack creates others; a
+    failed deployment deletes its own.
     """
     groups = [each for each in full.template["Resources"].values() if each["Type"] == "AWS::Logs::LogGroup"]
 

@@ -17,7 +17,7 @@ def sweeper(stack: Synthesised) -> dict[str, Any]:
 
 
 def test_the_sweeper_is_the_same_image_under_another_command(plain: Synthesised, full: Synthesised) -> None:
-    """Both functions are always of one version and one architecture."""
+    """Both functions always have one version and one architecture."""
     for stack in (plain, full):
         job = stack.the("Lambda::Function", "Runtime")
         assert sweeper(stack)["Code"] == job["Code"]
@@ -26,7 +26,7 @@ def test_the_sweeper_is_the_same_image_under_another_command(plain: Synthesised,
 
 
 def test_it_runs_on_a_schedule_and_never_beside_itself(plain: Synthesised) -> None:
-    """A sweep has ended, or was ended, before the next one begins; what fails is the next one's."""
+    """A sweep ends, or is ended, before the next one begins; the next one handles its failures."""
     rule = plain.the("Events::Rule", "Sweeper")
     invoke = plain.the("Lambda::EventInvokeConfig", "Sweeper")
 
@@ -46,7 +46,7 @@ def test_a_schedule_that_is_not_delivered_is_kept_apart_from_failed_jobs(full: S
 
 
 def test_only_the_schedule_may_invoke_it(plain: Synthesised) -> None:
-    """The permission names the rule."""
+    """The permission names the rule as the source."""
     (permission,) = plain.of_type("Lambda::Permission").values()
     (rule,) = plain.of_type("Events::Rule")
 
@@ -55,7 +55,7 @@ def test_only_the_schedule_may_invoke_it(plain: Synthesised) -> None:
 
 
 def test_its_environment_is_what_it_reads(plain: Synthesised) -> None:
-    """It knows the checkpoint bucket; scripts and the job's own variables are not its business."""
+    """The sweeper gets the checkpoint bucket, but neither scripts nor the job's own variables."""
     variables = plain.resolved(sweeper(plain)["Environment"]["Variables"])
 
     assert variables.keys() == {"SW_CHECKPOINT_BUCKET", "POWERTOOLS_SERVICE_NAME"}
@@ -63,7 +63,7 @@ def test_its_environment_is_what_it_reads(plain: Synthesised) -> None:
 
 
 def test_it_reaches_catalogs_as_the_job_does(full: Synthesised) -> None:
-    """Of the job's own variables it knows those, and no others."""
+    """Of the job's own variables it gets only those for catalogs."""
     variables = sweeper(full)["Environment"]["Variables"]
 
     assert variables["PYICEBERG_CATALOG__LAKE__URI"] == "https://catalog.example.org"
@@ -73,5 +73,5 @@ def test_it_reaches_catalogs_as_the_job_does(full: Synthesised) -> None:
 
 
 def test_it_can_invoke_nothing(full: Synthesised) -> None:
-    """It settles; it does not start runs."""
+    """The sweeper settles writes; it does not start runs."""
     assert not [each for each in full.access("SweeperSweepRole").statements if "lambda:" in str(each.actions)]

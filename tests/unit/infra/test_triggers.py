@@ -14,21 +14,21 @@ def alias(stack: Synthesised) -> dict[str, str]:
 
 
 def test_nothing_invokes_the_function_unless_asked_for(plain: Synthesised) -> None:
-    """Without triggers there is no rule but the sweeper's, no event source and no queue of jobs."""
+    """Without triggers the only rule is the sweeper's, and there is no event source or queue of jobs."""
     assert [name for name in plain.of_type("Events::Rule") if name.startswith("Triggers")] == []
     assert plain.of_type("Lambda::EventSourceMapping") == {}
     assert not [name for name in plain.of_type("SQS::Queue") if name.startswith("Triggers")]
 
 
 def test_a_message_stays_hidden_longer_than_its_run_can_live(full: Synthesised) -> None:
-    """Visibility is six times the function's timeout, so that no message comes back beside its own run."""
+    """The visibility timeout is six times the function's timeout, so that no message returns beside its own run."""
     queue = full.the("SQS::Queue", "Triggers")
 
     assert queue["VisibilityTimeout"] >= 6 * full.the("Lambda::Function", "Runtime")["Timeout"]
 
 
 def test_a_message_that_always_fails_ends_in_the_failure_queue(full: Synthesised) -> None:
-    """Three tries are enough, so that it neither costs money for ever nor is lost."""
+    """After three tries it neither costs more money nor is lost."""
     (failures,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Failures"))
 
     assert full.the("SQS::Queue", "Triggers")["RedrivePolicy"] == {
@@ -38,7 +38,7 @@ def test_a_message_that_always_fails_ends_in_the_failure_queue(full: Synthesised
 
 
 def test_each_message_is_a_run_of_its_own(full: Synthesised) -> None:
-    """Batches have one message, and go to the alias, as many at once as was asked for."""
+    """A batch has one message and goes to the alias, with the requested concurrency."""
     mapping = full.the("Lambda::EventSourceMapping")
 
     assert mapping["BatchSize"] == 1
@@ -47,7 +47,7 @@ def test_each_message_is_a_run_of_its_own(full: Synthesised) -> None:
 
 
 def test_only_the_job_queue_can_be_read(full: Synthesised) -> None:
-    """Lambda takes messages from the queue of jobs in the function's name, and from no other."""
+    """Lambda receives messages from the queue of jobs with the function's role, and from no other queue."""
     jobs, failures = (
         next(name for name in full.of_type("SQS::Queue") if name.startswith(kind)) for kind in ("Triggers", "Failures")
     )
@@ -59,7 +59,7 @@ def test_only_the_job_queue_can_be_read(full: Synthesised) -> None:
 
 
 def test_a_schedule_and_new_objects_invoke_the_alias(full: Synthesised) -> None:
-    """What cannot be delivered goes to the failure queue; the events are of a kind that the handler knows."""
+    """Undeliverable events go to the failure queue; the handler recognises the events."""
     (failures,) = (name for name in full.of_type("SQS::Queue") if name.startswith("Failures"))
     schedule, objects = (full.the("Events::Rule", f"Triggers{name}") for name in ("Schedule", "Objects"))
 

@@ -19,7 +19,7 @@ PACKAGES = Path(pyspark.__file__).parents[2]
 
 
 class Driver:
-    """A Python driver as Spark starts it, without Spark."""
+    """A Python driver as Spark starts one, without Spark."""
 
     def __init__(self, tmp_path: Path, script: str) -> None:
         (tmp_path / "scripts").mkdir()
@@ -49,7 +49,7 @@ class Driver:
 
 
 def test_the_script_is_main(tmp_path: Path) -> None:
-    """Name, file, arguments and import path are as if it had been started itself; nothing of ours is in its names."""
+    """Name, file, arguments and import path are those of a direct start; the script's globals hold no name of SoAL."""
     driver = Driver(
         tmp_path,
         """
@@ -67,8 +67,8 @@ print(__name__, __file__ == sys.argv[0], sys.argv[1:], sys.path[0] == __file__.r
 
 
 def test_the_job_s_file_is_read_and_removed(tmp_path: Path) -> None:
-    """It has the function's variables, and the properties beside it may hold secrets: a path of a script's may be an
-    argument.
+    """The file has the function's variables, and the properties beside it may hold secrets: an argument may name a
+    path.
     """
     driver = Driver(
         tmp_path,
@@ -85,11 +85,11 @@ def test_the_job_s_file_is_read_and_removed(tmp_path: Path) -> None:
     driver.environment["SOAL_JOB"] = str(job)
     done = driver.run()
     assert done.stdout == "prod False ['variables']\n", done.stderr
-    assert (here / "variables").is_socket()  # for the Python processes of functions
+    assert (here / "variables").is_socket()  # for Python workers
 
 
 def test_the_script_waits_for_the_handler(tmp_path: Path) -> None:
-    """Python starts beside the handler's own first steps; the script is not even looked at before they are done."""
+    """Python starts beside the handler's first steps, and does not even read the script before they are done."""
     driver = Driver(tmp_path, "print('too early')")
     go = tmp_path / "go"
     driver.environment["SOAL_GO"] = str(go)
@@ -106,7 +106,7 @@ def test_the_script_waits_for_the_handler(tmp_path: Path) -> None:
     [("sys.exit()", 0), ("sys.exit(3)", 3), ("sys.exit('text')", 1), ("sys.exit(257)", 1), ("raise SystemExit(7)", 7)],
 )
 def test_the_script_s_own_exit_is_unchanged(tmp_path: Path, end: str, code: int) -> None:
-    """And the journal says it."""
+    """The journal records the exit code."""
     driver = Driver(tmp_path, f"import sys\n{end}\n")
     done = driver.run()
     assert done.returncode == code
@@ -114,7 +114,7 @@ def test_the_script_s_own_exit_is_unchanged(tmp_path: Path, end: str, code: int)
 
 
 def test_a_traceback_begins_with_the_script(tmp_path: Path) -> None:
-    """The error is in the journal; the exit code is 1."""
+    """The journal has the error; the exit code is 1."""
     driver = Driver(tmp_path, "def f():\n    1 / 0\nf()\n")
     done = driver.run()
     assert done.returncode == 1
@@ -127,7 +127,7 @@ def test_a_traceback_begins_with_the_script(tmp_path: Path) -> None:
 
 
 def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Path) -> None:
-    """SafeWriter's errors carry one, by which the handler and a caller tell a later try from a failure."""
+    """SafeWriter's errors carry one, by which handler and caller distinguish "try again" from a failure."""
     driver = Driver(tmp_path, "from safewriter import AnotherAttemptError\nraise AnotherAttemptError('busy')\n")
     assert driver.run().returncode == 75
     uncaught = dict(driver.entries())["uncaught"]
@@ -135,7 +135,7 @@ def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Pa
 
 
 def test_a_script_that_ends_at_once_waits_for_its_libraries(tmp_path: Path) -> None:
-    """A thread that still imports them when Python ends brings the process down by SIGSEGV, whatever its exit code."""
+    """A thread that still imports them when Python exits crashes the process with SIGSEGV, whatever its exit code."""
     driver = Driver(
         tmp_path,
         """
@@ -168,13 +168,13 @@ Path({str(tmp_path / "imported")!r}).touch()
 
 @pytest.mark.parametrize("code", ["True", "0", "300", "'x'"])
 def test_a_strange_exit_code_of_an_error_is_1(tmp_path: Path, code: str) -> None:
-    """An uncaught error never ends as success."""
+    """An uncaught error never ends as a success."""
     driver = Driver(tmp_path, f"class E(Exception): exit_code = {code}\nraise E\n")
     assert driver.run().returncode == 1
 
 
 def test_a_syntax_error_is_the_script_s(tmp_path: Path) -> None:
-    """The traceback shows the script, and nothing of the driver that compiles it."""
+    """The traceback shows the script, and no frame of the driver that compiles it."""
     done = Driver(tmp_path, "x = (\n").run()
     assert done.returncode == 1
     assert "SyntaxError" in done.stderr
@@ -182,13 +182,13 @@ def test_a_syntax_error_is_the_script_s(tmp_path: Path) -> None:
 
 
 def test_a_hook_of_the_script_s_own_is_called(tmp_path: Path) -> None:
-    """sys.excepthook is the script's to set."""
+    """The script may set sys.excepthook."""
     done = Driver(tmp_path, "import sys\nsys.excepthook = lambda *_: print('mine')\n1 / 0\n").run()
     assert (done.stdout, done.returncode) == ("mine\n", 1)
 
 
 def test_the_session_is_noticed_without_touching_pyspark(tmp_path: Path) -> None:
-    """By looking at what PySpark itself keeps."""
+    """The driver reads PySpark's own state."""
     driver = Driver(
         tmp_path,
         "import sys, types, os\n"
@@ -203,7 +203,7 @@ def test_the_session_is_noticed_without_touching_pyspark(tmp_path: Path) -> None
 
 
 def test_pyspark_comes_from_where_it_is_installed(tmp_path: Path) -> None:
-    """Spark's own copies of it, which are not compiled, are no longer on the path."""
+    """Spark's own uncompiled copies are no longer on the path."""
     spark_home = tmp_path / "spark"
     copies = [spark_home / "python" / "lib" / "pyspark.zip", spark_home / "jars" / "spark-core.jar"]
     driver = Driver(tmp_path, "import sys; print(*sys.path)")
@@ -217,7 +217,7 @@ def test_pyspark_comes_from_where_it_is_installed(tmp_path: Path) -> None:
 def test_a_guarded_script_has_its_needs_prepared_with_the_first_context(
     tmp_path: Path, *, first_line: str, prepares: bool
 ) -> None:
-    """Another one's core is its own."""
+    """An unguarded script keeps its core to itself."""
     driver = Driver(
         tmp_path,
         f"{first_line}\n"
@@ -229,14 +229,14 @@ def test_a_guarded_script_has_its_needs_prepared_with_the_first_context(
 
 
 def test_the_driver_has_one_thread_beside_the_script_s(tmp_path: Path) -> None:
-    """A second one would slow down each of the script's calls to Java."""
+    """A second thread would slow down each call of the script to the JVM."""
     driver = Driver(tmp_path, "import safewriter, threading; print(*(thread.name for thread in threading.enumerate()))")
     assert driver.run().stdout.split() == ["MainThread", "soal-session"]
 
 
 def test_the_job_s_modules_win_over_ours(tmp_path: Path) -> None:
-    """Whether it has modules of our names or packages without `__init__`; nothing of ours is imported beforehand, and
-    the end is noted all the same.
+    """This holds for modules with names of SoAL and for packages without `__init__`; no module of SoAL is imported
+    beforehand, and the journal still records the end.
     """
     driver = Driver(
         tmp_path,
@@ -260,7 +260,7 @@ raise SettingError("X", "is bad")
 
 
 def test_a_module_of_the_job_s_does_not_keep_the_driver_from_starting(tmp_path: Path) -> None:
-    """Not even where it stands before everything else on the import path, as a Python file of the job does."""
+    """This holds even for a module that comes first on the import path, as a Python file of the job does."""
     driver = Driver(tmp_path, "import handler")
     (driver.script.parent / "handler.py").write_text("print('the job has', __name__)", encoding="utf-8")
     driver.environment["PYTHONPATH"] = f"{driver.script.parent}:{PACKAGES}"
@@ -269,7 +269,7 @@ def test_a_module_of_the_job_s_does_not_keep_the_driver_from_starting(tmp_path: 
 
 
 def test_of_ours_a_script_imports_the_guard_alone(tmp_path: Path) -> None:
-    """As in the image, where the handler lies apart from what is installed: nothing else of it can be found."""
+    """As in the image, where the handler is apart from the installed packages, no other module of it can be found."""
     (tmp_path / "installed").mkdir()
     (tmp_path / "function").mkdir()
     shutil.copytree(BOOTSTRAP.parents[1], tmp_path / "function" / "handler")

@@ -39,18 +39,18 @@ ValueError: no such day
     ids=["py4j", "pyspark", "nothing new", "the last new", "no message", "suppressed", "a Python worker's"],
 )
 def test_a_stack_trace_becomes_the_exception_and_its_root_cause(told: tuple[str, ...], line: str) -> None:
-    """The last cause that says something new is the root; frames and what is told twice are left out."""
+    """The last cause with a new message is the root; frames and repetitions are dropped."""
     assert in_one_line("".join(f"{part}\n{FRAMES}" for part in told)) == line
 
 
 @pytest.mark.parametrize("text", ["", "no such day", "two\nlines", "[PARSE] at\n== SQL ==\nSELEC a\n^^^\n"])
 def test_any_other_text_stays_as_it_is(text: str) -> None:
-    """Its lines may be what makes it readable."""
+    """The line structure may make it readable."""
     assert in_one_line(text) == text
 
 
 def test_the_trace_of_a_python_worker_becomes_its_last_line() -> None:
-    """PySpark shows it without any frame of Java."""
+    """PySpark shows it without any Java frame."""
     text = f"\n  An exception was thrown from the Python worker. Please see the stack trace below.\n{WORKER}\n"
     assert in_one_line(text) == (
         "An exception was thrown from the Python worker. Please see the stack trace below. ValueError: no such day"
@@ -58,7 +58,7 @@ def test_the_trace_of_a_python_worker_becomes_its_last_line() -> None:
 
 
 def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
-    """Each of the two is cut by itself."""
+    """Each of the two is truncated separately."""
     line = in_one_line(f"a.E: {'xx ' * 50_000}\n{FRAMES}Caused by: b.F: {'yyy ' * 50_000}\n{FRAMES}")
     assert "…; root cause: b.F: yyy" in line
     assert len(line) < 3100
@@ -68,12 +68,12 @@ def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
     st.lists(st.sampled_from(["\n", "\t", "\tat ", "Caused by: ", "a: b", ":", FRAMES, WORKER, "JVM stacktrace:\n"]))
 )
 def test_whatever_holds_a_frame_is_one_line(parts: list[str]) -> None:
-    """Also where it is not printed as Java does."""
+    """This holds even if the text is not formatted as Java does."""
     assert len(in_one_line(f"{''.join(parts)}\n{FRAMES}").splitlines()) <= 1
 
 
 def test_a_long_message_is_cut_before_a_word() -> None:
-    """The handler masks secrets later, and would not know a half of one."""
+    """The handler masks secrets later, and would not recognise half a secret."""
     secret = "x" * 40
     for length in range(1440, 1500):
         line = in_one_line(f"a.E: {'w' * length} {secret}\n\tat a.B.c(B.java:1)\n")

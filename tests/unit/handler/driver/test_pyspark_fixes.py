@@ -24,13 +24,13 @@ pyspark_fixes.install()
 
 
 def run(text: str) -> list[str]:
-    """In a process of its own: what is imported there must not depend on other tests."""
+    """Run code in a separate process, whose imports do not depend on other tests."""
     done = subprocess.run([sys.executable, "-c", BEGIN + text], check=True, capture_output=True, text=True)
     return done.stdout.splitlines()
 
 
 def test_the_question_for_numpy_imports_nothing() -> None:
-    """PySpark asks it at the first call to Java with an argument."""
+    """PySpark checks for NumPy at the first call to Java with an argument."""
     assert run(
         "from pyspark.testing.utils import have_numpy\n"
         "print(have_numpy, *(name in sys.modules for name in ('pandas', 'unittest')))\n"
@@ -38,7 +38,7 @@ def test_the_question_for_numpy_imports_nothing() -> None:
 
 
 def test_the_testing_package_is_there_for_who_uses_it() -> None:
-    """As it is without us, by either of its names."""
+    """It behaves as without the patch, by either of its names."""
     assert run(
         "from pyspark.testing import assertDataFrameEqual\n"
         "import pyspark.testing.utils\n"
@@ -48,7 +48,7 @@ def test_the_testing_package_is_there_for_who_uses_it() -> None:
 
 
 def test_a_name_that_is_not_there_is_an_error() -> None:
-    """Of the module, as ever; and looking at its special names imports nothing."""
+    """The module raises the usual error; reading its special names imports nothing."""
     assert run(
         "import pyspark.testing.utils as utils\n"
         "print(hasattr(utils, '__wrapped__'), 'unittest' in sys.modules)\n"
@@ -57,7 +57,7 @@ def test_a_name_that_is_not_there_is_an_error() -> None:
 
 
 def test_the_end_of_a_context_is_not_waited_for() -> None:
-    """The thread looks up fifty times in a second."""
+    """The thread polls fifty times a second."""
     assert run(
         "import inspect\n"
         "from pyspark.accumulators import AccumulatorTCPServer\n"
@@ -67,7 +67,7 @@ def test_the_end_of_a_context_is_not_waited_for() -> None:
 
 
 def test_showing_an_exception_ends_where_showing_it_fails_with_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The inner one is shown as it is; afterwards the next exception is shown in full again."""
+    """The inner exception is shown as it is; afterwards the next exception is shown in full again."""
     error: Any = CapturedException.__new__(CapturedException)
     error._desc, error._stackTrace = "no number", "at Spark"
     monkeypatch.setattr(CapturedException, "__str__", lambda shown: f"asked, and met: {shown!s}")
@@ -78,7 +78,7 @@ def test_showing_an_exception_ends_where_showing_it_fails_with_another(monkeypat
 
 
 def test_a_schema_imports_no_module(tmp_path: Path) -> None:
-    """A file names the Python class of a column: only a type that the script itself has imported is taken."""
+    """A file names the Python class of a column: only a type that the script itself has imported is accepted."""
     (tmp_path / "ends.py").write_text("import sys\nsys.exit(0)\n")
     told = run(
         f"sys.path.insert(0, {str(tmp_path)!r})\n"

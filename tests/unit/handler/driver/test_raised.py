@@ -21,7 +21,7 @@ def caught(what: Callable[[], object]) -> BaseException:
 
 
 def test_an_error_is_told_by_its_type_and_its_words() -> None:
-    """It is the script's own unless Spark raised it."""
+    """An exception is the script's own unless Spark raised it."""
 
     def fails() -> None:
         raise ValueError("price of row 7 is negative")
@@ -32,7 +32,7 @@ def test_an_error_is_told_by_its_type_and_its_words() -> None:
 
 
 def test_what_an_error_came_from_is_told_behind_it() -> None:
-    """Its cause, or what was being handled; not what the script hid."""
+    """The chain holds its cause or the exception being handled, but not one that the script suppressed."""
 
     def from_another(*, hidden: bool) -> None:
         try:
@@ -51,7 +51,7 @@ def test_what_an_error_came_from_is_told_behind_it() -> None:
 
 
 def test_an_error_of_pyspark_s_is_spark_s_and_tells_java_s_causes() -> None:
-    """Which PySpark keeps apart from its words; the frames are left out."""
+    """PySpark keeps these causes apart from its message; the frames are left out."""
     trace = "a.E: no\n\tat a.B.c(B.java:1)\n\t... 9 more\n\t\tat D\nCaused by: java.lang.ClassNotFoundException: d.F\n"
     kind = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
     error = kind("no table")
@@ -64,7 +64,7 @@ def test_an_error_of_pyspark_s_is_spark_s_and_tells_java_s_causes() -> None:
 
 
 def test_the_places_in_pyspark_that_an_import_passed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where PySpark imports a package, the script has asked for what needs it."""
+    """If PySpark imports a package, the script has used something that needs it."""
     module = ModuleType("pyspark.of_mine")
     source = "def need():\n    import not_anywhere\n"
     exec(compile(source, "/opt/python/pyspark/ml/base.py", "exec"), module.__dict__)  # noqa: S102
@@ -75,7 +75,7 @@ def test_the_places_in_pyspark_that_an_import_passed_are_told(monkeypatch: pytes
 
 
 def test_an_error_that_cannot_tell_its_words_hides_no_other() -> None:
-    """Java may be gone, whom it would ask."""
+    """The message may come from the JVM, which may be gone."""
 
     class Wordless(Exception):  # noqa: N818 - as scripts name them
         def __str__(self) -> str:
@@ -87,7 +87,7 @@ def test_an_error_that_cannot_tell_its_words_hides_no_other() -> None:
 
 
 def test_a_long_text_is_cut() -> None:
-    """Each of its lines, so that one of them does not hide the others, and the whole."""
+    """Each line is truncated, so that one does not hide the others, and then the whole text."""
 
     def fails() -> None:
         raise ValueError("\n".join(f"{number} " + "x" * 1000 for number in range(1000)))

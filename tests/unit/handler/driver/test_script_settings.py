@@ -29,7 +29,7 @@ GIVEN = {"spark.master": "local[2]", EXTENSIONS: f"{DELTA},{ICEBERG}", "spark.ha
     ],
 )
 def test_what_is_a_script_s_to_set(key: str, value: str) -> None:
-    """Names, tuning, catalogs, keys for one bucket; and whatever says the same as the handler."""
+    """A script may set names, tuning, catalogs and keys for one bucket; and any setting to the handler's own value."""
     assert why_left_out(key, value, GIVEN.get(key)) is None
 
 
@@ -58,7 +58,7 @@ def test_what_is_a_script_s_to_set(key: str, value: str) -> None:
     ],
 )
 def test_what_is_left_out(key: str, value: str, why: str) -> None:
-    """What means nothing here, what would leave the guard, and paths that cannot be written, each with its reason."""
+    """Settings without meaning here, ones that would bypass the guard, and unwritable paths, each with its reason."""
     assert why in str(why_left_out(key, value, GIVEN.get(key)))
 
 
@@ -68,7 +68,7 @@ def own() -> tuple[OwnSettings, list[tuple[str, str]]]:
 
 
 def test_a_builder_s_options_are_told_once_and_without_values() -> None:
-    """A second session with the same settings says nothing new; extensions are added to the handler's."""
+    """A second session with the same settings reports nothing new; extensions are added to the handler's."""
     settings, noted = own()
     options = {"spark.app.name": "mine", "spark.hadoop.fs.s3a.secret.key": "hunter22", EXTENSIONS: f"a.B, {DELTA}"}
     for _ in range(2):
@@ -89,7 +89,7 @@ def test_a_builder_s_options_are_told_once_and_without_values() -> None:
     ],
 )
 def test_a_secret_of_the_script_s_own_is_told(options: dict[str, str], told: bool) -> None:  # noqa: FBT001 - a case
-    """In a builder and in a SparkConf, without key and value; what the handler has given is nobody's own."""
+    """In a builder and in a SparkConf, without key and value; the handler's own secrets do not count."""
     given = {**GIVEN, "spark.sql.catalog.owners.token": "hunter22"}
     for use in ("builder", "conf"):
         seen: list[None] = []
@@ -102,7 +102,7 @@ def test_a_secret_of_the_script_s_own_is_told(options: dict[str, str], told: boo
 
 
 class Conf(dict[str, str]):
-    """Java's SparkConf, as far as it is used."""
+    """Java's SparkConf, with the methods that are used."""
 
     def toDebugString(self) -> str:  # noqa: N802 - Java's name
         return "\n".join(f"{key}={'*(redacted)' if 'secret' in key else value}" for key, value in self.items())
@@ -115,7 +115,7 @@ class Conf(dict[str, str]):
 
 
 def test_a_spark_conf_is_put_back() -> None:
-    """What the script has changed there gets the handler's value again, or goes; the rest stays."""
+    """A setting that the script changed gets the handler's value again, or is removed; the rest stays."""
     settings, noted = own()
     conf: Any = Conf(GIVEN)
     conf.update(
@@ -144,7 +144,7 @@ MARKED = {"spark.sql.catalog.ice.io-impl": "org.apache.iceberg.hadoop.HadoopFile
     ],
 )
 def test_a_catalog_of_the_script_s_own_goes_to_s3_as_spark_does(options: dict[str, str], added: dict[str, str]) -> None:
-    """As one that the event names: with marked files, unless it says otherwise."""
+    """It gets the same settings as a catalog in the event: with marked files, unless it says otherwise."""
     settings, noted = own()
     assert settings.kept(options, GIVEN.get) == {**options, **added}
     conf: Any = Conf({**GIVEN, **options})
@@ -154,7 +154,7 @@ def test_a_catalog_of_the_script_s_own_goes_to_s3_as_spark_does(options: dict[st
 
 
 def test_what_the_handler_has_said_of_a_catalog_stays() -> None:
-    """The event names how the catalog goes to S3, the script the rest."""
+    """The event sets the catalog's access to S3, the script the rest."""
     settings, _ = own()
     given = {"spark.sql.catalog.ice.io-impl": "events.own"}
     assert settings.kept(CATALOG, given.get) == CATALOG

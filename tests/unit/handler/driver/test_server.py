@@ -24,7 +24,7 @@ PACKAGES = Path(pyspark.__file__).parents[1]
 
 
 class Server:
-    """The process that forks drivers, as the JVM has started it. What it and the drivers print is a file."""
+    """The process that forks drivers, as the JVM starts it. Its output and the drivers' output go to a file."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -68,7 +68,7 @@ def server(tmp_path: Path) -> Iterator[Server]:
 
 
 def test_it_says_when_it_could_begin(server: Server) -> None:
-    """Again and again, and it begins nothing for that."""
+    """It answers repeatedly, and starts no job for that."""
     assert server.process.stdin is not None
     for _ in range(2):
         server.process.stdin.write(struct.pack(">i", 0))
@@ -78,7 +78,7 @@ def test_it_says_when_it_could_begin(server: Server) -> None:
 
 
 def test_each_job_has_a_process_of_its_own(server: Server) -> None:
-    """Nothing of the one before is in it: neither a module, nor a variable, nor a random number."""
+    """It shares no module, variable or random number with the previous job."""
     script = (
         "import os, random, sys\n"
         "print(sys.argv[1:], 'left' in sys.modules, os.environ.get('LEFT'), 'pyspark' in sys.modules)\n"
@@ -93,7 +93,7 @@ def test_each_job_has_a_process_of_its_own(server: Server) -> None:
 
 
 def test_the_job_s_own_modules_win_in_each_job(server: Server) -> None:
-    """From the second one on the server has imported what the guard needs."""
+    """From the second job on, the server has already imported the guard's modules."""
     (server.folder / "jmespath.py").write_text("OWN = True", encoding="utf-8")
     script = "import jmespath; print(getattr(jmespath, 'OWN', False))"
     assert [server.run(script) for _ in range(2)] == [(0, ["True"])] * 2
@@ -109,13 +109,13 @@ def test_the_job_s_own_modules_win_in_each_job(server: Server) -> None:
     ],
 )
 def test_the_answer_is_how_the_driver_ended(server: Server, ending: str, code: int) -> None:
-    """A signal counts from 128 on, as Java counts it; the server serves the next job all the same."""
+    """A signal counts from 128 on, as in Java; the server still serves the next job."""
     assert server.run(f"import os, signal, sys\n{ending}")[0] == code
     assert server.run("pass")[0] == 0
 
 
 def test_a_signal_for_all_leaves_the_end_to_the_driver(server: Server) -> None:
-    """The driver would die with the server, and may have to settle a write first."""
+    """The driver would die with the server, and may first have to settle a write."""
     server.ask(
         "import signal, sys\nsignal.signal(signal.SIGTERM, lambda *_: sys.exit(5))\nprint('ready')\nsignal.pause()\n"
     )
@@ -127,7 +127,7 @@ def test_a_signal_for_all_leaves_the_end_to_the_driver(server: Server) -> None:
 
 
 def test_a_driver_dies_with_its_server(server: Server) -> None:
-    """And a server with the JVM: its input ends."""
+    """A server dies with the JVM, when its input ends."""
     server.ask("import signal\nprint('ready')\nsignal.pause()")
     assert until(lambda: b"ready" in server.printed.read_bytes())
     (driver,) = Path(f"/proc/{server.process.pid}/task/{server.process.pid}/children").read_text().split()
@@ -137,12 +137,12 @@ def test_a_driver_dies_with_its_server(server: Server) -> None:
 
 
 def test_the_server_ends_with_its_input(server: Server) -> None:
-    """That is the JVM's end."""
+    """Its input ends when the JVM exits."""
     server.process.communicate()
     assert server.process.returncode == 0
 
 
 def test_a_line_is_written_at_once(server: Server) -> None:
-    """Java writes to the same pipe, and would come in between."""
+    """The JVM writes to the same pipe, and its output would mix in."""
     _, printed = server.run("import sys\nprint(sys.stdout.line_buffering, sys.stdout.write_through)")
     assert printed == ["True False"]

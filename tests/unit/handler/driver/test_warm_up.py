@@ -19,13 +19,13 @@ one = warm_up.WarmUp()
 
 
 def run(text: str) -> list[str]:
-    """In a process of its own: it changes PySpark."""
+    """Run code in a separate process, since it patches PySpark."""
     done = subprocess.run([sys.executable, "-c", BEGIN + text], check=True, capture_output=True, text=True)
     return done.stdout.splitlines()
 
 
 def test_it_begins_with_the_first_context() -> None:
-    """Not before: the script's own calls to Java would wait for Python's lock."""
+    """Any earlier, the script's own calls to the JVM would wait for Python's lock."""
     assert run(
         "begun = []\n"
         "warmup.warm_up = lambda: begun.append(1)\n"
@@ -38,7 +38,7 @@ def test_it_begins_with_the_first_context() -> None:
 
 
 def test_an_error_is_left_to_the_block() -> None:
-    """There the script can see it."""
+    """There the script can see the error."""
     assert run(
         "def fail(): raise ValueError('no bucket')\n"
         "warmup.warm_up = fail\n"
@@ -50,5 +50,5 @@ def test_an_error_is_left_to_the_block() -> None:
 
 
 def test_a_script_without_a_context_waits_for_nothing() -> None:
-    """Python may end."""
+    """Python may exit at once."""
     assert run("one.install()\none.join()\nprint('end')\n") == ["end"]

@@ -12,14 +12,14 @@ WORKER = Path(handler.driver.worker.__file__).parent
 
 
 def python(code: str, *folders: Path, **variables: str) -> str:
-    """Run a Python process as Java starts one: with the folder of ours first on its path."""
+    """Run a Python process as the JVM starts one: with the worker folder first on its path."""
     environment = {"PYTHONPATH": ":".join(map(str, (WORKER, *folders))), **variables}
     command = [sys.executable, "-c", code]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_process_gets_the_variables_and_was_not_started_with_them(tmp_path: Path) -> None:
-    """Whatever is in them, however long the path of the sandbox is; what Linux shows of the process has none."""
+    """This works for any content and any length of the sandbox's path; /proc shows none of the variables."""
     (folder := tmp_path / ("long" * 30)).mkdir()
     place = str(folder / "variables")
     serve({"MODE": "a=b\nc", "PGPASSWORD": "secret \u00e9"}, place)
@@ -32,7 +32,7 @@ print([os.environ[name] for name in ("MODE", "PGPASSWORD")], "secret" in open("/
 
 
 def test_another_module_of_that_name_is_imported_as_well(tmp_path: Path) -> None:
-    """A derived image may have one; without any, and without variables, nothing happens."""
+    """A derived image may have such a module; without one, and without variables, nothing happens."""
     (tmp_path / "sitecustomize.py").write_text("import os; os.environ['THEIRS'] = 'imported'", encoding="utf-8")
     assert python("import os; print(os.environ.get('THEIRS'))", tmp_path) == "imported\n"
     assert os.environ.get("THEIRS") is None

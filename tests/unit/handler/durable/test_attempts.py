@@ -14,19 +14,19 @@ DONE = attempt("INCOMPLETE", "e", write("e"))
 
 @pytest.mark.parametrize("state", ["SUCCESS", "CANCELLED"])
 def test_a_run_that_has_ended_is_not_tried_again(state: str) -> None:
-    """Whoever cancels it means it."""
+    """A cancellation is final."""
     assert pause_s([DONE, attempt(state, "a")]) is None
 
 
 @pytest.mark.parametrize("state", ["INCOMPLETE", "FAILED", "TIMED_OUT", "UNKNOWN"])
 def test_an_attempt_that_has_committed_a_write_is_followed_at_once(state: str) -> None:
-    """Whatever ended it, and however many have failed before."""
+    """This holds whatever ended the attempt, and however many failed before."""
     assert pause_s([*NO_COMMIT[:2], attempt(state, "c", write("c"))]) == 1
 
 
 @pytest.mark.parametrize("last", NO_COMMIT, ids=["timed out", "failed", "lost"])
 def test_attempts_without_a_commit_are_followed_later_and_later_and_not_for_ever(last: Attempt) -> None:
-    """As many in a row as the bound end the execution."""
+    """Enough consecutive attempts without a commit end the execution."""
     found = [pause_s([last] * number) for number in range(1, FAILURES_MAX + 1)]
     assert found == [15, 30, None]
     assert pause_s([last, last, DONE, last]) == 15
@@ -41,13 +41,13 @@ def test_attempts_without_a_commit_are_followed_later_and_later_and_not_for_ever
     ids=["another's", "no change"],
 )
 def test_what_brings_the_run_no_further_is_no_progress(seen: Attempt) -> None:
-    """A write that is skipped was the other's; one that was undone is none; one without a change comes each time."""
+    """Another attempt made a skipped write, an undone one is gone, and one without a change is repeated every time."""
     assert pause_s([DONE, seen]) == 15
     assert seen.committed == 0
 
 
 def test_a_busy_attempt_is_no_failure() -> None:
-    """Another attempt lives, or a turn is held: it is followed later and later, for about a day."""
+    """If another attempt lives or a turn is held, the next attempt follows later and later, for about a day."""
     found = [pause_s([DONE, *[BUSY] * number]) for number in (1, 2, 3, 4, 5, 6, 99, 100)]
     assert found == [60, 120, 240, 480, 900, 900, 900, None]
     assert pause_s([NO_COMMIT[1], BUSY, NO_COMMIT[1]]) == 30
@@ -56,7 +56,7 @@ def test_a_busy_attempt_is_no_failure() -> None:
 
 
 def test_a_skipped_run_ends_only_if_nothing_of_it_has_begun() -> None:
-    """The rest of a backfill is not left out because another job came in between two attempts."""
+    """A backfill does not lose its rest because another job ran between two attempts."""
     assert pause_s([SKIPPED]) is None
     assert pause_s([BUSY, SKIPPED]) is None
     assert pause_s([DONE, SKIPPED]) == 60
@@ -66,12 +66,12 @@ def test_a_skipped_run_ends_only_if_nothing_of_it_has_begun() -> None:
 
 
 def test_a_usage_error_is_not_tried_again() -> None:
-    """Event, settings or script must change first."""
+    """Event, settings or script must be changed first."""
     assert pause_s([DONE, attempt("FAILED", "a", usage=True, retryable=True)]) is None
 
 
 def test_the_document_lists_all_attempts() -> None:
-    """The rest of it is the last one's."""
+    """The other fields are those of the last attempt."""
     told = all_told([lost(), attempt("SUCCESS", "b", write("a"), write("b"))])
     assert (told.state, told.run_id) == ("SUCCESS", "b")
     assert [(one.number, one.run_id, one.state, one.error, one.committed) for one in told.attempts] == [
@@ -98,6 +98,6 @@ def test_a_long_document_is_cut_and_says_so_and_its_commits_are_counted_before()
 
 
 def test_a_short_document_is_kept_as_it_is() -> None:
-    """In the service's history, and in the answer."""
+    """This holds for the service's history and for the answer."""
     short = result("SUCCESS", "a", write("a"))
     assert Attempt.of(short).result == short

@@ -1,4 +1,4 @@
-"""Against the emulation of the durable service by the authors of its SDK, which calls the handler again and again."""
+"""Tests against the durable SDK's own emulation of the service, which calls the handler again and again."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ INCOMPLETE = [result("INCOMPLETE", f"{number}", write(f"{number}", f"{number}"))
 
 
 class Killed(BaseException):
-    """SIGKILL of the sandbox, which no code of the function sees."""
+    """SIGKILL of the sandbox, which the function's code does not see."""
 
 
 class Function:
-    """A durable function whose attempts end as is listed; an exception ends the sandbox."""
+    """A durable function whose attempts end as listed; an exception ends the sandbox."""
 
     def __init__(self, *ends: Result | Killed) -> None:
         self.ends = [*ends]
@@ -64,7 +64,7 @@ class Function:
 
 
 def document(ended: DurableFunctionTestResult) -> Result:
-    """The one answer of an execution."""
+    """Return the one answer of an execution."""
     if ended.error is not None:
         assert str(ended.error.type).endswith("JobFailed")
         return Result.model_validate_json(str(ended.error.message))
@@ -72,7 +72,7 @@ def document(ended: DurableFunctionTestResult) -> Result:
 
 
 def test_attempts_follow_each_other_until_the_run_has_ended() -> None:
-    """Each in an invocation of its own, once; the answer lists all."""
+    """Each runs once, in its own invocation; the answer lists all."""
     function = Function(*INCOMPLETE, result("SUCCESS", "last"))
     found = document(function.execute())
     assert (found.state, [one.run_id for one in found.attempts]) == ("SUCCESS", ["0", "1", "last"])
@@ -80,14 +80,14 @@ def test_attempts_follow_each_other_until_the_run_has_ended() -> None:
 
 
 def test_the_history_holds_the_documents_as_they_are() -> None:
-    """For `soal invoke`, the console and whoever else reads it; the SDK's own form is twice as long."""
+    """`soal invoke`, the console and others read them; the SDK's own form is twice as long."""
     ended = Function(result("SUCCESS", "last")).execute()
     step = ended.get_step("attempt-1")
     assert Attempt.model_validate_json(str(step.result)).result.run_id == "last"
 
 
 def test_an_attempt_that_was_killed_is_lost_and_another_one_follows() -> None:
-    """It is not begun again as itself."""
+    """The killed attempt itself is not started again."""
     function = Function(INCOMPLETE[0], Killed(), result("SUCCESS", "last"))
     found = document(function.execute())
     assert [one.error for one in found.attempts] == ["E", "AttemptLost", None]
@@ -95,7 +95,7 @@ def test_an_attempt_that_was_killed_is_lost_and_another_one_follows() -> None:
 
 
 def test_a_kill_between_an_attempts_end_and_its_checkpoint_costs_the_attempts_document_alone() -> None:
-    """The table says what it has done, and the next attempt skips it."""
+    """The table shows what it did, and the next attempt skips those writes."""
     function = Function(result("SUCCESS", "unseen"), result("SUCCESS", "last", write("unseen")))
 
     def killed_once() -> None:
@@ -108,7 +108,7 @@ def test_a_kill_between_an_attempts_end_and_its_checkpoint_costs_the_attempts_do
 
 
 def test_an_execution_without_progress_fails_with_its_document() -> None:
-    """After the third attempt in a row."""
+    """The execution fails after three consecutive attempts."""
     function = Function(*[result("TIMED_OUT", f"{number}") for number in range(3)])
     ended = function.execute()
     assert ended.status.value == "FAILED"
@@ -117,14 +117,14 @@ def test_an_execution_without_progress_fails_with_its_document() -> None:
 
 
 def test_a_usage_error_and_a_cancelled_run_end_at_once() -> None:
-    """With one attempt."""
+    """One attempt is made."""
     for last in (result("FAILED", "a", usage=True), result("CANCELLED", "a")):
         function = Function(last)
         assert (document(function.execute()).state, function.attempted) == (last.state, 1)
 
 
 def test_a_replay_has_no_effect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each invocation goes again through all steps before its own, with everything forbidden."""
+    """Each invocation replays all earlier steps, here with all side effects forbidden."""
 
     def forbidden(*_: object, **__: object) -> None:
         raise AssertionError("a replay has an effect")
@@ -158,7 +158,7 @@ def test_a_handler_that_fails_behind_its_job_says_so() -> None:
 
 
 def test_the_id_of_an_execution_is_the_key_of_its_run() -> None:
-    """Another one for each execution, of 64 characters at most."""
+    """It differs between executions, and has at most 64 characters."""
     arn = "arn:aws:lambda:eu-west-1:123456789012:function:soal:7/durable-execution/nightly/3f2c"
     assert execution_id(arn) == "3f2c"
     long = [execution_id(f"{'x' * 100}{number}") for number in range(2)]

@@ -8,7 +8,7 @@ from handler.durable.main_thread import MainThread
 
 
 def test_what_another_thread_asks_for_is_done_by_the_one_that_serves() -> None:
-    """Each time, and its result goes back."""
+    """This works repeatedly, and the result is returned."""
     main = MainThread()
 
     def act() -> list[threading.Thread]:
@@ -21,7 +21,7 @@ def test_what_another_thread_asks_for_is_done_by_the_one_that_serves() -> None:
 
 
 def test_an_error_goes_to_who_has_asked() -> None:
-    """And the thread goes on serving."""
+    """The serving thread continues."""
     main = MainThread()
 
     def fail() -> None:

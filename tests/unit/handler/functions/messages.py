@@ -25,7 +25,7 @@ UNREADABLE = '{"requestContext": {}, "requestPayload": {}}'
 
 
 def record(event: object, answer: object, request_id: str = "request") -> str:
-    """What Lambda puts into the queue when the last retry of an asynchronous invocation has failed."""
+    """Return Lambda's message in the queue after the last failed retry of an asynchronous invocation."""
     context = {"requestId": request_id, "functionArn": ARN, "condition": "RetriesExhausted"}
     return json.dumps({"version": "1.0", "requestContext": context, "requestPayload": event, "responsePayload": answer})
 

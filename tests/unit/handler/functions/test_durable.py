@@ -1,4 +1,4 @@
-"""The function's own part: attempts on the thread that Lambda calls, and one answer."""
+"""The durable function's own part: attempts on the thread that Lambda calls, and one answer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ INCOMPLETE = result("INCOMPLETE", "first", write("first"))
 
 
 class Context:
-    """What the runner's context lacks."""
+    """The attributes that the runner's context lacks."""
 
     memory_limit_in_mb = 1769
 
@@ -32,7 +32,7 @@ class Context:
 
 
 class Function:
-    """The function, with attempts that end as is listed."""
+    """The function, with attempts that end as listed."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *ends: Result) -> None:
         self.ends = iter(ends)
@@ -62,14 +62,14 @@ class Function:
 
 
 def test_attempts_run_on_the_thread_that_lambda_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A JVM dies with the thread that has started it, and is to run the next attempt."""
+    """A JVM dies with the thread that started it, and must survive for the next attempt."""
     function = Function(monkeypatch, INCOMPLETE, result("SUCCESS", "last"))
     assert function.execute().status.value == "SUCCEEDED"
     assert function.threads == [True, True]
 
 
 def test_attempts_do_not_continue_themselves_and_are_of_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever somebody has set by hand: the service makes the next one."""
+    """This holds whatever the owner sets: the service starts the next attempt."""
     monkeypatch.setenv("SOAL_CONTINUE_MAX", "7")
     function = Function(monkeypatch, INCOMPLETE, result("SUCCESS", "last"))
     function.execute()
@@ -90,7 +90,7 @@ def test_attempts_do_not_continue_themselves_and_are_of_one_run(monkeypatch: pyt
 def test_what_has_failed_fails_the_execution(
     monkeypatch: pytest.MonkeyPatch, last: Result, errors: str, status: str
 ) -> None:
-    """With the document as its message. What was cancelled has not failed: nobody shall be woken, or redrive it."""
+    """The error's message is the document. A cancelled run has not failed: it causes neither alarm nor redrive."""
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "checkpoints")
     monkeypatch.setenv("SOAL_ERRORS", errors)
     ended = Function(monkeypatch, last).execute()

@@ -62,7 +62,7 @@ def amazon(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.usefixtures("amazon")
 def test_what_was_sent_is_removed_and_the_rest_can_be_seen_again() -> None:
-    """A run that has had its attempts, and one that is hopeless, stay for somebody to look."""
+    """A run that has used up its attempts, and a hopeless one, stay for a person."""
     events = [{"clientToken": name} for name in "abc"]
     queue = Queue(
         record(events[0], failed()),
@@ -79,7 +79,7 @@ def test_what_was_sent_is_removed_and_the_rest_can_be_seen_again() -> None:
 
 @pytest.mark.usefixtures("amazon")
 def test_a_message_behind_hopeless_ones_is_reached() -> None:
-    """What no redrive can help goes into another queue, whole, and does not count among what a pass looks at."""
+    """A message that a redrive cannot help moves unchanged to the other queue, and does not count towards the pass."""
     bad = [
         UNREADABLE,
         record({"clientToken": "b"}, failed(attempt=3)),
@@ -104,7 +104,7 @@ def test_a_message_behind_hopeless_ones_is_reached() -> None:
 
 @pytest.mark.usefixtures("amazon")
 def test_what_a_pass_sets_aside_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has to end in time; the next one goes on."""
+    """The pass must end in time; the next one continues."""
     monkeypatch.setattr("handler.functions.failure_queue._PARKED_MAX", 10)
     queue = Queue(*[UNREADABLE] * 25)
     assert [len(queue.pass_with(queue.parks())) for _ in range(4)] == [10, 10, 5, 0]
@@ -112,7 +112,7 @@ def test_what_a_pass_sets_aside_is_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.usefixtures("amazon")
 def test_a_message_is_in_a_queue_at_any_moment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is deleted only once the other queue has it: if the delete fails it is in both."""
+    """The pass deletes it only once the other queue has it: if the delete fails, it is in both."""
     queue = Queue(UNREADABLE)
     parked = queue.parks()
 
@@ -129,7 +129,7 @@ def test_a_message_is_in_a_queue_at_any_moment(monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.usefixtures("amazon")
 def test_a_message_that_the_other_queue_does_not_take_is_in_nobody_s_way() -> None:
-    """It stays, with the reason; the pass goes on behind it."""
+    """It stays, with the reason; the pass continues with the next message."""
     queue = Queue(UNREADABLE, record({"clientToken": "a"}, failed()))
     found = queue.pass_with(queue.url + "-gone")
     assert sorted(one.what for one in found) == ["failed", "sent"]
@@ -139,7 +139,7 @@ def test_a_message_that_the_other_queue_does_not_take_is_in_nobody_s_way() -> No
 
 @pytest.mark.usefixtures("amazon")
 def test_what_was_set_aside_can_be_redriven_as_the_same_run() -> None:
-    """By hand, once Lambda takes it: a message of the queue of jobs has the id there that names its run."""
+    """By hand, once Lambda accepts it: a message of the queue of jobs keeps the id there that names its run."""
     queue = Queue("a job")
     parked = queue.parks()
 
@@ -155,7 +155,7 @@ def test_what_was_set_aside_can_be_redriven_as_the_same_run() -> None:
 @pytest.mark.usefixtures("amazon")
 @pytest.mark.parametrize("others", [0, 8, 9])
 def test_a_message_s_attributes_go_with_it(others: int) -> None:
-    """They say that Lambda has put the event there, and why; SQS takes ten."""
+    """They say that Lambda put the event there, and why; SQS allows ten attributes."""
     queue = Queue()
     text = {"DataType": "String", "StringValue": "x"}
     attributes: Any = {
@@ -172,7 +172,7 @@ def test_a_message_s_attributes_go_with_it(others: int) -> None:
 
 @pytest.mark.usefixtures("amazon")
 def test_a_dry_run_sends_nothing_and_removes_nothing() -> None:
-    """It says what would be sent."""
+    """It reports what it would send."""
     queue = Queue(record({"clientToken": "t"}, failed()))
     told = CliRunner().invoke(app, ["redrive", "--queue-url", queue.url, "--function", "f", "--dry-run", "--json"])
     assert [(one["what"], one["attempt"], one["requestId"]) for one in json.loads(told.stdout)] == [("sent", 1, None)]
@@ -182,7 +182,7 @@ def test_a_dry_run_sends_nothing_and_removes_nothing() -> None:
 @pytest.mark.usefixtures("amazon")
 @pytest.mark.parametrize("event", [{"script": "s3://scripts/job.py"}, SCHEDULE, "s3://scripts/job.py"])
 def test_the_event_of_a_failed_execution_without_a_token_stays(event: object) -> None:
-    """As another run it would write its batch once more."""
+    """As another run it would write its batch again."""
     sqs = boto3.client("sqs", region_name="us-east-1")
     url = sqs.create_queue(QueueName="failures")["QueueUrl"]
     error: Any = {"ErrorCode": {"DataType": "Number", "StringValue": "200"}}
@@ -198,7 +198,7 @@ def test_the_event_of_a_failed_execution_without_a_token_stays(event: object) ->
 
 @pytest.mark.usefixtures("amazon")
 def test_an_event_that_lambda_does_not_take_stays() -> None:
-    """And the number of messages that are looked at is bounded."""
+    """The number of messages in a pass is limited."""
 
     def refuse(_event: object) -> str:
         raise NotTakenError("throttled")
@@ -221,7 +221,7 @@ def test_an_event_that_lambda_does_not_take_stays() -> None:
     ids=["brackets", "objects", "a payload", "an answer", "a rule's event"],
 )
 def test_a_message_that_is_nested_too_deeply_stands_alone(body: str) -> None:
-    """What is in the queue beside it is invoked with."""
+    """The other messages in the queue are redriven."""
     queue = Queue(record({"day": 1}, None), body, record({"day": 2}, None))
     found = queue.redrive(queue.send)
     assert len(found) == 3
@@ -232,7 +232,7 @@ def test_a_message_that_is_nested_too_deeply_stands_alone(body: str) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("amazon")
 def test_a_dry_run_shows_a_message_that_cannot_be_read_beside_the_others() -> None:
-    """By hand, as in the stack's own function, it has a reason and ends nothing."""
+    """By hand, as in the stack's own function, the pass gives its reason and continues."""
     queue = Queue(record({"clientToken": "t"}, failed()))
     queue.sqs.send_message(QueueUrl=queue.url, MessageBody='{"Records": 0}', MessageAttributes=ERROR)
     told = CliRunner().invoke(app, ["redrive", "--queue-url", queue.url, "--function", "f", "--dry-run", "--json"])
@@ -242,7 +242,7 @@ def test_a_dry_run_shows_a_message_that_cannot_be_read_beside_the_others() -> No
 
 @pytest.mark.usefixtures("amazon")
 def test_an_error_of_the_queue_leaves_nothing_hidden_and_nothing_untold(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was sent before it is told, and what was received and not looked at can be seen at once."""
+    """Earlier messages that were sent are reported, and unprocessed ones become visible at once."""
     queue = Queue(*(record({"clientToken": name}, failed()) for name in "abc"))
     monkeypatch.setattr(queue.sqs, "delete_message", lambda **_: (_ for _ in ()).throw(RuntimeError("no network")))
     told: list[Redriven] = []
@@ -253,7 +253,7 @@ def test_an_error_of_the_queue_leaves_nothing_hidden_and_nothing_untold(monkeypa
 
 
 def test_by_hand_an_error_of_the_queue_leaves_the_table_of_what_was_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else nobody knows which runs have begun again."""
+    """Without it, an operator would not know which runs were started again."""
 
     def passing(*_: object, **__: object) -> Iterator[Redriven]:
         yield Redriven("m-1", "sent", None, 1, "request")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class Queues:
-    """SQS in memory, with its bound on a message, and what it says of one that it has moved from another queue."""
+    """SQS in memory, with its size limit and its attribute of a message that it has moved from another queue."""
 
     def __init__(self) -> None:
         self.messages: dict[str, list[dict[str, Any]]] = {"failures": [], "parked": []}
@@ -103,7 +103,7 @@ class Queues:
     ],
 )
 def test_an_event_that_the_handler_refuses_is_set_aside_and_the_pass_goes_on(event: object, origin: Any) -> None:
-    """Whoever may start a run could end every pass with it, for as long as the queue keeps the message."""
+    """Otherwise any caller could end every pass with it, for as long as the queue keeps the message."""
     queues = Queues()
     queues.put(json.dumps(event) if origin else record(event, None), origin)
     queues.put(JOB, None, FROM_JOBS)
@@ -124,7 +124,7 @@ def test_an_event_that_the_handler_refuses_is_set_aside_and_the_pass_goes_on(eve
     ],
 )
 def test_a_record_that_does_not_name_the_run_is_set_aside(body: str) -> None:
-    """A key that is made without the function's name, or of no text, would be another run's."""
+    """A key without the function's name, or from something other than a text, would name another run."""
     queues = Queues()
     queues.put(body)
     assert (queues.redrive(), queues.sent) == (["parked"], [])
@@ -133,7 +133,7 @@ def test_a_record_that_does_not_name_the_run_is_set_aside(body: str) -> None:
 @pytest.mark.parametrize("size", [MESSAGE_MAX_BYTES, MESSAGE_MAX_BYTES - 60, MESSAGE_MAX_BYTES - 1_023])
 @pytest.mark.parametrize("system", [FROM_JOBS, {}], ids=["from the queue of jobs", "from nowhere"])
 def test_messages_of_the_largest_size_leave_the_way_of_others(size: int, system: Any) -> None:
-    """Lambda takes none of them, and a copy with one more attribute may be larger than SQS takes."""
+    """Lambda accepts none of them, and a copy with one more attribute may be too large for SQS."""
     queues = Queues()
     for _ in range(3):
         queues.put(JOB.ljust(size), None, system)
@@ -147,8 +147,8 @@ def test_messages_of_the_largest_size_leave_the_way_of_others(size: int, system:
 @pytest.mark.parametrize("jobs_arn", [FROM_JOBS["DeadLetterQueueSourceArn"], None])
 @pytest.mark.parametrize("attributes", [{}, ERROR, RULE, {"SoalQueue": STATED}], ids=["none", "error", "rule", "queue"])
 def test_what_another_queue_s_dead_letters_bring_starts_nothing(attributes: Any, jobs_arn: str | None) -> None:
-    """Any queue of the account could name the failure queue as its own dead-letter queue, and its senders are no
-    callers; whatever they say in attributes, the message is set aside, and a redrive of that queue leaves it there.
+    """Any queue of the account could use the failure queue as its dead-letter queue, and its senders are not callers.
+    Whatever their attributes say, the message is set aside, and a redrive of that queue leaves it there.
     """
     queues = Queues()
     queues.jobs_arn = jobs_arn
@@ -161,7 +161,7 @@ def test_what_another_queue_s_dead_letters_bring_starts_nothing(attributes: Any,
 
 
 def test_attributes_that_leave_no_room_stay_behind() -> None:
-    """Those that name the run go first."""
+    """The attributes that name the run take precedence."""
     queues = Queues()
     large = {"DataType": "String", "StringValue": "x" * (MESSAGE_MAX_BYTES - 1_000)}
     first = queues.put("x" * 900, {"a": large}, FROM_JOBS)
@@ -174,7 +174,7 @@ def test_attributes_that_leave_no_room_stay_behind() -> None:
 
 
 def test_a_message_that_cannot_be_set_aside_takes_no_other_s_place() -> None:
-    """It counts among those that the pass sets aside, not among those that it invokes with."""
+    """It counts towards the messages that the pass sets aside, not towards those that it redrives."""
     queues = Queues()
     for _ in range(3):
         queues.put(UNREADABLE)
@@ -204,8 +204,8 @@ def test_a_message_that_cannot_be_set_aside_takes_no_other_s_place() -> None:
 def test_a_message_of_the_queue_of_jobs_is_redriven_as_the_run_that_it_was(
     tmp_path: Path, body: object, attributes: Any
 ) -> None:
-    """Whatever its body looks like and its sender's attributes say: SQS says where it comes from, also once it was set
-    aside. As an event of a rule it would have another key, and write its rows again.
+    """This holds whatever its body and its sender's attributes say: SQS reports the origin, even after it was set
+    aside. As an event of a rule it would get another key, and write its rows again.
     """
     settings = {"SOAL_ENTRY_POINT": "s3://scripts/job.py", "AWS_LAMBDA_FUNCTION_NAME": "jobs"}
     queues, text = Queues(), json.dumps(body)
@@ -224,7 +224,7 @@ def test_a_message_of_the_queue_of_jobs_is_redriven_as_the_run_that_it_was(
 
 
 def test_an_event_that_nobody_says_where_it_is_from_is_not_redriven() -> None:
-    """Its run's key is the event's own if a rule brought it, and the message's if the queue of jobs did."""
+    """The run key is the event's own if a rule sent it, but the message's if the queue of jobs did."""
     queues = Queues()
     queues.put(json.dumps(SCHEDULE))
     queues.put(json.dumps(SCHEDULE), RULE)

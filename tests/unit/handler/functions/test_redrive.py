@@ -1,4 +1,4 @@
-"""On moto: the queue, and a Lambda that takes what it is given."""
+"""On moto: the queue, and a Lambda that accepts every event."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def make_function() -> None:
 
 
 def test_what_has_failed_is_invoked_again() -> None:
-    """Asynchronously, and taken out of the queue."""
+    """It is invoked asynchronously and deleted from the queue."""
     make_function()
     (one,) = redrive(environment())
     assert (one.what, one.attempt) == ("sent", 1)
@@ -57,7 +57,7 @@ def test_what_has_failed_is_invoked_again() -> None:
 
 
 def test_what_lambda_does_not_take_stays() -> None:
-    """The message stays in the queue, and the answer says why Lambda did not take it."""
+    """The message stays in the queue, and the answer says why Lambda refused it."""
     (one,) = redrive(environment(SOAL_REDRIVE_FUNCTION=""))
     assert one.what == "failed"
     assert "FunctionName" in str(one.reason)
@@ -65,7 +65,7 @@ def test_what_lambda_does_not_take_stays() -> None:
 
 @pytest.mark.parametrize("code", ["RequestTooLargeException", "InvalidRequestContentException"])
 def test_what_lambda_never_takes_is_set_aside(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be refused at each pass, before others; what Lambda takes another time stays."""
+    """It would be refused before other messages in each pass; a message that Lambda may accept later stays."""
     errors = iter((code, "TooManyRequestsException"))
 
     class Refusing:
@@ -85,13 +85,13 @@ def test_what_lambda_never_takes_is_set_aside(code: str, monkeypatch: pytest.Mon
 
 
 def test_a_wrong_setting_is_named() -> None:
-    """Without a bound nothing is invoked."""
+    """Without a limit nothing is invoked."""
     with pytest.raises(InputError, match="SOAL_REDRIVE_ATTEMPTS"):
         tuple(redrive(environment(SOAL_REDRIVE_ATTEMPTS="0")))
 
 
 def test_a_pass_that_ends_early_has_told_what_it_has_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is the function's; what Lambda has is in the log before it."""
+    """The function fails with the error; the log before it lists the events that Lambda has."""
     sent = Redriven("m-1", "sent", None, 1, "request")
 
     def passing(_environment: object) -> Iterator[Redriven]:

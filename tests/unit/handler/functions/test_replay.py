@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     ids=["a token", "no token", "a script", "any object", "a schedule", "a queue", "a long key on S3"],
 )
 def test_a_failure_that_is_replayed_is_the_same_run(tmp_path: Path, event: object) -> None:
-    """On the handler: whatever names the run, the replay of the payload that Lambda keeps is its second attempt."""
+    """In the handler, whatever names the run, the replay of the payload that Lambda keeps is its second attempt."""
     world = World(tmp_path)
     settings = {"SOAL_ENTRY_POINT": "s3://scripts/job.py", "AWS_LAMBDA_FUNCTION_NAME": "jobs"}
     world.reports = (UNKNOWN,)
@@ -53,7 +53,7 @@ def test_a_failure_that_is_replayed_is_the_same_run(tmp_path: Path, event: objec
 
 
 def test_one_event_that_failed_in_two_functions_is_redriven_as_their_two_runs() -> None:
-    """The record says which function it was; the redrive, and an operator's machine, have names of their own."""
+    """The record names the function; the redrive's own name, or an operator's machine, must not matter."""
     first = replay_of(record(SCHEDULE, None), "m-1")
     other = replay_of(record(SCHEDULE, None).replace(":jobs:", ":others:"), "m-1")
     keys = [replay.event["continuation"]["token"] for replay in (first, other)]  # type: ignore[index]
@@ -65,14 +65,14 @@ def test_one_event_that_failed_in_two_functions_is_redriven_as_their_two_runs() 
 
 @pytest.mark.parametrize("context", [["a"], "text", 1, None, {}])
 def test_a_record_without_what_names_its_run_cannot_be_read(context: object) -> None:
-    """It is left in the queue, and those beside it are invoked with."""
+    """It stays in the queue, and the other messages are redriven."""
     body = json.dumps({"requestContext": context, "requestPayload": {"day": 1}})
     with pytest.raises((ValueError, KeyError, TypeError)):
         replay_of(body, "m-1")
 
 
 def test_an_event_twice_at_once_is_one_run(tmp_path: Path) -> None:
-    """Lambda may deliver an asynchronous event twice, and both have one request id."""
+    """Lambda may deliver an asynchronous event twice with the same request id."""
     world = World(tmp_path)
     event = {"script": "s3://scripts/job.py"}
     first = world.handle(event)
@@ -81,13 +81,13 @@ def test_an_event_twice_at_once_is_one_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_lambda_has_killed_is_tried_again() -> None:
-    """There is no result, so nothing speaks against it."""
+    """It left no result, so nothing speaks against a retry."""
     replay = replay_of(record({"clientToken": "t"}, {"errorMessage": "Task timed out after 900.00 seconds"}), "m-1")
     assert (replay.attempt, replay.hopeless) == (1, None)
 
 
 def test_a_run_that_is_killed_each_time_is_not_tried_for_ever() -> None:
-    """Its replays are counted in the event, since no result tells."""
+    """The event counts the replays, since there is no result."""
     event: object = {"script": "s3://scripts/job.py", "clientToken": "t"}
     for attempt in (1, 2, 3):
         replay = replay_of(record(event, {"errorMessage": "Task timed out after 900.00 seconds"}), "m-1")
@@ -96,7 +96,7 @@ def test_a_run_that_is_killed_each_time_is_not_tried_for_ever() -> None:
 
 
 def test_a_message_of_the_queue_of_jobs_has_its_own_id_again() -> None:
-    """As the function would have got it; an event of a rule stays as it is."""
+    """The function gets it as in a first delivery; an event of a rule stays unchanged."""
     body = json.dumps({"script": "s3://scripts/job.py"})
     (record_again,) = replay_of(body, "m-1").event["Records"]  # type: ignore[index]
     assert (record_again["messageId"], record_again["body"]) == ("m-1", body)
@@ -109,12 +109,12 @@ def test_a_message_of_the_queue_of_jobs_has_its_own_id_again() -> None:
     [(failed(usage=True), "must be changed first: m"), (failed(State.CANCELLED), "it was cancelled on request")],
 )
 def test_what_cannot_end_otherwise_is_hopeless(answer: object, reason: str) -> None:
-    """A usage error, and what somebody has cancelled."""
+    """The cases are a usage error and a cancelled run."""
     assert str(replay_of(record({"clientToken": "t"}, answer), "m-1").hopeless).endswith(reason)
 
 
 def test_the_event_of_a_failed_execution_is_redriven_as_the_same_run_and_counted() -> None:
-    """Lambda puts it into the dead-letter queue as it was; a token names the run, and each redrive is one more."""
+    """Lambda puts it unchanged into the dead-letter queue; a token names the run, and each redrive counts."""
     event = {"script": "s3://scripts/job.py", "clientToken": "t"}
     first = replay_of(json.dumps(event), "m", Origin.EXECUTION)
     assert (first.event, first.attempt) == ({"continuation": {"count": 1, "token": "t", "event": event}}, 1)
@@ -123,7 +123,7 @@ def test_the_event_of_a_failed_execution_is_redriven_as_the_same_run_and_counted
 
 
 def test_a_continuation_without_a_token_is_sent_again_under_its_first_key() -> None:
-    """Under that of its own invocation it would be another run, and make all writes again."""
+    """Under the key of its own invocation it would be another run, and repeat all writes."""
     event = {"script": "s3://scripts/job.py"}
     continued = json.loads(Continuation(2, "first-request", event).payload())
     replay: Any = replay_of(record(continued, {"errorMessage": "Task timed out"}, "another-request"), "m-1")

@@ -1,4 +1,4 @@
-"""The sweeper's secrets; what it settles is in tests/integration/handler/test_sweeper.py."""
+"""The sweeper's secrets; tests/integration/handler/test_sweeper.py tests the settling."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf"
 
 
 class Context(SimpleNamespace):
-    """As much of Lambda's context as is asked for."""
+    """The part of Lambda's context that is used."""
 
     function_name = invoked_function_arn = aws_request_id = "x"
     memory_limit_in_mb = "512"
@@ -42,7 +42,7 @@ class Context(SimpleNamespace):
 def world(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SW_CHECKPOINT_BUCKET", "checkpoints")
     monkeypatch.setenv("SOAL_SECRETS", json.dumps({"PGPASSWORD": ARN}))
-    monkeypatch.setenv("PGPASSWORD", "of before")  # put back at the end
+    monkeypatch.setenv("PGPASSWORD", "of before")  # restored at the end
     monkeypatch.setattr(sweeper, "open_store", lambda _: MemoryObjectStore())
 
 
@@ -58,7 +58,7 @@ def test_secrets_of_catalogs_are_variables_of_its_process(monkeypatch: pytest.Mo
 def test_what_needs_no_secret_is_swept_all_the_same(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """And then the sweep fails by the secret's name, for the alarm."""
+    """Then the sweep fails with the secret's name, for the alarm."""
 
     def fails(_: Mapping[str, Any]) -> Secrets:
         raise SecretUnavailableError(f"the secret {ARN} could not be read")
@@ -68,11 +68,11 @@ def test_what_needs_no_secret_is_swept_all_the_same(
     with pytest.raises(SecretUnavailableError, match=ARN):
         lambda_handler({}, Context())
 
-    assert "OldestOpenMs" in capsys.readouterr().out  # the sweep came to its end
+    assert "OldestOpenMs" in capsys.readouterr().out  # the sweep has run to its end
 
 
 def test_what_settling_logs_is_without_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A catalog's secret may stand in a table's path, and so in a line of SafeWriter's."""
+    """A table's path, and so a log line of SafeWriter, may contain a catalog's secret."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     logging.getLogger().addHandler(handler)
@@ -92,7 +92,7 @@ def test_what_settling_logs_is_without_secrets(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
-    """Drivers of databases repeat the address that they could not connect to."""
+    """Database drivers repeat the address to which they could not connect."""
     masked = Redactor().knowing_secrets(["pw#1"])
     look = Look("key", Action.FAILED, None, "postgresql://u:open@h failed with pw#1")
 
@@ -105,7 +105,7 @@ def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixtur
 def test_a_write_in_trouble_is_told_before_the_sweep_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A sweep that dies of the next write has rung the alarms for this one; it is counted once."""
+    """A sweep that dies at the next write has already raised the alarms for this one; it is counted once."""
     since = datetime.fromtimestamp(1, UTC)
     look = Look("key", Action.FAILED, None, "why", since)
 

@@ -16,7 +16,7 @@ DEADLINE = Deadline(10_000, 1_000, lambda: 1_500)
 
 
 def ended(*journal: Entry) -> Progress:
-    """Return a progress to the end of a job, with what its journal holds."""
+    """Return the progress of an invocation whose job has ended, with a journal."""
     progress = new_walk(DEADLINE)
     end = Ended(0, None, None, started_ms=2_000, ended_ms=7_000, peak_mb=512, survivors=frozenset())
     progress.settled = Settled(end, journal, (), "", settle_ms=3)
@@ -24,7 +24,7 @@ def ended(*journal: Entry) -> Progress:
 
 
 def test_an_answer_with_nothing_known() -> None:
-    """All keys are there, null where nothing was reached."""
+    """All keys are present; those of stages not reached are null."""
     result = result_of(new_walk(DEADLINE), Outcome(State.FAILED, "d", Fault("UsageError", "m", "f", usage=True)))
     assert (result.run_id, result.attempt, result.result_uri, result.writes, result.log_tail) == (
         None,
@@ -40,7 +40,7 @@ def test_an_answer_with_nothing_known() -> None:
 
 
 def test_the_times_are_the_journal_s() -> None:
-    """From the start of Java to Python, to the session, to the end."""
+    """They run from the start of the JVM to Python, to the session, to the end."""
     python, session = Entry("python_started", 3_000, {}), Entry("session_ready", 4_500, {})
     timings = result_of(ended(python, session), Outcome(State.SUCCESS, "d", None)).timings
     assert (timings.jvm_start_ms, timings.session_ms, timings.job_ms, timings.settle_ms) == (1_000, 1_500, 2_500, 3)
@@ -49,7 +49,7 @@ def test_the_times_are_the_journal_s() -> None:
 
 
 def test_texts_are_masked() -> None:
-    """Details, error, warnings and reasons."""
+    """Secrets are masked in details, error, warnings and reasons."""
     progress = new_walk(DEADLINE)
     progress.redactor = Redactor(("hunter22",))
     progress.warn("w hunter22")
@@ -62,7 +62,7 @@ def test_texts_are_masked() -> None:
 
 
 def test_settings_that_were_ignored_are_told_by_reason() -> None:
-    """One line for each reason, with the keys that it is about."""
+    """Each reason gets one line with the keys that it concerns."""
     progress = ended(
         *(Entry("setting_ignored", 1, {"key": key, "why": why}) for key, why in (("a", "x"), ("b", "y"), ("c", "x")))
     )
@@ -71,7 +71,7 @@ def test_settings_that_were_ignored_are_told_by_reason() -> None:
 
 
 def test_the_versions_are_those_of_the_jars() -> None:
-    """What is on the class path runs, whatever Python packages say."""
+    """The jars on the class path run, whatever version Python packages have."""
     progress = new_walk(DEADLINE)
     progress.settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
     versions = result_of(progress, Outcome(State.SUCCESS, "d", None)).versions

@@ -24,7 +24,7 @@ def report(status: str, run_id: str) -> WriteReport:
 
 
 def test_an_incomplete_run_goes_on_with_its_event_and_its_key() -> None:
-    """And what is sent is read back as it was meant."""
+    """The payload that is sent can be read back."""
     sent = following()
     assert sent == Continuation(1, "k", EVENT)
     assert unwrapped(json.loads(sent.payload())) == (EVENT, sent)
@@ -33,7 +33,7 @@ def test_an_incomplete_run_goes_on_with_its_event_and_its_key() -> None:
 
 @pytest.mark.parametrize("state", [state for state in State if state is not State.INCOMPLETE])
 def test_nothing_else_goes_on(state: State) -> None:
-    """A success is done, and a failure would fail again."""
+    """A success is complete, and a failure would fail again."""
     assert following(state) is None
 
 
@@ -43,12 +43,12 @@ def test_nothing_goes_on_unless_the_owner_has_allowed_it() -> None:
 
 
 def test_a_run_goes_on_only_so_often() -> None:
-    """A job that never ends would otherwise invoke itself, and cost money, for ever."""
+    """Otherwise a job that never ends would invoke itself, and cost money, for ever."""
     assert "3 times (SOAL_CONTINUE_MAX)" in following(before=Continuation(3, "k", EVENT))
 
 
 def test_an_attempt_that_committed_nothing_is_the_last() -> None:
-    """The next one would stand where this one stood."""
+    """The next attempt would get no further."""
     assert "committed nothing" in following(progressed=False)
 
 
@@ -58,6 +58,6 @@ def test_an_event_that_is_too_large_is_not_sent() -> None:
 
 
 def test_only_what_this_attempt_has_committed_is_progress() -> None:
-    """What earlier ones have committed is skipped every time."""
+    """Writes of earlier attempts are skipped every time."""
     assert has_progressed([report("committed", "me")], "me")
     assert not has_progressed([report("committed", "earlier"), report("rolled_back", "me")], "me")

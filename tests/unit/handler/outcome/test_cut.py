@@ -33,7 +33,7 @@ def write(number: int, status: str = "committed", text: str = "x") -> WriteResul
 
 @pytest.mark.parametrize("text", ["x" * 10, "\u65e5\U0001f600" * 5000, '"' * 5000], ids=["short", "letters", "quotes"])
 def test_an_answer_has_a_bound_whatever_a_job_has_written(text: str) -> None:
-    """Lambda and the failure queue take it; writes that are not committed are there, and the number of the others."""
+    """Lambda and the failure queue accept it; it holds the uncommitted writes, and the number of the others."""
     given = result(
         State.FAILED,
         ErrorResult(type=text, message=text * 100, field=None, retryable=False, usage=False),
@@ -50,7 +50,7 @@ def test_an_answer_has_a_bound_whatever_a_job_has_written(text: str) -> None:
 
 
 def test_the_function_s_answer_has_that_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Returned or raised."""
+    """The limit applies to a returned and to a raised document."""
     given = result(writes=tuple(map(write, range(3000))))
     monkeypatch.setattr("handler.app._attempt", lambda *_: (given, None))
     shown = lambda_handler({}, cast("Any", SimpleNamespace(aws_request_id="r")))
@@ -58,6 +58,6 @@ def test_the_function_s_answer_has_that_bound(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_an_answer_that_fits_stays_as_it_is() -> None:
-    """Nothing is left out of it."""
+    """Nothing is dropped."""
     given = result(writes=tuple(map(write, range(300))), state_details="d" * 10_000)
     assert answerable(given) is given

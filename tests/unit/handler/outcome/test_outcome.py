@@ -67,10 +67,10 @@ def evidence(
         (evidence(writes=(COMMITTED, COMMITTED)), State.SUCCESS, None),
         (evidence(writes=(COMMITTED, ROLLED_BACK)), State.FAILED, "WriteNotCommitted"),
         (evidence(writes=(COMMITTED, OTHERS)), State.FAILED, "WriteNotCommitted"),
-        # the script's own ends
+        # exit codes of the script
         (evidence(143, stop=Stop.TERMINATED, exited=0), State.SUCCESS, None),
         (evidence(None, exited=0), State.SUCCESS, None),
-        (evidence(1, exited=0), State.FAILED, "ScriptExit"),  # by Java alone, behind a script that ended well
+        (evidence(1, exited=0), State.FAILED, "ScriptExit"),  # the JVM alone failed, after a script that ended well
         (evidence(3, exited=3), State.FAILED, "ScriptExit"),
         (evidence(3, exited=3, writes=(COMMITTED,)), State.FAILED, "ScriptExit"),
         (evidence(2, exited=2), State.FAILED, "ScriptExit"),
@@ -79,7 +79,7 @@ def evidence(
         (evidence(200, exited=200), State.FAILED, "ScriptExit"),
         (evidence(1, exited=1, uncaught={"type": "ValueError"}), State.FAILED, "ValueError"),
         (evidence(2, exited=2, uncaught={"type": "StepError", "exitCode": 2}), State.FAILED, "StepError"),
-        # SafeWriter has met the deadline, and the script has made another error of it
+        # SafeWriter met the deadline, and the script raised another error instead
         (
             evidence(1, exited=1, uncaught={"type": "StreamingQueryException"}, deadline=True),
             State.TIMED_OUT,
@@ -87,7 +87,7 @@ def evidence(
         ),
         (evidence(1, exited=1, deadline=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
         (evidence(0, exited=0, deadline=True, writes=(COMMITTED,)), State.SUCCESS, None),
-        # too late for another write: what is committed can be continued, else nothing has happened
+        # too late for another write: committed writes can be continued, otherwise nothing has happened
         (evidence(75, exited=75, too_late=True, writes=(COMMITTED, ROLLED_BACK)), State.INCOMPLETE, "DeadlineExceeded"),
         (evidence(1, exited=1, too_late=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
         (evidence(75, exited=75, too_late=True, writes=(ROLLED_BACK,)), State.FAILED, "TryAgain"),
@@ -102,7 +102,7 @@ def evidence(
         (evidence(None, 9, kills=1), State.FAILED, "OutOfMemory"),
         (evidence(1, exited=1, uncaught={"type": "Py4JError"}, kills=1), State.FAILED, "OutOfMemory"),
         (evidence(0, kills=1, writes=(COMMITTED,)), State.SUCCESS, None),
-        # a kill on the machine is one of the job only if something of the job has died by it
+        # a kill on the machine concerns the job only if a process of the job has died by it
         (evidence(None, 9, kills=None, machine_kills=1), State.FAILED, "OutOfMemory"),
         (evidence(137, kills=None, machine_kills=1), State.FAILED, "OutOfMemory"),
         (evidence(None, 9, kills=None, machine_kills=0), State.FAILED, "Signal"),
@@ -133,7 +133,7 @@ def evidence(
         (evidence(124, exited=124, uncaught={"exitCode": 124}), State.TIMED_OUT, "DeadlineExceeded"),
         (evidence(124, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
         (evidence(0, stop=Stop.TERMINATED, writes=(COMMITTED,)), State.SUCCESS, None),
-        # nobody knows: never anything else, whatever the exit code
+        # an unknown outcome stays UNKNOWN, whatever the exit code
         (evidence(0, writes=(COMMITTED, UNKNOWN)), State.UNKNOWN, "UnknownOutcome"),
         (evidence(0, writes=None), State.UNKNOWN, "UnknownOutcome"),
         (evidence(None, 9, stop=Stop.KILLED, writes=(UNKNOWN,)), State.UNKNOWN, "UnknownOutcome"),
@@ -142,7 +142,7 @@ def evidence(
     ],
 )
 def test_the_table(given: JobEvidence, state: State, error: str | None) -> None:
-    """Each end has its state; SUCCESS needs exit 0 and every write committed."""
+    """Every end has its state; SUCCESS needs exit 0 and every write committed."""
     outcome = judge(given)
     assert outcome.state is state
     assert (outcome.fault.type if outcome.fault is not None else None) == error
@@ -150,7 +150,7 @@ def test_the_table(given: JobEvidence, state: State, error: str | None) -> None:
 
 
 def test_a_part_that_was_not_begun_is_no_deadline_that_came() -> None:
-    """There was time left, and the next part would have needed more: the result says that, and what is left."""
+    """There was time left, but the next part would have needed more: the result says so, with the parts left."""
     fields = {"nonce": "n", "part": "2025-03-01", "partsLeft": 5, "wantedS": 78, "leftS": 67}
     given = evidence(75, exited=75, writes=(COMMITTED,))
     declined = judge(replace(given, journal=(*given.journal, Entry("too_late", 3, fields))))
@@ -166,7 +166,7 @@ def test_a_part_that_was_not_begun_is_no_deadline_that_came() -> None:
 
 
 def test_a_kill_for_memory_does_not_hide_the_script_s_own_error() -> None:
-    """It may have come from another thing, whatever was killed beside it."""
+    """The error may have another cause, whatever was killed at the same time."""
     own = evidence(1, exited=1, uncaught={"type": "ValueError", "message": "no such day"}, kills=2)
     assert "the kernel killed 2 process(es) of the job for memory" in judge(own).details
     assert "ValueError: no such day" in judge(own).details
@@ -176,13 +176,13 @@ def test_a_kill_for_memory_does_not_hide_the_script_s_own_error() -> None:
 
 
 def test_the_signal_of_the_driver_is_seen_through_the_jvm() -> None:
-    """Java reports it as 128 plus its number; a script that exits so has said it in the journal."""
+    """Java reports it as 128 plus its number; a script that exits with such a code has noted it in the journal."""
     assert (judge(evidence(139)).exit_code, judge(evidence(139)).signal) == (None, 11)
     assert (judge(evidence(139, exited=139)).exit_code, judge(evidence(139, exited=139)).signal) == (139, None)
 
 
 def test_what_may_be_tried_again() -> None:
-    """Exit 75, another's unfinished write, and the deadline; not a failure of the script."""
+    """Exit 75, another attempt's unfinished write and the deadline may be retried; a failure of the script may not."""
     for given, retryable in (
         (evidence(75, exited=75, uncaught={"exitCode": 75, "retryable": True}), True),
         (evidence(0, writes=(OTHERS,)), True),
@@ -196,7 +196,7 @@ def test_what_may_be_tried_again() -> None:
 
 
 def test_the_details_name_cause_and_next_step() -> None:
-    """Whoever reads the result learns which tables are concerned, why, and whether a retry helps."""
+    """They name the tables, the reason, and whether a retry helps."""
     details = judge(evidence(None, 9, stop=Stop.KILLED, writes=(COMMITTED, ROLLED_BACK))).details
     assert "1 of 2 writes" in details
     assert "a retry continues" in details
@@ -227,7 +227,7 @@ def test_errors_of_the_handler(
     kind: str,
     retryable: bool,  # noqa: FBT001
 ) -> None:
-    """A fault of ours after the job was started says nothing about its writes."""
+    """A handler error after the job's start says nothing about its writes."""
     outcome = of_error(error, writes, started=started)
     assert outcome.fault is not None
     assert (outcome.state, outcome.fault.type, outcome.fault.retryable) == (state, kind, retryable)
@@ -237,14 +237,14 @@ HIVE = Missing("Hive", "use paths", classes=("org.hive.",))
 
 
 def missed(code: int, text: str, **uncaught: Any) -> JobEvidence:
-    """Return the evidence of a job that an exception of Spark's ended."""
+    """Return the evidence of a job that an exception of Spark ended."""
     found = evidence(code, exited=code, uncaught={"type": "Py4JJavaError", "message": "no\nclass", **uncaught})
     raised = Entry("raised", 2, {"type": "Py4JJavaError", "ofSpark": True, "text": text})
     return replace(found, journal=(*found.journal, raised), missing=(HIVE,))
 
 
 def test_a_job_that_missed_what_the_image_does_not_have_is_told_what_to_do() -> None:
-    """The sentence comes first, then the job's own words, on one line; the caller must change something."""
+    """The advice comes first, then the job's own message, on one line; the caller must change something."""
     outcome = judge(missed(1, "java.lang.ClassNotFoundException: org.hive.A"))
     assert outcome.fault is not None
     assert (outcome.state, outcome.fault.type, outcome.fault.usage) == (State.FAILED, "NotInImage", True)
@@ -254,28 +254,28 @@ def test_a_job_that_missed_what_the_image_does_not_have_is_told_what_to_do() -> 
 
 
 def test_a_job_that_may_be_tried_again_missed_nothing() -> None:
-    """Its exception has said what to do: a retry."""
+    """Its exception already says what to do: retry."""
     outcome = judge(missed(75, "ClassNotFoundException: org.hive.A", exitCode=75, retryable=True))
     assert outcome.fault is not None
     assert (outcome.fault.type, outcome.fault.retryable, outcome.fault.usage) == ("Py4JJavaError", True, False)
 
 
 def test_an_exit_code_that_the_script_chose_is_its_own() -> None:
-    """It has caught its exceptions."""
+    """The script has caught its exceptions."""
     chosen = judge(replace(evidence(3, exited=3), missing=(HIVE,)))
     assert chosen.fault is not None
     assert chosen.fault.type == "ScriptExit"
 
 
 def test_a_line_that_lacks_fields_says_nothing() -> None:
-    """A job may write into its journal what it likes."""
+    """A job may write anything into its journal."""
     found = evidence(124, exited=124)
     found = replace(found, journal=(*found.journal, Entry("uncaught", 1, {})))
     assert judge(found).state is State.FAILED
 
 
 def test_a_job_that_was_ended_for_its_turn_may_be_tried_again() -> None:
-    """Nobody has cancelled it, though it was ended in the same way."""
+    """It ended as a cancelled job does, but was not cancelled."""
     judged = judge(replace(evidence(143, stop=Stop.CANCELLED, writes=(ROLLED_BACK,)), turn_lost="the turn has ended"))
     assert judged.state is State.FAILED
     assert judged.fault is not None
@@ -283,13 +283,13 @@ def test_a_job_that_was_ended_for_its_turn_may_be_tried_again() -> None:
 
 
 def test_only_a_write_that_another_attempt_holds_makes_an_uncommitted_one_worth_a_retry() -> None:
-    """A script that never says success() would leave it uncommitted again."""
+    """A script that never calls success() would leave it uncommitted again."""
     faults = [judge(evidence(writes=(one,))).fault for one in (ROLLED_BACK, OTHERS)]
     assert [one is not None and one.retryable for one in faults] == [False, True]
 
 
 def test_a_script_that_ended_well_is_no_success_beside_a_write_that_is_not_whole() -> None:
-    """The reason says which rows are missing, and that a retry with the same token does not help."""
+    """The reason names the missing rows, and says that a retry with the same token does not help."""
     outcome = judge(evidence(writes=(COMMITTED, INCOMPLETE)))
     assert (outcome.state, outcome.fault.type if outcome.fault else None) == (State.FAILED, "WriteIncomplete")
     assert "a statement was refused" in outcome.details
@@ -299,7 +299,7 @@ def test_a_script_that_ended_well_is_no_success_beside_a_write_that_is_not_whole
 
 @pytest.mark.parametrize("writes", [(), (COMMITTED,)])
 def test_a_guard_that_could_not_be_made_is_no_success(writes: tuple[WriteReport, ...]) -> None:
-    """The script has swallowed the error, and no verdict tells of the rows. Its own failure tells more."""
+    """The script has swallowed the error, and no verdict covers the rows. The script's own failure takes precedence."""
     fields = {"table": "s3a://lake/t", "type": "UsageError", "reason": "step=5 is no text"}
     told = Entry("not_made", 2, fields)
     found = evidence(writes=writes)
@@ -330,7 +330,7 @@ def test_a_conflict_with_another_writer_s_commit_may_be_tried_again(
     text: str,
     retryable: bool,  # noqa: FBT001 - a column of the table above
 ) -> None:
-    """The attempt has failed; the same job reads the table anew. An unknown end of a commit is no conflict."""
+    """The attempt failed; a retry reads the table anew. A commit with an unknown outcome is not a conflict."""
     given = evidence(1, exited=1, uncaught={"type": type_name})
     told = Entry("raised", 2, {"type": type_name, "ofSpark": True, "text": text})
     fault = fault_of(replace(given, journal=(*given.journal, told)), 1, None)

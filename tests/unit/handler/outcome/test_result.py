@@ -60,7 +60,7 @@ def test_the_published_schema_is_the_model_s() -> None:
 
 
 def test_the_document_has_the_designed_keys() -> None:
-    """All of them, on every path, and it is valid under its schema."""
+    """All keys exist on every path, and the document is valid under its schema."""
     document = result().document()
     assert list(document) == [
         "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "state", "stateDetails",
@@ -87,17 +87,17 @@ def test_the_document_has_the_designed_keys() -> None:
     ],
 )
 def test_the_exit_status_of_each_result(given: Result, status: int) -> None:
-    """A shell tells by it what to do: 0 is success alone, 2 a wrong call, 75 and 124 can be tried again."""
+    """It guides a shell: only 0 is a success, 2 is a wrong call, 75 and 124 can be retried."""
     assert exit_status(given) == status
 
 
 def test_success_is_returned() -> None:
-    """Lambda hands it to the caller as the function's payload, while a failure is raised."""
+    """Lambda passes it to the caller as the function's payload, while a failure is raised."""
     assert deliver(result(), None)["state"] == "SUCCESS"
 
 
 def test_anything_else_is_raised_with_the_document() -> None:
-    """So that Lambda counts, retries and routes it."""
+    """This makes Lambda count, retry and route it."""
     failed = result(State.FAILED, error())
     with pytest.raises(JobFailed) as caught:
         deliver(failed, None)
@@ -105,6 +105,6 @@ def test_anything_else_is_raised_with_the_document() -> None:
 
 
 def test_a_setting_returns_it_instead() -> None:
-    """For callers that look at the state themselves."""
+    """This is for callers that read the state themselves."""
     settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ERRORS": "return"})
     assert deliver(result(State.UNKNOWN, error()), settings)["state"] == "UNKNOWN"

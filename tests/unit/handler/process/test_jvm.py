@@ -29,7 +29,7 @@ def machine(tmp_path: Path, code: str) -> Jvm:
 
 
 def test_a_machine_is_asked_and_reports(tmp_path: Path) -> None:
-    """Again and again; between the jobs it is alive and has nothing to say."""
+    """This works repeatedly; between jobs the JVM is alive and no message is pending."""
     jvm = machine(tmp_path, RESTS)
     try:
         assert jvm.is_alive()
@@ -44,7 +44,7 @@ def test_a_machine_is_asked_and_reports(tmp_path: Path) -> None:
 
 
 def test_no_process_of_a_machine_makes_a_message_queue(tmp_path: Path) -> None:
-    """It would outlive the job, and no list shows it."""
+    """A queue would outlive the job, and no list shows it."""
     code = """
 import ctypes, os
 queue = ctypes.CDLL("librt.so.1", use_errno=True).mq_open(b"/soal-left", os.O_CREAT | os.O_RDWR, 0o600, None)
@@ -58,7 +58,7 @@ print(os.strerror(ctypes.get_errno()) if queue < 0 else "made", flush=True)
 
 
 def test_a_machine_is_ready_once_it_says_so(tmp_path: Path) -> None:
-    """It is asked for that without a job, and knows its processes from then on."""
+    """It is asked for the ready line without a job, and knows its processes from then on."""
     answers = (
         "import os; word = os.read(0, 1); os.write(0, b'%d\\n' % os.getpid() if word == b'?' else b'no'); os.read(0, 1)"
     )
@@ -73,14 +73,14 @@ def test_a_machine_is_ready_once_it_says_so(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("code", ["raise SystemExit(3)", "import os; os.read(0, 1); os.read(0, 1)"])
 def test_a_machine_that_ends_or_says_nothing_is_not_ready(tmp_path: Path, code: str) -> None:
-    """And nobody waits longer than they wanted to."""
+    """The wait ends after its timeout."""
     jvm = machine(tmp_path, code)
     assert not jvm.gets_ready(0.1)
     jvm.end()
 
 
 def test_a_machine_that_has_ended_is_not_alive_and_reports_nothing(tmp_path: Path) -> None:
-    """To ask it is no error: the process says how it ended."""
+    """Asking it is no error: the process shows how it ended."""
     jvm = machine(tmp_path, "raise SystemExit(3)")
     assert jvm.process.wait() == 3
     jvm.ask()
@@ -94,14 +94,14 @@ def test_a_report_that_names_no_process_is_none(tmp_path: Path, said: str) -> No
     """Then the job has not ended well."""
     jvm = machine(tmp_path, f"import os; os.write(0, {said.encode()!r} + b'\\n'); os.read(0, 1); os.read(0, 1)")
     try:
-        assert until(lambda: not jvm.is_alive())  # it has something to say
+        assert until(lambda: not jvm.is_alive())  # a message is pending
         assert not jvm.has_reported()
     finally:
         jvm.end()
 
 
 def test_the_output_ends_with_the_job_and_not_before_it_is_read() -> None:
-    """All that was written by then is read, though the pipe stays open for the next job."""
+    """All output written until then is read, though the pipe stays open for the next job."""
     reading, writing = os.pipe()
     os.write(writing, b"first\n" * 1000)
     output = Output(reading)
@@ -116,7 +116,7 @@ def test_the_output_ends_with_the_job_and_not_before_it_is_read() -> None:
 
 
 def test_output_between_two_jobs_is_of_neither() -> None:
-    """It would be in the second one's log, under the second one's redaction."""
+    """It would appear in the second job's log, masked with the second job's secrets."""
     reading, writing = os.pipe()
     os.write(writing, b"late\n" * 1000)
     with Output(reading) as output:
@@ -146,7 +146,7 @@ def test_a_machine_without_the_process_that_it_kept_is_not_alive(tmp_path: Path)
 
 
 def test_the_output_ends_with_the_pipe() -> None:
-    """The machine has ended."""
+    """The JVM has ended."""
     reading, writing = os.pipe()
     os.write(writing, b"last")
     os.close(writing)

@@ -25,27 +25,27 @@ PASSED = json.dumps({"_aws": OWN, "Rows": 1, "source": "job"})
 
 
 def test_lines_are_logged_and_remembered() -> None:
-    """Empty ones are not; carriage returns go."""
+    """Empty lines are dropped, and carriage returns removed."""
     output, lines, _ = pumped(b"one\r\n\n  \ntwo")
     assert lines == ["one", "two"]
     assert output.tail() == ("one", "two")
 
 
 def test_the_tail_is_the_end() -> None:
-    """The last fifty lines are kept for the result, since an error stands at the end of a log."""
+    """The last fifty lines are kept for the result, since errors are at the end of a log."""
     output, _, _ = pumped(b"".join(b"%d\n" % number for number in range(100)))
     assert output.tail() == tuple(str(number) for number in range(50, 100))
 
 
 def test_java_frames_are_not_worth_a_place_in_the_tail() -> None:
-    """They are logged all the same."""
+    """They are still logged."""
     output, lines, _ = pumped(b"Caused by: x\n\tat org.a.B$.c(D.scala:1)\n\t\t... 17 more\nend\n")
     assert len(lines) == 4
     assert output.tail() == ("Caused by: x", "end")
 
 
 def test_a_key_whose_beginning_has_left_the_tail_is_masked() -> None:
-    """The tail alone would not show that its lines are a key's."""
+    """The tail alone does not show that its lines belong to a key."""
     key = b"-----BEGIN PRIVATE KEY-----\n" + b"MIIEsecret\n" * 60 + b"-----END PRIVATE KEY-----\nend\n"
     output, lines, _ = pumped(key)
     assert "MIIEsecret" not in "".join((*lines, *output.tail()))
@@ -53,7 +53,7 @@ def test_a_key_whose_beginning_has_left_the_tail_is_masked() -> None:
 
 
 def test_a_key_in_a_flood_is_masked() -> None:
-    """Also after logging has stopped."""
+    """This holds even after logging has stopped."""
     key = b"-----BEGIN PRIVATE KEY-----\n" + b"MIIEsecret\n" * 60 + b"-----END PRIVATE KEY-----\nend\n"
     output, _, _ = pumped(b"x" * 200 + b"\n" + key, logged_max=100)
     assert "MIIEsecret" not in "".join(output.tail())
@@ -61,14 +61,14 @@ def test_a_key_in_a_flood_is_masked() -> None:
 
 
 def test_what_looks_like_a_metric_and_is_none_is_a_line() -> None:
-    """It must be JSON with an object under `_aws`."""
+    """A metric must be JSON with an object under `_aws`."""
     _, lines, metrics = pumped(f'{{"_aws": 1}}\nsay "_aws"\n{METRIC}\n'.encode())
     assert lines == ['{"_aws": 1}', 'say "_aws"']
     assert metrics == [PASSED]
 
 
 def test_the_jvm_s_last_words_are_noticed() -> None:
-    """They tell of a full heap, also where the log has reached its bound and the line is not logged."""
+    """They report a full heap, and are recognised even if the log is full and the line is not logged."""
     words = b"Terminating due to java.lang.OutOfMemoryError: Java heap space\n"
     assert pumped(words)[0].saw_out_of_memory
     assert pumped(b"x" * 100 + b"\n" + words, logged_max=50)[0].saw_out_of_memory
@@ -76,7 +76,7 @@ def test_the_jvm_s_last_words_are_noticed() -> None:
 
 
 def test_after_too_much_lines_are_counted_only() -> None:
-    """And that is said once."""
+    """A line says so once."""
     output, lines, _ = pumped(b"0123456789\n" * 100, logged_max=100)
     assert output.lines_dropped == 90
     assert lines[-1].startswith("too much output")
@@ -84,23 +84,23 @@ def test_after_too_much_lines_are_counted_only() -> None:
 
 
 def test_a_list_that_speaks_of_metrics_is_a_line() -> None:
-    """It is JSON, but no object."""
+    """It is JSON, but not an object."""
     assert pumped(b'["_aws"]\n')[1:] == (['["_aws"]'], [])
 
 
 def test_a_metric_in_a_flood_is_kept() -> None:
-    """Also after logging has stopped."""
+    """This holds even after logging has stopped."""
     flood = b"x" * 100 + b"\n" + b"y\n" * 60_000 + METRIC.encode()
     assert pumped(flood, logged_max=50)[2] == [PASSED]
 
 
 def test_a_nul_is_replaced() -> None:
-    """Logs cut a line there."""
+    """Logs truncate a line there."""
     assert pumped(b"a\0b\n")[1] == ["a\N{REPLACEMENT CHARACTER}b"]
 
 
 def test_a_line_without_an_end_is_not_kept_whole() -> None:
-    """It is taken in its beginning, and the next one is a line again."""
+    """Its beginning is logged, and the next line is complete again."""
     lines = pumped(b"x" * 1_000_000 + b"\nend\n", logged_max=2_000_000)[1]
     assert max(map(len, lines)) < 400_000
     assert lines[-1] == "end"
@@ -118,26 +118,26 @@ def shown(data: bytes) -> str:
 
 @pytest.mark.parametrize("before", [0, 900, 1_990, 2_990, 8_100, 16_300])
 def test_a_known_secret_is_masked_before_its_line_is_cut(before: int) -> None:
-    """Half of it would not be found; it is longer than what is logged of a line."""
+    """Half of it would not be found; it is longer than the logged part of a line."""
     seen = shown(f"{'x' * before} {SECRET} end\n".encode())
     assert SECRET[:12] not in seen
     assert SECRET[-12:] not in seen
 
 
 def test_a_known_secret_in_which_a_line_lost_its_end_is_withheld() -> None:
-    """The masks before it have made room in the part that is shown."""
+    """The masks before it have made room in the logged part."""
     assert "fed-fee" not in shown(f"{SECRET} ".encode() * 40)
 
 
 def test_a_form_that_a_cut_has_divided_is_withheld() -> None:
-    """39 of the 40 characters of a key have no form of their own."""
+    """39 of the 40 characters of a key have no form to recognise."""
     key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
     line = ("password=" + "p" * 500 + " ") * 32
     assert key[:30] not in shown((line[: 16_384 - 39 - 1] + " " + key + "\n").encode())
 
 
 def test_lines_that_cost_too_much_are_withheld() -> None:
-    """Once the run has spent its time, a line is never shown unmasked, and in the tail a sentence says so."""
+    """Once the run has used up its time, lines are never shown unmasked, and the tail has a sentence instead."""
     lines: list[str] = []
     clock = count()
     output = JobLog(redact, log=lines.append, metric=lines.append, masking_max_s=2, cpu=lambda: next(clock))
@@ -149,7 +149,7 @@ def test_lines_that_cost_too_much_are_withheld() -> None:
 
 
 def test_the_tail_spends_the_time_of_the_run() -> None:
-    """It is searched as the lines were, so it cannot take longer than they may."""
+    """It is searched like the lines, so it must not take longer."""
     clock = count()
     output = JobLog(redact, log=lambda _: None, metric=lambda _: None, masking_max_s=5, cpu=lambda: next(clock))
     output.pump(io.BytesIO(b"one\ntwo\nthree\n"))
@@ -157,13 +157,13 @@ def test_the_tail_spends_the_time_of_the_run() -> None:
 
 
 def test_metrics_have_a_budget_of_bytes_of_their_own() -> None:
-    """A flood of them costs as little as one of lines, and the lines go on."""
+    """A flood of metrics costs as little as one of lines, and the lines continue."""
     output, lines, metrics = pumped((METRIC + "\n").encode() * 99 + b"line\n", logged_max=5 * len(PASSED))
     assert (len(metrics), output.lines_dropped, lines) == (5, 94, ["line"])
 
 
 def test_the_beginning_of_a_key_in_data_hides_no_more_of_the_log() -> None:
-    """What follows it can be no line of a key; nor can a key have more lines than the largest one."""
+    """The next line cannot belong to a key; nor can a key have more lines than the largest one."""
     _, lines, _ = pumped(b"row: -----BEGIN PRIVATE KEY-----\nan important line\nMIIB\n")
     assert lines[1:] == ["an important line", "MIIB"]
     _, lines, _ = pumped(b"-----BEGIN PRIVATE KEY-----\n" + b"A\n" * 500)
@@ -172,7 +172,7 @@ def test_the_beginning_of_a_key_in_data_hides_no_more_of_the_log() -> None:
 
 @pytest.mark.parametrize("namespace", ["SoAL", " soal ", "AWS/Lambda", 3, None])
 def test_a_metric_in_a_namespace_that_is_not_the_job_s_is_a_line(namespace: object) -> None:
-    """Whoever writes the data could quiet alarms; in the log's own JSON it is a text."""
+    """A writer of data could silence alarms with it; in the log's own JSON it is a text."""
     metrics_of = [{"Namespace": name, "Metrics": [{"Name": "SweepStarted"}]} for name in ("mine", namespace)]
     metric = {"_aws": {"CloudWatchMetrics": metrics_of}, "SweepStarted": 1}
     _, lines, metrics = pumped(json.dumps(metric).encode())
@@ -180,13 +180,13 @@ def test_a_metric_in_a_namespace_that_is_not_the_job_s_is_a_line(namespace: obje
 
 
 def test_a_metric_that_names_two_namespaces_has_the_one_that_was_checked() -> None:
-    """It is written anew: which of two equal names counts is not CloudWatch's to say."""
+    """It is serialised anew: CloudWatch cannot choose the other one of two equal names."""
     metric = METRIC.replace('"Namespace"', '"Namespace": "SoAL", "Namespace"')
     assert pumped(metric.encode())[2] == [PASSED]
 
 
 def test_a_metric_without_text_beyond_unicode_ends_no_log() -> None:
-    """A lone surrogate cannot be written as UTF-8."""
+    """UTF-8 cannot encode a lone surrogate."""
     (written,) = pumped(METRIC[:-1].encode() + b', "a": "\\ud800"}')[2]
     assert '"a": "\\ud800"' in written
 
@@ -212,7 +212,7 @@ REPORT = {"type": "platform.report", "record": {"requestId": "r", "status": "tim
     ],
 )
 def test_what_a_job_prints_is_the_job_s_whatever_it_looks_like(aws: object, claims: dict[str, object]) -> None:
-    """A row of its data could pass for a verdict, or for a timeout that Lambda reports."""
+    """A row of its data could otherwise pass for a verdict, or for a timeout that Lambda reports."""
     _, lines, metrics = pumped(json.dumps({**claims, "_aws": aws, "Rows": 1}).encode())
     if aws == OWN:
         assert [json.loads(metric)["source"] for metric in metrics] == ["job"]
@@ -221,7 +221,7 @@ def test_what_a_job_prints_is_the_job_s_whatever_it_looks_like(aws: object, clai
 
 
 def test_a_metric_that_is_nested_deeply_is_a_line() -> None:
-    """Whatever walks through it would go deeper with each list, and nobody read the output after an error there."""
+    """Code that walks a metric recurses once a level, and after an error there the output would no longer be read."""
     deep = METRIC[:-1] + ', "x": ' + "[" * 900 + "]" * 900 + "}"
     _, lines, metrics = pumped(f"{deep}\nafter\n".encode())
     assert (len(lines), lines[-1], metrics) == (2, "after", [])
@@ -229,7 +229,7 @@ def test_a_metric_that_is_nested_deeply_is_a_line() -> None:
 
 @pytest.mark.parametrize("fault", [RecursionError, MemoryError, ValueError])
 def test_a_line_whose_search_fails_is_withheld_and_the_next_one_is_read(fault: type[Exception]) -> None:
-    """In the log, as a metric, in the tail, and in a flood of which nothing is logged."""
+    """It is withheld from the log, the metrics and the tail, also in a flood that is not logged."""
 
     class Failing(Redactor):
         def masked_known(self, text: str, *, is_cut: bool = False) -> str:

@@ -19,7 +19,7 @@ FOREIGN = 4_000_001
 
 
 class Kernel:
-    """What the kernel shows of one machine, as files."""
+    """The kernel's files of one machine."""
 
     def __init__(self, place: Path) -> None:
         self.proc, self.groups = place / "proc", place / "cgroup"
@@ -85,7 +85,7 @@ PLACES = [
 
 @pytest.mark.parametrize("place", PLACES, ids=lambda one: one.__name__)
 def test_a_group_of_the_job_s_own_is_a_witness(kernel: Kernel, place: Callable[..., None]) -> None:
-    """Only this process, those above it, and its children are in it."""
+    """It holds only this process, its ancestors and its children."""
     kernel.machine(3)
     place(kernel, 1)
     before = kernel.read()
@@ -100,7 +100,7 @@ def test_a_group_of_the_job_s_own_is_a_witness(kernel: Kernel, place: Callable[.
 def test_a_group_with_others_in_it_is_none(
     kernel: Kernel, place: Callable[..., None], stranger: int, when: str
 ) -> None:
-    """The one that was killed may have been theirs."""
+    """The killed process may be one of the others."""
     kernel.machine(3)
     place(kernel, 1, *([stranger] if when == "before" else []))
     before = kernel.read()
@@ -110,14 +110,14 @@ def test_a_group_with_others_in_it_is_none(
 
 
 def test_a_group_below_counts_with_it(kernel: Kernel) -> None:
-    """Its counter has the kills of the groups below."""
+    """The counter includes kills in the groups below."""
     container_of_today(kernel, 1)
     kernel.version_2("below", 0, FOREIGN)
     assert kernel.read().job is None
 
 
 def test_without_a_group_nobody_knows_whose_process_it_was(kernel: Kernel) -> None:
-    """As on Lambda; and where the kernel shows nothing at all, that is no zero."""
+    """This is the case on Lambda; where the kernel shows nothing at all, the result is not zero."""
     assert kernel.read().until(kernel.read()) == MemoryKills(job=None, machine=None)
     kernel.machine(3)
     before = kernel.read()
@@ -131,7 +131,7 @@ def test_this_machine_has_a_counter() -> None:
 
 
 def test_the_family_is_what_is_above_and_below() -> None:
-    """A child that has been reaped is gone."""
+    """A reaped child is gone."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     try:
         found = family()

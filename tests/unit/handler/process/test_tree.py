@@ -24,7 +24,7 @@ def started() -> subprocess.Popen[bytes]:
 
 
 def test_what_is_below_is_seen_but_for_what_is_excluded() -> None:
-    """A child by its id and start time."""
+    """A child is identified by its id and start time."""
     before = descendants()
     child = started()
     (found,) = descendants(without=before)
@@ -35,7 +35,7 @@ def test_what_is_below_is_seen_but_for_what_is_excluded() -> None:
 
 
 def test_all_are_ended_and_reaped() -> None:
-    """None of them is left as a zombie, which would keep its process id over all later invocations."""
+    """A remaining zombie would keep its process id during all later invocations."""
     before = descendants()
     children = [started() for _ in range(3)]
     assert end_all(without=before, timeout_s=10) == frozenset()
@@ -45,7 +45,7 @@ def test_all_are_ended_and_reaped() -> None:
 
 
 def test_a_signal_goes_to_all() -> None:
-    """Every process below this one gets it, and a child that does not handle it ends by it."""
+    """Every descendant gets it, and a child without a handler for it ends."""
     before = descendants()
     child = started()
     signal_all(Signals.SIGTERM, without=before)
@@ -53,7 +53,7 @@ def test_a_signal_goes_to_all() -> None:
 
 
 def test_an_id_that_was_used_again_is_another_process() -> None:
-    """Nothing is signalled by its id alone."""
+    """No process is signalled by its id alone."""
     before = descendants()
     child = started()
     impostor = Process(child.pid, 1)
@@ -64,13 +64,13 @@ def test_an_id_that_was_used_again_is_another_process() -> None:
 
 
 def test_own_memory_counts() -> None:
-    """In MiB, and not in pages or bytes."""
+    """The unit is MiB, not pages or bytes."""
     own = psutil.Process(os.getpid()).memory_info().rss // 2**20
     assert abs(resident_mb(without=descendants()) - own) < 50
 
 
 def test_being_the_subreaper_can_be_said_twice() -> None:
-    """A warm process says it in each invocation, and the kernel must not refuse the second time."""
+    """A warm process calls it in each invocation, and the kernel must accept the second call."""
     become_subreaper()
     become_subreaper()
 
@@ -95,7 +95,7 @@ print(looks.stdout.strip(), tree.resident_mb() > 0, len(os.listdir("/proc/self/f
 
 @pytest.mark.parametrize("state", ["open", "closed"])
 def test_a_child_of_the_same_user_cannot_reach_into_the_handler(state: str) -> None:
-    """Not into its memory; the handler itself still reads what it needs of /proc. Without the call it can."""
+    """It cannot reach the handler's memory; the handler can still read /proc. Without the call the child can."""
     if os.getuid() != 0:
         pytest.skip("only root can start processes of another user, and root may look into every process")
     python = shutil.which("python3", path="/usr/local/bin:/usr/bin:/bin")

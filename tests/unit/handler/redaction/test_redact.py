@@ -142,25 +142,25 @@ HARMLESS = [
 
 @pytest.mark.parametrize(("text", "secret"), SECRETS)
 def test_a_secret_is_masked(text: str, secret: str) -> None:
-    """The text alone is enough, in whatever form it holds the secret: nothing is known of the value before."""
+    """The form alone suffices; the value was not known before."""
     assert secret in text
     assert secret not in redact(text)
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_other_text_stays(text: str) -> None:
-    """A log that is masked too much cannot be read."""
+    """An over-masked log is unreadable."""
     assert redact(text) == text
 
 
 @pytest.mark.parametrize(("text", "_secret"), SECRETS)
 def test_masking_twice_changes_nothing(text: str, _secret: str) -> None:
-    """The mask is not itself a secret."""
+    """The mask itself is not a secret."""
     assert redact(redact(text)) == redact(text)
 
 
 def test_a_metric_keeps_its_numbers_and_loses_its_secrets() -> None:
-    """Texts are masked by value and by form, in lists and objects too; what CloudWatch reads stays."""
+    """Texts are masked by value and by form, also in lists and objects; CloudWatch's fields stay."""
     metric = {
         "_aws": {"CloudWatchMetrics": [{"Namespace": "Jobs", "Metrics": [{"Name": "token"}]}]},
         "token": 12,
@@ -189,7 +189,7 @@ def test_a_private_key_is_masked_line_by_line() -> None:
 
 @pytest.mark.parametrize("before", ["2026-11-26 10:00:0{} INFO key: ", "> ", "  + ", "[{}] (main) "])
 def test_a_private_key_whose_lines_have_a_prefix_is_masked(before: str) -> None:
-    """Also its short lines, and a line of the log behind it is shown."""
+    """Short lines are masked, too, and the log line after the key is shown."""
     keys = PrivateKeys()
     lines = ["-----BEGIN PRIVATE KEY-----", "MIIEowIBAAKC", "xyz=", "other words", "MIIE"]
     assert [keys.is_inside(before.format(index) + line) for index, line in enumerate(lines)] == [
@@ -218,20 +218,20 @@ def test_a_private_key_whose_lines_have_a_prefix_is_masked(before: str) -> None:
     ],
 )
 def test_hostile_lines_are_masked_in_bounded_time(unit: str) -> None:
-    """No pattern goes back and forth over a long line (the test's own time limit judges)."""
+    """No pattern backtracks over a long line (the test's own time limit decides)."""
     redact(unit * (65_536 // len(unit)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("unit", ["s.", "/key="])
 def test_a_text_of_sixteen_lines_takes_sixteen_times_as_long_as_one(unit: str) -> None:
-    """A metric or an argument may be so long; with the square of its length it would take many minutes (as above)."""
+    """A metric or an argument may be that long; quadratic time would be many minutes (time limit as above)."""
     text = "token " + unit * (1_048_576 // len(unit))
     assert redact(text) == text
 
 
 def test_a_name_is_judged_by_the_beginning_of_its_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names that stand inside of each other's values would have each value read to the end of the line."""
+    """Otherwise, with names inside each other's values, each value would be read to the end of the line."""
     judged: list[int] = []
 
     def count(_name: str, value: str) -> bool:
@@ -246,13 +246,13 @@ def test_a_name_is_judged_by_the_beginning_of_its_value(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("text", ["password={}", "(db.password,{})", "<password>{}</password>", "--password {}"])
 def test_a_long_value_is_masked_to_its_end(text: str) -> None:
-    """It is longer than what is read to judge it."""
+    """It is longer than the part by which it is judged."""
     assert "hunter22" not in redact(text.format("hunter22" * 2000))
 
 
 @given(st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=8, max_size=40), st.integers(0, 6))
 def test_a_secret_survives_in_no_form(secret: str, form: int) -> None:
-    """Whatever its letters are, beside a name of a secret it goes, and masking twice changes nothing."""
+    """Whatever its letters are, it is masked beside the name of a secret, and masking twice changes nothing."""
     assume(is_secret("password", secret))  # "undefined" and the types of SQL are none
     text = (
         f"password={secret}",
@@ -269,13 +269,13 @@ def test_a_secret_survives_in_no_form(secret: str, form: int) -> None:
 
 
 def test_stars_and_paths_are_no_secrets() -> None:
-    """A value that is masked already tells nothing, and a path only where a key lies."""
+    """A masked value reveals nothing, and a path only the location of a key."""
     assert not is_secret("password", "******")
     assert not is_secret("signing.key", "/etc/keys/signing")
 
 
 def test_a_secret_inside_a_secret_is_masked_once() -> None:
-    """Nothing is put in twice."""
+    """The secret gets one mask."""
     assert redact("password=token=abc12345x") == "password=[redacted]"
 
 
@@ -284,12 +284,12 @@ def test_a_secret_inside_a_secret_is_masked_once() -> None:
     ["AROAIOSFODNN7EXAMPLE", "AIDAIOSFODNN7EXAMPLE", "u?X-Goog-Signature=0123abcd", "pypi-AgEIcHlwaS5vcmcCJDEy"],
 )
 def test_shapes_of_issuers_are_known(text: str) -> None:
-    """Each by its prefix alone."""
+    """Each is recognised by its prefix alone."""
     assert redact(f"see {text} here").count("[redacted]") == 1
 
 
 def test_the_path_of_a_secret_is_shown() -> None:
-    """It tells where to look."""
+    """It shows where to look."""
     line = "no such file /run/secrets/pw"
     assert Redactor.of_environment({"DB_PASSWORD": "/run/secrets/pw"})(line) == line
 
@@ -297,18 +297,18 @@ def test_the_path_of_a_secret_is_shown() -> None:
 @pytest.mark.parametrize("name", ["INPUT_KEY", "OUTPUT_KEY", "UPSERT_KEY", "S3_KEY", "PARTITION_KEY", "CONSUMED_KEY"])
 @pytest.mark.parametrize("value", ["raw/2026/orders.csv", "customer_id", "order_date_2026", "landing-zone"])
 def test_paths_and_columns_that_are_called_keys_are_shown(name: str, value: str) -> None:
-    """Neither beside the name nor in any other line."""
+    """They are shown beside the name and in other lines."""
     assert redact(f"{name}={value}") == f"{name}={value}"
     assert Redactor.of_environment({name: value}).known == ()
 
 
 def test_a_constant_that_is_called_a_key_is_secret_if_it_is_random() -> None:
-    """The value decides, where the name may be that of a path."""
+    """The value decides where the name may be that of a path."""
     assert redact("API_V2_KEY=Zm9vYmFyMTIzNDU2Nzg5") == "API_V2_KEY=[redacted]"
 
 
 def test_a_message_is_masked_before_it_is_shortened() -> None:
-    """And where it had lost its end already, the beginning of a known value goes."""
+    """If the message had already lost its end, the beginning of a known value is masked, too."""
     known = Redactor(("open sesame, said the thief",))
     assert known.shortened("x open sesame, said the thief", 8) == "x [redac"
     assert "open" not in known.shortened("the cave: open sesame, said the", 100, is_cut=True)

@@ -1,4 +1,4 @@
-"""Secrets that are known by their value: of variables, arguments, settings and references."""
+"""Secrets that are known by value: from variables, arguments, settings and references."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from handler.redaction.redact import Redactor, redact
 
 
 def test_values_of_secret_variables_are_known() -> None:
-    """Wherever they appear; other variables' values, and short ones, are not secrets."""
+    """They are masked wherever they appear; other variables' values, and short ones, are not secrets."""
     known = Redactor.of_environment(
         {"DB_PASSWORD": "open sesame", "AWS_SESSION_TOKEN": "tok-tok-tok", "MODE": "production", "PIN_SECRET": "123"}
     )
@@ -33,7 +33,7 @@ def test_values_of_secret_variables_are_known() -> None:
 
 
 def test_values_of_secret_arguments_are_known_afterwards() -> None:
-    """Also where the script prints them in a form of its own."""
+    """They are masked even if the script prints them in another form."""
     known = Redactor().knowing(["--password", "hunter22", "--api-key=k-77777777", "--day", "2026-11-22"])
     assert known("got hunter22 and k-77777777") == "got [redacted] and [redacted]"
     assert known("day 2026-11-22") == "day 2026-11-22"
@@ -51,12 +51,12 @@ def test_values_of_secret_arguments_are_known_afterwards() -> None:
     ],
 )
 def test_a_secret_in_any_argument_is_known(arguments: list[str]) -> None:
-    """Also without an option, inside of JSON, and where it begins as an option does."""
+    """This holds without an option, inside JSON, and for a value that begins like an option."""
     assert Redactor().knowing(arguments)("connected with open sesame") == "connected with [redacted]"
 
 
 def test_long_arguments_make_no_line_slow() -> None:
-    """Each known value is looked for in each line: there is a bound, and what was known first stays."""
+    """Each known value is searched in each line: their number is limited, and the first ones stay."""
     lines = ["\n".join(f"line {kind} {index:04}" for index in range(4500)) for kind in "abcdefgh"]
     known = Redactor.of_environment({"DB_PASSWORD": "open sesame"}).knowing(f"--password={text}" for text in lines[:4])
 
@@ -70,14 +70,14 @@ def test_long_arguments_make_no_line_slow() -> None:
 
 @pytest.mark.parametrize("value", ["default", "us-east-1", "eu-central-1", "2024-01", "2026-11-22", "Production"])
 def test_a_value_that_occurs_in_every_log_is_not_known(value: str) -> None:
-    """Beside its name it is masked all the same."""
+    """It is still masked beside its name."""
     known = Redactor.of_environment({"DB_PASSWORD": value}).knowing(["--token", value]).knowing_secrets([value])
     assert known(f"read {value} of {value}/x") == f"read {value} of {value}/x"
     assert known(f"password={value}") == "password=[redacted]"
 
 
 def test_a_known_word_is_masked_as_a_word() -> None:
-    """A password that is a word leaves the longer ones; any other value is masked wherever it stands."""
+    """A password that is a word does not mask longer words; any other value is masked everywhere."""
     known = Redactor.of_environment({"DB_PASSWORD": "postgres", "DB_PASS": "hunter22"})
     assert known("jdbc:postgresql://h/postgres") == "jdbc:postgresql://h/[redacted]"
     assert known(r"a_postgres9 %3Apostgres \npostgres") == r"a_[redacted]9 %3A[redacted] \n[redacted]"
@@ -86,19 +86,19 @@ def test_a_known_word_is_masked_as_a_word() -> None:
 
 @pytest.mark.parametrize("arguments", [["--token-column", "e"], ["--password", "e"], ["--token", "--day", "e"]])
 def test_no_argument_makes_a_log_unreadable(arguments: list[str]) -> None:
-    """The name of a column is no secret, and a single letter stands in every line."""
+    """A column's name is not a secret, and a single letter is in every line."""
     assert Redactor().knowing(arguments)("the rest of the text") == "the rest of the text"
 
 
 def test_values_of_secret_settings_are_known_afterwards() -> None:
-    """Of a job's conf, and of URLs with a password among the variables."""
+    """This covers a job's conf, and URLs with a password in variables."""
     conf = {"spark.hadoop.fs.s3a.bucket.x.secret.key": "hunter22", "spark.app.name": "nightly"}
     known = Redactor.of_environment({"DATABASE_URL": "postgres://me:open-sesame@db/x"}).knowing_settings(conf)
     assert known("hunter22 of nightly, open-sesame, open%2Dsesame") == "[redacted] of nightly, [redacted], [redacted]"
 
 
 def test_secrets_that_were_read_are_masked_in_the_forms_in_which_they_are_written() -> None:
-    """As they are, in a URL, in JSON, line by line; however short, from four characters on."""
+    """The forms are plain, in a URL, in JSON, and line by line; from four characters on."""
     masked = Redactor().knowing_secrets(["p4$s", 'a "b"\u00e9/', "first line here\nsecond line here\n{"])
 
     for text in (
@@ -116,7 +116,7 @@ def test_secrets_that_were_read_are_masked_in_the_forms_in_which_they_are_writte
 
 
 def test_references_to_secrets_are_shown() -> None:
-    """Where a secret lies is none; what stands beside it is masked as ever."""
+    """A secret's location is not a secret; a value beside it is masked as usual."""
     arn = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake/db-AbCdEf"
 
     assert redact(f"SOAL_SECRETS: the secret {arn} could not be read") == (
@@ -128,23 +128,23 @@ def test_references_to_secrets_are_shown() -> None:
 
 
 def test_a_known_secret_is_found_in_a_url() -> None:
-    """Its slashes are encoded there, too."""
+    """There its slashes are encoded, too."""
     assert Redactor().knowing_secrets(["ab/cd ef"])("u=ab%2Fcd%20ef") == "u=[redacted]"
 
 
 def test_the_longest_known_secret_goes_first() -> None:
-    """One that begins another leaves no rest of it."""
+    """No remainder is left if one secret is the beginning of another."""
     assert Redactor().knowing_secrets(["horse", "horse battery"])("a horse battery b") == "a [redacted] b"
 
 
 def test_a_secret_of_blanks_does_not_mask_its_letter() -> None:
-    """What is left without the blanks is too short."""
+    """The rest without the blanks is too short."""
     assert Redactor().knowing_secrets(["   a   "])("banana") == "banana"
 
 
 @pytest.mark.parametrize("before", range(1440, 1500, 7))
 def test_half_of_a_known_value_in_a_java_message_is_masked(before: int) -> None:
-    """The driver cuts such a message before the handler masks it, and a value may have blanks."""
+    """The driver truncates such a message before the handler masks it, and a value may contain blanks."""
     secret = "correct horse battery staple lamp"
     told = in_one_line(f"{'x' * before} {secret}\n\tat a.B.c(D.java:1)\nCaused by: b.F: no\n\tat a.B.c(D.java:1)\n")
     masked = Redactor().knowing_secrets([secret])(told)
@@ -154,7 +154,7 @@ def test_half_of_a_known_value_in_a_java_message_is_masked(before: int) -> None:
 
 @pytest.mark.parametrize("problem", [f"must be a list, not {described('Zq9-' * 30)}", "y" * 960 + " " + "Zq9-" * 30])
 def test_half_of_a_known_value_in_a_usage_error_is_masked(problem: str) -> None:
-    """A bad field is shown in its beginning, before any secret is known."""
+    """The error shows the beginning of a bad field before any secret is known."""
     assert "Zq9-" in str(InputError("field", problem))
     masked = Redactor().knowing_secrets(["Zq9-" * 30])(str(InputError("field", problem)))
     assert "Zq9" not in masked
@@ -162,7 +162,7 @@ def test_half_of_a_known_value_in_a_usage_error_is_masked(problem: str) -> None:
 
 
 def test_other_text_before_a_mark_of_a_cut_stays() -> None:
-    """Also where it begins as a known value does."""
+    """This holds even if it begins like a known value."""
     known = Redactor().knowing_secrets(["open sesame"])
     assert known("open question… and an open door…") == "open question… and an open door…"
 
@@ -211,7 +211,7 @@ LETTERS = st.characters(min_codepoint=33, max_codepoint=126)
 @pytest.mark.parametrize("name", ENCODERS)
 @given(secret=st.text(LETTERS, min_size=20, max_size=60))
 def test_no_ordinary_encoder_hides_a_known_value(name: str, secret: str) -> None:
-    """Whatever writes it, and wherever: nothing of eight letters of what was written stays."""
+    """Whatever encodes it, and wherever, no eight letters of the encoded text remain."""
     assume(".." not in secret)
     if name == "reprlib":
         secret = re.sub(r"[%&\\]", "-", secret)  # it may cut in the middle of what looks like an escape
@@ -224,20 +224,20 @@ def test_no_ordinary_encoder_hides_a_known_value(name: str, secret: str) -> None
 
 
 def test_values_that_overlap_leave_no_part() -> None:
-    """The longest one at each place counts, and one that begins within another is masked to its end."""
+    """At each position the longest value counts, and a value that begins inside another is masked to its end."""
     known = Redactor().knowing_secrets(["abcdefgh12", "gh12345678", "abcd"])
     assert known("x abcdefgh12345678 abcdx") == "x [redacted] abcdx"
     assert known("abcd") == "[redacted]"
 
 
 def test_the_password_of_a_url_is_known_as_it_is_typed() -> None:
-    """A variable has it in the encoding of URLs."""
+    """The variable has it URL-encoded."""
     known = Redactor.of_environment({"DB_URL": "postgresql://u:p%40ss-wd77@h/db"})
     assert known("tried p@ss-wd77, p%40ss-wd77") == "tried [redacted], [redacted]"
 
 
 def test_a_metric_has_no_known_value_in_its_names() -> None:
-    """CloudWatch's own fields refer to the members by the names that these have in the end."""
+    """CloudWatch's own fields refer to the members by their masked names."""
     directive = {"Namespace": "jobs", "Dimensions": [["source_open sesame"]], "Metrics": [{"Name": "rows"}]}
     document = {"_aws": {"CloudWatchMetrics": [directive]}, "source_open sesame": "x", "rows": 1}
     masked = Redactor().knowing_secrets(["open sesame"]).metric(document)
@@ -266,7 +266,7 @@ WAYS: tuple[Callable[[str], str], ...] = (
 @pytest.mark.parametrize("secret", ["ünïcödé-paß", "пароль-дня", "密码是这个吗", "🔑🔑🔑🔑-x"])
 @pytest.mark.parametrize("escape", ["\\{:03o}", "\\\\{:03o}", "\\x{:02x}", "%{:02X}"])
 def test_a_letter_whose_bytes_are_escaped_one_by_one_is_one_letter(secret: str, escape: str) -> None:
-    """A shell writes `%q` so in the locale C."""
+    """A shell writes `%q` that way in the locale C."""
     written = "".join(one if one.isascii() else "".join(map(escape.format, one.encode())) for one in secret)
     assert Redactor().knowing_secrets([secret])(f"tried $'{written}' end") == "tried $'[redacted]' end"
 
@@ -276,7 +276,7 @@ ANY_LETTER = st.characters(min_codepoint=33, exclude_categories=["Cs"])
 
 @given(st.lists(st.tuples(ANY_LETTER, st.sampled_from(WAYS)), min_size=8, max_size=40))
 def test_each_letter_of_a_known_value_may_be_escaped_in_a_way_of_its_own(letters: list[tuple[str, object]]) -> None:
-    """No encoder that has not been thought of leaves a letter as it is that another one escapes."""
+    """Even an unknown encoder leaves no letter that another one would escape."""
     secret = "".join(letter for letter, _ in letters).replace("\\", "/")
     assume(all(mark not in secret for mark in "%&"))
     written = "".join(way("/" if letter == "\\" else letter) for letter, way in letters)  # type: ignore[operator]
@@ -300,7 +300,7 @@ TOKEN = base64.b64encode(bytes(index * 37 % 251 for index in range(537))).decode
     ],
 )
 def test_a_long_token_is_found_in_base64_and_hex_also_line_by_line(written: str) -> None:
-    """A session token of AWS has more than 700 letters, and Base64 may be folded anywhere."""
+    """An AWS session token has more than 700 letters, and Base64 may be folded anywhere."""
     known = Redactor.of_environment({"AWS_SESSION_TOKEN": TOKEN})
     shown = "\n".join(known.masked_known(f"INFO {line}") for line in written.splitlines())
     left = {shown[at : at + 20] for at in range(len(shown) - 19)}
@@ -311,7 +311,7 @@ def test_a_long_token_is_found_in_base64_and_hex_also_line_by_line(written: str)
 @pytest.mark.parametrize("mark", ["…", "...", " ...", "[...]", "..", " [..]", "[…]", "\N{REPLACEMENT CHARACTER}"])
 @pytest.mark.parametrize("half", ["open%20sesa", "open sesam", "open%20se%7", "open&#32;sesa&#1"])
 def test_the_beginning_of_a_known_value_before_any_mark_of_a_cut_is_masked(half: str, mark: str) -> None:
-    """Also where the cut has divided an escape."""
+    """This holds even if the truncation splits an escape."""
     shown = Redactor().knowing_secrets(["open sesame, said the thief"])(f"x {half}{mark}")
     assert shown.startswith("x [redacted]")
     assert "se" not in shown.removeprefix("x [redacted]")
@@ -321,7 +321,7 @@ def test_the_beginning_of_a_known_value_before_any_mark_of_a_cut_is_masked(half:
     "unit", ["IQoJ…", "IQoJb3JpZ2lu...", '{"ty…{"ty', "IQoJb3JpZ2luX2VjE", "%25", "\\\\", "&#37;", "''"]
 )
 def test_a_line_made_of_beginnings_of_a_known_value_is_searched_in_bounded_time(unit: str) -> None:
-    """The beginning of session tokens is public (the test's own time limit judges)."""
+    """The beginning of session tokens is public (the test's own time limit decides)."""
     known = Redactor.of_environment({"AWS_SESSION_TOKEN": "IQoJb3JpZ2luX2VjE" + TOKEN})
     known = known.knowing_secrets(['{"type": "' + "a\\n" * 20_000 + '"}'])
     known.masked_known(unit * (250_000 // len(unit)))

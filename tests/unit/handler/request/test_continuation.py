@@ -17,7 +17,7 @@ EVENT = {"entryPoint": "s3://b/a.py"}
 
 @pytest.mark.parametrize("event", ["s3://b/a.py", {}, EVENT, {"continuation": {}, "other": 1}, ["x"], None])
 def test_any_other_event_is_a_first_invocation(event: object) -> None:
-    """Also one that has a field of that name among others."""
+    """This includes an event with a field of that name among others."""
     assert unwrapped(event) == (event, None)
 
 
@@ -36,7 +36,7 @@ def test_any_other_event_is_a_first_invocation(event: object) -> None:
     ],
 )
 def test_a_continuation_that_is_not_ours_is_refused(document: dict[str, Any], field: str) -> None:
-    """It names what is wrong; nothing is started."""
+    """The error names the problem; nothing is started."""
     with pytest.raises(InputError) as caught:
         unwrapped({"continuation": document})
     assert caught.value.field == field
@@ -46,14 +46,14 @@ def test_a_continuation_that_is_not_ours_is_refused(document: dict[str, Any], fi
     "key", ["a\nb", "token\n", "stream 4f0c4b0e-1f0b-4f5e-9d3e-0a1b2c3d4e5f", "a b", "a/b", "\u0430", "t" * 65]
 )
 def test_a_continuation_names_no_key_that_no_event_may_have(key: str) -> None:
-    """Whoever may send events could claim the next batch of a stream, whose key has a blank."""
+    """Otherwise a sender of events could claim the next batch of a stream, whose key has a blank."""
     with pytest.raises(InputError) as caught:
         unwrapped({"continuation": {"count": 1, "token": key, "event": {}}})
     assert caught.value.field == "continuation.token"
 
 
 def test_no_key_of_a_run_is_one_that_a_continuation_may_not_name() -> None:
-    """Those of triggers and requests have the form of a clientToken, and those of streams have not."""
+    """Keys of triggers and requests have the form of a clientToken; keys of streams do not."""
     trigger = Trigger({}, "s3:in/\u65e5/a b.csv//").run_key("jobs")
     assert trigger is not None
     for key in (trigger, str(uuid.uuid4()), execution_id(f"arn:{'x' * 70}/{'y' * 70}"), execution_id("arn:x/a-1")):

@@ -29,7 +29,7 @@ FULL = {
 
 
 def test_a_whole_job_document() -> None:
-    """Every field of the flat form arrives."""
+    """Every field of the flat form is read."""
     request = parse_event(FULL, PLAIN)
     assert request.entry_point == Location("scripts", "job.py")
     assert request.arguments == ("--day", "2026-11-20")
@@ -40,7 +40,7 @@ def test_a_whole_job_document() -> None:
 
 
 def test_the_cloud_s_form() -> None:
-    """A request for EMR Serverless runs unchanged; what has no meaning here is said."""
+    """A request for EMR Serverless runs unchanged; a warning lists the fields without a meaning here."""
     request = parse_event(
         {
             "applicationId": "00f1",
@@ -64,7 +64,7 @@ def test_the_cloud_s_form() -> None:
 
 @pytest.mark.parametrize("event", [SCRIPT, {"script": SCRIPT}, {"entryPoint": SCRIPT}])
 def test_three_ways_to_name_a_script(event: Any) -> None:
-    """The path alone, the alias, and the field are the same job."""
+    """The path alone, the alias and the field start the same job."""
     assert parse_event(event, PLAIN).entry_point == Location("scripts", "job.py")
 
 
@@ -79,14 +79,14 @@ def test_three_ways_to_name_a_script(event: Any) -> None:
     ],
 )
 def test_a_file_that_would_hide_what_the_job_rests_on_is_refused(event: object, field: str) -> None:
-    """By its name and before anything starts, with the way out."""
+    """It is refused by name before anything starts, with the remedy."""
     with pytest.raises(InputError, match=r"would hide .*; rename the file, for example to my_\w+\.py") as caught:
         parse_event(event, PLAIN)
     assert caught.value.field == field
 
 
 def test_names_of_ours_are_the_job_s() -> None:
-    """Its own `handler`, `scripts` and `infra` are files like any other."""
+    """The job's own `handler`, `scripts` and `infra` are files like any other."""
     request = parse_event(
         {"script": "s3://scripts/scripts.py", "pyFiles": ["s3://scripts/handler.py", "s3://scripts/infra.py"]}, PLAIN
     )
@@ -94,8 +94,8 @@ def test_names_of_ours_are_the_job_s() -> None:
 
 
 def test_code_lies_where_the_function_keeps_scripts() -> None:
-    """Whoever may invoke cannot run what lies elsewhere, even where the role can read it; without SCRIPT_BUCKET the
-    role alone decides.
+    """A caller cannot run code from elsewhere, even if the role can read it; without SCRIPT_BUCKET only the role
+    decides.
     """
     bound = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SCRIPT_BUCKET": "scripts/prod"})
     inside = {"script": "s3a://scripts/prod/job.py", "pyFiles": ["s3://scripts/prod/lib/a.zip"]}
@@ -115,7 +115,7 @@ def test_code_lies_where_the_function_keeps_scripts() -> None:
 
 
 def test_the_function_s_own_script_may_lie_anywhere() -> None:
-    """Its owner has named it."""
+    """The function's owner has named it."""
     own = read_settings(
         {"SW_CHECKPOINT_BUCKET": "c-1", "SCRIPT_BUCKET": "scripts", "SOAL_ENTRY_POINT": "s3://other/on_event.py"}
     )
@@ -123,13 +123,13 @@ def test_the_function_s_own_script_may_lie_anywhere() -> None:
 
 
 def test_an_argument_may_have_several_lines() -> None:
-    """A query or a JSON document is text, however it is laid out."""
+    """A query or a JSON document is text in any layout."""
     text = "SELECT *\n\tFROM t\r\n-- 日本"
     assert parse_event({"script": SCRIPT, "entryPointArguments": [text]}, PLAIN).arguments == (text,)
 
 
 def test_the_document_wins_over_the_environment() -> None:
-    """A function that has a script of its own still runs the one that an event names."""
+    """A function with its own script still runs the one that an event names."""
     assert parse_event({"entryPoint": SCRIPT}, WITH_SCRIPT).entry_point == Location("scripts", "job.py")
 
 
@@ -141,14 +141,14 @@ def test_a_document_without_a_script_takes_the_environment_s() -> None:
 
 @pytest.mark.parametrize("event", [{}, {"day": "2026-11-20"}, {"name": "x", "conf": 3}])
 def test_any_other_object_goes_to_the_function_s_script(event: dict[str, Any]) -> None:
-    """The script receives it as it is."""
+    """The script receives it unchanged."""
     request = parse_event(event, WITH_SCRIPT)
     assert request.trigger is not None
     assert (request.trigger.event, request.event_key) == (event, None)
 
 
 def test_a_misspelt_document_is_not_taken_for_another_event() -> None:
-    """A field that differs by its letters or dashes only is pointed at."""
+    """The error points out a field that differs only in case or dashes."""
     for name in ("entrypoint", "EntryPoint", "entry_point", "client-token"):
         with pytest.raises(InputError, match="did you mean"):
             parse_event({name: "x"}, WITH_SCRIPT)
@@ -177,7 +177,7 @@ def test_a_message_with_a_job_is_that_job() -> None:
     )
 )
 def test_no_event_is_anything_but_a_request_or_a_usage_error(event: object) -> None:
-    """Whatever arrives, the parser never fails otherwise, and its message is one line."""
+    """The parser raises no other error for any event, and its message is one line."""
     for settings in (PLAIN, WITH_SCRIPT):
         _check(event, settings)
 
@@ -207,7 +207,7 @@ def _check(event: object, settings: HandlerSettings) -> None:
     ],
 )
 def test_arguments_and_python_files_have_bounds(more: dict[str, Any], field: str) -> None:
-    """Arguments count in bytes; files by number, printable name, and a name that is not the script's."""
+    """Arguments are limited in bytes; files in number, to printable names, and to names other than the script's."""
     with pytest.raises(InputError) as caught:
         parse_event({"script": SCRIPT, **more}, PLAIN)
     assert caught.value.field == field
@@ -220,7 +220,7 @@ def test_a_tag_s_key_is_checked_as_its_value_is() -> None:
 
 
 def test_files_of_both_ways_share_one_bound() -> None:
-    """`--py-files` is no way around that of `pyFiles`."""
+    """`--py-files` cannot bypass the limit of `pyFiles`."""
     event = {
         "script": SCRIPT,
         "pyFiles": ["s3://scripts/one.py"],
@@ -237,14 +237,14 @@ def queued(body: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", ["entrypoint", "entry_point", "Script", "job-driver", "client_token"])
 def test_a_misspelt_job_in_a_message_does_not_run_the_function_s_own_script(name: str) -> None:
-    """As outside of a message, the error names the field and the right one."""
+    """As outside a message, the error names the field and the right name."""
     with pytest.raises(InputError, match="did you mean") as caught:
         parse_event(queued({name: "s3://abc/d.py"}), WITH_SCRIPT)
     assert caught.value.field == f"Records[0].body.{name}"
 
 
 def test_a_job_behind_a_byte_order_mark_is_that_job() -> None:
-    """Some editors write one, and it is no part of the text."""
+    """Some editors write one, and it is not part of the text."""
     request = parse_event(queued("\ufeff" + json.dumps({"entryPoint": "s3://abc/d.py"})), WITH_SCRIPT)
     assert (str(request.entry_point), request.trigger) == ("s3://abc/d.py", None)
 
@@ -269,7 +269,7 @@ def test_a_job_behind_a_byte_order_mark_is_that_job() -> None:
 def test_a_document_with_thousands_of_entries_is_refused_before_each_is_looked_at(
     fields: dict[str, Any], field: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An error for each of them would take the function's time and memory."""
+    """An error for each entry would use up the function's time and memory."""
 
     def look(*_: object, **__: object) -> None:
         raise AssertionError(fields)
@@ -286,7 +286,7 @@ def test_a_document_with_thousands_of_entries_is_refused_before_each_is_looked_a
 
 
 def test_a_service_s_event_has_any_number_of_entries() -> None:
-    """Its script gets it as it is, also in a continuation."""
+    """Its script gets it unchanged, also in a continuation."""
     event = {"rows": list(range(5_000)), **{f"f{n}": 1 for n in range(5_000)}}
     assert parse_event(event, WITH_SCRIPT).trigger is not None
     continued = {"continuation": {"count": 1, "token": "t", "event": event}}

@@ -22,7 +22,7 @@ def job(event: object, settings: Any = PLAIN) -> Job:
 
 
 def test_the_run_key_is_the_caller_s_else_the_event_s_else_the_request_s() -> None:
-    """A caller's token outranks the event's own identity; without both, each request is a run of its own."""
+    """A caller's token outranks the event's own identity; without both, each request is a separate run."""
     assert job({"script": "s3://abc/d.py", "clientToken": "t"}).run_key == "t"
     assert job(SQS, OURS).run_key.startswith("sqs-m-1-")
     assert job("s3://abc/d.py").run_key == "request-1"
@@ -39,7 +39,7 @@ def test_the_fingerprint_is_of_script_and_arguments() -> None:
 
 @pytest.mark.parametrize("form", ["flat", "nested"])
 def test_another_script_continues_a_run_by_the_owner_s_word_alone(form: str) -> None:
-    """That of the event, in both forms, or the function's; nothing but true is the word."""
+    """The permission is in the event, in both forms, or in the function's settings; only true grants it."""
     script = {"entryPoint": "s3://abc/d.py"}
     base = script if form == "flat" else {"jobDriver": {"sparkSubmit": script}}
     assert not job(base).accept_changed_script
@@ -54,7 +54,7 @@ def test_another_script_continues_a_run_by_the_owner_s_word_alone(form: str) -> 
 
 
 def test_the_function_s_own_settings_lie_below_the_job_s() -> None:
-    """A job has what the function's owner has set for all, and its own besides."""
+    """A job has the owner's settings for all jobs, and its own."""
     own = read_settings({**BUCKET, "SOAL_CONF": '{"spark.app.name": "all", "spark.hadoop.fs.s3a.retry.limit": "5"}'})
     conf = job({"script": "s3://abc/d.py", "conf": {"spark.sql.ansi.enabled": "false"}}, own).conf
     assert conf == {
@@ -65,14 +65,14 @@ def test_the_function_s_own_settings_lie_below_the_job_s() -> None:
 
 
 def test_a_redelivered_message_is_the_same_run() -> None:
-    """Its receive count changes, run key and fingerprint do not."""
+    """Its receive count changes, but not run key and fingerprint."""
     again = {"Records": [{**SQS["Records"][0], "attributes": {"n": "2"}}]}
     first, second = job(SQS, OURS), job(again, OURS)
     assert (first.run_key, first.fingerprint) == (second.run_key, second.fingerprint)
 
 
 def test_how_the_event_reaches_the_script() -> None:
-    """As a file; as an argument where the predecessor's variables name the script; not at all for a job document."""
+    """As a file; as an argument if the predecessor's variables name the script; not at all for a job document."""
     ours, theirs = job(SQS, OURS).trigger_event, job(SQS, THEIRS).trigger_event
     assert ours is not None
     assert theirs is not None
@@ -82,14 +82,14 @@ def test_how_the_event_reaches_the_script() -> None:
 
 
 def test_an_event_too_long_for_an_argument_is_refused_with_the_remedy() -> None:
-    """A file would take it."""
+    """A file could hold it."""
     with pytest.raises(InputError, match="SOAL_ENTRY_POINT"):
         job({"text": "x" * 130_000}, THEIRS)
     assert job({"text": "x" * 130_000}, OURS).trigger_event is not None
 
 
 def test_one_event_is_a_run_of_each_function_that_gets_it() -> None:
-    """Two functions share a checkpoint bucket; what the caller names is the caller's own word."""
+    """Two functions may share a checkpoint bucket; a caller's own key stays unchanged."""
     ours, theirs = (
         read_settings({**BUCKET, "SOAL_ENTRY_POINT": "s3://abc/e.py", "AWS_LAMBDA_FUNCTION_NAME": name})
         for name in ("ours", "theirs")

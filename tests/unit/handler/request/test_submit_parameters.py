@@ -7,7 +7,7 @@ from handler.request.submit_parameters import parse_submit_parameters
 
 
 def test_the_usual_options() -> None:
-    """Settings, resources, Python files and the name; quotes as in a shell, which nobody runs."""
+    """Settings, resources, Python files and the name; quoted as in a shell, but without one."""
     found = parse_submit_parameters(
         "--conf spark.a.b=1 --conf 'spark.c=x y' -c spark.d=a=b --driver-memory 2g --py-files s3://l/a.zip,s3://l/b.py"
         " --name nightly --num-executors=3 --conf=spark.e=$(id)",
@@ -43,6 +43,6 @@ def test_nothing_is_nothing() -> None:
     ],
 )
 def test_what_is_refused(text: str, problem: str) -> None:
-    """Each refusal says what to do."""
+    """Each refusal names the remedy."""
     with pytest.raises(InputError, match=problem):
         parse_submit_parameters(text, "p")

@@ -32,7 +32,7 @@ EVENTBRIDGE: dict[str, Any] = {"detail-type": "Scheduled Event", "source": "aws.
     ],
 )
 def test_an_event_has_an_identity_of_its_own(event: dict[str, Any], key: str) -> None:
-    """It is the same on each delivery, and no two services' are equal."""
+    """It is the same on each delivery, and differs between services."""
     trigger = recognise(event)
     assert trigger is not None
     assert (trigger.identity, trigger.event, trigger.document) == (key, event, None)
@@ -47,7 +47,7 @@ def test_an_object_without_versions_has_an_identity() -> None:
 
 
 def test_a_body_that_is_an_object_is_kept() -> None:
-    """Whether it is a job is for the caller to say."""
+    """The caller decides whether it is a job."""
     trigger = recognise({"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": '{"a": 1}'}]})
     assert trigger is not None
     assert (trigger.document, trigger.document_path) == ({"a": 1}, "Records[0].body")
@@ -55,7 +55,7 @@ def test_a_body_that_is_an_object_is_kept() -> None:
 
 @pytest.mark.parametrize("body", ["[" * 100_000, '{"a":' * 100_000, '{"a":' * 400 + "1" + "}" * 400])
 def test_a_body_that_is_nested_too_deeply_is_a_text(body: str) -> None:
-    """It is no job, and nothing is made of it here."""
+    """It is not a job, and is not parsed here."""
     trigger = recognise({"Records": [{"eventSource": "aws:sqs", "messageId": "m", "body": body}]})
     assert trigger is not None
     assert (trigger.identity, trigger.document) == ("sqs:m", None)
@@ -68,13 +68,13 @@ def test_several_records_are_refused_with_the_remedy() -> None:
 
 
 def test_anything_else_is_not_an_envelope() -> None:
-    """It is left to the caller."""
+    """The caller handles it."""
     assert recognise({"day": 1}) is None
 
 
 @pytest.mark.parametrize("size", [3072, 3073, 200_000])
 def test_an_identity_is_no_longer_than_an_encoded_key_of_s3(size: int) -> None:
-    """In bytes; what is longer is no event of a service."""
+    """The limit is in bytes; no service sends a longer one."""
     text = "\u00e9" * (size // 2) + "x" * (size % 2)
     s3 = {"bucket": {"name": "in"}, "object": {"key": text, "versionId": text, "sequencer": text}}
     for event in (
@@ -89,7 +89,7 @@ def test_an_identity_is_no_longer_than_an_encoded_key_of_s3(size: int) -> None:
             assert recognise(event) is not None
 
 
-# S3 takes 1,024 bytes for a key, of which each may be three characters of the event.
+# S3 allows 1,024 bytes for a key, and an event may write each as three characters.
 LONGEST = urllib.parse.quote_plus("\u65e5" * 341 + "x")
 
 
@@ -105,7 +105,7 @@ LONGEST = urllib.parse.quote_plus("\u65e5" * 341 + "x")
     ids=["s3", "kinesis", "eventbridge", "nothing to read", "the longest key"],
 )
 def test_the_key_of_every_run_is_one_that_a_caller_may_give(event: dict[str, Any]) -> None:
-    """So it fits wherever a run is named: in a clientToken, a continuation, the failure queue, a command."""
+    """So it is valid wherever a run is named: in a clientToken, a continuation, the failure queue, a command."""
     trigger = recognise(event)
     assert trigger is not None
     key = trigger.run_key("f" * 64)
@@ -115,7 +115,7 @@ def test_the_key_of_every_run_is_one_that_a_caller_may_give(event: dict[str, Any
 
 
 def test_a_run_is_named_by_the_event_and_the_function_that_gets_it() -> None:
-    """Two functions that one rule invokes are two runs; a delivery to the same function is the same run."""
+    """Two functions that one rule invokes are two runs; another delivery to the same function is the same run."""
     (one, other) = (Trigger({}, f"sqs:m-{number}") for number in (1, 2))
     keys = {one.run_key("f"), one.run_key("g"), other.run_key("f"), one.run_key(None)}
     assert len(keys) == 4
@@ -125,7 +125,7 @@ def test_a_run_is_named_by_the_event_and_the_function_that_gets_it() -> None:
 
 
 def test_two_events_of_one_version_are_two_runs() -> None:
-    """Events of a restoration, of tags or of a lifecycle have no sequencer; their names tell them apart."""
+    """Events of a restoration, of tags or of a lifecycle have no sequencer; their names distinguish them."""
 
     def key(name: str, **of_object: str) -> str | None:
         s3 = {"bucket": {"name": "in"}, "object": {"key": "a.csv", "versionId": "v", **of_object}}

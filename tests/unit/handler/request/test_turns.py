@@ -1,4 +1,4 @@
-"""Which turns the owner declares, and what an event may say of them."""
+"""The turns that the owner declares, and the keys that an event may set."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TWO = (*ONE, *declared({"other": {"Copy": {"script": "s3://scripts/mutation.py"}
     ],
 )
 def test_an_event_may_say_what_is_declared(fields: dict[str, str] | None) -> None:
-    """With or without the prefix, in other digits, or nothing: the turn is the owner's."""
+    """With or without the prefix, with other digits, or without keys: the turn is the owner's."""
     expected = Configuration(lock="table", job="Mutation", predecessor="Ingestion", lease_s=60)
     assert turn_of(SCRIPT, ONE, fields, "coordination") == expected
 
@@ -75,7 +75,7 @@ def test_an_event_may_say_what_is_declared(fields: dict[str, str] | None) -> Non
 def test_an_event_says_nothing_beyond_the_declaration(
     turns: tuple[DeclaredTurn, ...], fields: dict[str, str] | None, field: str, problem: str
 ) -> None:
-    """Whichever key it is; the error names it, and what is declared."""
+    """This holds for every key; the error names it and the declared value."""
     with pytest.raises(InputError) as raised:
         turn_of(SCRIPT, turns, fields, "coordination")
     assert raised.value.field == f"coordination.{field}".rstrip(".")
@@ -83,7 +83,7 @@ def test_an_event_says_nothing_beyond_the_declaration(
 
 
 def test_a_script_of_several_turns_takes_the_one_that_is_named() -> None:
-    """By its lock, or by its job."""
+    """The event names it by lock or by job."""
     for fields in ({"lock.name": "other"}, {"name": "Copy"}):
         turn = turn_of(SCRIPT, TWO, fields, "coordination")
         assert turn is not None
@@ -91,7 +91,7 @@ def test_a_script_of_several_turns_takes_the_one_that_is_named() -> None:
 
 
 def test_a_script_without_a_turn_runs_as_ever() -> None:
-    """Nobody has declared anything of it."""
+    """The owner has declared nothing for it."""
     assert turn_of(SCRIPT, (), None, "coordination") is None
 
 
@@ -116,7 +116,7 @@ def test_a_script_without_a_turn_runs_as_ever() -> None:
     ],
 )
 def test_a_declaration_that_cannot_be_is_refused(turns: object, problem: str, tmp_path: Path) -> None:
-    """With the variable's name, the lock and the job."""
+    """The error names the variable, the lock and the job."""
     (tmp_path / "jars").mkdir()
     text = turns if isinstance(turns, str) else json.dumps(turns)
     with pytest.raises(InputError) as raised:
@@ -126,7 +126,7 @@ def test_a_declaration_that_cannot_be_is_refused(turns: object, problem: str, tm
 
 
 def test_a_key_lies_below_the_script_bucket(tmp_path: Path) -> None:
-    """As that of SPARK_SCRIPT: a stack does not know its bucket's name beforehand."""
+    """As for SPARK_SCRIPT: a stack does not know its bucket's name beforehand."""
     (tmp_path / "jars").mkdir()
     variables = {"SW_CHECKPOINT_BUCKET": "bucket", "SOAL_HOME": str(tmp_path), "SCRIPT_BUCKET": "scripts/jobs"}
     settings = read_settings({**variables, "SOAL_TURNS": json.dumps({"t": {"A": {"script": "a.py"}}})})

@@ -27,7 +27,7 @@ def job(**fields: Any) -> Job:
 
 
 class Time:
-    """A clock for the store and for us; sleeping moves it, and lets the other attempt act."""
+    """A clock for the store and the test; sleeping advances it, and lets the other attempt act."""
 
     def __init__(self) -> None:
         self.now_ms = 1_000_000
@@ -66,7 +66,7 @@ class Bench:
 
 
 def test_the_first_attempt() -> None:
-    """It is on record before anything runs."""
+    """It is recorded before anything runs."""
     bench = Bench()
     bench.begin("one")
     record = bench.record()
@@ -76,7 +76,7 @@ def test_the_first_attempt() -> None:
 
 
 def test_the_end_and_the_next_attempt() -> None:
-    """The state is the last attempt's; the next one counts on and names the one before, whose lease holds nobody up."""
+    """The state is the last attempt's; the next one increments the number, and an old lease does not delay it."""
     bench = Bench()
     first = bench.begin("one")
     bench.runs.renew_lease(first)
@@ -88,7 +88,7 @@ def test_the_end_and_the_next_attempt() -> None:
 
 
 def test_the_same_token_with_another_job_is_a_usage_error() -> None:
-    """It names the token and changes nothing."""
+    """The error names the token; the record stays unchanged."""
     bench = Bench()
     bench.runs.end(bench.begin("one"), state="SUCCESS")
     before = bench.record()
@@ -99,8 +99,8 @@ def test_the_same_token_with_another_job_is_a_usage_error() -> None:
 
 
 def test_a_killed_attempt_may_have_committed() -> None:
-    """It has reported nothing, so another script needs the owner's word; an attempt that has fetched none is no witness
-    of one.
+    """It has reported nothing, so another script needs the owner's permission; an attempt that fetched no script proves
+    nothing about one.
     """
     bench = Bench()
     bench.begin("one")
@@ -119,7 +119,7 @@ def test_a_killed_attempt_may_have_committed() -> None:
 
 
 def test_a_record_without_the_code_asks_for_no_word() -> None:
-    """An older version has not kept it, and nobody can compare."""
+    """An older version did not keep it, so there is nothing to compare."""
     bench = Bench()
     bench.runs.end(bench.begin("one", code=None), state="FAILED")
     run = bench.begin("two", code="code")
@@ -127,7 +127,7 @@ def test_a_record_without_the_code_asks_for_no_word() -> None:
 
 
 def test_a_live_attempt_is_not_joined() -> None:
-    """As soon as its lease moves, the second delivery goes away."""
+    """As soon as its lease moves, the second delivery gives up."""
     bench = Bench()
     run = bench.begin("one")
     bench.time.while_asleep = lambda: bench.runs.renew_lease(run)
@@ -139,7 +139,7 @@ def test_a_live_attempt_is_not_joined() -> None:
 
 
 def test_a_dead_attempt_is_followed_once_its_lease_has_lapsed() -> None:
-    """Twenty seconds without a sign of life, by the store's own clock."""
+    """The limit is twenty seconds without a sign of life, by the store's own clock."""
     bench = Bench()
     bench.runs.renew_lease(bench.begin("one"))
     began = bench.time()
@@ -156,7 +156,7 @@ def test_a_second_delivery_waits_within_its_own_time() -> None:
 
 
 def test_an_attempt_that_ends_meanwhile_is_followed_at_once() -> None:
-    """The waiting attempt sees that the record has changed, and does not wait for the lease to run out."""
+    """The waiting attempt sees that the record has changed, and does not wait for the lease to expire."""
     bench = Bench()
     run = bench.begin("one")
     bench.time.while_asleep = lambda: bench.runs.end(run, state="FAILED") if bench.time() < 1_002_000 else None
@@ -165,7 +165,7 @@ def test_an_attempt_that_ends_meanwhile_is_followed_at_once() -> None:
 
 
 def test_an_attempt_long_past_its_deadline_is_dead_whatever_its_lease_says() -> None:
-    """A lease is for politeness only."""
+    """A lease is only for politeness."""
     bench = Bench()
     run = bench.begin("one", total_ms=10_000)
     bench.time.now_ms += 75_000
@@ -174,7 +174,7 @@ def test_an_attempt_long_past_its_deadline_is_dead_whatever_its_lease_says() -> 
 
 
 def test_a_late_end_does_not_overwrite_a_later_attempt() -> None:
-    """The record stays the later attempt's, and the one that has lost it only warns."""
+    """The record stays the later attempt's; the other one only warns."""
     bench = Bench()
     first = bench.begin("one")
     bench.time.now_ms += 30_000
@@ -194,7 +194,7 @@ def test_a_record_that_cannot_be_read_stops_everything() -> None:
 
 
 def test_a_request_to_cancel_is_for_one_attempt() -> None:
-    """The handler of that attempt sees it; the next attempt under the same key does not."""
+    """That attempt's handler sees it; the next attempt under the same key does not."""
     bench = Bench()
     first = bench.begin("one")
     assert not bench.runs.is_cancelled(first.record)
@@ -205,7 +205,7 @@ def test_a_request_to_cancel_is_for_one_attempt() -> None:
 
 
 def test_a_record_is_read_from_outside_with_what_can_be_seen_of_its_attempt() -> None:
-    """By its key or from the list, and None if there is none; a silent attempt is seen to be dead."""
+    """It is read by key or from the list, None if there is none; a silent attempt shows as dead."""
     bench = Bench()
     bench.begin("one")
     found = bench.runs.read("t")
@@ -219,7 +219,7 @@ def test_a_record_is_read_from_outside_with_what_can_be_seen_of_its_attempt() ->
 
 
 def test_of_two_attempts_that_find_the_same_dead_one_only_one_begins(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The other one waits until that one's lease is over."""
+    """The other one waits until the first one's lease is over."""
     bench = Bench()
     bench.runs.end(bench.begin("one"), state="FAILED")
     get = bench.store.get
@@ -237,7 +237,7 @@ def test_of_two_attempts_that_find_the_same_dead_one_only_one_begins(monkeypatch
 
 
 def test_a_record_that_goes_meanwhile_starts_no_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody knows why; the next invocation creates one."""
+    """The reason is unknown; the next invocation creates a record."""
     bench = Bench()
     bench.begin("one")
     monkeypatch.setattr(bench.store, "get", lambda _: None)

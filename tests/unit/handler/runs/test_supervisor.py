@@ -11,7 +11,7 @@ from safewriter.objects import StoreError
 
 
 class Fake:
-    """Both the guarded writes' supervision and the runs."""
+    """Stands for the supervision of guarded writes and for the runs."""
 
     def __init__(self, settle: Any = lambda: ()) -> None:
         self.beats: list[str] = []
@@ -45,7 +45,7 @@ def supervisor(fake: Fake) -> RunSupervisor:
 
 
 def test_a_beat_renews_both_and_never_raises() -> None:
-    """The next one makes up for it."""
+    """The next beat makes up for it."""
     fake = Fake()
     assert supervisor(fake).beat()
     assert fake.beats == ["writes", "run"]
@@ -53,7 +53,7 @@ def test_a_beat_renews_both_and_never_raises() -> None:
 
 @pytest.mark.parametrize("cancelled", [False, True])
 def test_a_beat_tells_whether_the_run_was_cancelled(*, cancelled: bool) -> None:
-    """It looks each time that it has said that the attempt lives."""
+    """It checks after each renewal."""
     fake = Fake()
     fake.fails, fake.cancelled = False, cancelled
     assert supervisor(fake).beat() is not cancelled
@@ -61,12 +61,12 @@ def test_a_beat_tells_whether_the_run_was_cancelled(*, cancelled: bool) -> None:
 
 
 def test_the_verdicts_are_passed_on() -> None:
-    """Those that come within the budget are handed on as they are, and no problem is told beside them."""
+    """Verdicts within the budget are returned unchanged, without a problem."""
     assert supervisor(Fake(lambda: ())).settle(10_000) == ((), "")
 
 
 def test_verdicts_are_kept_beside_a_doubt() -> None:
-    """What is known is known, also if there may be more."""
+    """Known verdicts are returned even if there may be more writes."""
     fake = Fake(lambda: ("a verdict",))
     fake.missing = "the journal was truncated"
     found: tuple[object, str] = supervisor(fake).settle(10_000)
@@ -74,7 +74,7 @@ def test_verdicts_are_kept_beside_a_doubt() -> None:
 
 
 def test_what_cannot_be_settled_is_said_not_raised() -> None:
-    """A store that fails, and one that hangs."""
+    """The cases are a store that fails, and one that hangs."""
 
     def fail() -> None:
         raise StoreError("gone")
@@ -86,7 +86,7 @@ def test_what_cannot_be_settled_is_said_not_raised() -> None:
 
 
 def test_a_journal_that_cannot_be_read_is_said() -> None:
-    """An error of the system is a problem like one of the store."""
+    """An error of the system is reported like one of the store."""
 
     def fail() -> None:
         raise OSError("journal")

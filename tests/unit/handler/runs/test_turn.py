@@ -1,4 +1,4 @@
-"""The handler's hold on a job's turn: when the job has to end for it, and what is said of it afterwards."""
+"""The handler's hold on a job's turn: when the job must end for it, and what the result says."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def backend() -> MemoryBackend:
 
 @pytest.fixture
 def coordinator(backend: MemoryBackend) -> JobCoordinator:
-    """A job that holds its turn; nobody renews it."""
+    """Return a job that holds its turn, which nothing renews."""
     made = JobCoordinator(Configuration(lock="table", job="job", lease_s=30), backend)
     turn = made.lock()
     assert isinstance(turn, Turn)
@@ -44,7 +44,7 @@ def left(coordinator: JobCoordinator, seconds: float) -> None:
 def test_the_job_has_to_end_before_its_turn_may_be_lost(
     coordinator: JobCoordinator, seconds: float, *, ending: bool
 ) -> None:
-    """Below a quarter of a lease the job has to end, and a renewal that is answered after that changes nothing."""
+    """Below a quarter of a lease the job must end, and a later renewal changes nothing."""
     left(coordinator, seconds)
 
     turn = JobTurn(coordinator)
@@ -55,7 +55,7 @@ def test_the_job_has_to_end_before_its_turn_may_be_lost(
 
 
 def test_without_a_turn_there_is_nothing_to_end() -> None:
-    """A job without coordination is told nothing."""
+    """A job without coordination gets no turn."""
     turn = JobTurn(None)
     warned: list[str] = []
     turn.give_back(warned.append, 1000)
@@ -63,7 +63,7 @@ def test_without_a_turn_there_is_nothing_to_end() -> None:
 
 
 def test_a_turn_that_was_lost_does_not_count(coordinator: JobCoordinator, backend: MemoryBackend) -> None:
-    """Although the job succeeded; the result says so."""
+    """The job succeeded, but the result reports the loss."""
     stored = backend.read("table")
     assert stored is not None
     backend.write(end(stored.record, End.FORCED, 0), stored)
@@ -79,7 +79,7 @@ def test_a_turn_that_was_lost_does_not_count(coordinator: JobCoordinator, backen
 def test_a_lock_service_that_does_not_answer_leaves_the_turn_to_its_lease(
     coordinator: JobCoordinator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The job's own outcome stands."""
+    """The job's own outcome stays."""
 
     def fail(*_: object) -> Any:
         raise StoreError("no answer")
@@ -92,7 +92,7 @@ def test_a_lock_service_that_does_not_answer_leaves_the_turn_to_its_lease(
 
 
 def test_the_session_with_the_lock_service_ends_with_the_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also if the job got no turn: a warm function would gather sessions."""
+    """This holds even if the job got no turn: a warm function would collect sessions."""
     closed: list[MemoryBackend] = []
     monkeypatch.setenv("SW_LOCKS", "memory://closing")
 

@@ -24,7 +24,7 @@ def names(path: Path) -> set[str]:
 
 
 def leave_everything(path: Path, outside: Path) -> None:
-    """What a job can leave: files, folders without rights, links, pipes, sockets, depth, names that are no text."""
+    """Create all that a job can leave: files, folders without rights, links, pipes, sockets, depth, non-text names."""
     (path / "file").write_text("x", encoding="utf-8")
     (path / "locked" / "inner").mkdir(parents=True)
     (path / "locked" / "inner" / "file").touch()
@@ -51,7 +51,7 @@ def leave_everything(path: Path, outside: Path) -> None:
 
 @pytest.mark.slow
 def test_a_directory_is_as_it_was_before_the_first_job(tmp_path: Path) -> None:
-    """What was there stays, whatever is new goes, and nothing outside is touched."""
+    """Old entries stay, new ones are removed, and nothing outside is touched."""
     own, outside = tmp_path / "own", tmp_path / "outside"
     (own / "extension" / "cache").mkdir(parents=True)
     (own / "extension" / "cache" / "file").touch()
@@ -69,7 +69,7 @@ def test_a_directory_is_as_it_was_before_the_first_job(tmp_path: Path) -> None:
 
 
 def test_a_kept_directory_that_was_replaced_by_a_link_is_not_followed(tmp_path: Path) -> None:
-    """The link goes; what it leads to is somebody else's."""
+    """The link is removed; its target belongs to someone else."""
     own, outside = tmp_path / "own", tmp_path / "outside"
     (own / "kept").mkdir(parents=True)
     outside.mkdir()
@@ -83,7 +83,7 @@ def test_a_kept_directory_that_was_replaced_by_a_link_is_not_followed(tmp_path: 
 
 
 def test_a_process_that_follows_a_killed_one_knows_what_that_one_had_found(tmp_path: Path) -> None:
-    """Lambda starts the runtime anew after a kill, and what the killed job left is not taken for old."""
+    """Lambda restarts the runtime after a kill; files of the killed job must not count as old."""
     (tmp_path / "old").touch()
     code = f"""
 import os, pathlib
@@ -100,7 +100,7 @@ os.kill(os.getpid(), 9)
 
 @pytest.mark.parametrize("record", [b"", b"{", b"[1]", b'{"left": 1}', json.dumps({"a": None}).encode()])
 def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: bytes) -> None:
-    """It is written again after each job from what this process has found itself."""
+    """After each job the record is restored from this process's own lists."""
     (tmp_path / "old").touch()
     ground = OwnedDirectory.claim(tmp_path)
     (tmp_path / ".soal-ground").write_bytes(record)
@@ -111,7 +111,7 @@ def test_what_a_job_makes_of_the_record_does_not_count(tmp_path: Path, record: b
 
 
 def test_a_directory_that_is_in_use_or_not_there_is_left_alone(tmp_path: Path) -> None:
-    """Another process may be at work in it; and nothing is cleaned that was not declared."""
+    """Another process may be using it; and an undeclared directory is never cleaned."""
     (tmp_path / "own").mkdir()
     ground = OwnedDirectory.claim(tmp_path / "own")
     with pytest.raises(BlockingIOError):
@@ -122,14 +122,14 @@ def test_a_directory_that_is_in_use_or_not_there_is_left_alone(tmp_path: Path) -
 
 
 def test_a_directory_that_holds_the_handler_is_nobody_s_to_clean() -> None:
-    """Whoever declares / or a home has made a mistake."""
+    """A declaration of / or a home is a mistake."""
     for path in (Path("/"), ROOT, ROOT / "handler"):
         with pytest.raises(PermissionError, match="holds the handler itself"):
             OwnedDirectory.claim(path)
 
 
 def test_a_claim_that_fails_gives_the_lock_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or this process could never take the directory again."""
+    """Otherwise this process could never claim the directory again."""
     with monkeypatch.context() as broken:
         broken.setattr("handler.sandbox.shared_memory.present", lambda: 1 // 0)
         with pytest.raises(ZeroDivisionError):
@@ -140,7 +140,7 @@ def test_a_claim_that_fails_gives_the_lock_back(tmp_path: Path, monkeypatch: pyt
 @pytest.mark.slow
 @pytest.mark.parametrize("lost", [True, False])
 def test_what_a_killed_job_has_left_deep_down_harms_nobody(tmp_path: Path, *, lost: bool) -> None:
-    """A record that it has removed, or forged, and a tree that no JSON can hold."""
+    """The job may have removed or forged the record, and may leave a tree that JSON cannot hold."""
     leave_everything(tmp_path, tmp_path)
     if not lost:
         (tmp_path / ".soal-ground").write_text('{"a":' * 400 + "null" + "}" * 400, encoding="ascii")
@@ -151,7 +151,7 @@ def test_what_a_killed_job_has_left_deep_down_harms_nobody(tmp_path: Path, *, lo
 
 
 def test_cleaning_that_has_no_time_left_says_so(tmp_path: Path) -> None:
-    """What stays is the next request's to remove; a warning tells of it."""
+    """The next request removes the rest; a warning says so."""
     assert list(clean_all((tmp_path,), always)) == []
     (tmp_path / "left").touch()
     reason = "there was no time left, so the next job may find files of this one"
@@ -160,7 +160,7 @@ def test_cleaning_that_has_no_time_left_says_so(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As a warning of the run, with its number."""
+    """The run gets a warning with their number."""
     assert list(clean_all((tmp_path,), always)) == []
     (tmp_path / "stuck").touch()
 
@@ -172,7 +172,7 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(tmp_path: Path) -> None:
-    """A segment lives without a process, and would carry one job's data to the next; so do semaphores and queues."""
+    """A segment outlives its process and would carry one job's data to the next; so would semaphores and queues."""
     libc = ctypes.CDLL(None, use_errno=True)
     ask = {
         "shm": lambda number: libc.shmctl(number, 2, ctypes.create_string_buffer(512)),
@@ -198,7 +198,7 @@ def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(
 
 
 def test_shared_memory_of_a_job_whose_handler_was_killed_goes(tmp_path: Path) -> None:
-    """The next process has the lists of the killed one; those of an earlier boot count for nothing."""
+    """The next process has the killed one's lists; those of an earlier boot are ignored."""
     libc = ctypes.CDLL(None, use_errno=True)
     code = f"""
 import ctypes, os, pathlib
@@ -224,14 +224,14 @@ os.kill(os.getpid(), 9)
 
 
 def test_a_record_that_is_no_tree_is_not_believed(tmp_path: Path) -> None:
-    """The directory is looked at instead."""
+    """The directory is listed instead."""
     (tmp_path / "old").touch()
     (tmp_path / ".soal-ground").write_bytes(b'{"left": 1}')
     assert set(OwnedDirectory.claim(tmp_path).entries) == {"old", ".soal-ground"}
 
 
 def test_a_record_of_another_user_is_not_believed(tmp_path: Path) -> None:
-    """Only root can try it."""
+    """Only root can test this."""
     if os.getuid() != 0:
         pytest.skip("only root can give a file away")
     (tmp_path / "left").touch()

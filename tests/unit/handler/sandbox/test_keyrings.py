@@ -19,7 +19,7 @@ def add(name: bytes, keyring: int = USERS) -> int:
 
 
 def test_a_key_that_came_since_is_removed_and_no_other() -> None:
-    """A developer's own keys are there before the first job."""
+    """A developer's own keys existed before the first job."""
     mine = add(b"soal-test-before")
     if mine < 0:
         pytest.skip("this kernel or container lets nobody have keys")
@@ -35,7 +35,7 @@ def test_a_key_that_came_since_is_removed_and_no_other() -> None:
 
 
 def test_where_the_kernel_has_no_keyrings_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor on a machine whose call has another number."""
+    """The same holds on a machine with another system call number."""
     monkeypatch.setattr(platform, "machine", lambda: "other")
     assert present() == frozenset()
 
@@ -45,7 +45,7 @@ def test_a_keyring_that_hides_its_keys_is_opened_again_or_told(
     monkeypatch: pytest.MonkeyPatch,
     owner_may: bool,  # noqa: FBT001 - a case
 ) -> None:
-    """A job may take the rights of its keyring away: that nothing is seen is no evidence that nothing is there."""
+    """A job may remove the rights on its keyring: an empty answer would not prove that there are no keys."""
     opened: list[int] = []
 
     def keyctl(operation: int, keyring: int, *_: int) -> int:
@@ -65,7 +65,7 @@ def test_a_keyring_that_hides_its_keys_is_opened_again_or_told(
 
 
 def test_a_key_in_the_persistent_keyring_is_removed() -> None:
-    """That one outlives all processes of the user."""
+    """That keyring outlives all processes of the user."""
     ring = keyrings._persistent()
     if not ring:
         pytest.skip("this kernel or container has no persistent keyrings")

@@ -15,7 +15,7 @@ from handler.sandbox.sandbox import _LABEL, NoSpaceError, forbids_execution, ope
 
 
 def test_a_fresh_private_directory(tmp_path: Path) -> None:
-    """Mode 0700, empty places for everything, and gone at the end."""
+    """It has mode 0700 and empty folders, and is removed at the end."""
     with open_sandbox(tmp_path) as sandbox:
         assert stat.S_IMODE(sandbox.root.stat().st_mode) == 0o700
         assert [list(place.iterdir()) for place in (sandbox.scripts, sandbox.home, sandbox.tmp, sandbox.work)] == [
@@ -30,7 +30,7 @@ def test_a_fresh_private_directory(tmp_path: Path) -> None:
 
 
 def test_it_goes_also_after_an_error(tmp_path: Path) -> None:
-    """The next job on a warm machine finds nothing of a job that failed."""
+    """The next job on a warm machine finds nothing of a failed job."""
     with pytest.raises(ZeroDivisionError), open_sandbox(tmp_path):
         raise ZeroDivisionError
     assert list(tmp_path.iterdir()) == []
@@ -48,7 +48,7 @@ def test_a_job_cannot_keep_its_files_by_taking_permissions_away(tmp_path: Path) 
 
 
 def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
-    """What they point to is not the job's."""
+    """Their targets do not belong to the job."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "keep").touch()
@@ -61,7 +61,7 @@ def test_links_are_removed_and_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_job_that_puts_a_link_in_the_place_of_its_directory_loses_nobody_a_file(tmp_path: Path) -> None:
-    """The directory is emptied where the job has moved it to, and the link goes without what it leads to."""
+    """The directory is emptied where the job moved it, and the link is removed without its target."""
     outside, base = tmp_path / "outside", tmp_path / "base"
     outside.mkdir()
     base.mkdir()
@@ -76,7 +76,7 @@ def test_a_job_that_puts_a_link_in_the_place_of_its_directory_loses_nobody_a_fil
 
 
 def test_a_link_among_the_leftovers_is_not_followed(tmp_path: Path) -> None:
-    """Even if what it leads to looks like a directory of a dead request."""
+    """This holds even if its target looks like the directory of a dead request."""
     outside, base = tmp_path / "outside", tmp_path / "base"
     outside.mkdir()
     base.mkdir()
@@ -89,7 +89,7 @@ def test_a_link_among_the_leftovers_is_not_followed(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_only_looks_like_ours_is_left_alone(tmp_path: Path) -> None:
-    """Somebody's own, by chance of such a name, with a lock file of its own, or with something else for a label."""
+    """It may be a foreign directory with a similar name and its own lock file, or with other content as a label."""
     for name, lock in (("soal-thesis", ".lock"), ("soal-notes", ".soal-sandbox")):
         (tmp_path / name).mkdir()
         (tmp_path / name / lock).touch()
@@ -130,7 +130,7 @@ def test_a_fresh_sandbox_bears_its_label_only_when_it_is_locked(
 
 
 def test_leftovers_of_the_dead_are_removed_and_places_of_the_living_kept(tmp_path: Path) -> None:
-    """A process that was killed in its sandbox has left it behind; one that lives holds its lock."""
+    """A process killed in its sandbox leaves it behind; a living process holds its lock."""
     code = f"""
 import os, pathlib
 from handler.sandbox.sandbox import open_sandbox
@@ -148,8 +148,8 @@ with open_sandbox(pathlib.Path({str(tmp_path)!r})) as sandbox:
 
 
 def test_what_cannot_be_removed_in_time_is_said_and_left_to_the_next_job(tmp_path: Path) -> None:
-    """A job may leave more than can be removed before the deadline. The next one may not be able to either: it works
-    in another directory all the same.
+    """A job may leave more than can be removed before the deadline. If the next one cannot remove it either, it still
+    works in another directory.
     """
     said: list[str] = []
     with open_sandbox(tmp_path, may_go_on=lambda: False, warn=said.append) as first:
@@ -162,7 +162,7 @@ def test_what_cannot_be_removed_in_time_is_said_and_left_to_the_next_job(tmp_pat
 
 
 def test_a_job_begins_although_there_was_no_time_to_remove_what_another_has_left(tmp_path: Path) -> None:
-    """It is told of what is still there, and the one after it removes that."""
+    """A warning says what is left, and the next job removes that."""
     said: list[str] = []
     with open_sandbox(tmp_path, may_go_on=lambda: False) as first:
         (first.work / "a" / "b").mkdir(parents=True)
@@ -176,7 +176,7 @@ def test_a_job_begins_although_there_was_no_time_to_remove_what_another_has_left
 
 
 def test_a_sandbox_that_was_not_emptied_in_time_is_none_for_the_next_job(tmp_path: Path) -> None:
-    """Also if the time is over just when nothing is left: nobody has looked again."""
+    """This holds even if the time ends just when nothing is left, since that was not checked again."""
     with open_sandbox(tmp_path, free_min_mb=0) as sandbox:
         (sandbox.work / "left").mkdir()
         assert not sandbox.renew(sandbox.shape, lambda: False)
@@ -185,7 +185,7 @@ def test_a_sandbox_that_was_not_emptied_in_time_is_none_for_the_next_job(tmp_pat
 
 
 def test_too_little_space_is_said(tmp_path: Path) -> None:
-    """With the numbers, the largest things that lie there, and the remedy."""
+    """The error has the numbers, the largest entries there, and the remedy."""
     (tmp_path / "left").mkdir()
     (tmp_path / "left" / "by a job").write_bytes(b"x" * (3 << 20))
     (tmp_path / "small").touch()
@@ -198,14 +198,14 @@ def test_too_little_space_is_said(tmp_path: Path) -> None:
 
 
 def test_a_place_that_forbids_execution_is_known(tmp_path: Path) -> None:
-    """By its mount option: what Java unpacks there could not be loaded. /proc is such a place."""
+    """The mount option shows it: libraries that Java unpacks there could not be loaded. /proc is such a place."""
     options = next(line.split()[3] for line in Path("/proc/mounts").read_text().splitlines() if " /proc " in line)
     assert forbids_execution(Path("/proc")) is ("noexec" in options.split(","))
     assert not forbids_execution(tmp_path)
 
 
 def test_a_label_that_is_a_link_makes_no_leftover(tmp_path: Path) -> None:
-    """It is not followed, and the directory stays."""
+    """The link is not followed, and the directory stays."""
     (tmp_path / "target").write_bytes(_LABEL)
     left = tmp_path / "base" / "soal-x"
     left.mkdir(parents=True)
@@ -215,7 +215,7 @@ def test_a_label_that_is_a_link_makes_no_leftover(tmp_path: Path) -> None:
 
 
 def test_another_user_s_sandbox_is_left_alone(tmp_path: Path) -> None:
-    """Its owner may come back for it."""
+    """Its owner may still need it."""
     if os.getuid() != 0:
         pytest.skip("only root can give a directory away")
     left = tmp_path / "soal-x"
@@ -228,7 +228,7 @@ def test_another_user_s_sandbox_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("place", [".", "tmp", "scripts", ".soal-sandbox"])
 def test_a_directory_with_extended_attributes_is_not_the_one_that_was_made(tmp_path: Path, place: str) -> None:
-    """They would stay for the next job, as files would."""
+    """The attributes would stay for the next job, as files would."""
     with open_sandbox(tmp_path, free_min_mb=0) as sandbox:
         made = sandbox.shape
         assert sandbox.renew(made, lambda: True)
@@ -237,7 +237,7 @@ def test_a_directory_with_extended_attributes_is_not_the_one_that_was_made(tmp_p
 
 
 def test_a_file_system_without_extended_attributes_is_as_good(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing can be left in them there."""
+    """A job cannot leave anything in them there."""
 
     def none(*_: object, **__: object) -> list[str]:
         raise OSError(errno.ENOTSUP, "not supported")

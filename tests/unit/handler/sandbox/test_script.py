@@ -47,7 +47,7 @@ def refused(code: str) -> ClientError:
 
 
 def test_script_and_python_files_are_copied(tmp_path: Path) -> None:
-    """Under their last names, side by side."""
+    """They keep their last names, side by side."""
     client = Client({"scripts/a/job.py": b"print(1)", "library/b/x.zip": zipped("handler/__init__.py")})
     with open_sandbox(tmp_path) as sandbox:
         files = place(JOB, sandbox)
@@ -61,7 +61,7 @@ def test_script_and_python_files_are_copied(tmp_path: Path) -> None:
     [("NoSuchKey", "does not exist"), ("NoSuchBucket", "does not exist"), ("AccessDenied", "s3:GetObject")],
 )
 def test_what_the_caller_can_mend_is_a_usage_error(tmp_path: Path, code: str, words: str) -> None:
-    """It names the field: the script, or the place in pyFiles."""
+    """The error names the field: the script, or the index in pyFiles."""
     with open_sandbox(tmp_path) as sandbox, pytest.raises(InputError, match=words) as caught:
         download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": refused(code)}))
     assert caught.value.field == "entryPoint"
@@ -72,13 +72,13 @@ def test_what_the_caller_can_mend_is_a_usage_error(tmp_path: Path, code: str, wo
 
 @pytest.mark.parametrize("error", [refused("InternalError"), EndpointConnectionError(endpoint_url="http://x")])
 def test_a_store_that_fails_is_another_matter(tmp_path: Path, error: Exception) -> None:
-    """The same invocation may work later."""
+    """The same invocation may succeed later."""
     with open_sandbox(tmp_path) as sandbox, pytest.raises(DownloadError):
         download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": error}))
 
 
 def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
-    """Before a byte of it is read."""
+    """It is refused before a byte of it is read."""
     with open_sandbox(tmp_path) as sandbox:
         with pytest.raises(InputError, match="10 MB are allowed"):
             download(JOB, place(JOB, sandbox), Client({"scripts/a/job.py": bytes(11 * 1024 * 1024)}))
@@ -95,7 +95,7 @@ def test_a_script_that_is_too_large_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_zip_that_the_job_could_not_use_is_refused(tmp_path: Path, content: bytes, words: str) -> None:
-    """It is looked into once it is there, before the script runs; so is one that Python could not read."""
+    """It is checked after the download, before the script runs; so is one that Python could not read."""
     client = Client({"scripts/a/job.py": b"", "library/b/x.zip": content})
     with open_sandbox(tmp_path) as sandbox, pytest.raises(InputError, match=words) as caught:
         download(JOB, place(JOB, sandbox), client)
@@ -112,7 +112,7 @@ WHEEL = zipped(
 
 
 def fetched(tmp_path: Path, content: bytes, code: str) -> list[str]:
-    """The names in the archive of a job, after `code` has run with it on the path."""
+    """Return the names in the archive of a job after `code` has run with it on the path."""
     event = {"script": "s3://scripts/a/job.py", "pyFiles": ["s3://library/acme-1-py3-none-any.WHL"]}
     job = requested(event, SETTINGS, "r").job
     client = Client({"scripts/a/job.py": b"", "library/acme-1-py3-none-any.WHL": content})
@@ -140,7 +140,7 @@ def test_packages_without_init_can_be_imported_from_a_wheel(tmp_path: Path) -> N
 
 
 def test_an_archive_with_all_it_needs_stays_as_it_is(tmp_path: Path) -> None:
-    """An entry is not made twice, and names that no module can have cost nothing."""
+    """No entry is made twice, and names that cannot be modules cost nothing."""
     deep = "a/" * 30_000 + "b.py"
     content = zipped("acme/", "acme/thing.py", "own/__init__.py", "own/data/a.json", deep)
     assert fetched(tmp_path, content, "import acme.thing, own") == [
@@ -149,7 +149,7 @@ def test_an_archive_with_all_it_needs_stays_as_it_is(tmp_path: Path) -> None:
 
 
 def test_more_folders_than_python_reads_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The archive would be one that cannot be imported from at all."""
+    """Python could import nothing from such an archive."""
     monkeypatch.setattr("handler.sandbox.script._ENTRIES_MAX", 8)
     with pytest.raises(InputError, match=r"holds 5 files, and 4 folders with modules .* split it"):
         fetched(tmp_path, WHEEL, "pass")

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def test_only_what_this_user_has_made_and_nobody_uses(tmp_path: Path) -> None:
-    """A database of the same user on a developer's machine is attached to its segment; others' are others'."""
+    """On a developer's machine, a database of the same user is attached to its segment; other users' objects stay."""
     me = os.geteuid()
     (tmp_path / "sysvipc").mkdir()
     (tmp_path / "sysvipc" / "shm").write_text(
@@ -25,5 +25,5 @@ def test_only_what_this_user_has_made_and_nobody_uses(tmp_path: Path) -> None:
 
 
 def test_a_kernel_without_such_objects_has_none(tmp_path: Path) -> None:
-    """The files are not there then."""
+    """Then the files do not exist."""
     assert present(tmp_path) == frozenset()

@@ -27,7 +27,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_an_archive_is_used_and_its_use_is_logged(home: Path) -> None:
-    """Java goes on without it if it must; the log tells."""
+    """The JVM starts without it if necessary; the log shows which."""
     archive, share, log = archive_options(home, home / "a.log")
     assert archive == f"-XX:SharedArchiveFile={home}/spark.jsa"
     assert share == "-Xshare:auto"
@@ -35,13 +35,13 @@ def test_an_archive_is_used_and_its_use_is_logged(home: Path) -> None:
 
 
 def test_without_an_archive_java_gets_none(tmp_path: Path) -> None:
-    """Naming one that is not there would switch off Java's own, too."""
+    """With the name of a missing archive, the JVM would not use its own either."""
     assert archive_options(tmp_path, tmp_path / "a.log") == ("-Xshare:auto",)
     assert why_unused(tmp_path, tmp_path / "a.log") == f"there is no class-data archive at {tmp_path}/spark.jsa"
 
 
 def test_an_archive_that_was_taken_is_nothing_to_tell(home: Path) -> None:
-    """Nor is a JVM that did not even begin."""
+    """Nor is a JVM that did not start at all."""
     assert why_unused(home, home / "a.log") is None
     (home / "a.log").write_text(TAKEN)
     assert why_unused(home, home / "a.log") is None
@@ -63,14 +63,14 @@ def test_an_archive_that_was_taken_is_nothing_to_tell(home: Path) -> None:
     ],
 )
 def test_an_archive_that_was_refused_is_told_with_java_s_reason(home: Path, log: str, reason: str) -> None:
-    """What Java 17 writes for other jars, for a broken base, for another Java, and for a file that is no archive."""
+    """The logs are Java 17's for other jars, a broken base, another Java, and a file that is not an archive."""
     (home / "a.log").write_text(log)
     assert why_unused(home, home / "a.log") == f"Java did not take the class-data archive {home}/spark.jsa ({reason})"
 
 
 @pytest.mark.parametrize("what", ["pipe", "link"])
 def test_what_a_job_has_put_in_the_log_s_place_is_not_read(home: Path, what: str) -> None:
-    """A pipe would hang the handler, and a link would show another file."""
+    """A pipe would hang the handler, and a link would expose another file."""
     log = home / "a.log"
     if what == "pipe":
         os.mkfifo(log)

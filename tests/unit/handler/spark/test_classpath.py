@@ -16,14 +16,14 @@ def touch(*paths: Path) -> None:
 
 
 def test_the_order_of_the_archived_jars_is_fixed(tmp_path: Path) -> None:
-    """Wherever they lie, and whatever else lies there: a directory or a wildcard would rule out the archive."""
+    """Other files in the folders do not matter: a directory or a wildcard would rule out the archive."""
     spark, home = tmp_path / "spark", tmp_path / "home"
     touch(spark / "jars/b.jar", spark / "jars/d.jar", home / "jars/a.jar", home / "jars/c.jar", home / "jars/c.txt")
     assert [jar.name for jar in archived_jars(spark, home)] == ["a.jar", "b.jar", "c.jar", "d.jar"]
 
 
 def test_the_largest_jars_come_first(tmp_path: Path) -> None:
-    """They have most of the classes, and Java asks the jars for each class one after the other."""
+    """They have most of the classes, and the JVM searches the jars one after another."""
     touch(tmp_path / "jars/a.jar", tmp_path / "home/jars/b.jar", tmp_path / "jars/c.jar")
     (tmp_path / "home/jars/b.jar").write_text("many classes")
     (tmp_path / "jars/c.jar").write_text("a class")
@@ -31,14 +31,14 @@ def test_the_largest_jars_come_first(tmp_path: Path) -> None:
 
 
 def test_an_unsigned_copy_takes_the_place_of_its_original(tmp_path: Path) -> None:
-    """At the same place in the order."""
+    """It has the same position in the order."""
     touch(tmp_path / "jars/a.jar", tmp_path / "jars/b.jar", tmp_path / "home/unsigned/a.jar")
     found = archived_jars(tmp_path, tmp_path / "home")
     assert found == (tmp_path / "home/unsigned/a.jar", tmp_path / "jars/b.jar")
 
 
 def test_the_classes_without_replacement_come_before_all_others(tmp_path: Path) -> None:
-    """Also before lambda expressions as classes, whose jar is not bound to them; our other jars come last."""
+    """They even precede lambda expressions as classes, whose jar is not tied to them; SoAL's other jars come last."""
     home = tmp_path / "home"
     lowered = lambdas_jar(home, ["a.jar", LITERAL])
     assert lowered == lambdas_jar(home, ["a.jar"])
@@ -52,7 +52,7 @@ def test_the_classes_without_replacement_come_before_all_others(tmp_path: Path) 
 
 
 def test_lambda_expressions_as_classes_come_first(tmp_path: Path) -> None:
-    """But only those of the very jars behind them: an update must not be hidden by classes of the version before."""
+    """This holds only for the very jars behind them: classes of an older version must not hide an update."""
     home = tmp_path / "home"
     touch(tmp_path / "jars/a-1.jar", home / "jars/b-1.jar")
     lowered = lambdas_jar(home, ["b-1.jar", "a-1.jar"])
@@ -63,7 +63,7 @@ def test_lambda_expressions_as_classes_come_first(tmp_path: Path) -> None:
 
 
 def test_what_may_change_comes_last(tmp_path: Path) -> None:
-    """The log store and what a derived image adds do not touch the part that the archive is made from."""
+    """The log store and jars of a derived image do not change the part from which the archive is made."""
     home = tmp_path / "home"
     touch(tmp_path / "jars/z.jar", home / "jars/soal-logstore.jar", home / "extra/a-driver.jar")
     before = archived_jars(tmp_path, home)
@@ -74,7 +74,7 @@ def test_what_may_change_comes_last(tmp_path: Path) -> None:
 
 
 def test_pyspark_is_found_where_it_is_installed() -> None:
-    """With the jars that it ships."""
+    """It has the jars that it ships."""
     found = find_pyspark()
     assert found is not None
     assert list(found.glob("jars/spark-core_*.jar"))

@@ -61,13 +61,13 @@ def composed(
     ],
 )
 def test_cores_and_heap_follow_from_the_memory(memory_mb: int, present: int, cores: int, heap_mb: int) -> None:
-    """A core for 1,769 MB, as Lambda gives them; a third of the memory is not heap."""
+    """A core for 1,769 MB, as on Lambda; a third of the memory is not heap."""
     machine = Machine(memory_mb, present)
     assert (machine.cores, machine.heap_mb) == (cores, heap_mb)
 
 
 def test_java_is_started_directly(tmp_path: Path) -> None:
-    """No shell, no launcher; every word is one argument."""
+    """There is no shell or launcher; every word is one argument."""
     command, _ = composed(tmp_path, job(name="n; rm -rf /", entryPointArguments=["a b", "$(id)", ""]))
     assert Path(command.argv[0]).name == "java"
     assert command.argv[-4] == "io.soal.host.Host"
@@ -81,7 +81,7 @@ def test_java_is_started_directly(tmp_path: Path) -> None:
 
 
 def test_the_machine_finds_the_job_in_a_file(tmp_path: Path) -> None:
-    """Each word ends with a zero byte, which no word can hold; the job's variables are beside it."""
+    """Each word ends with a zero byte, which no word can contain; the job's variables are in a file beside it."""
     with open_sandbox(tmp_path) as sandbox:
         attempt = AttemptVariables("run", "request", 10**12, 900_000)
         command = compose(job(), Files(sandbox.scripts / "job.py", ()), sandbox, SETTINGS, MACHINE, attempt, {})
@@ -96,8 +96,8 @@ def test_the_machine_finds_the_job_in_a_file(tmp_path: Path) -> None:
 
 
 def test_one_machine_can_run_jobs_that_differ_in_script_and_sql_settings_alone(tmp_path: Path) -> None:
-    """Hadoop keeps its settings for the whole machine; memory, compiler and Java's variables are those it started with.
-    Python's are the job's own.
+    """Hadoop keeps its settings for the JVM's life; memory, compiler and the JVM's variables are fixed at its start.
+    Python's variables belong to the job.
     """
     with open_sandbox(tmp_path) as sandbox:
 
@@ -118,7 +118,7 @@ def test_one_machine_can_run_jobs_that_differ_in_script_and_sql_settings_alone(t
 
 
 def test_the_class_path_is_jars_and_nothing_else(tmp_path: Path) -> None:
-    """Spark's own, and those of set-up."""
+    """It holds Spark's jars, and those of set-up."""
     command, _ = composed(tmp_path)
     found = command.argv[command.argv.index("-cp") + 1].split(":")
     assert found == [str(jar) for jar in jars(pyspark_home(), SETTINGS.soal_home)]
@@ -128,7 +128,7 @@ def test_the_class_path_is_jars_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_the_class_data_archive_is_used_where_there_is_one(tmp_path: Path) -> None:
-    """And Java writes what it made of it to a file of this request."""
+    """The JVM writes to a file of this request whether it used the archive."""
     home = tmp_path / "home"
     (home / "jars").mkdir(parents=True)
     (home / "spark.jsa").touch()
@@ -138,7 +138,7 @@ def test_the_class_data_archive_is_used_where_there_is_one(tmp_path: Path) -> No
 
 
 def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path) -> None:
-    """C1 for short jobs, the serial collector for few cores; a setting decides otherwise."""
+    """Short jobs get C1, few cores the serial collector; a setting may override this."""
     short, _ = composed(tmp_path, total_ms=60_000)
     long, _ = composed(tmp_path, total_ms=60_001, machine=Machine(10240, 8))
     assert "-XX:TieredStopAtLevel=1" in short.argv
@@ -151,7 +151,7 @@ def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path
 
 
 def test_huge_pages_are_asked_for_where_the_kernel_gives_them_on_request(tmp_path: Path) -> None:
-    """Elsewhere Java would only complain."""
+    """Elsewhere the JVM would only warn."""
     with_them, _ = composed(tmp_path, machine=Machine(3008, 2, has_huge_pages=True))
     without, _ = composed(tmp_path, machine=Machine(3008, 2))
     assert "-XX:+UseTransparentHugePages" in with_them.argv
@@ -159,7 +159,7 @@ def test_huge_pages_are_asked_for_where_the_kernel_gives_them_on_request(tmp_pat
 
 
 def test_the_settings_in_their_order(tmp_path: Path) -> None:
-    """Defaults, then the function's own and the job's, then what must not change."""
+    """Defaults, then the function's own settings and the job's, then those that must not change."""
     own = read_settings({**BUCKET, "SOAL_CONF": '{"spark.sql.extensions": "my.Extension"}'})
     _, conf = composed(tmp_path, job(own, conf={"spark.sql.shuffle.partitions": "7"}), settings=own)
     assert conf["spark.master"] == "local[2]"
@@ -171,7 +171,7 @@ def test_the_settings_in_their_order(tmp_path: Path) -> None:
 
 
 def test_an_iceberg_catalog_goes_to_s3_as_spark_does_unless_it_says_otherwise(tmp_path: Path) -> None:
-    """Iceberg's own clients are not in the image, and only ours marks files for SafeWriter."""
+    """The image lacks Iceberg's own clients, and only SoAL's file system marks files for SafeWriter."""
     catalog = "org.apache.iceberg.spark.SparkCatalog"
     given = {
         "spark.sql.catalog.a": catalog,
@@ -187,7 +187,7 @@ def test_an_iceberg_catalog_goes_to_s3_as_spark_does_unless_it_says_otherwise(tm
 
 
 def test_a_job_may_choose_heap_and_cores(tmp_path: Path) -> None:
-    """Within what the function has."""
+    """They must be within the function's limits."""
     command, conf = composed(tmp_path, job(conf={"spark.driver.memory": "1g", "spark.driver.cores": "4"}))
     assert "-Xmx1024m" in command.argv
     assert conf["spark.master"] == "local[4]"
@@ -197,7 +197,7 @@ def test_a_job_may_choose_heap_and_cores(tmp_path: Path) -> None:
 
 
 def test_s3a_goes_where_boto3_goes(tmp_path: Path) -> None:
-    """The same endpoint, path style, with or without TLS; nothing of it at Amazon's own."""
+    """S3A uses the same endpoint and path style, with or without TLS; for Amazon's own endpoint nothing is set."""
     settings = read_settings({**BUCKET, "AWS_ENDPOINT_URL_S3": "http://127.0.0.1:9", "AWS_REGION": "eu-west-1"})
     _, conf = composed(tmp_path, settings=settings)
     assert conf["spark.hadoop.fs.s3a.endpoint"] == "http://127.0.0.1:9"
@@ -215,7 +215,7 @@ def test_no_secret_is_in_the_properties(tmp_path: Path) -> None:
 
 
 def test_the_module_options_are_spark_s_own(tmp_path: Path) -> None:
-    """All that Spark's launcher passes, without the vector module. If this fails, Spark was updated: take its list."""
+    """They are all options of Spark's launcher except the vector module. If this fails after an update, copy them."""
     source = tmp_path / "Show.java"
     source.write_text(
         "public class Show { public static void main(String[] a) {"
@@ -241,6 +241,6 @@ def test_the_files_of_the_image_are_found() -> None:
 
 @pytest.mark.parametrize("settings", [shipped_settings(), local_settings()])
 def test_another_role_is_taken_with_the_credentials_that_all_buckets_have(settings: dict[str, str]) -> None:
-    """Hadoop's own default for that looks for variables that Java does not have."""
+    """Hadoop's own default for this looks for variables that the JVM does not have."""
     general = settings["spark.hadoop.fs.s3a.aws.credentials.provider"]
     assert settings["spark.hadoop.fs.s3a.assumed.role.credentials.provider"] == general

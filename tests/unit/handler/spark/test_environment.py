@@ -33,7 +33,7 @@ def of_the_machine(inherited: dict[str, str]) -> dict[str, str]:
 
 
 def test_what_the_job_is_told() -> None:
-    """Its run, its deadline, its journal; and Lambda's trace, which is another one in each invocation."""
+    """The variables name its run, its deadline, its journal, and Lambda's trace, which differs in each invocation."""
     trace = {"_X_AMZN_TRACE_ID": "Root=1-5759e988"}
     found = of_the_job({"script": "s3://scripts/a.py", "clientToken": "t"}, {**trace, "MODE": "prod"})
     assert found["SOAL_RUN_ID"] == "run-1"
@@ -48,7 +48,7 @@ def test_what_the_job_is_told() -> None:
 
 
 def test_the_function_s_variables_reach_python_and_the_handler_s_do_not() -> None:
-    """Nor what would make Python or Spark start in another way."""
+    """Neither do variables that would change how Python or Spark starts."""
     passed = {"AWS_REGION": "r", "SW_CHECKPOINT_BUCKET": "b", "POWERTOOLS_X": "1", "MODE": "prod", "SPARK_SCRIPT": "s"}
     found = of_the_job("s3://scripts/a.py", {**passed, **WITHHELD})
     assert {name: found.get(name) for name in passed} == passed
@@ -56,9 +56,7 @@ def test_the_function_s_variables_reach_python_and_the_handler_s_do_not() -> Non
 
 
 def test_java_has_what_it_starts_with_and_no_variable_that_may_be_a_secret() -> None:
-    """Its libraries replace names of variables by their values: a list says which ones it has, and all others it has
-    not.
-    """
+    """Java libraries expand variables: the JVM gets only those on a list."""
     given = {"AWS_REGION": "r", "AWS_ENDPOINT_URL_S3": "http://s3", "TZ": "UTC", "LD_LIBRARY_PATH": "/var/lang/lib"}
     by_address = {"AWS_CONTAINER_CREDENTIALS_FULL_URI": "http://127.0.0.1:1/role"}
     others = {
@@ -78,7 +76,7 @@ def test_java_has_what_it_starts_with_and_no_variable_that_may_be_a_secret() -> 
 
 
 def test_an_event_never_becomes_a_variable() -> None:
-    """Only the name of the file that holds it."""
+    """Only the name of the file that holds it does."""
     without = of_the_job("s3://scripts/a.py")
     found = of_the_job({"LD_PRELOAD": "evil", "PATH": "evil", "day": "evil"})
     assert set(found) - set(without) == {"SOAL_EVENT_FILE"}

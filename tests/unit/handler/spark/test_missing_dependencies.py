@@ -17,7 +17,7 @@ def of_spark(text: str, kind: str = "Py4JJavaError") -> Raised:
 
 
 def packages(name: str) -> set[str]:
-    """Return the packages of a lock."""
+    """Return the packages of a lock file."""
     return set(re.findall(r"^([\w.-]+)==", (ROOT / "requirements" / name).read_text(encoding="utf-8"), re.MULTILINE))
 
 
@@ -64,7 +64,7 @@ def no_module(name: str) -> Raised:
     ],
 )
 def test_an_exception_shows_what_of_the_list_a_job_missed(error: Raised, what: str) -> None:
-    """By the name of a class, a module, a package or a data source, or by a text that is named."""
+    """It shows it by the name of a class, a module, a package or a data source, or by a listed text."""
     told = explain([error], read_missing(LIST))
     assert told is not None
     assert told.startswith(f"the image does not have {what}: ")
@@ -101,7 +101,7 @@ def test_an_exception_shows_what_of_the_list_a_job_missed(error: Raised, what: s
     ],
 )
 def test_what_is_on_no_list_is_told_by_its_name(error: Raised, words: str) -> None:
-    """In one sentence, with what to do."""
+    """The report is one sentence with a remedy."""
     told = explain([error], read_missing(LIST))
     assert told is not None
     assert words in told
@@ -122,19 +122,19 @@ def test_what_is_on_no_list_is_told_by_its_name(error: Raised, words: str) -> No
     ],
 )
 def test_another_exception_tells_of_nothing_missing(error: Raised) -> None:
-    """The script's own may hold any words."""
+    """The script's own exceptions may hold any text."""
     assert explain([error], read_missing(LIST)) is None
 
 
 def test_the_exception_that_it_came_from_tells_too() -> None:
-    """A script may wrap an error in one of its own."""
+    """A script may wrap an error in its own."""
     told = explain([Raised("RuntimeError", of_spark=False, text="no frames"), no_module("pandas")], read_missing(LIST))
     assert told is not None
     assert "pandas, NumPy and PyArrow" in told
 
 
 def test_the_first_thing_that_is_missing_is_told() -> None:
-    """What follows may be its consequence; what is on the list is told first."""
+    """Later errors may be its consequences; a listed thing is reported first."""
     rows = (Missing("one", "do without", classes=("a.",)), Missing("two", "do without", signs=("two!",)))
     text = "java.lang.ClassNotFoundException: c.D\njava.lang.NoClassDefFoundError: a/B\ntwo!"
     assert explain([of_spark(text)], rows) == (
@@ -143,7 +143,7 @@ def test_the_first_thing_that_is_missing_is_told() -> None:
 
 
 def test_each_module_that_only_the_variant_full_has_is_on_the_list() -> None:
-    """So nobody is told to bring what is one word away."""
+    """Otherwise users would bring a package that the other variant has."""
     more = packages("full.txt") - packages("runtime.txt")
     listed = {module for row in read_missing(LIST) if "full" in row.variants for module in row.modules}
     modules = {
@@ -156,7 +156,7 @@ def test_each_module_that_only_the_variant_full_has_is_on_the_list() -> None:
 
 
 def test_a_thing_of_the_other_variant_is_said_to_be_there() -> None:
-    """One word away, and how to do without it."""
+    """The sentence names the variant, and says how to do without it."""
     (found,) = (row for row in read_missing(LIST) if row.what == "MLlib")
     assert found.sentence == (
         "the image does not have MLlib: its variant full does (soal image build --variant full, context key"
@@ -166,7 +166,7 @@ def test_a_thing_of_the_other_variant_is_said_to_be_there() -> None:
 
 
 def test_every_entry_can_be_noticed_and_says_what_to_do() -> None:
-    """It names things or other signs, and its sentence reads as one."""
+    """It has names or other signs, and its sentence is grammatical."""
     for row in read_missing(LIST):
         assert row.classes or row.signs or row.modules or row.formats, row.what
         assert all(name.endswith(".") for name in row.classes), row.what

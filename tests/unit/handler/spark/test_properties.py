@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def test_comments_blanks_and_both_separators(tmp_path: Path) -> None:
-    """As people write such files."""
+    """People write such files this way."""
     path = tmp_path / "a.conf"
     path.write_text("# a comment\n\nspark.a   1\nspark.b=x y=z\n", encoding="utf-8")
     assert read_properties(path) == {"spark.a": "1", "spark.b": "x y=z"}
@@ -26,7 +26,7 @@ def test_a_line_that_is_no_setting_is_an_error(tmp_path: Path) -> None:
 
 
 def test_what_java_would_read_otherwise_is_escaped(tmp_path: Path) -> None:
-    """Separators, comment signs, blanks and backslashes."""
+    """These are separators, comment signs, blanks and backslashes."""
     path = tmp_path / "out"
     write_properties(path, {"spark.b": " a:b=c#d!e\\f", "spark.a": "ü"})
     assert path.read_text(encoding="utf-8") == "spark.a=ü\nspark.b=\\ a\\:b\\=c\\#d\\!e\\\\f\n"

@@ -4,7 +4,7 @@ from handler.spark_settings.catalogs import file_io
 
 
 def test_each_of_iceberg_s_catalogs_gets_a_way_to_s3() -> None:
-    """Also the one that stands before Spark's own; what is said below a catalog's name is no catalog."""
+    """This includes the one that wraps Spark's own; a property below a catalog's name is not a catalog."""
     conf = {
         "spark.sql.catalog.a": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.spark_catalog": "org.apache.iceberg.spark.SparkSessionCatalog",

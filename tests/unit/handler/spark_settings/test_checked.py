@@ -41,7 +41,7 @@ def check(key: str, value: str = "x", permits: tuple[str, ...] = (), owned: dict
     ],
 )
 def test_what_an_event_may_bring(key: str, value: str) -> None:
-    """The list does not stand in the way of ordinary tuning, of catalogs in Glue, or of public data."""
+    """The list permits ordinary tuning, catalogs in Glue, and public data."""
     check(key, value)
 
 
@@ -75,7 +75,7 @@ def test_what_an_event_may_bring(key: str, value: str) -> None:
     ],
 )
 def test_what_would_leave_the_sandbox_or_switch_off_the_guard(key: str) -> None:
-    """Nobody may set it, in whatever letters, not even with the owner's permit."""
+    """It is refused in any case of letters, even with the owner's permit."""
     with pytest.raises(InputError, match=r"may not be set by a job: .+"):
         check(key, permits=("spark.*",))
     with pytest.raises(InputError, match=r"may not be set by a job: .+"):
@@ -98,7 +98,7 @@ def test_what_would_leave_the_sandbox_or_switch_off_the_guard(key: str) -> None:
     ],
 )
 def test_what_is_not_on_the_list(key: str) -> None:
-    """A setting that nobody has thought of is refused, and the message says where it can be set instead."""
+    """An unlisted setting is refused, and the message says where it can be set instead."""
     with pytest.raises(InputError, match=r"not a setting that an event may bring; .+SOAL_CONF_ALLOW"):
         check(key)
 
@@ -130,7 +130,7 @@ def test_what_is_not_on_the_list(key: str) -> None:
     ],
 )
 def test_a_value_of_another_form_is_refused(key: str, value: str, form: str) -> None:
-    """Before Java starts, with the form that the value must have."""
+    """It is refused before the JVM starts, and the error says which form the value must have."""
     with pytest.raises(InputError, match=f"conf.{key}: must be ") as caught:
         check(key, value)
     assert form in str(caught.value)
@@ -138,14 +138,14 @@ def test_a_value_of_another_form_is_refused(key: str, value: str, form: str) -> 
 
 @pytest.mark.parametrize("value", ["env:AWS_SECRET_ACCESS_KEY", "env:", "  env:NAME"])
 def test_iceberg_s_references_are_refused(value: str) -> None:
-    """Iceberg puts a variable of the function in the place of a catalog's property that begins so."""
+    """Iceberg replaces a property with such a value by a variable of the function."""
     with pytest.raises(InputError, match="begins with env:"):
         check("spark.sql.catalog.lake.warehouse", value, permits=("spark.*",))
 
 
 @pytest.mark.parametrize("value", ["${env.AWS_SECRET_ACCESS_KEY}", "a ${env:HOME}", "${spark.driver.memory}", "$${x}"])
 def test_references_are_refused_in_every_value(value: str) -> None:
-    """Hadoop and Spark would put variables of the function in their place, also for a setting that is a free text."""
+    """Hadoop and Spark would expand them to variables of the function, even in a setting with free text."""
     for key in ("spark.app.name", "spark.databricks.delta.commitInfo.userMetadata", "spark.owner.allows"):
         with pytest.raises(InputError, match="holds \\$\\{"):
             check(key, value, permits=("spark.*",))
@@ -154,7 +154,7 @@ def test_references_are_refused_in_every_value(value: str) -> None:
 
 
 def test_the_owner_allows_more() -> None:
-    """A key, or a key with certain values; `*` stands for any text, and everything else stays refused."""
+    """A permit is a key, or a key with certain values; `*` stands for any text, and everything else stays refused."""
     permits = ("spark.sql.catalog.lake.uri=https://catalog.example.org/*", "spark.hadoop.fs.s3a.retry.*")
     check("spark.sql.catalog.lake.uri", "https://catalog.example.org/v1", permits)
     check("spark.hadoop.fs.s3a.retry.limit", "5", permits)
@@ -168,7 +168,7 @@ def test_the_owner_allows_more() -> None:
 
 
 def test_only_the_star_of_a_permit_stands_for_other_text() -> None:
-    """Dots, brackets and question marks stand for themselves."""
+    """Dots, brackets and question marks are literal."""
     for key in ("spark.owner.x", "spark.owner.a", "sparkXowner.[abc]?"):
         with pytest.raises(InputError):
             check(key, "1", ("spark.owner.[abc]?",))
@@ -178,20 +178,20 @@ def test_only_the_star_of_a_permit_stands_for_other_text() -> None:
 
 
 def test_the_owner_allows_another_value_of_a_setting_on_the_list() -> None:
-    """But none that the handler itself could not read."""
+    """The handler must still be able to read the value."""
     check("spark.sql.catalog.lake.io-impl", "com.example.FileIO", ("spark.sql.catalog.lake.io-impl",))
     with pytest.raises(InputError, match="a size such as"):
         check("spark.driver.memory", "lots", ("spark.driver.memory",))
 
 
 def test_a_permit_is_about_spark() -> None:
-    """A word that is no setting of Spark's is an error of the owner's."""
+    """A word that is not a Spark setting is the owner's mistake."""
     with pytest.raises(ValueError, match="begins with 'spark"):
         Permit.parse("*")
 
 
 def test_an_event_does_not_change_what_the_function_sets() -> None:
-    """Neither a setting of the owner's, nor any property of a catalog that the owner has defined."""
+    """It changes neither a setting of the owner, nor any property of a catalog that the owner has defined."""
     owned = {
         "spark.sql.shuffle.partitions": "4",
         "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
@@ -212,61 +212,61 @@ def test_an_event_does_not_change_what_the_function_sets() -> None:
     "value", ["/", "/etc", "file:/etc", "FILE:///etc", "/tmp/../etc", "/tmp", "//tmp/../../x", "/tmpx"]
 )
 def test_local_paths_outside_tmp(value: str) -> None:
-    """Nothing else can be written."""
+    """Other places are not writable."""
     with pytest.raises(InputError, match="outside /tmp"):
         check("spark.sql.warehouse.dir", value)
 
 
 def test_too_many_settings() -> None:
-    """There is a bound on their number."""
+    """Their number is limited."""
     with pytest.raises(InputError, match="201 settings"):
         check_own_conf({f"spark.a.{number}": "1" for number in range(201)}, "conf")
 
 
 def test_a_key_with_a_line_end_cannot_smuggle_another_one_in() -> None:
-    """It is no name of a setting."""
+    """It is not a valid name of a setting."""
     with pytest.raises(InputError):
         check("spark.a\nspark.master", permits=("spark.*",))
 
 
 def test_the_owner_cannot_allow_cores_that_the_handler_cannot_read() -> None:
-    """A permit does not take the form away from what the handler reads itself."""
+    """The handler checks the form of the settings that it reads itself, in spite of a permit."""
     with pytest.raises(InputError, match="whole number from 1 to 99"):
         check("spark.driver.cores", "all", ("spark.driver.cores",))
 
 
 def test_a_value_is_bounded() -> None:
-    """A free text has an end, too."""
+    """Free text has a limit, too."""
     with pytest.raises(InputError, match="4097 characters; 4096 are allowed"):
         check("spark.app.name", "x" * 4097)
 
 
 def test_too_many_settings_of_an_event() -> None:
-    """The bound on their number holds for events as for owners."""
+    """The limit on their number applies to events as to owners."""
     with pytest.raises(InputError, match="201 settings"):
         check_conf({f"spark.a.{n}": "1" for n in range(201)}, "conf", permits=(Permit("spark.*"),), owned={})
 
 
 @pytest.mark.parametrize(("key", "value"), [("spark.driver.memory", "1\u212a"), ("spark.locality.wait", "5\u017f")])
 def test_letters_that_only_look_like_units_are_none(key: str, value: str) -> None:
-    """The Kelvin sign and the long s equal k and s in other letters, but not for Spark."""
+    """The Kelvin sign and the long s equal k and s when case is ignored, but not in Spark."""
     with pytest.raises(InputError, match="must be"):
         check(key, value)
 
 
 def test_an_account_has_twelve_digits() -> None:
-    """A shorter number is no account."""
+    """A shorter number is not an account."""
     with pytest.raises(InputError, match="twelve digits"):
         check("spark.sql.catalog.ice.glue.id", "12")
 
 
 def test_what_a_retry_may_change_is_what_an_event_may_bring() -> None:
-    """A name that is on no list would be a setting that nobody has looked at."""
+    """A name on no list would be an unreviewed setting."""
     assert all(form_of(name) is not None for name in TUNING)
 
 
 def test_an_event_gives_no_table_a_property_that_refuses_an_undo() -> None:
-    """The table that its job creates would have it for ever, and others write there. The owner may set and allow it."""
+    """A table keeps such a property for ever, and other jobs write to it. The owner may set and allow it."""
     prefix = "spark.databricks.delta.properties.defaults."
     lasting = {
         "appendOnly": "true",

@@ -39,8 +39,8 @@ def keep(place: Place) -> Any:
 
 
 def test_a_kept_machine_waits_in_its_emptied_sandbox(tmp_path: Path) -> None:
-    """The next job gets both; the directories are the same ones, since Java works in them. Java's log about its start
-    is gone, which tells nothing about the next job, and may be the text of the one before.
+    """The next job gets both; the directories are the same, since the JVM works in them. The JVM's log about its start
+    is removed: it says nothing about the next job, and the first job may have changed it.
     """
     reuse = Reuse()
     with reuse.place(tmp_path) as first:
@@ -60,7 +60,7 @@ def test_a_kept_machine_waits_in_its_emptied_sandbox(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_is_not_kept_ends_before_its_sandbox_is_removed(tmp_path: Path) -> None:
-    """Also one that has run a job before, and also after an error."""
+    """This includes a JVM that has run an earlier job, and an end by an error."""
     reuse = Reuse()
     with reuse.place(tmp_path) as first:
         machine = keep(first)
@@ -72,7 +72,7 @@ def test_a_machine_that_is_not_kept_ends_before_its_sandbox_is_removed(tmp_path:
 
 @pytest.mark.parametrize("other", ["another command", "it has ended"])
 def test_a_machine_that_cannot_run_the_next_job_ends(tmp_path: Path, other: str) -> None:
-    """The job gets a new one, in the same sandbox."""
+    """The job gets a new one in the same sandbox."""
     reuse = Reuse()
     with reuse.place(tmp_path) as first:
         machine = keep(first)
@@ -85,7 +85,7 @@ def test_a_machine_that_cannot_run_the_next_job_ends(tmp_path: Path, other: str)
 
 @pytest.mark.parametrize("change", ["moved", "replaced", "closed"])
 def test_a_sandbox_that_a_job_has_changed_is_not_used_again(tmp_path: Path, change: str) -> None:
-    """Java would work in a directory that is not there any more."""
+    """The JVM would work in a directory that no longer exists."""
     reuse = Reuse()
     with reuse.place(tmp_path) as place:
         machine = keep(place)
@@ -102,7 +102,7 @@ def test_a_sandbox_that_a_job_has_changed_is_not_used_again(tmp_path: Path, chan
 
 
 def test_a_sandbox_that_cannot_be_emptied_in_time_is_not_used_again(tmp_path: Path) -> None:
-    """Its JVM ends, and the next job, which removes the rest, gets a fresh one."""
+    """Its JVM is killed, and the next job, which removes the rest, gets a fresh one."""
     reuse, said = Reuse(), list[str]()
     with reuse.place(tmp_path, may_clean_after=lambda: False, warn=said.append) as first:
         machine = keep(first)
@@ -127,7 +127,7 @@ def test_a_waiting_sandbox_is_removed_within_the_time_of_the_job_that_has_it(tmp
 
 
 def test_reuse_a_hundred_times_leaves_one_sandbox(tmp_path: Path) -> None:
-    """And nothing that grows."""
+    """No resource grows."""
     reuse = Reuse()
     with reuse.place(tmp_path) as first:
         machine = keep(first)
@@ -141,7 +141,7 @@ def test_reuse_a_hundred_times_leaves_one_sandbox(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_was_started_before_the_first_job_waits_for_it(tmp_path: Path) -> None:
-    """It has run none; a job with the same command gets it."""
+    """It has run no job; a job with the same command gets it."""
     reuse = Reuse()
     reuse.begin(tmp_path, lambda sandbox: Command((sys.executable, "-c", "input()"), {}, sandbox.work))
     with reuse.place(tmp_path) as place:
@@ -154,7 +154,7 @@ def test_a_machine_that_was_started_before_the_first_job_waits_for_it(tmp_path: 
 
 
 def test_a_machine_that_was_ready_before_the_first_job_is_known_by_its_processes(tmp_path: Path) -> None:
-    """As one that has run a job before."""
+    """This is the same as for a JVM that has run a job."""
     reuse = Reuse()
     words = (sys.executable, "-c", "import os; os.read(0, 1); os.write(0, b'%d\\n' % os.getpid()); os.read(0, 1)")
     reuse.begin(tmp_path, lambda sandbox: Command(words, {}, sandbox.work), ready_within_s=BUSY_S)
@@ -165,7 +165,7 @@ def test_a_machine_that_was_ready_before_the_first_job_is_known_by_its_processes
 
 
 def test_a_machine_that_does_not_get_ready_ends(tmp_path: Path) -> None:
-    """What it says later would be taken for the end of the first job."""
+    """Its late ready line would be read as the end of the first job."""
     reuse = Reuse()
     words = (sys.executable, "-c", "import os; os.read(0, 1); os.read(0, 1)")
     reuse.begin(tmp_path, lambda sandbox: Command(words, {}, sandbox.work), ready_within_s=0)
@@ -173,7 +173,7 @@ def test_a_machine_that_does_not_get_ready_ends(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_cannot_be_started_leaves_nothing(tmp_path: Path) -> None:
-    """The first job finds out itself."""
+    """The first job meets the error itself."""
     reuse = Reuse()
     with pytest.raises(FileNotFoundError):
         reuse.begin(tmp_path, lambda sandbox: Command(("/no/such/java",), {}, sandbox.work))

@@ -8,6 +8,7 @@ request without words is answered with 0 once this process can fork.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import signal
@@ -42,6 +43,7 @@ def main(bootstrap: ModuleType) -> None:
 
 def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
     """Answer requests by drivers; return, in the driver, its request."""
+    flags = fcntl.fcntl(_OUT, fcntl.F_GETFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the driver dies with this process, and may have to settle a write
     while True:
         size = _NUMBER.unpack(_read(_NUMBER.size))[0]
@@ -54,6 +56,8 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
         if driver == 0:
             break
         _, status = os.waitpid(driver, 0)
+        # Java and all jobs have the same pipe: without O_NONBLOCK, which asyncio sets, no line of theirs is lost.
+        fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)
         code = os.waitstatus_to_exitcode(status)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
         _begin_guard(bootstrap)  # while Java and the handler end the job

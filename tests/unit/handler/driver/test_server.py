@@ -114,6 +114,12 @@ def test_the_answer_is_how_the_driver_ended(server: Server, ending: str, code: i
     assert server.run("pass")[0] == 0
 
 
+def test_the_output_is_for_the_next_job_as_it_was(server: Server) -> None:
+    """A job's asyncio sets O_NONBLOCK on it: then Java and all jobs, which have the same pipe, would lose lines."""
+    assert server.run("import os; os.set_blocking(1, False)")[0] == 0
+    assert server.run("import os; print(os.get_blocking(1), os.get_blocking(2))") == (0, ["True True"])
+
+
 def test_a_signal_for_all_leaves_the_end_to_the_driver(server: Server) -> None:
     """The driver would die with the server, and may have to settle a write first."""
     server.ask(

@@ -7,11 +7,13 @@ neither known nor in such a form is not found.
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.known import START, KnownForms, encoded_forms, plain_forms
 from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
 from handler.redaction.secret_names import is_common, is_secret
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 __all__ = ["PrivateKeys", "Redactor", "redact"]
+
+_KEPT: Final = 3
+"""So many times as much as is shown of a long text is searched: masks may be shorter than what they hide."""
+_END_WITHHELD: Final = 1_000
+"""The end of a text that was cut may hold the beginning of a secret, which has no form any more."""
 
 _KNOWN_MIN_LENGTH: Final = 6
 """A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
@@ -43,10 +50,13 @@ _OF_KEY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Masks the known values, then everything that has the form of a secret."""
+    """Masks the known values, then everything that has the form of a secret. A text whose search takes too long is
+    withheld.
+    """
 
     known: tuple[str, ...] = ()
     """The values in all their forms, the longest first."""
+    effort: Effort = field(default_factory=Effort, repr=False, compare=False)
     _forms: KnownForms = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -102,38 +112,42 @@ class Redactor:
             if letters + len(form) <= _LETTERS_MAX:
                 letters += len(form)
                 known[form] = None
-        return Redactor(tuple(sorted(known, key=lambda form: (-len(form), form))))
+        return replace(self, known=tuple(sorted(known, key=lambda form: (-len(form), form))))
 
-    def __call__(self, text: str) -> str:
-        """Mask everything."""
-        return mask_forms(self.masked_known(text))
-
-    def masked_known(self, text: str, *, is_cut: bool = False) -> str:
-        """Mask the known values: before a text is cut, since half of a value is not found. Of one that others have cut,
-        the beginning before the mark of the cut is masked, too. `is_cut`: the text has lost its end without a mark.
+    def __call__(self, text: str, *, is_cut: bool = False) -> str:
+        """Mask everything. Of a value that others have cut, the beginning before the mark of the cut is masked, too.
+        `is_cut`: the text has lost its end without a mark.
         """
-        return self._forms.masked(text, MASK, is_cut=is_cut)
+        return self.effort.spent_on(lambda look: mask_forms(self._forms.masked(text, MASK, look, is_cut=is_cut)))
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
-        """Mask everything, then cut. `is_cut`: the text has lost its end, where a known value may have begun."""
-        return mask_forms(self.masked_known(text, is_cut=is_cut))[:length]
+        """Mask everything, and show so much. The end of a long text is not even searched."""
+        beginning = text[: _KEPT * length]
+        is_long = len(beginning) < len(text)
+        masked = self(beginning, is_cut=is_cut or is_long)
+        if is_long and masked != WITHHELD:
+            masked = masked[:-_END_WITHHELD]
+        return masked if len(masked) <= length else f"{masked[:length]}…"
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Mask a metric's document: texts and names, but no numbers. A known value is masked in CloudWatch's own
         fields, too, and in the names of members, to which they refer, in the same way.
         """
         return {
-            self.masked_known(name): self._service_value(value) if name == _METRICS else self._job_value(name, value)
+            self._known(name): self._service_value(value) if name == _METRICS else self._job_value(name, value)
             for name, value in document.items()
         }
 
+    def _known(self, text: str) -> str:
+        return self.effort.spent_on(lambda look: self._forms.masked(text, MASK, look))
+
     def _service_value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
         if isinstance(value, str):
-            return self.masked_known(value)
+            return self._known(value)
         if isinstance(value, list):
             return [self._service_value(entry) for entry in value]
         if isinstance(value, dict):
-            return {self.masked_known(key): self._service_value(member) for key, member in value.items()}
+            return {self._known(key): self._service_value(member) for key, member in value.items()}
         return value
 
     def _job_value(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
@@ -152,8 +166,8 @@ def _lines(value: str) -> Iterable[str]:
     return islice(lines, _LINES_MAX)
 
 
-redact: Final = Redactor()
-"""The forms alone, where no environment is at hand."""
+redact: Final = Redactor(effort=Effort(math.inf))
+"""The forms alone, where no environment is at hand: it is no run's, and takes the time that the text's length takes."""
 
 
 @dataclass(slots=True)

@@ -11,17 +11,18 @@ if TYPE_CHECKING:
 __all__ = ["WITHHELD", "Effort"]
 
 WITHHELD: Final = "(withheld: it took too long to be searched for secrets, or could not be)"
-_SHARE: Final = 10
+_SHARE: Final = 0.1
 
 
 class Effort:
     """The CPU time that is left for the texts of a run. A text may take a tenth of it, and leaves the others theirs."""
 
-    __slots__ = ("_cpu", "_left_s")
+    __slots__ = ("_cpu", "_left_s", "_share")
 
     def __init__(self, left_s: float = 10.0, cpu: Callable[[], float] = time.thread_time) -> None:
         self._left_s = left_s
         self._cpu = cpu
+        self._share = _SHARE
 
     def spent_on(self, search: Callable[[Callable[[], None]], str]) -> str:
         """Return what the search of a text makes of it; it calls its argument at each step, which ends it in time.
@@ -30,7 +31,7 @@ class Effort:
         started = self._cpu()
 
         def look() -> None:
-            if self._cpu() - started >= self._left_s / _SHARE:
+            if self._cpu() - started >= self._left_s * self._share:
                 raise TimeoutError
 
         try:
@@ -43,4 +44,4 @@ class Effort:
 
     def end(self) -> None:
         """Let all searches end, also the one that another thread is at."""
-        self._left_s = 0.0
+        self._share = 0.0

@@ -98,12 +98,7 @@ class KnownForms:
                 yield piece.span()
 
     def _at(
-        self,
-        text: str,
-        at: int,
-        rest: str,
-        cuts: dict[int, tuple[int, int]],
-        look: Callable[[], None],
+        self, text: str, at: int, rest: str, cuts: dict[int, tuple[int, int]], look: Callable[[], None]
     ) -> Iterator[tuple[int, int]]:
         place = bisect(self._forms, rest)
         forms = (self._forms[index] for index in range(place - 1, -1, -1))  # the longest one first

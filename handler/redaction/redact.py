@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
-from itertools import chain, islice
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.redaction.effort import WITHHELD, Effort
@@ -19,7 +19,7 @@ from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
 from handler.redaction.secret_names import is_common, is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["PrivateKeys", "Redactor", "redact"]
 
@@ -31,12 +31,8 @@ _END_WITHHELD: Final = 1_000
 _KNOWN_MIN_LENGTH: Final = 6
 """A shorter value occurs in many lines as a word; beside its name it is masked all the same."""
 _LINE_MIN_LENGTH: Final = 8
-_FORMS_MAX: Final = 20_000
-"""A thousand values in twenty forms and lines each. The first ones known stay."""
 _LETTERS_MAX: Final = 4_194_304
-"""Of all forms: the value of an argument may have 64 KiB."""
-_LINES_MAX: Final = 200
-"""Of one value, so that a long argument leaves room for others; keys and certificates have fewer."""
+"""Of all forms: the value of an argument may have 64 KiB. The first ones known stay."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
@@ -107,8 +103,6 @@ class Redactor:
         for form in forms:
             if len(form) < START or form in MASK or form in known:
                 continue
-            if len(known) >= _FORMS_MAX:
-                break
             if letters + len(form) <= _LETTERS_MAX:
                 letters += len(form)
                 known[form] = None
@@ -134,36 +128,31 @@ class Redactor:
         fields, too, and in the names of members, to which they refer, in the same way.
         """
         return {
-            self._known(name): self._service_value(value) if name == _METRICS else self._job_value(name, value)
+            self._known("", name): _replaced(name, value, self._known if name == _METRICS else self._member)
             for name, value in document.items()
         }
 
-    def _known(self, text: str) -> str:
+    def _known(self, _: str, text: str) -> str:
         return self.effort.spent_on(lambda look: self._forms.masked(text, MASK, look))
 
-    def _service_value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        if isinstance(value, str):
-            return self._known(value)
-        if isinstance(value, list):
-            return [self._service_value(entry) for entry in value]
-        if isinstance(value, dict):
-            return {self._known(key): self._service_value(member) for key, member in value.items()}
-        return value
+    def _member(self, name: str, text: str) -> str:
+        return MASK if is_secret(name, text) else self(text)
 
-    def _job_value(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        if isinstance(value, str):
-            return MASK if is_secret(name, value) else self(value)
-        if isinstance(value, list):
-            return [self._job_value(name, entry) for entry in value]
-        if isinstance(value, dict):
-            return {self(key): self._job_value(key, member) for key, member in value.items()}
-        return value
+
+def _replaced(name: str, value: Any, masked: Callable[[str, str], str]) -> Any:  # noqa: ANN401 - any JSON value
+    """Mask all texts in a member of a metric, each by the name beside it."""
+    if isinstance(value, str):
+        return masked(name, value)
+    if isinstance(value, list):
+        return [_replaced(name, entry, masked) for entry in value]
+    if isinstance(value, dict):
+        return {masked("", key): _replaced(key, member, masked) for key, member in value.items()}
+    return value
 
 
 def _lines(value: str) -> Iterable[str]:
     """Return the lines of a value: output is masked by lines. A short one ("{", "true") would mask half of the log."""
-    lines = (line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN_LENGTH)
-    return islice(lines, _LINES_MAX)
+    return (line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN_LENGTH)
 
 
 redact: Final = Redactor(effort=Effort(math.inf))

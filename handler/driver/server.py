@@ -52,12 +52,13 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
             os.write(answers, _NUMBER.pack(0))
             continue
         words = _read(size).decode().split("\0")
+        # Java and all jobs have the same pipe: without O_NONBLOCK, which asyncio sets, no line of theirs is lost.
+        fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)  # also after a process that a job had left
         driver = os.fork()
         if driver == 0:
             break
         _, status = os.waitpid(driver, 0)
-        # Java and all jobs have the same pipe: without O_NONBLOCK, which asyncio sets, no line of theirs is lost.
-        fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)
+        fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)  # Java prints, too
         code = os.waitstatus_to_exitcode(status)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
         _begin_guard(bootstrap)  # while Java and the handler end the job

@@ -19,6 +19,7 @@ from handler.redaction.redact import Redactor
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
 from tests.integration.handler.children import FORK_AWAY, NEVER, Log, nothing_left, run
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,8 +158,9 @@ def test_no_search_for_secrets_outlives_its_run(tmp_path: Path, monkeypatch: pyt
     lines: list[str] = []
     effort = Effort(1, lambda: 0)
     output = JobLog(Redactor(), log=lines.append, metric=lines.append, effort=effort)
-    command = Command((sys.executable, "-c", "print('first\\nslow\\nlast')"), {}, tmp_path)
+    command = Command((sys.executable, "-c", "input(); print('first\\nslow\\nlast')"), {}, tmp_path)
     with start(command, output, clock=epoch_ms) as child:
+        assert until(lambda: lines == ["first"])
         child.supervise(NEVER, clock=epoch_ms)
     assert not child.pump.is_alive()
     assert (lines, output.lines_dropped, output.is_whole) == (["first", WITHHELD, WITHHELD], 2, True)

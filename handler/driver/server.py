@@ -8,6 +8,7 @@ once this process can fork.
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import os
 import signal
@@ -42,6 +43,7 @@ def main(bootstrap: ModuleType) -> None:
 
 def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
     """Fork a driver for each request and answer with its exit code; in the driver, return the request."""
+    flags = fcntl.fcntl(_OUT, fcntl.F_GETFL)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the driver dies with this process, and may have to settle a write
     while True:
         size = _NUMBER.unpack(_read(_NUMBER.size))[0]
@@ -50,10 +52,13 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
             os.write(answers, _NUMBER.pack(0))
             continue
         words = _read(size).decode().split("\0")
+        # Java and all jobs have the same pipe: without O_NONBLOCK, which asyncio sets, no line of theirs is lost.
+        fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)  # also after a process that a job had left
         driver = os.fork()
         if driver == 0:
             break
         _, status = os.waitpid(driver, 0)
+        fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)  # Java prints, too
         code = os.waitstatus_to_exitcode(status)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
         _begin_guard(bootstrap)  # while the JVM and the handler end the job

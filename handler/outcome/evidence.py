@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.redaction.redact import Redactor, redact
@@ -40,15 +40,18 @@ class JobEvidence:
     redactor: Redactor = redact
     missing: tuple[Missing, ...] = ()
     """The dependencies that the image lacks."""
+    uncaught: dict[str, Any] | None = field(init=False)
+    """The exception that ended the script: its `type`, its `message` without secrets, and `exitCode`."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "uncaught", self._uncaught())  # once: a search for secrets takes its time
 
     @property
     def exited(self) -> int | None:
         """The exit code with which the Python driver exited by itself; None if it did not."""
         return next((entry.fields.get("exitCode") for entry in self.journal if entry.event == "python_exited"), None)
 
-    @property
-    def uncaught(self) -> dict[str, Any] | None:
-        """The exception that ended the script: its `type`, its `message` without secrets, and `exitCode`."""
+    def _uncaught(self) -> dict[str, Any] | None:
         fields = (entry.fields for entry in self.journal if entry.event == "uncaught")
         entry = next((row for row in fields if row.keys() >= {"type", "message", "exitCode"}), None)
         if entry is None:

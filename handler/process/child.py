@@ -81,6 +81,7 @@ class Child:
     output: Output
     lines: io.BufferedReader[Output]
     pump: threading.Thread
+    log: JobLog
     strangers: frozenset[Process]
     started_ms: int
     reused: bool = False
@@ -119,10 +120,13 @@ class Child:
         return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors, self.rests, self.reused)
 
     def end_output(self) -> bool:
-        """Read the output to its end; return whether that succeeded."""
+        """Read the output to its end, if need be without the search for secrets; return whether that succeeded."""
         if not self.lines.closed:
             self.output.job_has_ended()
             self.pump.join(_END_TIMEOUT_S)
+            if self.pump.is_alive():
+                self.log.end_search()
+                self.pump.join(_END_TIMEOUT_S)
             if not self.pump.is_alive():
                 self.lines.close()
         return not self.pump.is_alive()
@@ -162,7 +166,7 @@ def _ask(jvm: Jvm, output: JobLog, strangers: frozenset[Process], started_ms: in
     lines = io.BufferedReader(stream)
     pump = threading.Thread(target=output.pump, args=(lines,), name="soal-output", daemon=True)
     pump.start()
-    return Child(jvm, stream, lines, pump, strangers, started_ms, reused)
+    return Child(jvm, stream, lines, pump, output, strangers, started_ms, reused)
 
 
 def _shut_down(

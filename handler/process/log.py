@@ -4,36 +4,34 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.redact import PrivateKeys, Redactor
 from handler.redaction.secret_forms import MASK
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from typing import BinaryIO
 
 __all__ = ["JobLog"]
 
 _CHUNK: Final = 65_536
 _LINE_MAX: Final = 8_192
-_LINE_KEPT: Final = 2 * _LINE_MAX
 _EMF_LINE_MAX: Final = 262_144  # CloudWatch's limit for an event
 _METRIC_DEPTH_MAX: Final = 16
 """CloudWatch's own fields have five levels; code that walks a metric recurses once a level."""
 _TAIL_LINES: Final = 50
 _TAIL_LINE_MAX: Final = 1_000
-_TAIL_LINE_KEPT: Final = 3_000
-_END_WITHHELD: Final = 1_000
-"""Drop this many characters before a cut: the beginning of a truncated secret no longer has a form to recognise."""
+_TAIL_LINE_KEPT: Final = 4 * _TAIL_LINE_MAX
+"""More than `Redactor.shortened` searches, so that it knows of the cut."""
 _LOGGED_MAX: Final = 16 * 1024 * 1024
 _MASKING_MAX_S: Final = 30.0
 """CPU time in a run: 16 MiB of ordinary lines take less, lines that are crafted to be slow much more."""
-_WITHHELD: Final = "(withheld: it took too long to be searched for secrets, or could not be)"
 _SERVICES: Final = "aws/"
 """The namespaces of AWS's own metrics."""
 _SOURCE: Final = "source"
@@ -48,8 +46,8 @@ class JobLog:
     `log` receives each line with its secrets masked; `metric` each line in CloudWatch's embedded metric format that has
     a metric and only namespaces of the job, so neither `namespace`, which is the handler's, nor one of AWS. After
     `logged_max` bytes lines are only counted, so that a flood costs neither money nor time; the tail continues, and
-    metrics until they reach the same size. After `masking_max_s` of `cpu` time, lines, metrics and the rest of the tail
-    are withheld.
+    metrics until they reach the same size. `effort` limits the search for secrets in lines, metrics and tail: a text
+    that takes too long is withheld.
     """
 
     def __init__(
@@ -60,20 +58,19 @@ class JobLog:
         metric: Callable[[str], None],
         namespace: str = "SoAL",
         logged_max: int = _LOGGED_MAX,
-        masking_max_s: float = _MASKING_MAX_S,
-        cpu: Callable[[], float] = time.thread_time,
+        effort: Effort | None = None,
     ) -> None:
-        self._redactor = redactor
+        self._redactor = replace(redactor, effort=effort or Effort(_MASKING_MAX_S))
         self._keys = PrivateKeys()
         self._log = log
         self._metric = metric
         self._namespace = namespace
         self._logged_left = self._metrics_left = logged_max
-        self._masking_left_s = masking_max_s
-        self._cpu = cpu
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self.lines_dropped = 0
         """The number of lines not logged: there were too many, they took too long, or the search for secrets failed."""
+        self.is_whole = False
+        """Whether the output was read to its end."""
         self.saw_out_of_memory = False
         """Whether the JVM has printed that its heap is full."""
 
@@ -94,10 +91,15 @@ class JobLog:
             if cut:
                 rest = b""
             elif len(rest) > _EMF_LINE_MAX:
-                self._line(rest, is_cut=True)
+                self._line(rest)
                 rest, cut = b"", True
         if rest:
             self._line(rest)
+        self.is_whole = True
+
+    def end_search(self) -> None:
+        """Withhold all output that is not searched yet, so that the pump reads the rest at once."""
+        self._redactor.effort.end()
 
     def _is_plain(self, data: bytes) -> bool:
         """Return whether lines need no check: none is logged, and none is a metric or part of a key."""
@@ -107,54 +109,37 @@ class JobLog:
         """Count many lines at once, and remember the last ones."""
         self.lines_dropped += len(lines)
         for line in lines[-_TAIL_LINES:]:
-            with suppress(Exception):  # a line whose search fails is counted already
-                self._remember(line.rstrip(), self._bounded(_text(line.rstrip())))
+            with suppress(Exception):  # it is counted already
+                self._remember(line.rstrip())
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
         """Return the last lines, truncated and with secrets masked."""
-        return tuple(map(self._of_tail, self._tail))
+        return tuple(self._redactor.shortened(line, _TAIL_LINE_MAX) for line in self._tail)
 
-    def _of_tail(self, line: str) -> str:
-        if self._masking_left_s <= 0:
-            return _WITHHELD
-        with self._withholding(), self._metered():
-            return self._shortened(line, _TAIL_LINE_KEPT, _TAIL_LINE_MAX)
-        return _WITHHELD
-
-    @contextmanager
-    def _withholding(self) -> Iterator[None]:
-        """Count a line as dropped if the search for secrets fails on it, instead of logging it."""
+    def _line(self, raw: bytes) -> None:
         try:
-            yield
+            self._take(raw.rstrip())
         except Exception:  # noqa: BLE001 - the pump must continue
             self.lines_dropped += 1
 
-    def _line(self, raw: bytes, *, is_cut: bool = False) -> None:
-        with self._withholding():
-            self._take(raw, is_cut=is_cut)
-
-    def _take(self, raw: bytes, *, is_cut: bool) -> None:
-        line = raw.rstrip()
+    def _take(self, line: bytes) -> None:
         if b'"_aws"' in line and (metric := self._emf(line)) is not None:
             self._send(metric)
             return
         self.saw_out_of_memory = self.saw_out_of_memory or _OUT_OF_MEMORY in line
         if not line:
             return
-        text = self._bounded(_text(line), is_cut=is_cut)
-        self._remember(line, text)
-        if self._logged_left <= 0 or self._masking_left_s <= 0:
+        text = self._remember(line)
+        if self._logged_left <= 0:
             self.lines_dropped += 1
             return
         self._logged_left -= len(line)
-        with self._metered():
-            masked = self._shortened(text, _LINE_KEPT, _LINE_MAX)
+        masked = self._redactor.shortened(text, _LINE_MAX)
+        self.lines_dropped += masked == WITHHELD
         self._log(masked)
         if self._logged_left <= 0:
             self._log("too much output: further lines are not logged, only the last ones go into the result")
-        elif self._masking_left_s <= 0:
-            self._log("lines that take too long to be searched for secrets: further ones are not logged")
 
     def _send(self, metric: str) -> None:
         if self._metrics_left <= 0:
@@ -162,31 +147,6 @@ class JobLog:
             return
         self._metrics_left -= len(metric)
         self._metric(metric)
-
-    def _bounded(self, text: str, *, is_cut: bool = False) -> str:
-        """Return a line truncated to the part that is searched for forms. Known secrets are masked before; if `is_cut`,
-        also the beginning of one at the line's end.
-        """
-        if self._keys.is_inside(text):
-            return MASK
-        if len(text) <= _TAIL_LINE_KEPT:
-            return text
-        if self._masking_left_s <= 0:
-            return _WITHHELD
-        with self._metered():
-            return self._redactor.masked_known(text, is_cut=is_cut)[:_LINE_KEPT]
-
-    def _shortened(self, text: str, kept_length: int, length: int) -> str:
-        masked = self._redactor(text)
-        return _cut(masked[:-_END_WITHHELD] if len(text) >= kept_length else masked, length)
-
-    @contextmanager
-    def _metered(self) -> Iterator[None]:
-        started = self._cpu()
-        try:
-            yield
-        finally:
-            self._masking_left_s -= self._cpu() - started
 
     def _emf(self, line: bytes) -> str | None:
         """Return a line as a metric with secrets masked; None if it is no metric, or the job may not have it.
@@ -197,11 +157,8 @@ class JobLog:
         document = _metric(line)
         if document is None or not self._may_have(document):
             return None
-        if self._masking_left_s <= 0:
-            return None
-        with self._metered():
-            metric = json.dumps({**self._redactor.metric(document), _SOURCE: "job"})
-        return metric if len(metric) <= _EMF_LINE_MAX else None
+        metric = json.dumps({**self._redactor.metric(document), _SOURCE: "job"})
+        return metric if len(metric) <= _EMF_LINE_MAX and WITHHELD not in metric else None
 
     def _may_have(self, document: Mapping[str, Any]) -> bool:
         directives = document["_aws"].get("CloudWatchMetrics")
@@ -218,10 +175,13 @@ class JobLog:
     def _is_of_job(self, name: str) -> bool:
         return name != self._namespace.casefold() and not name.startswith(_SERVICES)
 
-    def _remember(self, line: bytes, text: str) -> None:
-        """Keep the line for the tail unless it is a Java stack frame: the log has those, and causes are worth more."""
+    def _remember(self, line: bytes) -> str:
+        """Return the line's text. Keep it for the tail unless it is a Java stack frame: the log has those."""
+        text = line.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
+        text = MASK if self._keys.is_inside(text) else text
         if line and not _JAVA_FRAME.match(line):
             self._tail.append(text[:_TAIL_LINE_KEPT])
+        return text
 
 
 def _metric(line: bytes) -> dict[str, Any] | None:
@@ -256,11 +216,3 @@ def _names(directive: Mapping[str, Any]) -> list[str]:
 def _dimensions(directive: Mapping[str, Any]) -> list[object]:
     sets = directive.get("Dimensions")
     return [name for names in sets if isinstance(names, list) for name in names] if isinstance(sets, list) else []
-
-
-def _text(line: bytes) -> str:
-    return line.decode("utf-8", "replace").replace("\0", "�")
-
-
-def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[:length]}… ({len(text)} characters)"

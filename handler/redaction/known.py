@@ -10,12 +10,14 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect, bisect_left
+from itertools import takewhile
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Final
 
 from handler.redaction.readings import leveled, readings
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from handler.redaction.readings import Reading
 
@@ -28,8 +30,6 @@ _CUT: Final = re.compile(r"[^\S\n]?\[?(?:[…\N{REPLACEMENT CHARACTER}]|\.{2,}+)
 letter whose bytes are incomplete."""
 _DOTS_MIN: Final = 6
 """The least number of letters before a mark of dots, which follow many ordinary words."""
-_CUT_FORMS_MAX: Final = 32
-_ENDS_MAX: Final = 64
 _HALF_ESCAPE: Final = re.compile(r"[%\\&][#\w]{0,7}\Z")
 _ENCODED_MIN: Final = 8
 _WORD: Final = re.compile(r"[A-Za-z]?(?:[a-z]{1,11}|[A-Z]{1,11})")
@@ -58,99 +58,82 @@ def encoded_forms(value: str) -> Iterator[str]:
 class KnownForms:
     """Finds forms, and their beginnings before the mark of a truncation."""
 
-    __slots__ = ("_all", "_forms", "_longest", "_parents")
+    __slots__ = ("_all", "_forms", "_longest")
 
     def __init__(self, forms: Iterable[str]) -> None:
         self._forms = sorted({leveled(form) for form in forms})
         self._all = "\n".join(form for form in self._forms if len(form) >= _PIECE_MIN)
         self._longest: dict[str, int] = {}
         """The length of the longest form, by the first letters."""
-        self._parents: list[int] = []
-        """For each form, the index of the longest other form that is a prefix of it; -1 for none."""
-        for place, form in enumerate(self._forms):
+        for form in self._forms:
             self._longest[form[:START]] = max(len(form), self._longest.get(form[:START], 0))
-            parent = place - 1
-            while parent >= 0 and not form.startswith(self._forms[parent]):
-                parent = self._parents[parent]
-            self._parents.append(parent)
 
-    def masked(self, text: str, mask: str, *, is_cut: bool = False) -> str:
-        """Replace all matches by a mask; overlapping ones get one mask. `is_cut`: the text has lost its end."""
+    def masked(self, text: str, mask: str, look: Callable[[], None], *, is_cut: bool = False) -> str:
+        """Replace all matches by a mask; overlapping ones get one mask. `is_cut`: the text has lost its end.
+
+        The search calls `look` at each of its steps; an error that `look` raises ends it.
+        """
         if not self._forms:
             return text
         spans = [
             reading.origin(*span)
             for reading in readings(text)
-            for span in self._in(reading, is_cut=is_cut)
+            for span in self._in(reading, look, is_cut=is_cut)
             if span[0] < span[1]
         ]
         return _masked(text, sorted(spans), mask) if spans else text
 
-    def _in(self, reading: Reading, *, is_cut: bool) -> Iterator[tuple[int, int]]:
+    def _in(self, reading: Reading, look: Callable[[], None], *, is_cut: bool) -> Iterator[tuple[int, int]]:
         text, longest = reading.text, self._longest
         cuts = _cuts(text, is_cut=is_cut)
-        ends: dict[tuple[str, str], list[int]] = {}
         for at in range(len(text) - START + 1):
             size = longest.get(text[at : at + START])
             if size:
-                yield from self._at(text, at, text[at : at + size], cuts, ends)
+                look()
+                yield from self._at(text, at, text[at : at + size], cuts, look)
         for piece in _PIECE.finditer(reading.plain):
+            look()
             word = leveled(piece[0].rstrip("="))
             # The value may begin or end within the word.
             if len(word) >= _PIECE_MIN and (word[:_PIECE_MIN] in self._all or word[-_PIECE_MIN:] in self._all):
                 yield piece.span()
 
     def _at(
-        self,
-        text: str,
-        at: int,
-        rest: str,
-        cuts: dict[int, tuple[int, int]],
-        ends: dict[tuple[str, str], list[int]],
+        self, text: str, at: int, rest: str, cuts: dict[int, tuple[int, int]], look: Callable[[], None]
     ) -> Iterator[tuple[int, int]]:
         place = bisect(self._forms, rest)
-        index = place - 1
-        while index >= 0 and not (rest.startswith(self._forms[index]) and _is_whole(self._forms[index], text, at)):
-            index = self._parents[index]
-        if index >= 0:
-            yield at, at + len(self._forms[index])
+        forms = (self._forms[index] for index in range(place - 1, -1, -1))  # the longest one first
+        for form in takewhile(lambda form: form.startswith(rest[:START]), forms):
+            look()
+            if rest.startswith(form) and _is_whole(form, text, at):
+                yield at, at + len(form)
+                break
         if not cuts:
             return
-        for form in self._forms[max(0, place - 1) : place + 1]:  # no other form shares a longer prefix with the text
-            common = _common(form, rest)
-            for size in range(common, max(common - len(" [..."), START - 1), -1):  # a form may continue like a mark
+        for form in self._forms[max(0, place - 1) : place + 1]:  # no other has more in common with the text
+            common = len(commonprefix((form, rest)))  # noqa: RUF071 - letters are meant
+            for size in range(common, max(common - len(" [..."), START - 1), -1):  # a form may go on like a mark, too
                 mark = at + size
                 end, least = cuts.get(mark, (0, 0))
                 if end and size >= least:
                     yield at, mark
-                    yield end, end + self._end_of(text[at:mark], text, end, ends)
+                    yield end, end + self._end_of(text[at:mark], text, end, look)
                     break
 
-    def _end_of(self, beginning: str, text: str, at: int, ends: dict[tuple[str, str], list[int]]) -> int:
-        """Return the length of the text at a position that ends a form with this beginning and a missing middle."""
-        first = bisect_left(self._forms, beginning)
+    def _end_of(self, beginning: str, text: str, at: int, look: Callable[[], None]) -> int:
+        """Return how much at a place is the end of a form with this beginning: its middle was cut out."""
         start = text[at : at + START]
         if len(start) < START:
             return 0
-        for form in self._forms[first : first + _CUT_FORMS_MAX]:
-            if not form.startswith(beginning):
-                break
-            if (form, start) not in ends:
-                ends[form, start] = sorted(_places(form, start))
-            for place in ends[form, start]:
-                if place >= len(beginning) and form.startswith(text[at : at + len(form) - place], place):
+        forms = (self._forms[index] for index in range(bisect_left(self._forms, beginning), len(self._forms)))
+        for form in takewhile(lambda form: form.startswith(beginning), forms):
+            place = form.find(start, len(beginning))
+            while place >= 0:
+                look()
+                if form.startswith(text[at : at + len(form) - place], place):
                     return len(form) - place
+                place = form.find(start, place + 1)
         return 0
-
-
-def _places(form: str, start: str) -> Iterator[int]:
-    """Yield the last positions of `start` in a form, the last one first."""
-    place = len(form)
-    for _ in range(_ENDS_MAX):
-        place = form.rfind(start, 0, place + START - 1)
-        if place < 0:
-            return
-        yield place
 
 
 def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:
@@ -163,18 +146,6 @@ def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:
         if half is not None:
             cuts.setdefault(mark - len(half[0]), cut)
     return cuts
-
-
-def _common(text: str, other: str) -> int:
-    """Return the length of the common prefix of two texts, by bisection."""
-    low, high = 0, min(len(text), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if text[:middle] == other[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _masked(text: str, spans: list[tuple[int, int]], mask: str) -> str:

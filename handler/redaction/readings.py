@@ -29,12 +29,13 @@ def _letter(mark: str) -> str:
     )
 
 
+_P: Final = _letter(r"\\*+%")
 _X: Final = _letter(r"\\++x")
 _O: Final = r"\\++2[0-7]{2}"
 _OCTAL: Final = rf"\\++3[0-3][0-7]{_O}|\\++3[45][0-7](?:{_O}){{2}}|\\++36[0-7](?:{_O}){{3}}|\\++[0-3][0-7]{{2}}"
 """A letter as a shell in the locale C writes it: its bytes in octal."""
 _ESCAPE: Final = re.compile(
-    rf"{_letter('%')}|&(?:\#(?:[0-9]{{1,7}}|[xX]{_H}{{1,6}})|[A-Za-z][A-Za-z0-9]{{1,31}});"
+    rf"{_P}|&(?:\#(?:[0-9]{{1,7}}|[xX]{_H}{{1,6}})|[A-Za-z][A-Za-z0-9]{{1,31}});"
     rf"|(?=\\)(?:{_X}|\\++u[Dd][89ABab]{_H}{{2}}\\++u[Dd][C-Fc-f]{_H}{{2}}|\\++u{_H}{{4}}|\\++U{_H}{{8}}"
     rf"|{_OCTAL}|\\++[nrt]|\\++'(?:\\*+')*+|\\++)"
     r"|'(?:\\*+')++"
@@ -116,7 +117,7 @@ def _read(escape: str) -> str:
     if kind in "uU":
         units = b"".join(int(code, 16).to_bytes(4 if kind == "U" else 2) for code in codes)
         return units.decode("utf-32-be" if kind == "U" else "utf-16-be", "replace")
-    data = bytes(int(code, 16 if escape[0] == "%" or kind == "x" else 8) for code in codes)
+    data = bytes(int(code, 16 if kind in "%x" else 8) for code in codes)
     try:
         return data.decode()
     except UnicodeDecodeError:

@@ -7,29 +7,32 @@ that is neither known nor in such a form is not found.
 
 from __future__ import annotations
 
+import math
 import re
-from dataclasses import dataclass, field
-from itertools import chain, islice
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.known import START, KnownForms, encoded_forms, plain_forms
 from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
 from handler.redaction.secret_names import is_common, is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 __all__ = ["PrivateKeys", "Redactor", "redact"]
+
+_KEPT: Final = 3
+"""Of a long text this many times the shown length is searched: masks may be shorter than the secrets they hide."""
+_END_WITHHELD: Final = 1_000
+"""Drop this many characters before a cut: the beginning of a truncated secret no longer has a form to recognise."""
 
 _KNOWN_MIN_LENGTH: Final = 6
 """A shorter value may be an ordinary word in many lines, so it is masked only beside its name."""
 _LINE_MIN_LENGTH: Final = 8
-_FORMS_MAX: Final = 20_000
-"""A thousand values with twenty forms and lines each. Beyond that, later ones are dropped."""
 _LETTERS_MAX: Final = 4_194_304
-"""The total length of all forms: the value of an argument may have 64 KiB."""
-_LINES_MAX: Final = 200
-"""The most lines taken from one value, so that a long argument does not use up the limit; keys have fewer."""
+"""The total length of all forms: the value of an argument may have 64 KiB. Later forms are dropped."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
@@ -43,10 +46,13 @@ _OF_KEY: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Redactor:
-    """Masks the known values, then everything that has the form of a secret."""
+    """Masks the known values, then everything that has the form of a secret. A text whose search takes too long is
+    withheld.
+    """
 
     known: tuple[str, ...] = ()
     """The values in all their forms, the longest first."""
+    effort: Effort = field(default_factory=Effort, repr=False, compare=False)
     _forms: KnownForms = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -97,65 +103,61 @@ class Redactor:
         for form in forms:
             if len(form) < START or form in MASK or form in known:
                 continue
-            if len(known) >= _FORMS_MAX:
-                break
             if letters + len(form) <= _LETTERS_MAX:
                 letters += len(form)
                 known[form] = None
-        return Redactor(tuple(sorted(known, key=lambda form: (-len(form), form))))
+        return replace(self, known=tuple(sorted(known, key=lambda form: (-len(form), form))))
 
-    def __call__(self, text: str) -> str:
-        """Mask known values and forms."""
-        return mask_forms(self.masked_known(text))
+    def __call__(self, text: str, *, is_cut: bool = False) -> str:
+        """Mask known values and forms. The beginning of a value before the mark of a truncation is masked, too.
 
-    def masked_known(self, text: str, *, is_cut: bool = False) -> str:
-        """Mask the known values. Call this before truncating a text, since half a value is not found. The beginning of
-        a value before the mark of a truncation is masked, too. `is_cut`: the text has lost its end without a mark.
+        `is_cut`: the text has lost its end without a mark.
         """
-        return self._forms.masked(text, MASK, is_cut=is_cut)
+        return self.effort.spent_on(lambda look: mask_forms(self._forms.masked(text, MASK, look, is_cut=is_cut)))
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
-        """Mask all secrets, then truncate. `is_cut`: the text has lost its end, where a known value may have begun."""
-        return mask_forms(self.masked_known(text, is_cut=is_cut))[:length]
+        """Mask all secrets, then truncate. The end of a long text is not searched."""
+        beginning = text[: _KEPT * length]
+        is_long = len(beginning) < len(text)
+        masked = self(beginning, is_cut=is_cut or is_long)
+        if is_long and masked != WITHHELD:
+            masked = masked[:-_END_WITHHELD]
+        return masked if len(masked) <= length else f"{masked[:length]}…"
 
     def metric(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Mask a metric's texts and names, but no numbers. Known values are masked the same way in CloudWatch's own
         fields and in the member names to which they refer.
         """
         return {
-            self.masked_known(name): self._service_value(value) if name == _METRICS else self._job_value(name, value)
+            self._known("", name): _replaced(name, value, self._known if name == _METRICS else self._member)
             for name, value in document.items()
         }
 
-    def _service_value(self, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        if isinstance(value, str):
-            return self.masked_known(value)
-        if isinstance(value, list):
-            return [self._service_value(entry) for entry in value]
-        if isinstance(value, dict):
-            return {self.masked_known(key): self._service_value(member) for key, member in value.items()}
-        return value
+    def _known(self, _: str, text: str) -> str:
+        return self.effort.spent_on(lambda look: self._forms.masked(text, MASK, look))
 
-    def _job_value(self, name: str, value: Any) -> Any:  # noqa: ANN401 - any JSON value
-        if isinstance(value, str):
-            return MASK if is_secret(name, value) else self(value)
-        if isinstance(value, list):
-            return [self._job_value(name, entry) for entry in value]
-        if isinstance(value, dict):
-            return {self(key): self._job_value(key, member) for key, member in value.items()}
-        return value
+    def _member(self, name: str, text: str) -> str:
+        return MASK if is_secret(name, text) else self(text)
+
+
+def _replaced(name: str, value: Any, masked: Callable[[str, str], str]) -> Any:  # noqa: ANN401 - any JSON value
+    """Mask all texts in a member of a metric, each by the name beside it."""
+    if isinstance(value, str):
+        return masked(name, value)
+    if isinstance(value, list):
+        return [_replaced(name, entry, masked) for entry in value]
+    if isinstance(value, dict):
+        return {masked("", key): _replaced(key, member, masked) for key, member in value.items()}
+    return value
 
 
 def _lines(value: str) -> Iterable[str]:
-    """Return the lines of a value, since output is masked by lines; short ones ("{", "true") would mask half of the
-    log.
-    """
-    lines = (line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN_LENGTH)
-    return islice(lines, _LINES_MAX)
+    """Return the lines of a value, since output is masked by lines. Short ones ("{") would mask half of the log."""
+    return (line for line in map(str.strip, value.splitlines()) if len(line) >= _LINE_MIN_LENGTH)
 
 
-redact: Final = Redactor()
-"""A redactor that masks only forms, for use without an environment."""
+redact: Final = Redactor(effort=Effort(math.inf))
+"""A redactor that masks only forms, for use without an environment. No limit of time: it belongs to no run."""
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""The keyrings of this user, which outlive a process: keyrings(7), user-keyring(7), keyctl(2)."""
+"""The keyrings of this user and session, which outlive a process: keyrings(7), user-keyring(7), keyctl(2)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _SETPERM: Final = 5
 _UNLINK: Final = 9
 _READ: Final = 11
 _GET_PERSISTENT: Final = 22
-_OF_THE_USER: Final = (-4, -5)
-"""The user keyring and the user session keyring."""
+_SHARED: Final = (-3, -4, -5)
+"""The session keyring, which the job's processes share, the user keyring and the user session keyring."""
 _OF_THIS_PROCESS: Final = -2
 _THIS_USER: Final = -1
 _RIGHTS: Final = 0x1F3F0000
@@ -37,7 +37,7 @@ def present() -> frozenset[Key]:
     process.
     """
     keys = set()
-    for keyring in (*_OF_THE_USER, *_persistent()):
+    for keyring in (*_SHARED, *_persistent()):
         numbers = (ctypes.c_int32 * _KEYS_MAX)()
         size = _keyctl(_READ, keyring, ctypes.addressof(numbers), ctypes.sizeof(numbers))
         if size < 0 and ctypes.get_errno() == errno.EACCES:

@@ -162,7 +162,7 @@ class _Run:
                 raise
             settled = progress.settled = self._settle(supervisor, ended)
         kills = before.until(read_counters())
-        progress.warn(*_remarks(ended, settled, job_log.lines_dropped, kills))
+        progress.warn(*_remarks(ended, settled, job_log, kills))
         if reason := why_unused(self.prepared.settings.soal_home, self.place.sandbox.archive_log):
             progress.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")
         evidence = JobEvidence(
@@ -250,7 +250,7 @@ _OF_BLOCKS: Final = {
 """Warnings about blocks, by the journal's event."""
 
 
-def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKills) -> Iterator[str]:
+def _remarks(ended: Ended, settled: Settled, job_log: JobLog, kills: MemoryKills) -> Iterator[str]:
     """Yield warnings that the state does not imply."""
     if kills.job:
         yield f"the kernel killed {kills.job} process(es) of the job for memory"
@@ -259,8 +259,7 @@ def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKi
             f"the kernel of this machine killed {kills.machine} process(es) for memory while the job ran; nothing here"
             " tells whether they were the job's"
         )
-    if lines_dropped:
-        yield f"{lines_dropped} lines of output were not logged: too many, or not searchable for secrets"
+    yield from _of_output(job_log)
     if ended.survivors:
         pids = ", ".join(str(process.pid) for process in ended.survivors)
         yield f"processes {pids} of the job could not be killed"
@@ -272,3 +271,10 @@ def _remarks(ended: Ended, settled: Settled, lines_dropped: int, kills: MemoryKi
             yield f"{write.table}: the commit stays, it could not be undone: {write.undo_refused}"
         if write.incomplete is not None:
             yield f"{write.table}: the write is not whole: {write.incomplete}"
+
+
+def _of_output(job_log: JobLog) -> Iterator[str]:
+    if job_log.lines_dropped:
+        yield f"{job_log.lines_dropped} lines of output were not logged: too many, or not searchable for secrets"
+    if not job_log.is_whole:
+        yield "the job's output could not be read to its end: its last lines are missing in the log and in logTail"

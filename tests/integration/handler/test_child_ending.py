@@ -6,14 +6,23 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
 from handler.process.child import Shutdown, Stop, start
+from handler.process.log import JobLog
+from handler.redaction.effort import WITHHELD, Effort
+from handler.redaction.known import KnownForms
+from handler.redaction.redact import Redactor
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
 from tests.integration.handler.children import FORK_AWAY, NEVER, Log, nothing_left, run
+from tests.support.waiting import until
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 def test_a_double_forked_process_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
@@ -132,3 +141,26 @@ def test_a_child_that_may_run_no_more_is_ended_at_once(tmp_path: Path) -> None:
     with nothing_left(), start(command, log.output, clock=epoch_ms) as child:
         ended = child.supervise(NEVER, clock=epoch_ms, may_go_on=lambda: not log.lines)
     assert (ended.stop, ended.signal) == (Stop.CANCELLED, signal.SIGTERM)
+
+
+def test_no_search_for_secrets_outlives_its_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The thread ends although its search would not: what it has not searched is withheld, and the lines behind that
+    are read.
+    """
+    monkeypatch.setattr("handler.process.child._END_TIMEOUT_S", 1.0)
+
+    def endless(_: KnownForms, text: str, __: str, look: Callable[[], None], **___: object) -> str:
+        while text == "slow":
+            look()
+        return text
+
+    monkeypatch.setattr(KnownForms, "masked", endless)
+    lines: list[str] = []
+    effort = Effort(1, lambda: 0)
+    output = JobLog(Redactor(), log=lines.append, metric=lines.append, effort=effort)
+    command = Command((sys.executable, "-c", "input(); print('first\\nslow\\nlast')"), {}, tmp_path)
+    with start(command, output, clock=epoch_ms) as child:
+        assert until(lambda: lines == ["first"])
+        child.supervise(NEVER, clock=epoch_ms)
+    assert not child.pump.is_alive()
+    assert (lines, output.lines_dropped, output.is_whole) == (["first", WITHHELD, WITHHELD], 2, True)

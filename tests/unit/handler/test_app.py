@@ -202,6 +202,15 @@ def test_a_flood_is_remarked(world: World) -> None:
     assert any("were not logged" in warning for warning in world.handle().warnings)
 
 
+def test_output_that_was_not_read_to_its_end_is_a_warning(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has counted the lines that are missing."""
+    assert world.handle().warnings == ()
+    monkeypatch.setattr("handler.process.log.JobLog.pump", lambda *_: None)
+    world.request_id = "another"
+    (warning,) = world.handle({**EVENT, "clientToken": "u"}).warnings
+    assert warning.startswith("the job's output could not be read to its end")
+
+
 @pytest.mark.parametrize(
     ("event", "remark"),
     [

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -112,6 +113,31 @@ def test_the_answer_is_how_the_driver_ended(server: Server, ending: str, code: i
     """A signal counts from 128 on, as in Java; the server still serves the next job."""
     assert server.run(f"import os, signal, sys\n{ending}")[0] == code
     assert server.run("pass")[0] == 0
+
+
+def test_the_output_is_for_the_next_job_as_it_was(server: Server) -> None:
+    """A job's asyncio sets O_NONBLOCK on it: then Java and all jobs, which have the same pipe, would lose lines."""
+    assert server.run("import os; os.set_blocking(1, False)")[0] == 0
+    flags = int(re.findall(r"flags:\s*(\w+)", Path(f"/proc/{server.process.pid}/fdinfo/1").read_text())[0], 8)
+    assert not flags & os.O_NONBLOCK
+    assert server.run("import os; print(os.get_blocking(1), os.get_blocking(2))") == (0, ["True True"])
+
+
+def test_the_output_is_as_it_was_also_after_a_process_that_a_job_has_left(server: Server) -> None:
+    """It has ended by itself, so that the machine is used again, but after the job."""
+    code, _ = server.run(
+        "import os, sys, time\n"
+        "if os.fork() == 0:\n"
+        "    while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+        "    os.set_blocking(1, False)\n"
+        "    os.rename(sys.argv[1], sys.argv[1] + '.seen')\n"
+        "    os._exit(0)\n",
+        str(server.folder / "go"),
+    )
+    assert code == 0
+    (server.folder / "go").touch()
+    assert until((server.folder / "go.seen").exists)
+    assert server.run("import os; print(os.get_blocking(1), os.get_blocking(2))") == (0, ["True True"])
 
 
 def test_a_signal_for_all_leaves_the_end_to_the_driver(server: Server) -> None:

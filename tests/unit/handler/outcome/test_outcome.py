@@ -13,6 +13,7 @@ from handler.outcome.outcome import judge, of_error
 from handler.outcome.state import State
 from handler.process.child import Ended, Stop
 from handler.process.memory_kills import MemoryKills
+from handler.redaction.redact import Redactor
 from handler.runs.store import AttemptRunningError
 from handler.spark.missing_dependencies import Missing
 from safewriter.objects import StoreError
@@ -335,3 +336,16 @@ def test_a_conflict_with_another_writer_s_commit_may_be_tried_again(
     told = Entry("raised", 2, {"type": type_name, "ofSpark": True, "text": text})
     fault = fault_of(replace(given, journal=(*given.journal, told)), 1, None)
     assert (fault.type, fault.retryable) == (type_name, retryable)
+
+
+def test_the_error_of_a_script_is_searched_for_secrets_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often the verdict needs it: the search takes its time, and the job's turn is given back after it."""
+    searched: list[str] = []
+
+    def search(_: Redactor, text: str, *__: object, **___: object) -> str:
+        searched.append(text)
+        return "masked"
+
+    monkeypatch.setattr(Redactor, "shortened", search)
+    outcome = judge(evidence(1, exited=1, uncaught={"message": "a bad argument"}, machine_kills=1, kills=None))
+    assert (searched, outcome.details) == (["a bad argument"], "E: masked")

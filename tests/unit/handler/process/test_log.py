@@ -7,6 +7,8 @@ from itertools import count
 import pytest
 
 from handler.process.log import JobLog
+from handler.redaction.effort import WITHHELD, Effort
+from handler.redaction.known import KnownForms
 from handler.redaction.redact import Redactor, redact
 
 
@@ -116,7 +118,7 @@ def shown(data: bytes) -> str:
     return "".join((*lines, *output.tail()))
 
 
-@pytest.mark.parametrize("before", [0, 900, 1_990, 2_990, 8_100, 16_300])
+@pytest.mark.parametrize("before", [0, 900, 1_990, 2_990, 8_100, 16_300, 24_500])
 def test_a_known_secret_is_masked_before_its_line_is_cut(before: int) -> None:
     """Half of it would not be found; it is longer than the logged part of a line."""
     seen = shown(f"{'x' * before} {SECRET} end\n".encode())
@@ -132,28 +134,39 @@ def test_a_known_secret_in_which_a_line_lost_its_end_is_withheld() -> None:
 def test_a_form_that_a_cut_has_divided_is_withheld() -> None:
     """39 of the 40 characters of a key have no form to recognise."""
     key = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
-    line = ("password=" + "p" * 500 + " ") * 32
-    assert key[:30] not in shown((line[: 16_384 - 39 - 1] + " " + key + "\n").encode())
+    line = ("password=" + "p" * 500 + " ") * 48
+    assert key[:30] not in shown((line[: 24_576 - 39 - 1] + " " + key + "\n").encode())
 
 
 def test_lines_that_cost_too_much_are_withheld() -> None:
-    """Once the run has used up its time, lines are never shown unmasked, and the tail has a sentence instead."""
+    """Once the run has used up its time, lines are never shown unmasked; log and tail have a sentence instead."""
     lines: list[str] = []
     clock = count()
-    output = JobLog(redact, log=lines.append, metric=lines.append, masking_max_s=2, cpu=lambda: next(clock))
+    effort = Effort(13, lambda: next(clock))
+    output = JobLog(redact, log=lines.append, metric=lines.append, effort=effort)
     output.pump(io.BytesIO(b"one\ntwo\nthree\n" + METRIC.encode() + b"\n" + b"x" * 5_000))
-    assert lines[:2] == ["one", "two"]
-    assert lines[2].startswith("lines that take too long")
-    assert (len(lines), output.lines_dropped) == (3, 3)
-    assert {line[:9] for line in output.tail()} == {"(withheld"}
+    assert lines == ["one", "two", *[WITHHELD] * 3]
+    assert output.lines_dropped == 3
+    assert set(output.tail()) == {WITHHELD}
 
 
 def test_the_tail_spends_the_time_of_the_run() -> None:
     """It is searched like the lines, so it must not take longer."""
     clock = count()
-    output = JobLog(redact, log=lambda _: None, metric=lambda _: None, masking_max_s=5, cpu=lambda: next(clock))
+    output = JobLog(redact, log=lambda _: None, metric=lambda _: None, effort=Effort(19, lambda: next(clock)))
     output.pump(io.BytesIO(b"one\ntwo\nthree\n"))
-    assert [line[:9] for line in output.tail()] == ["one", "two", "(withheld"]
+    assert output.tail() == ("one", "two", WITHHELD)
+
+
+def test_a_line_that_takes_too_long_hides_no_other_one() -> None:
+    """One that is made to be slow has a share of the run's time, and no more."""
+    lines: list[str] = []
+    clock = count()
+    known = Redactor(tuple("a" * 260 + str(number) for number in range(75)))
+    output = JobLog(known, log=lines.append, metric=lines.append, effort=Effort(20_000, lambda: next(clock)))
+    output.pump(io.BytesIO(f"before\n{'a' * 250 + '…' * 20}\nafter\n".encode()))
+    assert lines == ["before", WITHHELD, "after"]
+    assert next(clock) < 3_000
 
 
 def test_metrics_have_a_budget_of_bytes_of_their_own() -> None:
@@ -228,20 +241,22 @@ def test_a_metric_that_is_nested_deeply_is_a_line() -> None:
 
 
 @pytest.mark.parametrize("fault", [RecursionError, MemoryError, ValueError])
-def test_a_line_whose_search_fails_is_withheld_and_the_next_one_is_read(fault: type[Exception]) -> None:
+def test_a_line_whose_search_fails_is_withheld_and_the_next_one_is_read(
+    monkeypatch: pytest.MonkeyPatch, fault: type[Exception]
+) -> None:
     """It is withheld from the log, the metrics and the tail, also in a flood that is not logged."""
 
-    class Failing(Redactor):
-        def masked_known(self, text: str, *, is_cut: bool = False) -> str:
-            if "odd" in text:
-                raise fault
-            return super().masked_known(text, is_cut=is_cut)
+    def masked(_: KnownForms, text: str, *__: object, **___: object) -> str:
+        if "odd" in text:
+            raise fault
+        return text
 
+    monkeypatch.setattr(KnownForms, "masked", masked)
     lines: list[str] = []
-    output = JobLog(Failing(), log=lines.append, metric=lines.append, logged_max=30)
+    metrics: list[str] = []
+    output = JobLog(redact, log=lines.append, metric=metrics.append, logged_max=300)
     output.pump(io.BytesIO(b"odd\n" + METRIC.replace("mine", "odd").encode() + b"\nafter\n"))
-    assert (lines, output.lines_dropped) == (["after"], 2)
-    flood = b"f" * 40 + b"\n" + b"x" * 70_000 + b"\n" + b"odd" * 2_000 + b"\nend\n"
+    assert (lines, metrics, output.lines_dropped) == ([WITHHELD, WITHHELD, "after"], [], 2)
+    flood = b"f" * 400 + b"\n" + b"x" * 70_000 + b"\n" + b"odd" * 2_000 + b"\nend\n"
     output.pump(io.BytesIO(flood))
-    assert [line[:9] for line in output.tail()[-1:]] == ["end"]
-    assert not any("odd" in line for line in output.tail())
+    assert output.tail()[-2:] == (WITHHELD, "end")

@@ -310,5 +310,5 @@ def test_a_constant_that_is_called_a_key_is_secret_if_it_is_random() -> None:
 def test_a_message_is_masked_before_it_is_shortened() -> None:
     """If the message had already lost its end, the beginning of a known value is masked, too."""
     known = Redactor(("open sesame, said the thief",))
-    assert known.shortened("x open sesame, said the thief", 8) == "x [redac"
+    assert known.shortened("x open sesame, said the thief", 10) == "x [redacte…"
     assert "open" not in known.shortened("the cave: open sesame, said the", 100, is_cut=True)

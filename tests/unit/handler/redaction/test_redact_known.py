@@ -8,6 +8,7 @@ import json
 import re
 import reprlib
 import shlex
+from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
 
@@ -21,6 +22,7 @@ import pytest
 
 from handler.driver.java_trace import in_one_line
 from handler.input_errors import InputError, described
+from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.redact import Redactor, redact
 
 
@@ -55,17 +57,16 @@ def test_a_secret_in_any_argument_is_known(arguments: list[str]) -> None:
     assert Redactor().knowing(arguments)("connected with open sesame") == "connected with [redacted]"
 
 
-def test_long_arguments_make_no_line_slow() -> None:
-    """Each known value is searched in each line: their number is limited, and the first ones stay."""
-    lines = ["\n".join(f"line {kind} {index:04}" for index in range(4500)) for kind in "abcdefgh"]
-    known = Redactor.of_environment({"DB_PASSWORD": "open sesame"}).knowing(f"--password={text}" for text in lines[:4])
-
-    assert len(known.known) < 20_000
-    assert known("open sesame, line d 0042") == "[redacted], [redacted]"
-    assert known.knowing(["--token=another one"])("another one") == "[redacted]"
-    full = known.knowing(f"--password=password {index}" for index in range(8000))
-    assert len(full.known) == 20_000
-    assert full("open sesame") == "[redacted]"
+def test_long_arguments_push_nothing_out_that_was_known_before() -> None:
+    """There is a bound on the letters of all forms, and what was known first stays."""
+    known = Redactor.of_environment({"DB_PASSWORD": "open sesame"})
+    for kind in "abcd":
+        lines = "\n".join(f"line {kind} {index:04}" for index in range(4500))
+        known = known.knowing([f"--password={lines}"])
+    assert known("open sesame, line d 0042, line d 4242") == "[redacted], [redacted], [redacted]"
+    full = known.knowing([f"--token={index:05}{'x' * 60_000}" for index in range(30)])
+    assert 4_000_000 < sum(map(len, full.known)) <= 4_194_304
+    assert full("open sesame, line a 0042") == "[redacted], [redacted]"
 
 
 @pytest.mark.parametrize("value", ["default", "us-east-1", "eu-central-1", "2024-01", "2026-11-22", "Production"])
@@ -264,7 +265,7 @@ WAYS: tuple[Callable[[str], str], ...] = (
 
 
 @pytest.mark.parametrize("secret", ["ünïcödé-paß", "пароль-дня", "密码是这个吗", "🔑🔑🔑🔑-x"])
-@pytest.mark.parametrize("escape", ["\\{:03o}", "\\\\{:03o}", "\\x{:02x}", "%{:02X}"])
+@pytest.mark.parametrize("escape", ["\\{:03o}", "\\\\{:03o}", "\\x{:02x}", "%{:02X}", "\\%{:02X}"])
 def test_a_letter_whose_bytes_are_escaped_one_by_one_is_one_letter(secret: str, escape: str) -> None:
     """A shell writes `%q` that way in the locale C."""
     written = "".join(one if one.isascii() else "".join(map(escape.format, one.encode())) for one in secret)
@@ -302,7 +303,7 @@ TOKEN = base64.b64encode(bytes(index * 37 % 251 for index in range(537))).decode
 def test_a_long_token_is_found_in_base64_and_hex_also_line_by_line(written: str) -> None:
     """An AWS session token has more than 700 letters, and Base64 may be folded anywhere."""
     known = Redactor.of_environment({"AWS_SESSION_TOKEN": TOKEN})
-    shown = "\n".join(known.masked_known(f"INFO {line}") for line in written.splitlines())
+    shown = "\n".join(known(f"INFO {line}") for line in written.splitlines())
     left = {shown[at : at + 20] for at in range(len(shown) - 19)}
     assert "[redacted]" in shown
     assert not any(written[at : at + 20] in left for at in range(len(written) - 19))
@@ -324,4 +325,30 @@ def test_a_line_made_of_beginnings_of_a_known_value_is_searched_in_bounded_time(
     """The beginning of session tokens is public (the test's own time limit decides)."""
     known = Redactor.of_environment({"AWS_SESSION_TOKEN": "IQoJb3JpZ2luX2VjE" + TOKEN})
     known = known.knowing_secrets(['{"type": "' + "a\\n" * 20_000 + '"}'])
-    known.masked_known(unit * (250_000 // len(unit)))
+    known(unit * (250_000 // len(unit)))
+
+
+@pytest.mark.parametrize(
+    ("known", "text"),
+    [
+        (["a" * 260 + str(number) for number in range(75)], ("a" * 250 + "…") * 20),
+        (["a" * 65_000], "a" * 60_000),
+        ([f"line {number:05}" for number in range(2_000)], "line ?\n" * 500),
+        (["A1b2" * 10], ("x" * 30 + "\n") * 1_500),
+    ],
+)
+def test_a_text_that_takes_too_long_is_withheld_within_its_share(known: list[str], text: str) -> None:
+    """The search itself looks at the time, at each of its steps, whatever makes them many; the next text is shown."""
+    clock = count()
+    redactor = Redactor(tuple(known), Effort(10_000, lambda: next(clock)))
+    assert redactor(text) == WITHHELD
+    assert next(clock) <= 1_005
+    assert redactor("an ordinary text") == "an ordinary text"
+
+
+def test_a_redactor_that_knows_more_has_the_time_that_is_left() -> None:
+    """A run has one amount of it."""
+    clock = count()
+    first = Redactor(("hunter22",), Effort(39, lambda: next(clock)))
+    assert first("x hunter22") == "x [redacted]"
+    assert first.knowing_secrets(["open sesame"])("hunter22, open sesame") == WITHHELD

@@ -3,6 +3,9 @@ from __future__ import annotations
 import ctypes
 import errno
 import platform
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +37,28 @@ def test_a_key_that_came_since_is_removed_and_no_other() -> None:
         remove_all_but(present() - {(USERS, mine)})
 
 
+IN_A_SESSION = """
+import ctypes, platform
+from handler.sandbox import keyrings
+from tests.unit.handler.sandbox.test_keyrings import add
+JOIN_SESSION_KEYRING = 1
+print(keyrings._keyctl(JOIN_SESSION_KEYRING, 0) > 0)
+before = keyrings.present()
+print(add(b"soal-test-session", -3) > 0, len(keyrings.present() - before))
+print(keyrings.remove_all_but(before), keyrings.present() == before)
+"""
+
+
+def test_a_key_in_the_keyring_of_the_session_is_removed() -> None:
+    """A container has a session of its own, which its handler and all jobs share."""
+    root = Path(__file__).parents[4]
+    found = subprocess.run([sys.executable, "-c", IN_A_SESSION], cwd=root, capture_output=True, text=True, check=True)
+    has_session, *lines = found.stdout.splitlines()
+    if has_session == "False":
+        pytest.skip("this kernel or container lets nobody have a session")
+    assert lines == ["True 1", "0 True"]
+
+
 def test_where_the_kernel_has_no_keyrings_there_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same holds on a machine with another system call number."""
     monkeypatch.setattr(platform, "machine", lambda: "other")
@@ -58,7 +83,7 @@ def test_a_keyring_that_hides_its_keys_is_opened_again_or_told(
     monkeypatch.setattr(keyrings, "_keyctl", keyctl)
     if owner_may:
         assert keyrings.present() == frozenset()
-        assert opened == [-4, -5]
+        assert opened == [-3, -4, -5]
     else:
         with pytest.raises(PermissionError, match="shows its keys to nobody"):
             keyrings.present()

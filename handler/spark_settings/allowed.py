@@ -166,8 +166,8 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         "vacuum.parallelDelete.enabled", "vacuum.logging.enabled",
      ))),
     # A table keeps what it was created with. So only those stand here with which SafeWriter undoes a commit, and that
-    # keep the table's log and files as long. Not: appendOnly, enableTypeWidening, checkpointInterval, and what ends in
-    # RetentionDuration.
+    # keep the table's log and files as long. Not: appendOnly, compatibility.symlinkFormatManifest.enabled,
+    # universalFormat.enabledFormats, enableTypeWidening, checkpointInterval, and what ends in RetentionDuration.
     (_BOOLEAN, " ".join(f"{_DEFAULT}{name}" for name in (
         "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "enableChangeDataFeed", "enableDeletionVectors",
         "enableInCommitTimestamps", "enableRowTracking",

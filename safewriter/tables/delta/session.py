@@ -19,7 +19,7 @@ from safewriter.parsing import parsed
 from safewriter.record.document import CommitPoint
 from safewriter.session import LOG_STORE
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.delta.undo import table_obstacle
 from safewriter.tables.session import TABLE_EXISTS, TableState
 from safewriter.tables.spark import SparkScope
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from safewriter.tables.session import Opening, Report
 
-__all__ = ["DeltaSession", "is_append_only"]
+__all__ = ["DeltaSession"]
 
 _log = logging.getLogger(__name__)
 _GATE_PROTOCOL: Final = 9
@@ -36,11 +36,6 @@ _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
-
-
-def is_append_only(before: TableState) -> bool:
-    """Tell whether the table forbids removals, and with them every undo."""
-    return before.properties.get("delta.appendOnly") == "true"
 
 
 class DeltaSession(SparkScope):
@@ -127,10 +122,8 @@ class DeltaSession(SparkScope):
 
     def undo_obstacle(self, before: TableState) -> str | None:
         """Return why a commit to this table could not be undone; None if it could be."""
-        unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
-        if is_append_only(before):
-            return "it is append-only"
-        return f"it uses {', '.join(unknown)}" if unknown else None
+        obstacle = table_obstacle(before.features, before.properties)
+        return None if obstacle is None else f"it {obstacle}"
 
     # -- inside ------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,6 @@ import pytest
 from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
 from safewriter.record.document import CommitPoint
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
-from safewriter.tables.delta.session import is_append_only
 from safewriter.tables.session import Opening, TableState
 from tests.unit.safewriter.tables.delta.driverless import JavaError, session
 
@@ -17,19 +16,15 @@ if TYPE_CHECKING:
     from safewriter.tables.delta.session import DeltaSession
 
 
-@pytest.mark.parametrize(("value", "append_only"), [("true", True), ("false", False), (None, False)])
-def test_a_table_may_be_append_only(value: str | None, append_only: object) -> None:
-    """The property decides, not the feature."""
-    properties = {} if value is None else {"delta.appendOnly": value}
-
-    assert is_append_only(TableState(3, "id", ("appendOnly",), properties)) is append_only
-
-
 @pytest.mark.parametrize(
     ("features", "properties", "obstacle"),
     [
         (("deletionVectors",), {}, None),
-        (("zebra", "aardvark", "deletionVectors"), {}, "it uses aardvark, zebra"),
+        (
+            ("zebra", "aardvark", "deletionVectors"),
+            {},
+            "it uses aardvark, zebra, under which an undo without Spark is not known to be safe",
+        ),
         (("zebra",), {"delta.appendOnly": "true"}, "it is append-only"),
     ],
 )

@@ -183,7 +183,7 @@ class Session(Protocol):
         ...
 
     def may_have_left_files(self, report: Report) -> bool:
-        """Tell whether the block may have left files that no commit refers to."""
+        """Tell whether the block, which is over, may have left files that no commit refers to."""
         ...
 
     def is_outlived(self) -> bool:

@@ -216,9 +216,11 @@ class DeltaSession(SparkScope):
 
     def may_have_left_files(self, report: Report) -> bool:
         """Tell whether the block may have left files that no commit refers to: all of its files, or those of a failed
-        task or of a statement that lost its slot.
+        task, of a statement that was refused, or of one that lost its slot.
         """
-        if not isinstance(report, GateState) or report.status is not GateStatus.LANDED or report.tries > 1:
+        if not isinstance(report, GateState) or report.status is not GateStatus.LANDED:
+            return True
+        if report.tries > 1 or report.refusal:
             return True
         if self.is_outlived():
             return True

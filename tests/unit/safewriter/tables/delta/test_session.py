@@ -250,6 +250,7 @@ def test_a_block_opens_its_gate(
         (GateState(GateStatus.LANDED, passed=True, version=4, refusal="", stray="", added_bytes=7), True),
         (GateState(GateStatus.LANDED, passed=True, version=4, refusal="", stray=""), False),
         (GateState(GateStatus.LANDED, passed=True, version=4, refusal="", stray="", tries=2, added_bytes=7), False),
+        (GateState(GateStatus.LANDED, passed=True, version=4, refusal="second: …", stray="", added_bytes=7), False),
         (GateState(GateStatus.NONE, passed=False, version=-1, refusal="", stray="", tries=1), False),
         (SimpleNamespace(status="landed", tries=1), False),
     ],
@@ -257,7 +258,7 @@ def test_a_block_opens_its_gate(
 def test_files_are_looked_for_unless_the_first_try_landed_and_each_task_succeeded(
     seen: Any, *, at_once: bool, succeeded: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A failed task has left a file, and so has a statement that lost its slot, or an append without rows."""
+    """A failed task leaves a file, and so does a statement that is refused or loses its slot, and an empty append."""
     one = session()
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(allTasksSucceeded=lambda *_: succeeded))
     one._group = "safewriter-1"

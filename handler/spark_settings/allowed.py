@@ -166,8 +166,9 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         "vacuum.parallelDelete.enabled", "vacuum.logging.enabled",
      ))),
     # A table keeps the properties with which it was created. So list only those that let SafeWriter undo a commit and
-    # do not shorten the life of the table's log and files. Not: appendOnly, enableTypeWidening, checkpointInterval, and
-    # names that end in RetentionDuration.
+    # do not shorten the life of the table's log and files. Not: appendOnly, enableTypeWidening, checkpointInterval,
+    # compatibility.symlinkFormatManifest.enabled, universalFormat.enabledFormats, and names that end in
+    # RetentionDuration.
     (_BOOLEAN, " ".join(f"{_DEFAULT}{name}" for name in (
         "autoOptimize.autoCompact", "autoOptimize.optimizeWrite", "enableChangeDataFeed", "enableDeletionVectors",
         "enableInCommitTimestamps", "enableRowTracking",

@@ -62,7 +62,6 @@ class Ending:
         self._one_at_a_time = threading.Lock()
         self._after_deadline = False
         self._noted = False
-        self._left_nothing = False
         self._unanswered = False
         self._cancelled_for_turn = False
         self.succeeded = False
@@ -103,8 +102,15 @@ class Ending:
         ) from error
 
     def finish(self, *, files_stay: bool) -> None:
-        """Clean up in the background after a success. `files_stay`: a statement may still need the block's files."""
-        tidy(self._block.checkpoint_uri, partial(self._clean_after_success, files_stay=files_stay))
+        """Clean up in the background after a success, once the session is restored. `files_stay`: a statement may still
+        need the block's files.
+        """
+        # Only now: a statement after success() leaves files, too.
+        left_nothing = not files_stay and self._has_left_nothing()
+        tidy(
+            self._block.checkpoint_uri,
+            partial(self._clean_after_success, files_stay=files_stay, left_nothing=left_nothing),
+        )
 
     def never_began(self) -> None:
         """Settle a claimed write whose block could not be opened, so that no retry has to wait for it."""
@@ -215,15 +221,12 @@ class Ending:
             raise UsageError(f"success(no_change=True) is not true: the block has written rows to {block.table}")
         report = block.session.report()
         self._noted = report.noted
-        # Files of an earlier attempt may have arrived after its clean-up.
-        self._left_nothing = checkpoint.document.epoch == 1 and not block.session.may_have_left_files(report)
         move = self._nothing_to_write(report) if no_change else self._confirmed(report)
         moved = checkpoint.document.moved(
             move.status,
             reason=move.reason,
             settled_ms=epoch_ms(),
             settled_by=Cause.SUCCESS.value,
-            cleaned=self._left_nothing,
             **move.record,
         )
         won = block.checkpoints.replace(checkpoint, moved)
@@ -334,7 +337,18 @@ class Ending:
         key, nonce = self._block.write.key, self._block.attempt.nonce
         tidy(self._block.checkpoint_uri, lambda: self._block.recovery.clean(key, ended_nonce=nonce))
 
-    def _clean_after_success(self, *, files_stay: bool) -> None:
+    def _has_left_nothing(self) -> bool:
+        # Files of an earlier attempt may have arrived after its clean-up, and the watchdog cancels tasks.
+        if self.document.epoch > 1 or self._after_deadline:
+            return False
+        session = self._block.session
+        try:
+            return not session.may_have_left_files(session.report())
+        except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the verdict stands
+            _log.warning("the JVM does not answer (%s); cleaning up as if the block had left files", error)
+            return False
+
+    def _clean_after_success(self, *, files_stay: bool, left_nothing: bool) -> None:
         document, checkpoints = self.document, self._block.checkpoints
         if document.attempt.cleaned:
             checkpoints.unmark(document.write_key, self._block.attempt.nonce)
@@ -342,4 +356,4 @@ class Ending:
             checkpoints.forget_note(document.write_key, document.epoch)
         if not files_stay and any(not attempt.cleaned for attempt in document.attempts):
             nonce = self._block.attempt.nonce
-            self._block.recovery.clean(document.write_key, ended_nonce=nonce, left_nothing=self._left_nothing)
+            self._block.recovery.clean(document.write_key, ended_nonce=nonce, left_nothing=left_nothing)

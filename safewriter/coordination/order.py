@@ -27,6 +27,8 @@ from safewriter.coordination.configuration import PREFIX, Configuration, Edge, F
 from safewriter.errors import SettingError
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from safewriter.coordination.record import Job, Record
 
 __all__ = ["check_startable", "obstacle"]
@@ -34,23 +36,45 @@ __all__ = ["check_startable", "obstacle"]
 
 def obstacle(record: Record, name: str, job: Job) -> str | None:
     """Return why the order does not let the job run now; None if it may run."""
-    return _obstacle(record.with_job(name, job), name)
+    record = record.with_job(name, job)
+    line = _soft_line(record, name)
+    why = _own_obstacle(record, line[-1])
+    if len(line) == 1:
+        return why
+    # Rows 7, 8: a job may run if the predecessor to which it defers may not. So every other job of the line may run.
+    may_run = (why is None) == (len(line) % 2 == 1)
+    return None if may_run else f"{job.predecessor} waits for its turn, and goes first"
 
 
-def _obstacle(record: Record, name: str) -> str | None:
+def _soft_line(record: Record, name: str) -> list[str]:
+    """Return the job, the waiting soft predecessor to which it defers, that one's predecessor, and so on.
+
+    The line ends at a job that defers to none, or that closes a ring of such jobs.
+    """
+    waiting = {waiter.job for waiter in record.queue}
+    line: dict[str, int] = {}
+    at: str | None = name
+    while at is not None and at not in line:
+        line[at] = len(line)
+        before = record.job(at).predecessor
+        at = before if before in waiting and _is_soft(record.job(at)) else None
+    return list(line) if at is None else list(line)[: line[at] + 1]
+
+
+def _is_soft(job: Job) -> bool:
+    return job.mode is Mode.COMPLETED and job.edge is Edge.SOFT and not _is_first(job)
+
+
+def _own_obstacle(record: Record, name: str) -> str | None:
+    """Return the obstacle of a job that defers to no other."""
     job = record.job(name)
     if job.predecessor is None or _is_first(job):  # rows 1, 2
         return None
-    predecessor = record.job(job.predecessor)
     if job.mode is Mode.STRICT:
         return _strict(record, name, job)
-    if job.edge is Edge.SOFT:  # rows 7, 8
-        goes_first = (
-            _defers_to(record, name) is not None
-            and not _is_in_ring(record, name)
-            and _obstacle(record, job.predecessor) is None
-        )
-        return f"{job.predecessor} waits for its turn, and goes first" if goes_first else None
+    if job.edge is Edge.SOFT:  # row 8
+        return None
+    predecessor = record.job(job.predecessor)
     if predecessor.completed > job.completed or (job.edge is Edge.LAGGED and job.turns < job.lag):  # rows 3, 5
         return None
     since = f"{job.lag} turns of {name}" if job.edge is Edge.LAGGED else f"{name}'s own last one"  # rows 4, 6
@@ -59,24 +83,6 @@ def _obstacle(record: Record, name: str) -> str | None:
 
 def _is_first(job: Job) -> bool:
     return job.first_run is FirstRun.RUN and job.completed == 0
-
-
-def _defers_to(record: Record, name: str) -> str | None:
-    """Return the soft predecessor that waits for the lock, if there is one."""
-    job = record.job(name)
-    if job.mode is Mode.STRICT or job.edge is not Edge.SOFT or _is_first(job):
-        return None
-    return job.predecessor if any(waiter.job == job.predecessor for waiter in record.queue) else None
-
-
-def _is_in_ring(record: Record, name: str) -> bool:
-    """Return whether the chain of waiting soft predecessors leads back to the job."""
-    passed: list[str] = []
-    at: str | None = name
-    while at is not None and at not in passed:
-        passed.append(at)
-        at = _defers_to(record, at)
-    return at == name
 
 
 def _strict(record: Record, name: str, job: Job) -> str | None:
@@ -90,12 +96,12 @@ def _strict(record: Record, name: str, job: Job) -> str | None:
     return f"{last} had the last turn{state}, and {name} comes after {job.predecessor}"
 
 
-def _ring(record: Record, name: str) -> list[str]:
+def _ring(record: Record, name: str) -> Collection[str]:
     """Return the job and its predecessors, as far as the record knows them. Only their turns count in the ring."""
-    ring: list[str] = []
+    ring: dict[str, None] = {}
     at: str | None = name
     while at is not None and at not in ring:
-        ring.append(at)
+        ring[at] = None
         at = record.job(at).predecessor
     return ring
 

@@ -12,14 +12,13 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.bounds import checked
-from safewriter.coordination.configuration import Edge, FirstRun, Mode
-from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
+from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
+from safewriter.errors import SettingError, UnknownVersionError, UnreadableCheckpointError
+from safewriter.objects.location import Location
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from safewriter.coordination.configuration import Configuration
+    from collections.abc import Mapping, Sized
 
 __all__ = [
     "HISTORY_MAX",
@@ -174,6 +173,19 @@ class Record:
         """Return a job's progress; an unknown job starts at zero."""
         return self.jobs.get(name, Job())
 
+    def configuration(self, name: str) -> Configuration:
+        """Return the job's last configuration. Raises `SettingError` if no job can have one like it."""
+        job = self.job(name)
+        return Configuration(
+            lock=self.lock,
+            job=name,
+            predecessor=job.predecessor,
+            mode=job.mode,
+            edge=job.edge,
+            lag=job.lag,
+            first_run=job.first_run,
+        )
+
     def with_job(self, name: str, job: Job) -> Record:
         """Return the record with another state of one job."""
         return replace(self, jobs={**self.jobs, name: job})
@@ -193,7 +205,10 @@ class Record:
 
     @classmethod
     def decode(cls, body: bytes, where: str) -> Record:
-        """Read a document. Raises `UnreadableCheckpointError` if it is damaged or of another version."""
+        """Read a document. Raises `UnreadableCheckpointError` if it is damaged or of another version.
+
+        A record that no job can have written counts as damaged: its readers rely on its bounds and its orders.
+        """
         try:
             fields = parsed(body)
         except ValueError:
@@ -204,7 +219,7 @@ class Record:
             raise UnknownVersionError(f"{where} has version {version!r}; this code knows {SCHEMA_VERSION}")
         try:
             return cls._of(fields)
-        except (AttributeError, KeyError, OverflowError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, OverflowError, SettingError, TypeError, ValueError) as error:
             raise UnreadableCheckpointError(f"{where} is damaged: {error!r}") from error
 
     @classmethod
@@ -222,13 +237,31 @@ class Record:
             history=tuple(checked(PastTurn(**{**turn, "end": End(turn["end"])})) for turn in fields["history"]),
             servers=tuple(map(str, fields["servers"])),
         )
-        return checked(record)
+        checked(record)
+        _check_bound("queue", record.queue, QUEUE_MAX)
+        _check_bound("jobs", record.jobs, JOBS_MAX)
+        _check_bound("history", record.history, HISTORY_MAX)
+        for name in record.jobs:
+            record.configuration(name)
+        for waiter in record.queue:
+            replace(record.configuration(waiter.job), poll_s=waiter.poll_s)
+        if record.holder is not None:
+            replace(record.configuration(record.holder.job), lease_s=record.holder.lease_s)
+        return record
+
+
+def _check_bound(name: str, values: Sized, most: int) -> None:
+    if len(values) > most:
+        raise ValueError(f"{name} has {len(values)} entries, and {most} at most")
 
 
 def _writes(writes: list[dict[str, Any]]) -> tuple[OpenWrite, ...]:
+    for write in writes:
+        Location.parse(write["checkpoints"])
     return tuple(checked(OpenWrite(**write)) for write in writes)
 
 
 def _job(fields: dict[str, Any]) -> Job:
     kinds = {"mode": Mode(fields["mode"]), "edge": Edge(fields["edge"]), "first_run": FirstRun(fields["first_run"])}
+    _check_bound("runs", fields["runs"], RUNS_MAX)
     return checked(Job(**{**fields, **kinds, "runs": tuple(map(str, fields["runs"]))}))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
-from safewriter.snapshots.format.places import is_segment, prefix_of
+from safewriter.snapshots.format.places import checked_segment, prefix_of
 from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy, check_shards
 
 if TYPE_CHECKING:
@@ -35,14 +35,6 @@ class Duplicates(StrEnum):
     """Keep one of the rows, unspecified which."""
 
 
-def _segment(name: str, value: str) -> str:
-    if not is_segment(value):
-        raise ConfigValidationError(
-            f"{name} {value!r} is not one path segment of at most 255 letters, digits, '.', '_', '=' and '-'"
-        )
-    return value
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputOptions:
     """Where a build writes its shards and its run record. `local_root` is for files in progress; each task makes a
@@ -57,9 +49,9 @@ class OutputOptions:
 
     def __post_init__(self) -> None:
         if self.run_id is not None:
-            _segment("run_id", self.run_id)
-        _segment("shard_prefix", self.shard_prefix)
-        _segment("run_registry_prefix", self.run_registry_prefix)
+            checked_segment("run_id", self.run_id)
+        checked_segment("shard_prefix", self.shard_prefix)
+        checked_segment("run_registry_prefix", self.run_registry_prefix)
         try:
             first, second = (self.db_path_template.format(db_id=number) for number in (1, 2))
         except (KeyError, IndexError, ValueError) as error:
@@ -68,7 +60,7 @@ class OutputOptions:
             ) from None
         if first == second:
             raise ConfigValidationError(f"db_path_template {self.db_path_template!r} does not name {{db_id}}")
-        _segment("db_path_template", first)
+        checked_segment("db_path_template", first)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

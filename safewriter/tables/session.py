@@ -183,7 +183,7 @@ class Session(Protocol):
         ...
 
     def may_have_left_files(self, report: Report) -> bool:
-        """Return whether the block may have left files that no commit refers to."""
+        """Return whether the block, which has ended, may have left files that no commit refers to."""
         ...
 
     def is_outlived(self) -> bool:

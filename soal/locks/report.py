@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field
 from rich.text import Text
 
-from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
+from safewriter.coordination.configuration import Edge, FirstRun, Mode
 from safewriter.coordination.order import obstacle
 from safewriter.coordination.record import End
 from safewriter.coordination.transitions import goes_first
@@ -139,19 +139,9 @@ class LockReport(Part):
 def why_it_waits(record: Record, waiter: Waiter) -> str:
     """Return what blocks a waiter (holder, order, another waiter), or that it is next."""
     reasons = [] if record.holder is None else [f"{record.holder.job} holds it"]
-    job = record.job(waiter.job)
-    if against := obstacle(record, waiter.job, job):
+    if against := obstacle(record, waiter.job, record.job(waiter.job)):
         return "; ".join([*reasons, against])
-    configuration = Configuration(
-        lock=record.lock,
-        job=waiter.job,
-        predecessor=job.predecessor,
-        mode=job.mode,
-        edge=job.edge,
-        lag=job.lag,
-        first_run=job.first_run,
-    )
-    if waiter_before := goes_first(record, configuration, waiter.nonce):
+    if waiter_before := goes_first(record, record.configuration(waiter.job), waiter.nonce):
         reasons.append(f"{waiter_before.job} goes first")
     return "; ".join(reasons) or "it is next, and has not asked again yet"
 

@@ -54,8 +54,9 @@ def test_a_commit_without_its_info_has_no_operation(logstore: LogStore) -> None:
 
 
 def test_a_name_tells_whose_file_it_is(logstore: LogStore) -> None:
-    """The prefix counts in any folder, wherever the path has it; files of others have none."""
-    found = parsed(logstore, info("WRITE"), add("sw-1-a"), add("day=1/sw-2-b"), add("day=sw-/part"), add("part"))
+    """The prefix counts in any folder, at the beginning of the file's name only: a folder's name is data."""
+    paths = ("sw-1-a", "day=1/sw-2-b", "day=sw-/part", "part", "sw-4-/part", "day=sw-5-/part", "day=1/part-sw-6-a")
+    found = parsed(logstore, info("WRITE"), *map(add, paths))
     assert found["newPrefixes"] == ["sw-1-", "sw-2-"]
 
 

@@ -10,7 +10,7 @@ from safewriter.identity import canonical_table
 from safewriter.objects.location import Location
 from safewriter.snapshots.errors import ConfigValidationError
 
-__all__ = ["canonical_url", "is_segment", "prefix_of"]
+__all__ = ["canonical_url", "checked_segment", "is_segment", "prefix_of"]
 
 _SEGMENT: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._=-]{1,255}")
 
@@ -18,6 +18,15 @@ _SEGMENT: Final = re.compile(r"(?!\.+$)[A-Za-z0-9._=-]{1,255}")
 def is_segment(text: object) -> bool:
     """Return whether a text may be one segment of a path, as the name of a run or of the folder of all shards."""
     return isinstance(text, str) and _SEGMENT.fullmatch(text) is not None
+
+
+def checked_segment(name: str, value: str) -> str:
+    """Return what an option says if it is one segment of a path; `ConfigValidationError` names the option if not."""
+    if not is_segment(value):
+        raise ConfigValidationError(
+            f"{name} {value!r} is not one path segment of at most 255 letters, digits, '.', '_', '=' and '-'"
+        )
+    return value
 
 
 def prefix_of(s3_prefix: str) -> Location:

@@ -24,12 +24,13 @@ _KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
 @dataclass(frozen=True, slots=True)
 class RecordedBuilds:
     """The run ids of builds that are or may be alive, and the prefixes of all builds' shards. `unreadable`: the keys of
-    records that this code cannot read.
+    records that this code cannot read. `count`: the number of records.
     """
 
     living: frozenset[str]
     shard_prefixes: frozenset[str]
     unreadable: tuple[str, ...] = ()
+    count: int = 0
 
 
 def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedBuilds:
@@ -39,11 +40,12 @@ def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedB
     living, whatever the record's age: there is no evidence that it is dead. Raises `StoreError` if a record may not be
     read.
     """
-    living, prefixes, unreadable = set(), set(), []
+    living, prefixes, unreadable, count = set(), set(), [], 0
     for entry in store.list(f"{prefix}/"):
         match = _KEY.fullmatch(entry.key)
         if match is None:
             continue
+        count += 1
         try:
             stored = store.get(entry.key, max_bytes=RECORD_MAX_BYTES)
             if stored is None:
@@ -56,7 +58,7 @@ def recorded_builds(store: ObjectStore, prefix: str, now: datetime) -> RecordedB
             lives = True
         if lives:
             living.add(match[1])
-    return RecordedBuilds(frozenset(living), frozenset(prefixes), tuple(unreadable))
+    return RecordedBuilds(frozenset(living), frozenset(prefixes), tuple(unreadable), count)
 
 
 def _shard_prefix(record: dict[str, Any]) -> str:

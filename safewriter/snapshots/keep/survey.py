@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Final
 
 from safewriter.snapshots.errors import ConfigValidationError, ManifestParseError
-from safewriter.snapshots.format.places import is_segment
+from safewriter.snapshots.format.places import checked_segment, is_segment
 from safewriter.snapshots.format.shard_file import FILE_NAME
 from safewriter.snapshots.keep.build_records import recorded_builds
 from safewriter.snapshots.keep.history import MANIFESTS, entries
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
     from safewriter.snapshots.read.source import Source
 
 __all__ = ["Keeping", "Kind", "Leftover", "PrefixSurvey", "survey"]
+
+_RECORDS: Final = "runs"
+"""The default folder of the build records."""
 
 _OF_BUILD: Final = re.compile(
     r"(?P<folder>[^/]+/run_id=(?P<run>[^/]+)/[^/]+/attempt=[0-9]+(?:-(?P<build>[^/-]+)-[^/]+)?)/"
@@ -52,18 +55,19 @@ class Keeping:
     """What to keep, beside the current snapshot and living builds.
 
     `last`: how many of the newest published snapshots. `age`: everything that is younger, by the store's clock; it must
-    be longer than a build without a record may pause. `run_registry_prefix`: the prefix of the build records.
+    be longer than a build without a record may pause. `run_registry_prefix`: the folder of the build records.
     """
 
     last: int = 3
     age: timedelta = timedelta(days=1)
-    run_registry_prefix: str = "runs"
+    run_registry_prefix: str = _RECORDS
 
     def __post_init__(self) -> None:
         if self.last < 1:
             raise ConfigValidationError(f"last is {self.last}; it must be 1 or more: the current snapshot stays")
         if self.age < timedelta(0):
             raise ConfigValidationError(f"age is {self.age}; it must not be negative")
+        checked_segment("run_registry_prefix", self.run_registry_prefix)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +120,19 @@ def survey(
     manifests that are kept in any case.
 
     Raises `ReaderStateError` without `_CURRENT`, `ManifestParseError` if it or a kept manifest cannot be read, since
-    its references are unknown then, and `StoreError`.
+    its references are unknown then, `ConfigValidationError` if `keeping` names a folder without a record, and
+    `StoreError`.
     """
     pointer, current = source.current()
     old = pointer.server_date - keeping.age
     builds = recorded_builds(source.store, keeping.run_registry_prefix, pointer.server_date)
+    if builds.count == 0 and keeping.run_registry_prefix != _RECORDS:
+        # A misspelt folder would make all builds that live look dead.
+        where = source.store.uri(f"{keeping.run_registry_prefix}/")
+        raise ConfigValidationError(
+            f"run_registry_prefix: no build has a record in {where}; name the folder in which builds keep theirs, or"
+            f" leave the option out if they keep none (it is {_RECORDS!r} then)"
+        )
     history = entries(source.store, current)
     last = [entry.key for entry in history if entry.is_published][: keeping.last]
     kept, leftovers = [], []

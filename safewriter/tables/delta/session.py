@@ -19,7 +19,7 @@ from safewriter.parsing import parsed
 from safewriter.record.document import CommitPoint
 from safewriter.session import LOG_STORE
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.delta.undo import table_obstacle
 from safewriter.tables.session import TABLE_EXISTS, TableState
 from safewriter.tables.spark import SparkScope
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from safewriter.tables.session import Opening, Report
 
-__all__ = ["DeltaSession", "is_append_only"]
+__all__ = ["DeltaSession"]
 
 _log = logging.getLogger(__name__)
 _GATE_PROTOCOL: Final = 9
@@ -36,11 +36,6 @@ _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
-
-
-def is_append_only(before: TableState) -> bool:
-    """Return whether the table forbids removals, and with them every undo."""
-    return before.properties.get("delta.appendOnly") == "true"
 
 
 class DeltaSession(SparkScope):
@@ -126,10 +121,8 @@ class DeltaSession(SparkScope):
 
     def undo_obstacle(self, before: TableState) -> str | None:
         """Return why a commit to this table could not be undone; None if it could be."""
-        unknown = sorted(set(before.features) - UNDOABLE_FEATURES)
-        if is_append_only(before):
-            return "it is append-only"
-        return f"it uses {', '.join(unknown)}" if unknown else None
+        obstacle = table_obstacle(before.features, before.properties)
+        return None if obstacle is None else f"it {obstacle}"
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
@@ -222,9 +215,11 @@ class DeltaSession(SparkScope):
 
     def may_have_left_files(self, report: Report) -> bool:
         """Return whether the block may have left files that no commit refers to: all of its files, or those of a failed
-        task or of a statement that lost its slot.
+        task, of a refused statement, or of one that lost its slot.
         """
-        if not isinstance(report, GateState) or report.status is not GateStatus.LANDED or report.tries > 1:
+        if not isinstance(report, GateState) or report.status is not GateStatus.LANDED:
+            return True
+        if report.tries > 1 or report.refusal:
             return True
         if self.is_outlived():
             return True

@@ -9,23 +9,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from safewriter.bounds import short
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import REVERT, Commit, Signature
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from safewriter.deadline import Clock
     from safewriter.record.document import Checkpoint
     from safewriter.tables.delta.commit import Added
     from safewriter.tables.delta.history import DeltaHistory
 
-__all__ = ["UNDOABLE_FEATURES", "find_live", "removals", "undo", "undo_obstacle"]
+__all__ = ["UNDOABLE_FEATURES", "find_live", "removals", "table_obstacle", "undo", "undo_obstacle"]
 
 UNDOABLE_FEATURES: Final = frozenset(
     {
-        "appendOnly",  # the feature alone does nothing; the code below checks the property
+        "appendOnly",  # the feature alone does nothing; `_FLAGS` has the property
         "changeDataFeed",
         "checkConstraints",
         "clustering",
@@ -44,6 +45,15 @@ UNDOABLE_FEATURES: Final = frozenset(
 )
 """Table features under which Spark and other readers were seen to read and write a table correctly after an undo."""
 
+_FLAGS: Final = {
+    "delta.appendOnly": "is append-only",
+    "delta.compatibility.symlinkFormatManifest.enabled": (
+        "has manifests for other engines (delta.compatibility.symlinkFormatManifest.enabled), which only Spark rewrites"
+    ),
+}
+"""Properties that allow no undo while they are true."""
+_OTHER_FORMATS: Final = "delta.universalFormat.enabledFormats"
+"""Formats whose metadata Spark writes behind each commit. Hudi's has no table feature."""
 _SLOTS_MAX: Final = 10_000
 """As for a fence: the settler's time is the real bound."""
 _ROW_IDS: Final = "delta.rowTracking"
@@ -108,6 +118,22 @@ def undo_obstacle(document: Checkpoint, commit: Commit, since: Iterable[Commit])
     )
 
 
+def table_obstacle(features: Iterable[str], properties: Mapping[str, str]) -> str | None:
+    """Return what a table has or does that allows no undo; None if its commits can be undone.
+
+    An undo runs without Spark, and so without the work that Delta does behind each of Spark's commits. Readers of what
+    that work writes would still find the undone rows.
+    """
+    # Delta reads `true` in any case.
+    if flag := next((name for name in _FLAGS if str(properties.get(name)).lower() == "true"), None):
+        return _FLAGS[flag]
+    if formats := properties.get(_OTHER_FORMATS):
+        return f"is also a table of {short(formats)} ({_OTHER_FORMATS}), whose metadata only Spark writes"
+    if unknown := sorted(set(features) - UNDOABLE_FEATURES):
+        return f"uses {', '.join(unknown)}, under which an undo without Spark is not known to be safe"
+    return None
+
+
 def removals(commit: Commit, now_ms: int) -> list[dict[str, Any]]:
     """Return a removal of each file that our commit has added, in the form that Delta itself gives it."""
     return [_removal(added, now_ms) for added in commit.adds]
@@ -136,11 +162,8 @@ def _table_obstacle(document: Checkpoint, commits: Iterable[Commit]) -> str | No
             features = {*commit.protocol.get("readerFeatures", ()), *commit.protocol.get("writerFeatures", ())}
         if commit.metadata is not None:
             properties = commit.metadata.get("configuration", {})
-    if unknown := sorted(features - UNDOABLE_FEATURES):
-        return f"the table uses {', '.join(unknown)}, under which an undo without Spark is not known to be safe"
-    if properties.get("delta.appendOnly") == "true":
-        return "the table is append-only"
-    return None
+    obstacle = table_obstacle(features, properties)
+    return None if obstacle is None else f"the table {obstacle}"
 
 
 def _later_obstacle(commit: Commit, later: Commit) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -14,6 +15,7 @@ from scripts.emulator.rules import Delay, Match, Rule
 from tests.integration.safewriter.appending import append, batch
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.lake import CHECKPOINTS
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -121,6 +123,34 @@ def test_a_block_without_a_write_needs_the_program_s_word(spark: SparkSession, l
     assert block.checkpoint.status == "committed"
     assert lake.rows() == 10
     lake.check()
+
+
+@pytest.mark.parametrize("is_beside", [False, True])
+def test_files_of_a_statement_behind_success_are_removed(spark: SparkSession, lake: Lake, *, is_beside: bool) -> None:
+    """The gate refuses it, on the block's thread or on another one, and the document says clean when it is true."""
+    refused: list[str] = []
+
+    def late() -> None:
+        try:
+            batch(spark, 7).write.format("delta").mode("append").save(lake.table)
+        except Exception as error:  # noqa: BLE001 - of Java's classes, as a thread raises them
+            refused.append(str(error))
+
+    with SafeWriter(spark, lake.table) as block:
+        batch(spark, 3).write.format("delta").mode("append").save(block.table)
+        block.success()
+        if is_beside:
+            thread = threading.Thread(target=late)
+            thread.start()
+            thread.join(BUSY_S)
+        else:
+            late()
+    wait_for_hygiene()
+
+    assert ["SafeWriter" in text for text in refused] == [True]
+    assert lake.document().attempt.cleaned
+    assert lake.orphans() == set()
+    assert lake.rows() == 3
 
 
 def test_files_of_a_failed_job_are_removed_from_every_partition(spark: SparkSession, lake: Lake) -> None:

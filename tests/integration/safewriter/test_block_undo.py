@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
+from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import safewriter
 from safewriter import SafeWriter
 from tests.integration.safewriter.appending import append, batch
+from tests.support.attempts import next_attempt
 from tests.support.lake import Lake
 from tests.support.neighbour import append_beside
 
@@ -64,6 +67,32 @@ def test_an_append_only_table_cannot_promise_an_undo(spark: SparkSession, lake: 
     assert (block.checkpoint.status, block.checkpoint.undo_refused) == ("committed", "the table is append-only")
     assert any("append-only" in note for note in raised.value.__notes__)
     assert lake.rows() == 5
+
+
+def test_a_table_with_manifests_for_other_engines_has_each_batch_once_in_them(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only Spark rewrites a partition's manifest, so a commit to such a table stays and its retry is skipped."""
+    of_old = spark.range(5).withColumn("part", F.lit("old"))
+    of_old.write.format("delta").partitionBy("part").save(lake.table)
+    spark.sql(
+        f"ALTER TABLE delta.`{lake.table}` SET TBLPROPERTIES"
+        " ('delta.compatibility.symlinkFormatManifest.enabled' = 'true')"
+    )
+    with pytest.raises(safewriter.UnsupportedError, match="symlinkFormatManifest"):
+        SafeWriter(spark, lake.table, step="success", commit_point="success").__enter__()
+
+    for part in ("one", "other"):
+        next_attempt(monkeypatch)
+        with suppress(ZeroDivisionError), SafeWriter(spark, lake.table) as block:
+            rows = spark.range(3).withColumn("part", F.lit(part))
+            rows.write.format("delta").mode("append").save(block.table)
+            _ = 1 / 0
+    assert "symlinkFormatManifest" in str(lake.document().undo_refused)
+    assert lake.rows() == 8
+    manifests = [listed.key for listed in lake.store.list("_symlink_format_manifest/") if listed.size]
+    named = [line for key in manifests if (found := lake.store.get(key)) for line in found.body.decode().split()]
+    assert spark.read.parquet(*named).count() == 8
 
 
 FEATURES = {

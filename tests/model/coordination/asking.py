@@ -87,7 +87,7 @@ def _answered(setting: Setting, state: State, who: int, read: Request) -> State:
     acquirer = _acquirer(setting, who, nonce)
     acquirer._holder, acquirer._waiter = (_Watch(watch.seen, -watch.age) for watch in (proc.holder, proc.waiter))
     times = Times(-read.age, 0.0) if setting.has(TurnRule.ANSWER_TO_REQUEST) else Times(0.0, -read.age)
-    with nullcontext() if setting.has(TurnRule.SOFT_RING) else patch.object(order, "_obstacle", _ring_waits):
+    with nullcontext() if setting.has(TurnRule.SOFT_RING) else patch.object(order, "_own_obstacle", _ring_waits):
         if setting.has(TurnRule.NONCE_READ_BACK):
             change, _ = acquirer._step(record, Stored(record, None), times)
         else:
@@ -105,12 +105,15 @@ def _answered(setting: Setting, state: State, who: int, read: Request) -> State:
     return state.proc(who, at="asks", request=Request(kind, _without(setting, record, change, nonce), read.fits))
 
 
-_OBSTACLE: Final = order._obstacle
+_OBSTACLE: Final = order._own_obstacle
 
 
 def _ring_waits(record: Record, name: str) -> str | None:
-    """Replace `_obstacle`: each job of a ring waits for its predecessor."""
-    return "the ring" if order._is_in_ring(record, name) else _OBSTACLE(record, name)
+    """Replace `_own_obstacle`: each job of a ring waits for its predecessor."""
+    job = record.job(name)
+    # Who lets another go first, and is asked for an obstacle of its own, stands in a ring.
+    is_in_ring = order._is_soft(job) and any(waiter.job == job.predecessor for waiter in record.queue)
+    return "the ring" if is_in_ring else _OBSTACLE(record, name)
 
 
 def _without(setting: Setting, before: Record, change: Record, nonce: str) -> Record:

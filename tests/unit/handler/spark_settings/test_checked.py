@@ -270,6 +270,8 @@ def test_an_event_gives_no_table_a_property_that_refuses_an_undo() -> None:
     prefix = "spark.databricks.delta.properties.defaults."
     lasting = {
         "appendOnly": "true",
+        "compatibility.symlinkFormatManifest.enabled": "true",
+        "universalFormat.enabledFormats": "hudi",
         "enableTypeWidening": "true",
         "checkpointInterval": "1",
         "logRetentionDuration": "interval 0 hours",

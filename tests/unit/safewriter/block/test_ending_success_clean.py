@@ -14,7 +14,7 @@ from tests.unit.safewriter.block.ending_bench import LANDED, FakeSession, ending
 from tests.unit.safewriter.world import World
 
 
-def test_a_success_that_left_nothing_only_removes_its_marker() -> None:
+def test_a_success_that_left_nothing_is_clean_without_a_look() -> None:
     """There are no leftovers, so the lake gets no further request."""
     world, job, end = landed()
     end.succeed()
@@ -25,7 +25,41 @@ def test_a_success_that_left_nothing_only_removes_its_marker() -> None:
 
     assert world.document.attempt.cleaned
     assert world.marked() == ()
-    assert [(sent.verb, sent.key.split("/")[0]) for sent in job.network.sent[asked:]] == [("delete", "open")]
+    assert [(sent.verb, sent.key.split("/")[0]) for sent in job.network.sent[asked:]] == [
+        ("get", "checkpoints"),
+        ("replace", "checkpoints"),
+        ("delete", "open"),
+    ]
+
+
+def test_files_of_a_statement_behind_success_are_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whether the block is clean is decided at its end: no document says it before."""
+    world, job, end = landed()
+    end.succeed()
+    assert not world.document.attempt.cleaned
+    monkeypatch.setattr(FakeSession, "may_have_left_files", lambda *_: True)
+
+    end.finish(files_stay=False)
+    wait_for_hygiene()
+
+    assert world.document.attempt.cleaned
+    assert job.leftover not in world.lake.contents()
+
+
+def test_files_are_looked_for_if_java_has_gone_since_the_success(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody can tell what was left, and the verdict stands."""
+    world, job, end = landed()
+    end.succeed()
+
+    def gone(*_: object) -> None:
+        raise ConnectionError("Java has ended")
+
+    monkeypatch.setattr(FakeSession, "report", gone)
+    end.finish(files_stay=False)
+    wait_for_hygiene()
+
+    assert job.leftover not in world.lake.contents()
+    assert world.marked() == ()
 
 
 def test_files_that_a_failed_task_may_have_left_are_looked_for_after_a_success(
@@ -108,11 +142,11 @@ def test_a_note_may_expire_when_its_commit_has_landed() -> None:
     assert world.bucket.tags[key] == FINISHED
 
 
-def test_a_cleaned_success_is_not_cleaned_again_while_an_earlier_attempt_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """One attempt without a clean-up is enough for another look."""
-    _, job, end = landed()
+def test_what_somebody_has_cleaned_is_not_cleaned_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The supervisor took the process for dead, found the commit, and removed the leftovers."""
+    world, job, end = landed()
+    world.settle(Cause.KILLED, Evidence(1, requests_ended=True))
+    assert world.document.attempt.cleaned
     end.succeed()
     monkeypatch.setattr(job.recovery, "clean", lambda *_, **__: pytest.fail("nothing is left to look for"))
 

@@ -11,7 +11,7 @@ import pytest
 from safewriter.coordination import order
 from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
 from safewriter.coordination.order import check_startable, obstacle
-from safewriter.coordination.record import End, Record
+from safewriter.coordination.record import JOBS_MAX, End, Job, Record
 from safewriter.coordination.transitions import end, goes_first, grant, join
 from safewriter.errors import SettingError
 from tests.unit.safewriter.coordination.bench import job
@@ -129,6 +129,32 @@ def test_row_8_in_a_ring_of_soft_edges_tickets_decide(names: str) -> None:
         record = waits(FREE, *order_)
         firsts = [one.job for one in ring if may(record, one) and goes_first(record, one, f"waits-{one.job}") is None]
         assert firsts == [order_[0].job]
+
+
+@pytest.mark.parametrize("is_ring", [False, True])
+def test_row_7_in_a_long_line_of_soft_edges_every_other_job_may_run(
+    monkeypatch: pytest.MonkeyPatch, *, is_ring: bool
+) -> None:
+    """From its end, whatever that is; and each job of the line is looked at a few times only."""
+    names = [f"job-{number}" for number in range(JOBS_MAX)]
+    first = after("head", names[0], **SOFT) if is_ring else job("head")
+    line = [first, after(names[0], "head", **SOFT)]
+    line += [after(name, before, **SOFT) for name, before in zip(names[1:], names, strict=False)]
+    record = waits(FREE, *line[:-1])
+    asked: list[str] = []
+    look = Record.job
+
+    def counted(self: Record, name: str) -> Job:
+        asked.append(name)
+        return look(self, name)
+
+    monkeypatch.setattr(Record, "job", counted)
+
+    able = [may(record, one) for one in line]
+
+    both = [True, True] if is_ring else [True, False]
+    assert able == (both + [not is_ring, is_ring] * JOBS_MAX)[: len(line)]
+    assert len(asked) < 5 * len(line) ** 2
 
 
 def test_row_8_a_job_outside_of_a_ring_defers_to_it() -> None:

@@ -1,12 +1,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 
 from safewriter.coordination.configuration import Edge, FirstRun, Mode
-from safewriter.coordination.record import End, Job, OpenWrite, PastTurn, Record
+from safewriter.coordination.record import (
+    HISTORY_MAX,
+    JOBS_MAX,
+    QUEUE_MAX,
+    RUNS_MAX,
+    End,
+    Job,
+    OpenWrite,
+    PastTurn,
+    Record,
+)
 from safewriter.coordination.transitions import end, grant, join, open_write
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from tests.unit.safewriter.coordination.bench import job
@@ -90,6 +100,38 @@ def test_every_field_has_its_type(part: str | None, name: str, value: object) ->
     for one in found if isinstance(found, list) else [found["B"] if part == "jobs" else found]:
         one[name] = value
     with pytest.raises(UnreadableCheckpointError, match=f"here is damaged: .*{name}"):
+        Record.decode(json.dumps(told).encode(), "here")
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "value", "words"),
+    [
+        ("queue", "job", "no name!", "not a name"),
+        ("queue", "job", "", "not a name"),
+        ("queue", "poll_s", 0, "poll"),
+        ("holder", "job", "no name!", "not a name"),
+        ("holder", "lease_s", -1, "lease"),
+        ("jobs", "predecessor", "B", "the job itself"),
+        ("jobs", "predecessor", "no name!", "not a name"),
+        ("jobs", "lag", 0, "not between"),
+        ("jobs", "edge", "soft", "lagged only"),
+        ("jobs", "mode", "strict", "hard edges only"),
+        ("jobs", "runs", ["run"] * (RUNS_MAX + 1), "runs has"),
+        ("unsettled", "checkpoints", "nowhere", "not an S3 path"),
+        (None, "lock", "no name!", "not a name"),
+        (None, "jobs", {f"job-{number}": asdict(Job()) for number in range(JOBS_MAX + 1)}, "jobs has"),
+        (None, "jobs", {"no name!": asdict(Job())}, "not a name"),
+        (None, "queue", [asdict(full().queue[0])] * (QUEUE_MAX + 1), "queue has"),
+        (None, "history", [asdict(full().history[0])] * (HISTORY_MAX + 1), "history has"),
+    ],
+)
+def test_what_no_job_can_have_written_is_damage(part: str | None, name: str, value: object, words: str) -> None:
+    """Each order is one that a job may ask for, and each list is bounded, so no report and no turn fails later."""
+    told = json.loads(full().encode())
+    found = told if part is None else told[part]
+    for one in found if isinstance(found, list) else [found["B"] if part == "jobs" else found]:
+        one[name] = value
+    with pytest.raises(UnreadableCheckpointError, match=f"here is damaged: .*{words}"):
         Record.decode(json.dumps(told).encode(), "here")
 
 

@@ -241,6 +241,18 @@ def test_records_may_lie_elsewhere(world: World) -> None:
     assert clean(world).removals
 
 
+@pytest.mark.parametrize("named", ["runs/", "/runs", "run", "s3://lake/users/runs", "shards/runs", "", "."])
+def test_a_folder_that_holds_no_record_takes_no_build_for_dead(world: World, named: str) -> None:
+    """The option must name one folder, as a build's does, and builds must have records there."""
+    world.publish("current")
+    build(world.folder, ROWS, "alive", created=world.now)
+    world.passes(days=2)
+    lease = (world.now + timedelta(1)).isoformat()
+    world.folder.put("runs/x_run_id=alive_0123/run.yaml", record(lease_expires_at=lease))
+    with pytest.raises(ConfigValidationError, match="run_registry_prefix"):
+        clean(world, run_registry_prefix=named)
+
+
 def test_shards_of_other_prefixes_are_found(world: World) -> None:
     """A manifest or a record names these prefixes."""
     world.publish("current")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from safewriter.tables.delta.commit import Signature
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES, table_obstacle
 from tests.unit.safewriter.delta_log import File, append_actions, creation
 from tests.unit.safewriter.tables.delta.undoing import landed, obstacle, undo
 from tests.unit.safewriter.world import World
@@ -69,6 +69,41 @@ def test_a_table_that_we_created_append_only_keeps_everything() -> None:
     world, job = landed(existing=False, properties={"delta.appendOnly": "true"}, features=("appendOnly",))
 
     assert "append-only" in obstacle(world, job)
+
+
+@pytest.mark.parametrize("existing", [True, False])
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"delta.compatibility.symlinkFormatManifest.enabled": "true"}, "symlinkFormatManifest"),
+        ({"delta.universalFormat.enabledFormats": "hudi"}, "a table of 'hudi'"),
+    ],
+)
+def test_a_table_that_has_a_second_description_keeps_everything(
+    existing: bool,  # noqa: FBT001
+    properties: dict[str, str],
+    words: str,
+) -> None:
+    """Only Spark writes the manifests or the other format, so their readers would still find rows that are undone."""
+    world, job = landed(existing=existing, properties=properties)
+
+    assert words in obstacle(world, job)
+
+
+@pytest.mark.parametrize(
+    ("properties", "is_obstacle"),
+    [
+        ({"delta.appendOnly": "TRUE"}, True),
+        ({"delta.appendOnly": "false"}, False),
+        ({"delta.compatibility.symlinkFormatManifest.enabled": "True"}, True),
+        ({"delta.compatibility.symlinkFormatManifest.enabled": "false"}, False),
+        ({"delta.universalFormat.enabledFormats": ""}, False),
+        ({}, False),
+    ],
+)
+def test_a_property_counts_as_delta_reads_it(properties: dict[str, str], is_obstacle: object) -> None:
+    """Its value in any case, and not the feature that it belongs to."""
+    assert (table_obstacle(("appendOnly",), properties) is not None) is is_obstacle
 
 
 def test_an_unknown_feature_is_named() -> None:

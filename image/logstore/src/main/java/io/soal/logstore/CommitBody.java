@@ -111,8 +111,8 @@ final class CommitBody {
   }
 
   /**
-   * Returns the file-name prefixes matched by {@code known} of all added files, except files that the commit also
-   * removes (an add with a new deletion vector).
+   * Returns the prefixes matched by {@code known} with which names of added files begin, except files that the commit
+   * also removes (an add with a new deletion vector). Folders do not count: they hold partition values, which are data.
    */
   Set<String> newPrefixes(Pattern known) throws IOException {
     Set<String> paths = new HashSet<>();
@@ -122,8 +122,8 @@ final class CommitBody {
     paths.removeAll(removed);
     Set<String> prefixes = new HashSet<>();
     for (String path : paths) {
-      Matcher prefix = known.matcher(path);
-      if (prefix.find()) {
+      Matcher prefix = known.matcher(path.substring(path.lastIndexOf('/') + 1));
+      if (prefix.lookingAt()) {
         prefixes.add(prefix.group());
       }
     }

@@ -280,6 +280,7 @@ def test_each_letter_of_a_known_value_may_be_escaped_in_a_way_of_its_own(letters
     """Even an unknown encoder leaves no letter that another one would escape."""
     secret = "".join(letter for letter, _ in letters).replace("\\", "/")
     assume(all(mark not in secret for mark in "%&"))
+    assume(not re.search("[\xc2-\xf4][\x80-\xbf]", secret))  # in Latin-1 their bytes are those of one letter in UTF-8
     written = "".join(way("/" if letter == "\\" else letter) for letter, way in letters)  # type: ignore[operator]
     assert Redactor().knowing_secrets([f"Zebra{secret}9x"])(f"k=Zebra{written}9x end") == "k=[redacted] end"
 

@@ -31,6 +31,8 @@ _SPACE_MAX_BYTES: Final = 128 << 20
 """What the metadata of one table takes in memory at most: that of about 20,000 snapshots."""
 _PLACES: Final = ("write.data.path", "write.folder-storage.path", "write.object-storage.path", "write.metadata.path")
 _SHARED: Final = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_HELD_BACK: Final = "/__magic"
+"""How folders begin that S3A's magic committer takes for its own: their files are uploads that nobody finishes."""
 _MAIN: Final = "main"
 
 
@@ -82,13 +84,18 @@ def data_folder(metadata: Mapping[str, Any]) -> Location:
 
 
 def misplaced(metadata: Mapping[str, Any]) -> str | None:
-    """Name the property that sends the table's files to a place of one process; None if there is no such property.
+    """Say which property sends the table's files to a place where nobody else finds them; None if no property does.
 
     A path without a scheme is below the directory of the process that writes it.
     """
     own = properties(metadata)
     places: dict[str, str] = {"location": metadata["location"], **{key: own[key] for key in _PLACES if key in own}}
-    return next((f"{key} is {place!r}" for key, place in places.items() if not _SHARED.match(place)), None)
+    for key, place in places.items():
+        if not _SHARED.match(place):
+            return f"{key} is {place!r}, which is a place of this process alone"
+        if _HELD_BACK in place:
+            return f"{key} is {place!r}, where S3A may keep files back ({_HELD_BACK[1:]})"
+    return None
 
 
 def references(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

@@ -60,7 +60,7 @@ _RULES: Final = (
           " spark.sql.catalog.safewriter.*", _GUARD),
     rule("spark.hadoop.fs.file.impl spark.hadoop.fs.s3.impl spark.hadoop.fs.s3a.impl spark.hadoop.fs.s3n.impl"
           " spark.hadoop.fs.AbstractFileSystem.* spark.hadoop.fs.s3a.create.*"
-          " spark.hadoop.fs.s3a.bucket.*.create.*", _GUARD),
+          " spark.hadoop.fs.s3a.bucket.*.create.* spark.hadoop.fs.s3a.*committer.magic.enabled", _GUARD),
     rule("spark.hadoop.fs.s3a.endpoint spark.hadoop.fs.s3a.bucket.*.endpoint spark.hadoop.fs.s3a.path.style.access",
           "Spark and the guard must talk to one store; set AWS_ENDPOINT_URL_S3 for the function"),
     rule("spark.hadoop.fs.s3a.*access.key spark.hadoop.fs.s3a.*secret.key spark.hadoop.fs.s3a.*session.token"

@@ -32,6 +32,7 @@ _FLAGS: Final = ("--release", "17", "-encoding", "UTF-8", "-proc:none", "-nowarn
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _LITERAL_SOURCES: Final = (
     "hadoop-client-api-",
+    "hadoop-aws-",
     "spark-common-utils_",
     "spark-catalyst_",
     "spark-sql_",

@@ -40,6 +40,7 @@ stream.format("noop").outputMode("update").trigger(availableNow=True).option(
     "the Kafka connector": SESSION
     + "spark.readStream.format('kafka').option('subscribe', 'a').option('kafka.bootstrap.servers', 'h:1').load()",
     "HDFS": SESSION + "spark.read.text('hdfs://localhost:1/a').count()",
+    "file systems other than S3 and the local disk": SESSION + "spark.read.text('http://localhost:1/a').count()",
     "the drivers of PostgreSQL and MySQL": SESSION
     + f"""
 for key, value in {{"": "org.apache.iceberg.spark.SparkCatalog", ".warehouse": "s3a://{LAKE}/w", ".type": "jdbc",

@@ -31,6 +31,8 @@ _SPACE_MAX_BYTES: Final = 128 << 20
 """The most memory for the metadata of one table: that of about 20,000 snapshots."""
 _PLACES: Final = ("write.data.path", "write.folder-storage.path", "write.object-storage.path", "write.metadata.path")
 _SHARED: Final = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_HELD_BACK: Final = "/__magic"
+"""S3A's magic committer takes folders with this prefix for its own: it never completes the uploads of their files."""
 _MAIN: Final = "main"
 
 
@@ -82,13 +84,18 @@ def data_folder(metadata: Mapping[str, Any]) -> Location:
 
 
 def misplaced(metadata: Mapping[str, Any]) -> str | None:
-    """Return the property that sends the table's files to a local directory, with its value; None if there is none.
+    """Return why the table's files would go to a place where no other process finds them; None if they would not.
 
     A path without a scheme is below the directory of the process that writes it.
     """
     texts = properties(metadata)
     places: dict[str, str] = {"location": metadata["location"], **{key: texts[key] for key in _PLACES if key in texts}}
-    return next((f"{key} is {place!r}" for key, place in places.items() if not _SHARED.match(place)), None)
+    for key, place in places.items():
+        if not _SHARED.match(place):
+            return f"{key} is {place!r}, which is a place of this process alone"
+        if _HELD_BACK in place:
+            return f"{key} is {place!r}, where S3A may keep files back ({_HELD_BACK[1:]})"
+    return None
 
 
 def references(metadata: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

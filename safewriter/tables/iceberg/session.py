@@ -125,8 +125,7 @@ class IcebergSession(SparkScope):
         metadata, target = table.metadata, self._name.target
         if (place := misplaced(metadata)) is not None:
             raise UnsupportedError(
-                f"{self._name}: its {place}, which is a place of this process alone: its rows would be gone with it;"
-                " set it to a URI of the lake, as s3://BUCKET/PATH"
+                f"{self._name}: its {place}: its rows would be gone; set it to a URI of the lake, as s3://BUCKET/PATH"
             )
         self._live = table
         if target == MAIN and head_of(metadata, MAIN) is None:

@@ -65,6 +65,34 @@ for place, path in places.items():
 for end in ends.items():
     print("TOLD", json.dumps(end))
 """
+# Paths that a table's metadata may name for deletion: the script, a file and a folder beside the job's, and its own.
+REMOVALS = """
+import json, os, tempfile
+from pyspark.sql import SparkSession
+
+spark = SparkSession.builder.getOrCreate()
+jvm, conf = spark._jvm, spark._jsc.hadoopConfiguration()
+Path = jvm.org.apache.hadoop.fs.Path
+own = tempfile.gettempdir()
+beside = tempfile.mkdtemp(dir="/tmp")
+for name in ("own/a", "beside/a"):
+    open(os.path.join({"own": own, "beside": beside}[name[:-2]], "a"), "w").close()
+for name, path in {"script": __file__, "beside": beside + "/a", "folder": beside, "own": own + "/a"}.items():
+    files = Path("file:" + path).getFileSystem(conf)
+    for way, remove in {
+        "rename": lambda path: files.rename(Path("file:" + path), Path("file:" + own + "/moved-" + name)),
+        "delete": lambda path: files.delete(Path("file:" + path), True),
+        "context": lambda path: jvm.org.apache.hadoop.fs.FileContext.getFileContext(conf).delete(
+            Path("file:" + path), True),
+    }.items():
+        try:
+            remove(path)
+        except Exception as error:
+            assert "Spark deletes and moves only the job's own files" in str(error), error
+    print("TOLD", json.dumps([name, os.path.exists(path)]))
+spark.sql("CREATE DATABASE gone")
+spark.sql("DROP DATABASE gone")
+"""
 # The environment of each process of a job, readable by path.
 ENVIRONMENTS = """
 import json, os
@@ -95,6 +123,7 @@ def run() -> Iterator[Run]:
             "uses": USES,
             "fails": FAILS,
             "reads": READS,
+            "removals": REMOVALS,
             "environments": ENVIRONMENTS,
         }.items():
             s3.observer().put_object(Bucket="scripts", Key=f"{name}.py", Body=text.encode())
@@ -147,6 +176,12 @@ def test_no_way_of_spark_reads_what_is_not_the_job_s(run: Run) -> None:
     assert [name for name, end in ends.items() if end == "read"] == []
     assert ends["own lines of csv"] == ends["link lines of csv"] == "refused", ends
     assert [ends[f"{place} text"] for place in ("arguments", "journal", "script", "up")] == ["refused"] * 4, ends
+
+
+def test_spark_deletes_and_moves_only_what_is_the_job_s_own(run: Run) -> None:
+    """A clean-up deletes files by names that others have written, and a move takes a file from its place as well."""
+    ends = dict(told(run("removals"), "TOLD"))
+    assert ends == {"script": True, "beside": True, "folder": True, "own": False}
 
 
 def test_no_process_of_a_job_was_started_with_the_function_s_variables(run: Run) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter import ConflictError, SafeWriter
+from safewriter.objects import Location
 from tests.integration.safewriter.ice_rows import (
     COLUMNS,
     MATCHED,
@@ -97,6 +99,36 @@ def test_of_several_statements_none_is_published_on_a_main_that_has_moved(
     assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 20, 21]
     assert ice.document().status == "rolled_back"
     ice.check()
+
+
+def test_a_commit_that_would_delete_what_metadata_names_is_not_published(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Iceberg deletes old metadata files by their names in the metadata, which its writers choose."""
+    spark.sql(
+        f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('write.metadata.delete-after-commit.enabled' = 'true',"
+        " 'write.metadata.previous-versions-max' = '1')"
+    )
+    with SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 6)
+        block.success()
+    monkeypatch.setenv("SOAL_RUN_KEY", uuid.uuid4().hex)
+    where = Location.parse(ice.load().metadata_location)
+    body = ice.client.get_object(Bucket=where.bucket, Key=where.key)["Body"].read()
+    metadata = json.loads(body)
+    victim = f"s3a://{where.bucket}/{where.key}.csv"
+    metadata["metadata-log"][:0] = [{"metadata-file": victim, "timestamp-ms": 1}]
+    ice.client.put_object(Bucket=where.bucket, Key=where.key, Body=json.dumps(metadata).encode())
+    ice.client.put_object(Bucket=where.bucket, Key=f"{where.key}.csv", Body=b"theirs")
+    spark.catalog.refreshTable(ice.name)
+    with (
+        pytest.raises(ConflictError, match=r"\.csv, which is no metadata file beside .*enabled to false"),
+        SafeWriter(spark, ice.name, format="iceberg") as block,
+    ):
+        append(spark, block.table, 6, 7)
+        block.success()
+    ice.client.head_object(Bucket=where.bucket, Key=f"{where.key}.csv")
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5]
 
 
 def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice: Ice) -> None:

@@ -61,6 +61,10 @@ def no_module(name: str) -> Raised:
             "the AWS clients in Java that Iceberg's Glue catalog and its S3FileIO need",
         ),
         (of_spark("NoClassDefFoundError: software/amazon/awssdk/services/dynamodb/Any"), "this AWS client in Java"),
+        (
+            of_spark('UnsupportedFileSystemException: No FileSystem for scheme "gs"'),
+            "file systems other than S3 and the local disk",
+        ),
     ],
 )
 def test_an_exception_shows_what_of_the_list_a_job_missed(error: Raised, what: str) -> None:

@@ -119,10 +119,12 @@ def test_what_is_not_there_is_created_before_the_block(
         {"properties": {"write.object-storage.path": "/data"}},
         {"properties": {"write.data.path": "FILE:///tmp/x"}},
         {"location": "warehouse/t"},
+        {"location": "s3://lake/__magic_job-1/t"},
+        {"properties": {"write.folder-storage.path": "s3a://lake/x/__magic/t"}},
     ],
 )
-def test_a_table_whose_files_go_to_this_machine_is_refused(session: IcebergSession, place: dict[str, Any]) -> None:
-    """A commit would name files that are lost with the process."""
+def test_a_table_whose_files_nobody_else_finds_is_refused(session: IcebergSession, place: dict[str, Any]) -> None:
+    """A commit would name files that are lost with the process, or that S3A's magic committer never completes."""
     show(session, {**TABLE, **place})
     with pytest.raises(
         UnsupportedError, match=f"its {next(iter(place.get('properties', place)))} is .*set it to a URI"

@@ -6,7 +6,10 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
+import java.util.LinkedHashSet;
+import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
 import java.util.regex.Matcher;
@@ -18,6 +21,7 @@ import org.apache.xbean.asm9.ClassVisitor;
 import org.apache.xbean.asm9.ClassWriter;
 import org.apache.xbean.asm9.MethodVisitor;
 import org.apache.xbean.asm9.Opcodes;
+import org.apache.xbean.asm9.Type;
 
 /**
  * Writes a jar with patched classes of Hadoop, Spark and Iceberg: they use values as literal text, without
@@ -33,6 +37,11 @@ import org.apache.xbean.asm9.Opcodes;
  * SQL's {@code reflect} calls any Java method, and {@code TRANSFORM} starts any program. The log and SQL also set
  * reader options, which Spark passes to Hadoop as settings; Iceberg's Parquet and ORC writers do so with all table
  * properties ({@link io.soal.host.ReaderOptions}).
+ *
+ * <p>The jar registers no file system but {@code file}; all others are those that settings name ({@code
+ * fs.SCHEME.impl}), so that no path makes Java ask another server. {@link io.soal.host.ObjectKeys}, {@link
+ * io.soal.host.StreamOutput}, {@link io.soal.host.ExistenceDefaults}, {@link io.soal.host.TableClasses} and {@link
+ * io.soal.iceberg.OldMetadata} check other things that files, folders and tables name.
  *
  * <p>No setting turns any of this off. The jar comes first on the class path, so its classes replace the originals.
  *
@@ -53,6 +62,26 @@ public final class LiteralValues {
   private static final String SESSION = SQL + "internal/SessionState";
   private static final String PARQUET = "org/apache/iceberg/parquet/Parquet$WriteBuilder";
   private static final String ORC = "org/apache/iceberg/orc/ORC$WriteBuilder";
+  private static final String FILES = "org/apache/hadoop/fs/FileSystem";
+  private static final String LOCAL = "org/apache/hadoop/fs/LocalFileSystem";
+  private static final String PATH = "org/apache/hadoop/fs/Path";
+  private static final String S3A = "org/apache/hadoop/fs/s3a/S3AFileSystem";
+  /** The listings' own way from keys to paths. */
+  private static final String KEYS_OF_S3A = S3A + "$ContextAccessorsImpl";
+  private static final String KEYS = "io/soal/host/ObjectKeys";
+  private static final String STREAM = SQL + "execution/streaming/runtime/MetadataLogFileIndex";
+  private static final String STATUSES = "[Lorg/apache/hadoop/fs/FileStatus;";
+  private static final String OUTPUT = "io/soal/host/StreamOutput";
+  private static final String DEFAULT_COLUMNS = SQL + "catalyst/util/ResolveDefaultColumns$";
+  private static final String EXPRESSION = SQL + "catalyst/expressions/Expression";
+  private static final String FIELD = SQL + "types/StructField";
+  private static final String EXISTENCE = "io/soal/host/ExistenceDefaults";
+  private static final String CATALOGS = "org/apache/iceberg/CatalogUtil";
+  private static final String REMOVED =
+      "(Lorg/apache/iceberg/io/FileIO;Lorg/apache/iceberg/TableMetadata;Lorg/apache/iceberg/TableMetadata;)V";
+  private static final String OLD = "io/soal/iceberg/OldMetadata";
+  private static final String PLACES = "org/apache/iceberg/LocationProviders";
+  private static final String TABLE_CLASSES = "io/soal/host/TableClasses";
   private static final String SET = "(Ljava/lang/String;Ljava/lang/String;)V";
   private static final String CHECKED_SET = "(L" + HADOOP + ";Ljava/lang/String;Ljava/lang/String;)V";
   private static final String OPTIONS = "io/soal/host/ReaderOptions";
@@ -65,24 +94,71 @@ public final class LiteralValues {
       + " table's log would, too; use a function in Python, as DataFrame.mapInPandas or RDD.pipe";
 
   /** The new method bodies, by class, name and type. SQL's variable substitution has a setting, so it stays. */
-  private static final Map<String, Consumer<MethodVisitor>> CODE = Map.of(
-      HADOOP + ".substituteVars(Ljava/lang/String;)Ljava/lang/String;", code -> returned(code, 1),
-      SPARK + ".bindEnv" + BOUND, code -> returned(code, 0),
-      SPARK + ".bindSystem" + BOUND, code -> returned(code, 0),
-      SPARK + ".get" + GET, code -> {
+  private static final Map<String, Consumer<MethodVisitor>> CODE = Map.ofEntries(
+      Map.entry(HADOOP + ".substituteVars(Ljava/lang/String;)Ljava/lang/String;", code -> returned(code, 1)),
+      Map.entry(SPARK + ".bindEnv" + BOUND, code -> returned(code, 0)),
+      Map.entry(SPARK + ".bindSystem" + BOUND, code -> returned(code, 0)),
+      Map.entry(SPARK + ".get" + GET, code -> {
         code.visitVarInsn(Opcodes.ALOAD, 0);
         code.visitFieldInsn(Opcodes.GETFIELD, SPARK, "conf", "L" + PROVIDER + ";");
         code.visitVarInsn(Opcodes.ALOAD, 1);
         code.visitMethodInsn(Opcodes.INVOKEINTERFACE, PROVIDER, "get", GET, true);
         code.visitInsn(Opcodes.ARETURN);
-      },
+      }),
       // The analysis error reads better, but a plan that is optimised before its check reaches evalInternal.
-      CALL + ".checkInputDataTypes()L" + CHECKED + ";", code -> {
+      Map.entry(CALL + ".checkInputDataTypes()L" + CHECKED + ";", code -> {
         made(code, CHECKED + "$TypeCheckFailure", NO_CALL);
         code.visitInsn(Opcodes.ARETURN);
+      }),
+      Map.entry(CALL + ".evalInternal(L" + ROW + ";)Ljava/lang/Object;", code -> thrown(code, NO_CALL)),
+      Map.entry(PROGRAM + ".doExecute()Lorg/apache/spark/rdd/RDD;", code -> thrown(code, NO_PROGRAM)),
+      // Jars register file systems for http, webhdfs and others; a script's own Configuration still needs `file`.
+      Map.entry(FILES + ".loadFileSystems()V", code -> {
+        code.visitFieldInsn(Opcodes.GETSTATIC, FILES, "SERVICE_FILE_SYSTEMS", "Ljava/util/Map;");
+        code.visitLdcInsn("file");
+        code.visitLdcInsn(Type.getObjectType(LOCAL));
+        code.visitMethodInsn(Opcodes.INVOKEINTERFACE, "java/util/Map", "put",
+            "(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;", true);
+        code.visitInsn(Opcodes.POP);
+        code.visitInsn(Opcodes.RETURN);
+      }),
+      Map.entry(STREAM + ".allFilesFromLog()" + STATUSES, code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 0);
+        code.visitFieldInsn(Opcodes.GETFIELD, STREAM, "path", "L" + PATH + ";");
+        code.visitVarInsn(Opcodes.ALOAD, 0);
+        code.visitFieldInsn(Opcodes.GETFIELD, STREAM, "allFilesFromLog", STATUSES);
+        code.visitMethodInsn(
+            Opcodes.INVOKESTATIC, OUTPUT, "within", "(L" + PATH + ";" + STATUSES + ")" + STATUSES, false);
+        code.visitInsn(Opcodes.ARETURN);
+      }),
+      Map.entry(CATALOGS + ".deleteRemovedMetadataFiles" + REMOVED, code -> {
+        for (int argument = 0; argument < 3; argument++) {
+          code.visitVarInsn(Opcodes.ALOAD, argument);
+        }
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, OLD, "delete", REMOVED, false);
+        code.visitInsn(Opcodes.RETURN);
+      }));
+
+  /** What runs before a method, by the same names. */
+  private static final Map<String, Consumer<MethodVisitor>> BEFORE = Map.of(
+      PLACES + ".locationsFor(Ljava/lang/String;Ljava/util/Map;)Lorg/apache/iceberg/io/LocationProvider;", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 1);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, TABLE_CLASSES, "check", "(Ljava/util/Map;)V", false);
       },
-      CALL + ".evalInternal(L" + ROW + ";)Ljava/lang/Object;", code -> thrown(code, NO_CALL),
-      PROGRAM + ".doExecute()Lorg/apache/spark/rdd/RDD;", code -> thrown(code, NO_PROGRAM));
+      KEYS_OF_S3A + ".keyToPath(Ljava/lang/String;)L" + PATH + ";", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 0);
+        code.visitFieldInsn(Opcodes.GETFIELD, KEYS_OF_S3A, "this$0", "L" + S3A + ";");
+        code.visitMethodInsn(Opcodes.INVOKEVIRTUAL, S3A, "getUri", "()Ljava/net/URI;", false);
+        code.visitVarInsn(Opcodes.ALOAD, 1);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, KEYS, "check", "(Ljava/net/URI;Ljava/lang/String;)V", false);
+      },
+      DEFAULT_COLUMNS + ".analyzeExistenceDefaultValue(L" + FIELD + ";)L" + EXPRESSION + ";", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 1);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, EXISTENCE, "check", "(L" + FIELD + ";)V", false);
+      });
+
+  /** Our classes that the others call. */
+  private static final List<String> OURS = List.of(OPTIONS, KEYS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
 
   /** Hadoop's files of defaults; their values refer to each other. */
   private static final String[] DEFAULTS = {"core-default.xml", "mapred-default.xml"};
@@ -95,18 +171,25 @@ public final class LiteralValues {
       Pattern.compile("(<name>\\s*([^<]*?)\\s*</name>\\s*<value>)([^<]*)(?=</value>)");
   private static final Pattern NAME = Pattern.compile("\\$\\{(?:env\\.\\w+:-)?(?:\\$\\{)?([\\w.-]+)\\}+");
 
+  /** The file systems that the defaults name, but for those of the local disk and S3. */
+  private static final Pattern FILE_SYSTEM = Pattern.compile(
+      "<property>\\s*<name>fs\\.(AbstractFileSystem\\.)?(?!file|s3a)\\w+\\.impl</name>.*?</property>", Pattern.DOTALL);
+
   private LiteralValues() {}
 
   public static void main(String[] arguments) throws IOException {
     Map<String, Consumer<MethodVisitor>> open = new HashMap<>(CODE);
+    open.putAll(BEFORE);
     CHECKED_BY.forEach((host, by) -> open.put(
         host + ": Configuration.set",
         code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, OPTIONS, by, CHECKED_SET, false)));
+    Set<String> hosts = new LinkedHashSet<>();
+    open.keySet().forEach(place -> hosts.add(place.split("[.:]")[0]));
     Map<String, byte[]> made = new TreeMap<>();
     Map<String, String> values = new HashMap<>(Map.of(OF_ALL, TEMPORARY));
     for (String source : Arrays.asList(arguments).subList(1, arguments.length)) {
       try (ZipFile jar = new ZipFile(source)) {
-        for (String name : new String[] {HADOOP, SPARK, CALL, PROGRAM, SESSION, PARQUET, ORC}) {
+        for (String name : hosts) {
           ZipEntry entry = jar.getEntry(name + ".class");
           if (entry != null) {
             made.put(entry.getName(), literal(name, jar.getInputStream(entry).readAllBytes(), open));
@@ -124,9 +207,10 @@ public final class LiteralValues {
       throw new IllegalStateException("not found: " + open.keySet()
           + "; find out how these versions replace ${...} in values, and what SQL calls");
     }
-    String options = OPTIONS + ".class"; // the jar needs no log store on the class path
-    try (InputStream ours = LiteralValues.class.getClassLoader().getResourceAsStream(options)) {
-      made.put(options, ours.readAllBytes());
+    for (String name : OURS) { // the jar needs no log store on the class path
+      try (InputStream ours = LiteralValues.class.getClassLoader().getResourceAsStream(name + ".class")) {
+        made.put(name + ".class", ours.readAllBytes());
+      }
     }
     StampedJar.write(Path.of(arguments[0]), made);
   }
@@ -142,9 +226,18 @@ public final class LiteralValues {
         if (code == null) {
           return CHECKED_BY.containsKey(host) ? withCheckedOptions(host, method, open) : method;
         }
+        if (BEFORE.containsKey(host + "." + name + type)) {
+          return new MethodVisitor(Opcodes.ASM9, method) {
+            @Override
+            public void visitCode() {
+              super.visitCode();
+              code.accept(mv);
+            }
+          };
+        }
         method.visitCode();
         code.accept(method);
-        method.visitMaxs(3, 2);
+        method.visitMaxs(3, 3);
         method.visitEnd();
         return null; // drops the original code
       }
@@ -185,7 +278,7 @@ public final class LiteralValues {
 
   /** Returns a file of defaults with each reference that {@code values} or the file itself defines replaced. */
   private static byte[] withValues(byte[] original, Map<String, String> values) {
-    String text = new String(original, StandardCharsets.UTF_8);
+    String text = FILE_SYSTEM.matcher(new String(original, StandardCharsets.UTF_8)).replaceAll("");
     DEFAULT.matcher(text).results().forEach(found -> values.putIfAbsent(found.group(2), found.group(3)));
     return DEFAULT.matcher(text).replaceAll(found -> Matcher.quoteReplacement(found.group(1)
         + (found.group(2).equals(OF_ALL) ? TEMPORARY : replaced(found.group(3), values))))

@@ -37,7 +37,14 @@ final class GuardedRaw extends RawLocalFileSystem {
 
   @Override
   public boolean rename(Path from, Path to) throws IOException {
+    OwnDisk.checkRemoval(pathToFile(from));
     OwnDisk.checkFile(pathToFile(to));
     return super.rename(from, to);
+  }
+
+  @Override
+  public boolean delete(Path path, boolean recursive) throws IOException {
+    OwnDisk.checkRemoval(pathToFile(path));
+    return super.delete(path, recursive);
   }
 }

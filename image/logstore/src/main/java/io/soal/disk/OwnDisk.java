@@ -3,6 +3,8 @@ package io.soal.disk;
 import java.io.File;
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
+import java.nio.file.Files;
+import java.nio.file.LinkOption;
 import java.nio.file.Path;
 import java.util.Set;
 import org.apache.spark.SparkContext;
@@ -59,6 +61,18 @@ final class OwnDisk {
   static void checkFolder(File folder) throws EmptiedDiskException {
     if (!folder.isDirectory() && !isMadeWithoutRows()) {
       checkFile(folder);
+    }
+  }
+
+  /** @throws AccessDeniedException if there is a file or folder that is none of the job's own */
+  static void checkRemoval(File file) throws AccessDeniedException {
+    Path path = file.toPath();
+    Path sandbox = TEMPORARY.getParent();
+    boolean isOfJob = isOfCheckpoint(path)
+        || PLACES_OF_THE_JOB.stream().anyMatch(place -> path.startsWith(sandbox.resolve(place)));
+    if (!isOfJob && Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+      throw new AccessDeniedException(
+          file.getPath(), null, "Spark deletes and moves only the job's own files, below " + sandbox + "; use Python");
     }
   }
 

@@ -126,7 +126,13 @@ final class Publication extends RowsOnly {
     builder.setProperties(Map.of(MARK + attempt, mark(base, staged))).removeProperties(outdated(base));
     // A REST catalog requires that a reference which the commit sets has not changed: here, that it does not exist.
     builder.setRef(attempt, SnapshotRef.tagBuilder(staged.ref(target).snapshotId()).build()).removeRef(attempt);
-    send(builder.build());
+    TableMetadata changed = builder.build();
+    String foreign = OldMetadata.foreign(found, changed);
+    refuse(
+        foreign != null,
+        "the commit would delete " + foreign + ", which is no metadata file beside the table's current one, although"
+            + " metadata-log names it; set " + TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED + " to false");
+    send(changed);
   }
 
   /** Throws {@link CommitFailedException} only if the table, read after the failure, does not hold the commit. */

@@ -1,0 +1,298 @@
+"""Whoever may write one object names it, lists others in it, or gives it a schema: none of that leads out of a folder,
+to another server, or to SQL.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from handler.outcome.result import Result
+from scripts.emulator import EmbeddedS3
+from scripts.emulator.rie import LambdaEmulator
+from tests.support.listener import Listener
+from tests.support.waiting import BUSY_S
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = [pytest.mark.emulator, pytest.mark.spark]
+
+CHECKPOINTS, SCRIPTS, LAKE, OTHER = "checkpoints", "scripts", "lake", "other"
+ICE = {
+    "spark.sql.catalog.own": "org.apache.iceberg.spark.SparkCatalog",
+    "spark.sql.catalog.own.type": "hadoop",
+    "spark.sql.catalog.own.warehouse": f"s3a://{LAKE}/ice",
+    "spark.databricks.delta.retentionDurationCheck.enabled": "false",
+}
+TOLD = f"""
+import json, os, sys, tempfile, time
+from pyspark.sql import SparkSession
+from safewriter import SafeWriter
+
+builder = SparkSession.builder
+for name, value in {ICE}.items():
+    builder = builder.config(name, value)
+spark = builder.getOrCreate()
+jvm = spark._jvm
+
+def append(table):
+    with SafeWriter(spark, table) as sw:
+        spark.range(2).write.format("delta").mode("append").save(sw.table)
+        sw.success()
+
+def orphans(prefix):
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, "own.db.orphans")
+    action = jvm.org.apache.iceberg.spark.actions.SparkActions.get(spark._jsparkSession).deleteOrphanFiles(table)
+    later = int(time.time() * 1000) + 100_000
+    return list(action.usePrefixListing(prefix).olderThan(later).execute().orphanFileLocations())
+
+def stream(source, target):
+    query = spark.readStream.text(source).writeStream.format("text").trigger(availableNow=True)
+    query.option("checkpointLocation", target + "-checkpoint").start(target).awaitTermination()
+
+for text in sys.argv[1:]:
+    try:
+        print("TOLD", json.dumps(str(eval(text))))
+    except Exception as error:
+        lines = [line for line in str(error).splitlines() if not line.strip().startswith(("at ", "... "))]
+        print("TOLD", json.dumps(f"{{type(error).__name__}}: {{' '.join(dict.fromkeys(lines))[:900]}}"))
+"""
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=[CHECKPOINTS, SCRIPTS, LAKE, OTHER], unlistable=[CHECKPOINTS]) as server:
+        server.observer().put_object(Bucket=SCRIPTS, Key="told.py", Body=TOLD.encode())
+        yield server
+
+
+@pytest.fixture(scope="module")
+def function(s3: EmbeddedS3) -> Iterator[LambdaEmulator]:
+    environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS}
+    with LambdaEmulator(environment, timeout_s=12 * BUSY_S, memory_mb=1769) as emulator:
+        yield emulator
+
+
+def told(function: LambdaEmulator, *expressions: str) -> list[str]:
+    """Return the value or the error of each expression, in one job."""
+    event = {"entryPoint": f"s3://{SCRIPTS}/told.py", "entryPointArguments": list(expressions)}
+    answer = function.invoke(event)
+    result = Result.model_validate(answer.payload if answer.error is None else json.loads(answer.error.message))
+    ends = [json.loads(line.removeprefix("TOLD")) for line in result.log_tail if line.startswith("TOLD")]
+    assert len(ends) == len(expressions), (result.state_details, result.log_tail)
+    return ends
+
+
+def put(s3: EmbeddedS3, key: str, text: str | bytes = b"row\n", *, bucket: str = LAKE) -> None:
+    s3.observer().put_object(Bucket=bucket, Key=key, Body=text if isinstance(text, bytes) else text.encode())
+
+
+def keys(s3: EmbeddedS3, prefix: str, *, bucket: str = LAKE) -> list[str]:
+    return [one["Key"] for one in s3.observer().list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", [])]
+
+
+def test_a_commit_deletes_no_file_that_metadata_names(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
+    """Of a table's old metadata files Iceberg deletes those beside the current one, and nothing else in the list."""
+    append = "spark.range(2).writeTo('own.db.old').append()"
+    properties = "'write.metadata.delete-after-commit.enabled'='true', 'write.metadata.previous-versions-max'='1'"
+    create = f'spark.sql("CREATE TABLE own.db.old (id BIGINT) USING iceberg TBLPROPERTIES ({properties})")'
+    assert told(function, create, append)[1:] == ["None"]
+    folder = "ice/db/old/metadata"
+    (tmp_path / "victim").touch()
+    put(s3, "pay/a.csv", bucket=OTHER)
+    put(s3, "pay/v1.metadata.json", bucket=OTHER)
+    put(s3, f"{folder}/notes.txt")
+    body = s3.observer().get_object(Bucket=LAKE, Key=f"{folder}/v2.metadata.json")["Body"].read()
+    metadata = json.loads(body)
+    assert [one["metadata-file"] for one in metadata["metadata-log"]] == [f"s3a://{LAKE}/{folder}/v1.metadata.json"]
+    named = [
+        f"s3a://{OTHER}/pay/a.csv",
+        f"s3a://{OTHER}/pay/v1.metadata.json",
+        f"s3a://{LAKE}/{folder}/notes.txt",
+        f"file:{tmp_path}/victim",
+    ]
+    metadata["metadata-log"][:0] = [{"metadata-file": one, "timestamp-ms": 1} for one in named]
+    put(s3, f"{folder}/v2.metadata.json", json.dumps(metadata))
+
+    assert told(function, append) == ["None"]
+
+    assert keys(s3, "pay", bucket=OTHER) == ["pay/a.csv", "pay/v1.metadata.json"]
+    assert f"{folder}/notes.txt" in keys(s3, folder)
+    assert (tmp_path / "victim").exists()
+    assert f"{folder}/v3.metadata.json" in keys(s3, folder)
+    assert f"{folder}/v1.metadata.json" not in keys(s3, folder)
+
+
+def test_the_list_of_a_stream_names_no_file_outside_of_its_folder(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """What a stream has written is read once; a list with another file, or by another scheme, ends the statement."""
+    put(s3, "pay/day=1/a.csv", "pay\n", bucket=OTHER)
+    put(s3, "pay/day=1/a.csv", "pay\n")
+    outside = {
+        "bucket": f"s3a://{OTHER}/pay/day=1/a.csv",
+        "folder": f"s3a://{LAKE}/pay/day=1/a.csv",
+        "neighbour": f"s3a://{LAKE}/drop-neighbour-2/day=1/a.csv",
+        "dots": f"s3a://{LAKE}/drop-dots/%2e%2e/pay/day=1/a.csv",
+        "disk": "file:/etc/day=1/hostname",
+    }
+    for name, path in outside.items():
+        put(s3, f"drop-{name}/a.csv")
+        status = {
+            "path": path, "size": 4, "isDir": False, "modificationTime": 1, "blockReplication": 1,
+            "blockSize": 1_000_000, "action": "add",
+        }  # fmt: skip
+        put(s3, f"drop-{name}/_spark_metadata/0", f"v1\n{json.dumps(status)}")
+    put(s3, "streamed/in/a.txt", "one\ntwo\n")
+    # A second batch, so that the folder has more than one list.
+    source, target = f"s3a://{LAKE}/streamed/in", f"s3://{LAKE}/streamed/out"
+    count = "spark.read.text('%s').count()"
+    on_disk = "tempfile.gettempdir() + '/out'"
+
+    ends = told(function, *(f"spark.read.csv('s3a://{LAKE}/drop-{name}').collect()" for name in outside))
+    first = told(function, f"stream('{source}', '{target}')", count % target)
+    put(s3, "streamed/in/b.txt", "three\n")
+    second = told(function, f"stream('{source}', '{target}')", count % target, count % target.replace("s3:", "s3a:"))
+    disk = told(function, f"stream('{source}', {on_disk})", f"spark.read.text({on_disk}).count()")
+
+    assert [name for name, end in zip(outside, ends, strict=True) if "which is not below" not in end] == []
+    assert "delete _spark_metadata" in ends[0]
+    assert (first, second[:2]) == (["None", "2"], ["None", "3"])
+    assert "read it by the scheme that the list has" in second[2]
+    assert disk == ["None", "3"]
+
+
+def test_no_path_asks_a_server_that_the_settings_do_not_name(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """A path's scheme alone opens nothing but S3 and the disk: neither to read, nor for the files of a table."""
+    server = Listener()
+    at = server.url.removeprefix("http://").rstrip("/")
+    schemes = ("http", "https", "hdfs", "webhdfs", "swebhdfs", "ftp", "viewfs", "har")
+    reads = [f"spark.read.text('{scheme}://{at}/a').collect()" for scheme in schemes]
+    context = "jvm.org.apache.hadoop.fs.FileContext.getFileContext(jvm.java.net.URI('%s'))"
+    contexts = [context % f"{scheme}://{at}/a" for scheme in ("hdfs", "webhdfs", "ftp")]
+    properties = f"'write.data.path'='webhdfs://{at}/data'"
+    create = f'spark.sql("CREATE TABLE own.db.sent (id BIGINT) USING iceberg TBLPROPERTIES ({properties})")'
+    write = "spark.range(2).writeTo('own.db.sent').append()"
+    plain = "jvm.org.apache.hadoop.fs.FileSystem.getLocal(jvm.org.apache.hadoop.conf.Configuration()).getScheme()"
+
+    ends = told(function, *reads, *contexts)
+    wrote = told(function, create, write, plain)
+
+    assert [end for end in ends[: len(reads)] if "No FileSystem for scheme" not in end] == []
+    assert [end for end in ends[len(reads) :] if "No AbstractFileSystem configured for scheme" not in end] == []
+    assert "No FileSystem for scheme" in wrote[1]
+    assert wrote[2] == "file"
+    assert server.heard == b""
+    server.close()
+
+    put(s3, "reads.py", "from pyspark.sql import SparkSession\n" + reads[3].replace(
+        "spark.", "SparkSession.builder.getOrCreate().", 1
+    ), bucket=SCRIPTS)  # fmt: skip
+    answer = function.invoke({"entryPoint": f"s3://{SCRIPTS}/reads.py"})
+    assert answer.error is not None
+    said = json.loads(answer.error.message)["stateDetails"]
+    assert "name the file system's class in the session (spark.hadoop.fs.SCHEME.impl)" in said
+
+
+def test_a_folder_of_s3a_s_committer_holds_rows_as_any_other(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """A table that names one (__magic_job-…) gets its rows, not uploads that nobody finishes."""
+    folder = "__magic_job-1"
+    properties = f"'write.data.path'='s3a://{LAKE}/x/{folder}/data'"
+    create = f'spark.sql("CREATE TABLE own.db.magic (id BIGINT) USING iceberg TBLPROPERTIES ({properties})")'
+    write = "spark.range(2).writeTo('own.db.magic').append()"
+    delta = f"s3a://{LAKE}/delta/{folder}/t"
+
+    ends = told(
+        function, create, write, "spark.table('own.db.magic').count()", f"append('{delta}')",
+        f"spark.read.format('delta').load('{delta}').count()",
+    )  # fmt: skip
+
+    assert ends[1:] == ["None", "2", "None", "2"]
+    assert len(keys(s3, f"x/{folder}/data/")) == 1
+
+
+def test_a_key_that_is_no_path_stands_for_no_other_object(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """With dots or an empty element in a listed key, readers and clean-ups fail, and name the object."""
+    files, table = f"s3a://{LAKE}/keys/in", f"s3a://{LAKE}/keys/delta"
+    make = [
+        f"append('{table}')",
+        "spark.sql('CREATE TABLE own.db.orphans (id BIGINT) USING iceberg')",
+        "spark.range(2).writeTo('own.db.orphans').append()",
+    ]
+    assert told(function, *make)[-1] == "None"
+    put(s3, "keys/in/a.csv")
+    put(s3, "keys/pay/a.csv", "pay\n")
+    put(s3, "keys/in/../pay/a.csv")
+    put(s3, "keys/in/./b/c.csv")
+    put(s3, "keys/empty//a.csv")
+    put(s3, f"/{OTHER}/a.csv", bucket=OTHER)
+    put(s3, "keys/delta/../pay/a.csv")
+    put(s3, "ice/db/orphans/data/../../../../keys/pay/a.csv")
+    recursive = "spark.read.option('recursiveFileLookup', 'true').text('%s').collect()"
+    ways = [
+        recursive % files,
+        f"spark.read.text('{files}').collect()",
+        f"spark.sparkContext.textFile('{files}').collect()",
+        recursive % f"s3a://{LAKE}/keys/empty",
+        recursive % f"s3a://{OTHER}/",
+        f"spark.sql('VACUUM delta.`{table}` RETAIN 0 HOURS').collect()",
+        "orphans(True)",
+        "orphans(False)",
+    ]
+
+    ends = told(function, *ways)
+
+    assert [(way, end) for way, end in zip(ways, ends, strict=True) if "has no path" not in end] == []
+    assert f"the object with the key 'keys/in/../pay/a.csv' in s3a://{LAKE}" in ends[0]
+    assert "keys/pay/a.csv" in keys(s3, "keys/pay/")
+
+
+def test_a_file_s_schema_brings_literals_and_no_sql(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """Spark evaluates the default of a column that a file lacks only if it is a literal, as Spark itself writes it."""
+    sql = ("repeat('x', 3)", "concat('x', 'y')", "(SELECT 'x')", "current_user()", "array(upper('x'))")
+    for number, text in enumerate(("'x'", *sql)):
+        fields = [
+            {"name": name, "type": "string", "nullable": True, "metadata": metadata}
+            for name, metadata in (("a", {}), ("b", {"EXISTS_DEFAULT": text}))
+        ]
+        footer = json.dumps({"type": "struct", "fields": fields})
+        body = io.BytesIO()
+        rows = pa.table({"a": ["x"]})
+        pq.write_table(rows.replace_schema_metadata({"org.apache.spark.sql.parquet.row.metadata": footer}), body)
+        put(s3, f"schemas/{number}/a.parquet", body.getvalue())
+    columns = {
+        "i INT": "1 + 2", "n BIGINT": "-5", "s STRING": "concat('x', 'y')", "d DECIMAL(5,2)": "1.5", "f DOUBLE": "0.5",
+        "t TIMESTAMP": "TIMESTAMP '2026-01-02 03:04:05'", "u DATE": "DATE '2026-01-02'", "v ARRAY<INT>": "array(1, 2)",
+        "w MAP<STRING, INT>": "map('a', 1)", "x STRUCT<a: INT, b: STRING>": "named_struct('a', 1, 'b', 'c')",
+        "y BINARY": "X'01'", "z INT": "NULL",
+    }  # fmt: skip
+    added = ", ".join(f"{column} DEFAULT {value}" for column, value in columns.items())
+    own = [
+        f"spark.sql(\"CREATE TABLE defaults (id INT) USING parquet LOCATION 's3a://{LAKE}/schemas/own'\")",
+        "spark.sql('INSERT INTO defaults VALUES (1)')",
+        f'spark.sql("ALTER TABLE defaults ADD COLUMNS ({added})")',
+        "spark.sql('SELECT concat_ws(\"|\", i, n, s, d, f, t, u, v, w.a, to_json(x), z) FROM defaults').first()[0]",
+    ]
+
+    ends = told(function, *(f"spark.read.parquet('s3a://{LAKE}/schemas/{n}').first().b" for n in range(1 + len(sql))))
+
+    assert ends[0] == "x"
+    assert [end for end in ends[1:] if "(EXISTS_DEFAULT) that is no literal" not in end] == []
+    assert told(function, *own)[-1] == '3|-5|xy|1.50|0.5|2026-01-02 03:04:05|2026-01-02|1|2|1|{"a":1,"b":"c"}'
+
+
+def test_the_properties_of_an_iceberg_table_make_no_object_of_another_class(function: LambdaEmulator) -> None:
+    """A class that is no LocationProvider is refused before it is constructed, which may write a file."""
+    properties = "'write.location-provider.impl'='java.util.logging.FileHandler'"
+    create = f'spark.sql("CREATE TABLE own.db.placed (id BIGINT) USING iceberg TBLPROPERTIES ({properties})")'
+    write = "spark.range(2).writeTo('own.db.placed').append()"
+
+    ends = told(function, create, write, "[name for name in os.listdir(os.path.expanduser('~')) if '.log' in name]")
+
+    assert "which is no org.apache.iceberg.io.LocationProvider" in ends[1]
+    assert ends[2] == "[]"

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Final
 from aws_cdk import Aws, Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 
+from safewriter.deadline import Deadline
+from safewriter.schedule import LEAD_MS, Schedule
+
 if TYPE_CHECKING:
     from aws_cdk import aws_lambda as lambda_
     from aws_cdk import aws_sqs as sqs
@@ -16,8 +19,6 @@ if TYPE_CHECKING:
 
 _NAMESPACE: Final = "SoAL"
 _PERIOD: Final = Duration.minutes(5)
-_NEAR_TIMEOUT: Final = 0.97
-"""The handler settles and answers before the timeout; a run that uses a larger share of it is out of control."""
 _SWEEPS_MISSED: Final = 4
 
 
@@ -45,7 +46,8 @@ def own_metric(name: str, statistic: str = "Sum", period: Duration = _PERIOD) ->
 
 def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
     """Return the alarms about runs and their writes."""
-    near_ms = config.timeout_s * 1000 * _NEAR_TIMEOUT
+    # By then the handler has answered, also for a run that reached its deadline.
+    answered_ms = Schedule.of(Deadline(config.timeout_s * 1000, 0), config.warn_before_ms or LEAD_MS).record_by_ms
 
     def summed(name: str) -> cloudwatch.Metric:
         return job.metric(name, statistic="Sum", period=_PERIOD)
@@ -55,9 +57,9 @@ def job_rules(config: Config, job: lambda_.IFunction) -> tuple[Rule, ...]:
         Rule("RunsThrottled", "Lambda throttled runs: no concurrency was left", job.metric_throttles(period=_PERIOD)),
         Rule(
             "NearTimeout",
-            "A run came so near to the timeout that Lambda may have killed it",
+            "A run took longer than the handler lets it, so Lambda has probably killed it",
             job.metric_duration(statistic="Maximum", period=_PERIOD),
-            near_ms,
+            answered_ms,
         ),
         Rule("EventsDropped", _dropped(config.retry_attempts), summed("AsyncEventsDropped")),
         Rule("LoopStopped", "Lambda has taken a chain of runs for a loop", summed("RecursiveInvocationsDropped")),

@@ -23,8 +23,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from safewriter.deadline import Deadline
 
-__all__ = ["Schedule"]
+__all__ = ["LEAD_MS", "Schedule"]
 
+LEAD_MS: Final = 30_000
+"""The lead, unless `SW_WARN_BEFORE_MS` sets another one."""
 _LEAD_SHARE: Final = 4
 
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final
 from safewriter.deadline import milliseconds
 from safewriter.errors import SettingError
 from safewriter.objects.location import Location
+from safewriter.schedule import LEAD_MS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = ["Settings", "audits", "bucket_of"]
 
-_WARN_BEFORE_MS: Final = 30_000
 _BOOLEANS: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -23,7 +23,7 @@ class Settings:
     """Where the checkpoint documents live, how early the watchdog acts, and whether rollbacks are audited."""
 
     checkpoint_bucket: Location
-    warn_before_ms: int = _WARN_BEFORE_MS
+    warn_before_ms: int = LEAD_MS
     audit_log: bool = True
 
     @classmethod
@@ -45,7 +45,7 @@ class Settings:
             raise SettingError("SW_WARN_BEFORE_MS", "0 leaves no time to settle a write; leave it out for 30000")
         return cls(
             checkpoint_bucket=bucket_of(bucket),
-            warn_before_ms=_WARN_BEFORE_MS if warn_before_ms is None else warn_before_ms,
+            warn_before_ms=LEAD_MS if warn_before_ms is None else warn_before_ms,
             audit_log=audits(environment),
         )
 

@@ -36,7 +36,11 @@ SHARED = {
     )
 }
 # Modules whose code a room uses, so that both rooms agree.
-ASKED = {"infra": frozenset({"handler.deployable", "handler.redaction.secret_forms"})}
+ASKED = {
+    "infra": frozenset(
+        {"handler.deployable", "handler.redaction.secret_forms", "safewriter.deadline", "safewriter.schedule"}
+    )
+}
 # Values pass through the handler's rooms in this order: a room imports no later one.
 STAGES = ("request", "spark", "runs", "outcome", "stages", "durable", "functions")
 # Only these adapters import an engine or a format, so that all other code runs without it.

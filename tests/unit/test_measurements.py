@@ -48,9 +48,8 @@ def sentences(records: tuple[Record, ...]) -> dict[str, str]:
     return {
         "guard": f"A guarded append takes {added['delta', 0]:.0f} ms and {chain['delta']} sequential requests more than"
         f" a plain one on Delta, {added['iceberg', 0]:.0f} ms and {chain['iceberg']} on Iceberg (warm session).",
-        "start": "The sample job, of its time with aws-samples/spark-on-aws-lambda: cold"
-        f" {100 * cold['ratio']:.0f} % (`scripts/lab bench start --docker`), warm {100 * warm['ratio']:.0f} %"
-        " (`scripts/lab bench warm`).",
+        "start": f"The sample job takes {100 * cold['ratio']:.0f} % of its time with aws-samples/spark-on-aws-lambda"
+        f" cold (`scripts/lab bench start --docker`), {100 * warm['ratio']:.0f} % warm (`scripts/lab bench warm`).",
         "settle": "A verdict on a dead Delta write, without Java:"
         f" {settled['never landed']['verdict_ms']:.0f} ms, with an undo {settled['undone']['verdict_ms']:.0f} ms.",
     }

@@ -22,6 +22,7 @@ __all__ = ["PREFIX", "Configuration", "Edge", "FirstRun", "Mode", "OnBlocked"]
 PREFIX: Final = "job.coordinator."
 _DAY_S: Final = 86_400
 _ENDLESS: Final = float("inf")
+_LAG_MAX: Final = 2**63 - 1  # as in the record
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -129,7 +130,7 @@ class Configuration:
                 "edge", f"{self.edge.value!r} is for mode 'completed'; the strict ring knows hard edges only"
             )
         for name, least, most in (
-            ("lag", 1, _ENDLESS),
+            ("lag", 1, _LAG_MAX),
             ("max_wait_s", 0, _ENDLESS),
             ("lease_s", 1, _DAY_S),  # bounds how long a dead job keeps its lock, or its place in the queue
             ("poll_s", 0.001, _DAY_S),

@@ -20,8 +20,10 @@ from rich.text import Text
 from handler.spark.archive import archive_of
 from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
+from scripts.demonstration.account import journey
 from scripts.demonstration.stage import Claims, Demo, opened
 from scripts.emulator import EmbeddedS3
+from scripts.image.build import TAG
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from soal.console.screen import Screen
@@ -35,14 +37,21 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print the claims as JSON on stdout, the rest on stderr")
     parser.add_argument("--durable", action="store_true", help="a job of three timeouts as one durable execution")
     parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
+    parser.add_argument(
+        "--account", action="store_true", help="deploy the stack into an account on this machine (needs Docker)"
+    )
+    parser.add_argument("--image", default=TAG, help="with --account: the function's image, as Docker knows it")
     asked = parser.parse_args()
     as_json = asked.json
     console = Screen(stderr=as_json)
     claims = Claims(console)
     started = time.monotonic()
     try:
-        with EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3, opened(asked.format, s3) as format_:
-            _play(Demo(console, s3, Home.of(), claims, format_), durable=asked.durable)
+        if asked.account:
+            journey.play(console, claims, asked.image)
+        else:
+            with EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3, opened(asked.format, s3) as format_:
+                _play(Demo(console, s3, Home.of(), claims, format_), durable=asked.durable)
         claims.check("no process is left", holds=not psutil.Process().children(recursive=True))
     except Problem as problem:
         claims.check(f"the job could be run: {problem} (to do: {problem.todo})", holds=False)

@@ -6,6 +6,7 @@ image that its stack names, with Lambda's read-only root and memory.
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import socket
@@ -24,6 +25,8 @@ from soal.console.problem import EXIT_FAILED, Problem
 from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from scripts.image.docker import Docker
     from scripts.provision.account import Programs
 
@@ -33,7 +36,7 @@ _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 90.0
 _POLL_S: Final = 0.05
 _TAIL_LINES: Final = 20
-_TMP: Final = "/tmp:rw,exec,nosuid,nodev,size=1024m,mode=1777"  # noqa: S108 - the container's
+_TMP: Final = "/tmp:rw,exec,nosuid,nodev,size=2048m,mode=1777"  # noqa: S108 - the container's
 """As the function's ephemeral storage has it by default: ministack does not take it from the function."""
 _WARM_S: Final = 600
 """A sandbox without work ends after this time, as on Lambda, where nothing promises a time."""
@@ -42,7 +45,7 @@ _WARM_S: Final = 600
 class Account:
     """A context manager: `with Account(docker, programs, memory_mb=3008) as account: …`.
 
-    `variables` are the environment of its clients, who are the account's root. Its processes and containers end with
+    `aws` are the variables of its clients, who are the account's root. Its processes and containers end with
     the block, or with this process, even if it is killed. `memory_mb`: that of every container.
     """
 
@@ -98,19 +101,20 @@ class Account:
         nobody = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
         return {**CREDENTIALS, **nobody, "AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_ENDPOINT_URL": self.endpoint}
 
-    @property
-    def variables(self) -> dict[str, str]:
-        """The whole environment of a client: the caller's, without anything that leads to an account of his."""
-        return {**{name: os.environ[name] for name in os.environ if not name.startswith(_OTHERS)}, **self.aws}
-
-    def containers(self, *, with_ended: bool = False) -> tuple[str, ...]:
-        """Return its containers that run, or all."""
+    def containers(self, *, function: str | None = None, with_ended: bool = False) -> tuple[str, ...]:
+        """Return the ids of its containers that run, of one function or of all; or of all that there are."""
         which = ("--all",) if with_ended else ()
-        listed = self._docker.read("ps", "--quiet", "--no-trunc", *which, "--filter", f"label={self.label}")
-        return tuple(listed.split())
+        listed = self._docker.read("ps", "--quiet", "--no-trunc", *which, "--filter", f"label={self.label}").split()
+        return tuple(one for one in listed if function is None or self._function_in(one) == function)
+
+    def _function_in(self, container: str) -> str | None:
+        """Return the name of the function that a container runs."""
+        variables = json.loads(self._docker.read("inspect", "--format", "{{json .Config.Env}}", container))
+        named = (text.partition("=") for text in variables)
+        return next((value for name, _, value in named if name == "AWS_LAMBDA_FUNCTION_NAME"), None)
 
     def _command(self) -> tuple[str, ...]:
-        return (self._docker.program, self.label, *self._programs.emulator)
+        return (self._docker.program, self.label, str(self.folder), *self._programs.emulator)
 
     def _server_variables(self) -> dict[str, str]:
         limits = ("--read-only", "--tmpfs", _TMP, "--memory", f"{self._memory_mb}m")
@@ -140,6 +144,11 @@ class Account:
             time.sleep(_POLL_S)
         said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
         raise Problem("\n".join(["ministack did not start", *said]), todo="see above", exit_code=EXIT_FAILED)
+
+
+def environment(aws: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of a client with these variables: the caller's, but nothing that leads elsewhere."""
+    return {**{name: os.environ[name] for name in os.environ if not name.startswith(_OTHERS)}, **aws}
 
 
 def _end(keeper: subprocess.Popen[bytes]) -> None:

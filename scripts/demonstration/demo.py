@@ -23,7 +23,6 @@ from scripts.demonstration import acts, long_job
 from scripts.demonstration.account import journey
 from scripts.demonstration.stage import Claims, Demo, opened
 from scripts.emulator import EmbeddedS3
-from scripts.image.build import TAG
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from soal.console.screen import Screen
@@ -40,7 +39,7 @@ def main() -> int:
     parser.add_argument(
         "--account", action="store_true", help="deploy the stack into an account on this machine (needs Docker)"
     )
-    parser.add_argument("--image", default=TAG, help="with --account: the function's image, as Docker knows it")
+    parser.add_argument("--image", help="with --account: an image that Docker has; default: that of this tree, built")
     asked = parser.parse_args()
     as_json = asked.json
     console = Screen(stderr=as_json)

@@ -50,7 +50,7 @@ def build(
     name = tag or tag_of(variant)
     with with_docker(Home.of()) as found:
         chosen = choose_base(found, base, Place(ROOT), out.remark)
-        build_image(found, Build(chosen, name, _certificates(ca), platform=platform, variant=variant))
+        build_image(found, Build(chosen, name, certificates(ca), platform=platform, variant=variant))
     chosen_by = "" if variant == SLIM else f" --variant {variant}"
     out.remark(f"built {name} on {chosen}; prove it with: soal image test{chosen_by}")
 
@@ -71,12 +71,13 @@ def derive(
         raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
     with with_docker(Home.of()) as found:
         chosen = choose_base(found, base, Place(ROOT), out.remark)
-        image = Build(chosen, tag_of(variant), _certificates(ca), variant=variant)
+        image = Build(chosen, tag_of(variant), certificates(ca), variant=variant)
         derive_image(found, image, folder, tag)
     out.remark(f"built {tag} on {image.tag}; try it with: soal local invoke --docker --image {tag}")
 
 
-def _certificates(given: Path | None) -> Path | None:
+def certificates(given: Path | None) -> Path | None:
+    """Return the file of certificates to trust while building. Raises `Problem` if it is not there."""
     named = os.environ.get("SSL_CERT_FILE")
     found = given or (Path(named) if named else None)
     if found is not None and not found.is_file():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
@@ -15,15 +17,21 @@ from soal.console.progress import JobProgress
 if TYPE_CHECKING:
     from scripts.demonstration.account.stage import Journey
 
+LANDING: Final = "soal-landing"
+"""A bucket beside the stack, whose new objects start jobs."""
+SHORT_S: Final = 120
+"""A new sandbox of a busy machine takes a minute for a job."""
 _MEMORY_MB: Final = 3008
+_OWN_JOBS: Final = Path(__file__).with_name("jobs")
 
 
 def first_result(journey: Journey, image: str) -> None:
     """Bootstrap, deploy, upload, invoke, and invoke again."""
-    journey.act("1  From an empty account to the first result")
+    journey.act("From an empty account to the first result")
     with JobProgress(journey.console, "cdk bootstrap"):
         seconds = journey.deployment.bootstrap()
     journey.line("bootstrap", f"{seconds:.0f} s")
+    _push(journey, image)
     seconds = journey.deploy(lake_bucket="true", alarm_email="you@example.org", image_uri=image)
     stack, resources = _stack(journey)
     journey.line("deploy", f"{seconds:.0f} s, {resources} resources")
@@ -51,17 +59,53 @@ def first_result(journey: Journey, image: str) -> None:
     )
 
 
+def _push(journey: Journey, image: str) -> None:
+    """Tell the account's registry of the image, as a push does; the layers stay with Docker."""
+    repository, _, tag = image.rpartition("/")[2].partition(":")
+    client = journey.client("ecr")
+    client.create_repository(repositoryName=repository)
+    client.put_image(repositoryName=repository, imageTag=tag, imageManifest=json.dumps({"schemaVersion": 2}))
+
+
 def put_sample(journey: Journey) -> None:
-    """Upload the sample jobs and the sample file."""
+    """Upload the sample jobs, those of the journey, and the sample file."""
     client = journey.client("s3")
-    for job in sorted(JOBS.glob("*.py")):
+    for job in sorted([*JOBS.glob("*.py"), *_OWN_JOBS.glob("*.py")]):
         client.put_object(Bucket=journey.made["ScriptBucket"], Key=f"jobs/{job.name}", Body=job.read_bytes())
     client.put_object(Bucket=journey.made["LakeBucket"], Key=SOURCE, Body=csv_bytes())
 
 
+def updated(journey: Journey) -> None:
+    """Update in place: another timeout, triggers, a sweeper that comes each minute."""
+    journey.act("An update in place: timeout, queue, S3 trigger, sweeper")
+    client = journey.client("s3")
+    client.create_bucket(Bucket=LANDING)
+    client.put_bucket_notification_configuration(
+        Bucket=LANDING, NotificationConfiguration={"EventBridgeConfiguration": {}}
+    )
+    before = journey.made["FunctionName"]
+    tables = json.dumps({"TABLES": f"s3a://{journey.made['LakeBucket']}"})
+    seconds = journey.deploy(
+        timeout_s=str(SHORT_S), sweep_minutes="1", queue="true", s3_trigger=LANDING, environment=tables,
+        entry_point="jobs/triggered.py",
+    )  # fmt: skip
+    stack, resources = _stack(journey)
+    journey.line("deploy", f"{seconds:.0f} s, {resources} resources")
+    journey.check(
+        "CloudFormation describes the stack as UPDATE_COMPLETE", holds=stack["StackStatus"] == "UPDATE_COMPLETE"
+    )
+    lambda_ = journey.client("lambda")
+    alias = lambda_.get_alias(FunctionName=before, Name="live")
+    found = lambda_.get_function_configuration(FunctionName=journey.made["InvokeArn"])
+    journey.check(
+        f"Lambda describes the same function: its alias leads to version 2, with {SHORT_S} s",
+        holds=(journey.made["FunctionName"], alias["FunctionVersion"], found["Timeout"]) == (before, "2", SHORT_S),
+    )
+
+
 def destroyed(journey: Journey) -> None:
     """Destroy the stack; what holds data stays."""
-    journey.act("9  The end: cdk destroy")
+    journey.act("The end: cdk destroy")
     before = journey.table()
     kept = {journey.made[name] for name in ("LakeBucket", "CheckpointBucket", "ScriptBucket")}
     with JobProgress(journey.console, "cdk destroy"):

@@ -15,6 +15,7 @@ from rich.rule import Rule
 from rich.text import Text
 
 from scripts.account.deployment import outputs
+from scripts.account.server import environment
 from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.console.problem import EXIT_FAILED, Problem
@@ -65,11 +66,13 @@ class Journey:
     deployment: Deployment
     context: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
+    acts: int = 0
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def act(self, title: str) -> None:
         """Begin a part of the journey."""
-        self.console.print(Rule(title, align="left"))
+        self.acts += 1
+        self.console.print(Rule(f"{self.acts}  {title}", align="left"))
 
     def line(self, name: str, value: str) -> None:
         """Print a fact."""
@@ -114,7 +117,7 @@ class Journey:
         return subprocess.Popen(
             [sys.executable, "-P", "-m", "soal", *words],
             cwd=ROOT,
-            env={**self.account.variables, **own},
+            env={**environment(self.account.aws), **own},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -166,10 +169,14 @@ class Journey:
             self.line("write", f"{write['status']}{reason}")
         return said
 
-    def table(self, key: str = TABLE) -> TableView:
+    def look(self, key: str = TABLE) -> TableView:
         """Read a Delta table of the lake from outside."""
         aws = {**self.account.aws, "AWS_ENDPOINT_URL_S3": self.account.endpoint}
-        seen = view(self.client("s3"), self.made["LakeBucket"], key, aws)
+        return view(self.client("s3"), self.made["LakeBucket"], key, aws)
+
+    def table(self, key: str = TABLE) -> TableView:
+        """Read a Delta table, and show it."""
+        seen = self.look(key)
         self.line(key, f"version {seen.version}, {seen.rows:,} rows, {seen.files} files (read by deltalake)")
         return seen
 

@@ -31,9 +31,11 @@ def docker(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def keeper(docker: Path, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """It keeps a command that has written its own id."""
+    """It keeps a command that has written its own id, and a folder."""
+    folder = tmp_path / "folder"
+    folder.mkdir()
     command = ["sh", "-c", f"echo $$ >{tmp_path}/id.new; mv {tmp_path}/id.new {tmp_path}/id; exec sleep 600"]
-    words = [sys.executable, "-P", "-m", "scripts.account.keeper", str(docker), "k=v", *command]
+    words = [sys.executable, "-P", "-m", "scripts.account.keeper", str(docker), "k=v", str(folder), *command]
     with subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, env={"PYTHONPATH": str(ROOT)}) as process:
         yield process
         process.kill()
@@ -48,7 +50,7 @@ def id_of_command(tmp_path: Path) -> int:
 
 
 @pytest.mark.slow
-def test_neither_process_nor_container_outlives_its_input(
+def test_no_process_container_or_folder_outlives_its_input(
     keeper: subprocess.Popen[bytes], docker: Path, tmp_path: Path
 ) -> None:
     """Whoever held the input may have been killed."""
@@ -61,14 +63,16 @@ def test_neither_process_nor_container_outlives_its_input(
     asked, removed = docker.with_name("docker.log").read_text().splitlines()
     assert asked == "ps --all --quiet --filter label=k=v"
     assert removed == "rm --force --volumes aaa bbb"
+    assert not (tmp_path / "folder").exists()
 
 
 @pytest.mark.slow
 def test_an_account_that_dies_leaves_no_container(
     keeper: subprocess.Popen[bytes], docker: Path, tmp_path: Path
 ) -> None:
-    """The keeper ends with it, and its exit code tells why."""
+    """The keeper ends with it, and its exit code tells that; the folder has the log, which tells why."""
     psutil.Process(id_of_command(tmp_path)).kill()
 
     assert keeper.wait(BUSY_S) != 0
+    assert (tmp_path / "folder").exists()
     assert "rm --force" in docker.with_name("docker.log").read_text()

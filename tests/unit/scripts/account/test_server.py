@@ -5,7 +5,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from scripts.account.server import ACCOUNT, Account
+from scripts.account.server import ACCOUNT, Account, environment
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.account import Programs
 from soal.console.problem import Problem
@@ -25,7 +25,7 @@ def test_no_client_reaches_the_callers_own_account(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, "the-callers")
     monkeypatch.setenv("LANG", "C")
 
-    seen = Account(MagicMock(spec=Docker), PROGRAMS, memory_mb=512).variables
+    seen = environment(Account(MagicMock(spec=Docker), PROGRAMS, memory_mb=512).aws)
 
     assert "the-callers" not in seen.values()
     assert (seen["AWS_ACCESS_KEY_ID"], seen["AWS_CONFIG_FILE"], seen["LANG"]) == (ACCOUNT, "/dev/null", "C")

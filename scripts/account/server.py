@@ -61,7 +61,7 @@ class Account:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._address = _gateway(self._docker)
+            self._address = gateway(self._docker)
             self._port = _free_port(self._address)
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-account-")))
             with self.log.open("wb") as log:
@@ -161,7 +161,7 @@ def _end(keeper: subprocess.Popen[bytes]) -> None:
         keeper.wait(_END_TIMEOUT_S)
 
 
-def _gateway(docker: Docker) -> str:
+def gateway(docker: Docker) -> str:
     """Return the address at which containers reach this machine. Raises `Problem` without one."""
     try:
         found = docker.read("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}").strip()

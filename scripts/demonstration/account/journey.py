@@ -8,7 +8,7 @@ from rich.text import Text
 
 from scripts.account.deployment import Deployment
 from scripts.account.image import image_of_account
-from scripts.account.server import Account, environment
+from scripts.account.server import Account, environment, gateway
 from scripts.demonstration.account import deploying, failing, killing, operating, triggering
 from scripts.demonstration.account.stage import Journey
 from scripts.image.build import TAG, Build, build, choose_base
@@ -41,6 +41,7 @@ def play(console: Console, claims: Claims, image: str | None) -> None:
     except SetupError as error:
         raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
     with with_docker(home) as docker:
+        gateway(docker)  # before minutes for the image
         with (
             image_of_account(docker, image or _built(docker, console), home.rie, _NAME) as name,
             Account(docker, programs, memory_mb=_MEMORY_MB) as account,
@@ -49,16 +50,19 @@ def play(console: Console, claims: Claims, image: str | None) -> None:
             deployment = Deployment(programs, environment(account.aws), account.folder)
             journey = Journey(console, claims, docker, account, deployment)
             deploying.first_result(journey, name)
+            operating.listening(journey)
             failing.failed_and_redriven(journey)
             killing.killed_and_recovered(journey)
             deploying.updated(journey)
             killing.deadline(journey)
             killing.killed_and_retried(journey)
             killing.killed_and_swept(journey)
+            killing.frozen(journey)
             triggering.object_landed(journey)
             triggering.message_sent(journey)
             triggering.ticked(journey)
             operating.operated(journey)
+            operating.alarmed(journey)
             deploying.destroyed(journey)
         claims.check("no container and no file of the account is left", holds=_is_gone(account))
 

@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scripts.accommodations import ROWS
 from soal.console.problem import EXIT_DEADLINE
+from soal.console.progress import JobProgress
 
 if TYPE_CHECKING:
+    import subprocess
+
     from scripts.demonstration.account.stage import Journey
     from scripts.tables.delta import TableView
 
 _HOLD: Final = "hold"
 _HUNG_S: Final = 600
+_FREEZE: Final = "kill -STOP -1"
+"""All processes but the first one, which is the service's."""
 _WRITES_S: Final = 120.0
 _SWEPT_S: Final = 300.0
 
@@ -21,7 +26,7 @@ def deadline(journey: Journey) -> None:
     """A job hangs in a write until its deadline."""
     journey.act(f"A job that hangs in a write, in a function of {journey.context['timeout_s']} s")
     before = journey.table()
-    hold(journey, _HUNG_S)
+    _hold(journey, _HUNG_S)
     said = journey.invoke(_event(journey, "hung"))
     found = said.document or {}
     statuses = [write["status"] for write in found.get("writes", ())]
@@ -33,13 +38,31 @@ def deadline(journey: Journey) -> None:
     journey.check("the table is as it was, and no file of the write is left", holds=after == before)
 
 
-def hold(journey: Journey, seconds: int) -> None:
+def _hold(journey: Journey, seconds: int) -> None:
     """Set how long the second part of a write takes from now on."""
     journey.client("s3").put_object(Bucket=journey.made["LakeBucket"], Key=_HOLD, Body=str(seconds).encode())
 
 
 def _event(journey: Journey, token: str) -> dict[str, Any]:
     return journey.event("held", token, "--hold", journey.lake(_HOLD))
+
+
+def frozen(journey: Journey) -> None:
+    """All processes of a job stop, the handler too: the service kills the sandbox at the timeout."""
+    journey.act("A sandbox freezes in a write; the service kills it at its timeout")
+    before = journey.table()
+    process = in_a_write(journey, "frozen")
+    for container in _containers(journey):
+        journey.docker.read("exec", container, "sh", "-c", _FREEZE)
+    with JobProgress(journey.console, "the timeout"):
+        said = journey.shown(journey.ended(process))
+    journey.check(
+        f"soal invoke ends with exit code {EXIT_DEADLINE}, without a result",
+        holds=(said.exit_code, said.document) == (EXIT_DEADLINE, None),
+    )
+    gone = journey.waits("the end of its container", lambda: not _containers(journey), _WRITES_S)
+    journey.check("Docker lists no container of the function any more", holds=gone is not None)
+    comes_once(journey, "frozen", before)
 
 
 def killed_and_recovered(journey: Journey) -> None:
@@ -51,7 +74,7 @@ def killed_and_recovered(journey: Journey) -> None:
     said = journey.soal("recover", "--json")
     journey.check("soal recover ends with exit code 0", holds=said.exit_code == 0)
     _holds_what_it_held(journey, "after that", before)
-    _comes_once(journey, "recovered", before)
+    comes_once(journey, "recovered", before)
 
 
 def killed_and_retried(journey: Journey) -> None:
@@ -59,7 +82,7 @@ def killed_and_retried(journey: Journey) -> None:
     journey.act("Killed in a write; the next attempt settles it")
     before = journey.table()
     _killed_in_a_write(journey, "killed", before)
-    _comes_once(journey, "killed", before)
+    comes_once(journey, "killed", before)
 
 
 def killed_and_swept(journey: Journey) -> None:
@@ -75,16 +98,13 @@ def killed_and_swept(journey: Journey) -> None:
     )
     waited = journey.waits("the sweeper", lambda: journey.look().orphans == (), _SWEPT_S)
     _holds_what_it_held(journey, f"{waited or _SWEPT_S:.0f} s after the kill", before)
-    _comes_once(journey, "swept", before)
+    comes_once(journey, "swept", before)
 
 
 def _killed_in_a_write(journey: Journey, token: str, before: TableView) -> None:
     """Invoke a job that hangs, and kill its container when a file of its write is in S3."""
-    hold(journey, _HUNG_S)
-    event = journey.event_file(_event(journey, token))
-    process = journey.begun("invoke", event, "--function", journey.made["InvokeArn"], "--json")
-    journey.waits("the first file of the write", lambda: len(journey.look().orphans) > 0, _WRITES_S)
-    containers = journey.account.containers(function=journey.made["FunctionName"])
+    process = in_a_write(journey, token)
+    containers = _containers(journey)
     for container in containers:
         journey.docker.read("kill", container)
     journey.shown(journey.ended(process))
@@ -93,6 +113,19 @@ def _killed_in_a_write(journey: Journey, token: str, before: TableView) -> None:
         f"{len(containers)} container killed; the table is as it was, and beside it lies a file of no version",
         holds=(len(containers), len(after.orphans), after.version, after.rows) == (1, 1, before.version, before.rows),
     )
+
+
+def in_a_write(journey: Journey, token: str) -> subprocess.Popen[str]:
+    """Invoke a job that hangs; return the command when a file of its write is in S3."""
+    _hold(journey, _HUNG_S)
+    event = journey.event_file(_event(journey, token))
+    process = journey.begun("invoke", event, "--function", journey.made["InvokeArn"], "--json")
+    journey.waits("the first file of the write", lambda: len(journey.look().orphans) > 0, _WRITES_S)
+    return process
+
+
+def _containers(journey: Journey) -> tuple[str, ...]:
+    return journey.account.containers(function=journey.made["FunctionName"])
 
 
 def _holds_what_it_held(journey: Journey, when: str, before: TableView) -> None:
@@ -104,8 +137,9 @@ def _holds_what_it_held(journey: Journey, when: str, before: TableView) -> None:
     )
 
 
-def _comes_once(journey: Journey, token: str, before: TableView) -> None:
-    hold(journey, 0)
+def comes_once(journey: Journey, token: str, before: TableView) -> None:
+    """Invoke the same event again, without its pause, and check that its batch is there once, and nothing else."""
+    _hold(journey, 0)
     said = journey.invoke(_event(journey, token))
     journey.check("the same event again: SUCCESS", holds=(said.document or {}).get("state") == "SUCCESS")
     after = journey.table()

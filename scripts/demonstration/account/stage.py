@@ -145,7 +145,7 @@ class Journey:
 
     def event_file(self, event: dict[str, Any]) -> str:
         """Write an event for the command; return the file's path."""
-        path = self.account.folder / "event.json"
+        path = self.account.folder / f"{event['clientToken']}.json"
         path.write_text(json.dumps(event), encoding="utf-8")
         return str(path)
 

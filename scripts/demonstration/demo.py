@@ -1,9 +1,9 @@
 """`scripts/demo`: a guarded job succeeds, the next one reaches its deadline, its retry lands once; with `--durable` one
-durable execution of a job that is longer than three timeouts.
+durable execution of a job that is longer than three timeouts, with `--account` the stack in an account.
 
-Everything is real: the handler under Lambda's runtime interface emulator, Spark, SafeWriter, for `--format iceberg` a
-REST catalog; only S3 is moto's, and the durable service AWS's own emulation. Each claim is checked against the table as
-deltalake or pyiceberg and the plain files show it; a false one means exit code 1.
+Without `--account` everything is real: the handler under Lambda's runtime interface emulator, Spark, SafeWriter, for
+`--format iceberg` a REST catalog; only S3 is moto's, and the durable service AWS's own emulation. Each claim is checked
+against the table as deltalake or pyiceberg and the plain files show it; a false one means exit code 1.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ def main() -> int:
     )
     parser.add_argument("--image", help="with --account: an image that Docker has; default: that of this tree, built")
     asked = parser.parse_args()
+    if asked.account and (asked.durable or asked.format != "delta"):
+        parser.error("--account has one journey, on Delta: leave --durable and --format out")
+    if asked.image and not asked.account:
+        parser.error("--image is the image of the account's function: add --account")
     as_json = asked.json
     console = Screen(stderr=as_json)
     claims = Claims(console)

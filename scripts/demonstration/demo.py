@@ -1,9 +1,10 @@
 """`scripts/demo`: a guarded job succeeds, the next one reaches its deadline, its retry lands once. With `--durable` one
-durable execution runs a job that is longer than three timeouts.
+durable execution runs a job that is longer than three timeouts. With `--account` the stack runs in an account.
 
-Everything is real (the handler under Lambda's runtime interface emulator, Spark, SafeWriter, a REST catalog for
-`--format iceberg`) except S3, which is moto, and the durable service, which AWS's emulation replaces. Each claim is
-checked against the table's files, and the table as deltalake or pyiceberg reads it. A false claim means exit code 1.
+Without `--account` everything is real (the handler under Lambda's runtime interface emulator, Spark, SafeWriter, a REST
+catalog for `--format iceberg`) except S3, which is moto, and the durable service, which AWS's emulation replaces. Each
+claim is checked against the table's files, and the table as deltalake or pyiceberg reads it. A false claim means exit
+code 1.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from rich.text import Text
 from handler.spark.archive import archive_of
 from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
+from scripts.demonstration.account import journey
 from scripts.demonstration.stage import Claims, Demo, open_format
 from scripts.emulator import EmbeddedS3
 from scripts.local.sample import put_sample
@@ -35,14 +37,28 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print the claims as JSON on stdout, the rest on stderr")
     parser.add_argument("--durable", action="store_true", help="a job of three timeouts as one durable execution")
     parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
+    parser.add_argument(
+        "--account", action="store_true", help="deploy the stack into an account on this machine (needs Docker)"
+    )
+    parser.add_argument("--image", help="with --account: an image that Docker has; default: that of this tree, built")
     options = parser.parse_args()
+    if options.account and (options.durable or options.format != "delta"):
+        parser.error("--account has one journey, on Delta: leave --durable and --format out")
+    if options.image and not options.account:
+        parser.error("--image is the image of the account's function: add --account")
     as_json = options.json
     console = Screen(stderr=as_json)
     claims = Claims(console)
     begin_s = time.monotonic()
     try:
-        with EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3, open_format(options.format, s3) as format_:
-            _play(Demo(console, s3, Home.of(), claims, format_), durable=options.durable)
+        if options.account:
+            journey.play(console, claims, options.image)
+        else:
+            with (
+                EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,
+                open_format(options.format, s3) as format_,
+            ):
+                _play(Demo(console, s3, Home.of(), claims, format_), durable=options.durable)
         claims.check("no process is left", holds=not psutil.Process().children(recursive=True))
     except Problem as problem:
         claims.check(f"the job could be run: {problem} (to do: {problem.todo})", holds=False)

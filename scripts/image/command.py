@@ -50,7 +50,7 @@ def build(
     name = tag or tag_of(variant)
     with with_docker(Home.of()) as docker:
         base_name = choose_base(docker, base, Place(ROOT), out.remark)
-        build_image(docker, Build(base_name, name, _certificates(ca), platform=platform, variant=variant))
+        build_image(docker, Build(base_name, name, certificates(ca), platform=platform, variant=variant))
     chosen_by = "" if variant == SLIM else f" --variant {variant}"
     out.remark(f"built {name} on {base_name}; test it with: soal image test{chosen_by}")
 
@@ -71,12 +71,13 @@ def derive(
         raise Problem(f"{folder}: there is no Dockerfile", todo="copy image/derived and change it")
     with with_docker(Home.of()) as docker:
         base_name = choose_base(docker, base, Place(ROOT), out.remark)
-        image = Build(base_name, tag_of(variant), _certificates(ca), variant=variant)
+        image = Build(base_name, tag_of(variant), certificates(ca), variant=variant)
         derive_image(docker, image, folder, tag)
     out.remark(f"built {tag} on {image.tag}; try it with: soal local invoke --docker --image {tag}")
 
 
-def _certificates(option: Path | None) -> Path | None:
+def certificates(option: Path | None) -> Path | None:
+    """Return the file of certificates to trust while building. Raises `Problem` if it does not exist."""
     variable = os.environ.get("SSL_CERT_FILE")
     path = option or (Path(variable) if variable else None)
     if path is not None and not path.is_file():

@@ -28,11 +28,22 @@ app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on thi
 def up(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 chooses a free one.")] = 0,
     bucket: Annotated[list[str] | None, typer.Option(help="A bucket to make beside the usual ones.")] = None,
+    image: Annotated[
+        str | None, typer.Option(help="With --account: the function's image, as Docker knows it; default: soal.")
+    ] = None,
     *,
     iceberg: Annotated[bool, typer.Option("--iceberg", help="Start an Iceberg REST catalog, too: `local`.")] = False,
+    account: Annotated[
+        bool, typer.Option("--account", help="Start an AWS account instead, bootstrapped, to deploy into.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Start an S3 in the background, with sample jobs and data. Does nothing if it runs already."""
+    if account:
+        _account_up(image, port=port, bucket=bucket, iceberg=iceberg, as_json=as_json)
+        return
+    if image is not None:
+        raise Problem("--image is the image of an account's function", todo="add --account, or leave it out")
     from scripts.local.background import ensure_up
     from scripts.local.inventory import content, local_view
     from soal.target import local_target
@@ -43,15 +54,31 @@ def up(
     out.show(local_view(state, content(local_target(state.endpoint).client())))
 
 
+def _account_up(image: str | None, *, port: int, bucket: list[str] | None, iceberg: bool, as_json: bool) -> None:
+    from scripts.image.build import TAG
+    from scripts.local.account import account_view, ensure_up
+    from soal.console.progress import JobProgress
+
+    if port or bucket or iceberg:
+        raise Problem("--port, --bucket and --iceberg are of the local S3", todo="leave them out, or --account")
+    out = Output(as_json=as_json)
+    home = Home.of()
+    with JobProgress(out.talk, "starting the account"):
+        state, is_new = ensure_up(home, image or TAG)
+    out.remark("started" if is_new else "runs already")
+    out.show(account_view(state, home))
+
+
 @app.command()
 def down(*, as_json: Json = False) -> None:
-    """Stop the S3 in the background and its Iceberg catalog, and delete their data."""
+    """Stop the S3 in the background, its Iceberg catalog and an account, and delete their data."""
+    from scripts.local.account import ensure_down as account_down
     from scripts.local.background import ensure_down
     from scripts.local.inventory import local_view
 
     out = Output(as_json=as_json)
-    state = ensure_down(Home.of())
-    out.remark("nothing was running" if state is None else f"ended {state.endpoint}")
+    ended = [state for state in (ensure_down(Home.of()), account_down(Home.of())) if state is not None]
+    out.remark(", ".join(f"ended {state.endpoint}" for state in ended) or "nothing was running")
     if as_json:
         out.show(local_view(None))
 
@@ -59,11 +86,14 @@ def down(*, as_json: Json = False) -> None:
 @app.command()
 def status(*, as_json: Json = False) -> None:
     """Show the endpoint of the local S3 and the size of its buckets; exit code 1 if it does not run."""
+    from scripts.local.account import running as running_account
     from scripts.local.inventory import content, local_view
     from soal.local.state import running
     from soal.target import local_target
 
     out = Output(as_json=as_json)
+    if (account := running_account(Home.of())) is not None:
+        out.remark(f"an account runs at {account.endpoint}")
     state = running(Home.of())
     out.show(local_view(state, () if state is None else content(local_target(state.endpoint).client())))
     if state is None:

@@ -1,4 +1,4 @@
-"""The state file of the local S3, by which commands find it.
+"""The state file of the local S3, by which commands find it, and that of any other process in the background.
 
 The kernel reuses process ids, so the file also holds the start time. It is stale once its process has ended.
 """
@@ -19,19 +19,14 @@ if TYPE_CHECKING:
 _SAME_START_S: Final = 0.05
 
 
-class LocalS3(BaseModel):
-    """The content of the state file. `started` is in seconds since the epoch.
-
-    `catalog` is the URI of the Iceberg REST catalog, or None.
-    """
+class Background(BaseModel):
+    """A process in the background, as its state file describes it. `started` is in seconds since the epoch."""
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     pid: int
     started: float
     endpoint: str
-    buckets: tuple[str, ...]
-    catalog: str | None = None
 
     def write(self, path: Path) -> None:
         """Write the state file atomically."""
@@ -47,6 +42,13 @@ class LocalS3(BaseModel):
             return process if is_same and process.status() != psutil.STATUS_ZOMBIE else None
         except psutil.NoSuchProcess:
             return None
+
+
+class LocalS3(Background):
+    """A running local S3. `catalog` is the URI of its Iceberg REST catalog, None if it has none."""
+
+    buckets: tuple[str, ...]
+    catalog: str | None = None
 
 
 def running(home: Home) -> LocalS3 | None:

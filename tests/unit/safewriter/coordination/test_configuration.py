@@ -100,7 +100,11 @@ def test_a_wrong_key_of_a_session_is_refused() -> None:
         ({**AFTER, "mode": "strict", "predecessor.edge": "soft"}, "predecessor.edge", "hard edges only"),
         ({**AFTER, "predecessor.lag": "2"}, "predecessor.lag", "lagged only"),
         ({**AFTER, "predecessor.edge": "lagged", "predecessor.lag": "0"}, "predecessor.lag", "is not between 1 and"),
-        ({**AFTER, "predecessor.edge": "lagged", "predecessor.lag": "9" * 30}, "predecessor.lag", "is not between 1 and"),
+        (
+            {**AFTER, "predecessor.edge": "lagged", "predecessor.lag": "9" * 30},
+            "predecessor.lag",
+            "is not between 1 and",
+        ),
         ({**AFTER, "predecessor.edge": "lagged", "predecessor.lag": "1.5"}, "predecessor.lag", "not a number"),
         ({**NEEDED, "max.wait.seconds": "-1"}, "max.wait.seconds", "is not between 0 and"),
         ({**NEEDED, "lease.seconds": "0.9"}, "lease.seconds", "is not between 1 and"),

@@ -1,0 +1,81 @@
+"""The stack in an account on this machine, by the CDK's command line: bootstrap, deploy, destroy."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from scripts.account.server import ACCOUNT
+from scripts.provision.place import ROOT
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.local.names import REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from scripts.provision.account import Programs
+
+STACK: Final = "Soal"
+_TIMEOUT_S: Final = 600
+_TAIL_LINES: Final = 30
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The CDK's command line in an account. `variables`: the environment of a client; `folder`: for its files."""
+
+    programs: Programs
+    variables: Mapping[str, str]
+    folder: Path
+
+    def bootstrap(self) -> float:
+        """Make what the CDK needs in an account, as one does once; return the seconds."""
+        return self._run("bootstrap", f"aws://{ACCOUNT}/{REGION}")
+
+    def deploy(self, context: Mapping[str, str]) -> float:
+        """Deploy the stack with these context keys; return the seconds."""
+        given = [word for pair in context.items() for word in ("-c", "=".join(pair))]
+        return self._run("deploy", STACK, *given, "--require-approval", "never", "--ci")
+
+    def destroy(self, context: Mapping[str, str]) -> float:
+        """Remove the stack; return the seconds."""
+        given = [word for pair in context.items() for word in ("-c", "=".join(pair))]
+        return self._run("destroy", STACK, *given, "--force", "--ci")
+
+    def _run(self, *words: str) -> float:
+        begun = time.monotonic()
+        path = f"{self.programs.path}:{self.variables['PATH']}"
+        own = {"PATH": path, "CDK_HOME": str(self.folder / "cdk"), "CDK_DISABLE_CLI_TELEMETRY": "1"}
+        where = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": REGION}
+        output = ("--output", str(self.folder / "cdk.out"))
+        try:
+            done = subprocess.run(
+                [*self.programs.cdk, *words, *output, "--no-notices", "--no-version-reporting"],
+                cwd=ROOT,
+                env={**self.variables, **where, **own},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                timeout=_TIMEOUT_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise _failed(words[0], f"not done after {_TIMEOUT_S} s", str(error.stdout or "")) from error
+        if done.returncode != 0:
+            raise _failed(words[0], f"exit {done.returncode}", done.stdout)
+        return time.monotonic() - begun
+
+
+def outputs(client: Any) -> dict[str, str]:  # noqa: ANN401 - a boto3 client
+    """Return the outputs of the deployed stack, as CloudFormation describes them."""
+    (stack,) = client.describe_stacks(StackName=STACK)["Stacks"]
+    return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+
+
+def _failed(word: str, how: str, said: str) -> Problem:
+    tail = "\n".join(f"  | {line}" for line in said.splitlines()[-_TAIL_LINES:])
+    return Problem(f"cdk {word}: {how}\n{tail}", todo="see above", exit_code=EXIT_FAILED)

@@ -1,0 +1,180 @@
+"""The account's server: ministack behind one address, which this machine and the function's containers share.
+
+It listens on the gateway of Docker's bridge, which no other machine reaches. A function runs in a container of the
+image that its stack names, with Lambda's read-only root and memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Self
+
+from scripts.image.docker import DockerError
+from scripts.provision.place import ROOT
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.local.names import CREDENTIALS, REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scripts.image.docker import Docker
+    from scripts.provision.account import Programs
+
+ACCOUNT: Final = "123456789012"
+_OTHERS: Final = ("AWS_", "CDK_", "SOAL_", "SW_")
+_START_TIMEOUT_S: Final = 60.0
+_END_TIMEOUT_S: Final = 90.0
+_POLL_S: Final = 0.05
+_TAIL_LINES: Final = 20
+_TMP: Final = "/tmp:rw,exec,nosuid,nodev,size=2048m,mode=1777"  # noqa: S108 - the container's
+"""As the function's ephemeral storage has it by default: ministack does not take it from the function."""
+_WARM_S: Final = 600
+"""A sandbox without work ends after this time, as on Lambda, where nothing promises a time."""
+
+
+class Account:
+    """A context manager: `with Account(docker, programs, memory_mb=3008) as account: …`.
+
+    `aws` are the variables of its clients, who are the account's root. Its processes and containers end with
+    the block, or with this process, even if it is killed. `memory_mb`: that of every container.
+    """
+
+    def __init__(self, docker: Docker, programs: Programs, *, memory_mb: int) -> None:
+        self._docker = docker
+        self._programs = programs
+        self._memory_mb = memory_mb
+        self._stack = ExitStack()
+        self._host = f"soal-{uuid.uuid4().hex[:12]}"
+        self._port = 0
+        self._address = ""
+        self.folder = Path()
+
+    def __enter__(self) -> Self:
+        with ExitStack() as stack:
+            self._address = gateway(self._docker)
+            self._port = _free_port(self._address)
+            self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-account-")))
+            with self.log.open("wb") as log:
+                keeper = subprocess.Popen(
+                    [sys.executable, "-P", "-m", "scripts.account.keeper", *self._command()],
+                    env=self._server_variables(),
+                    cwd=ROOT,
+                    stdin=subprocess.PIPE,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,  # Ctrl-C is for us: we end it in order
+                )
+            stack.callback(_end, keeper)
+            self._wait_for(keeper)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @property
+    def endpoint(self) -> str:
+        return f"http://{self._address}:{self._port}"
+
+    @property
+    def label(self) -> str:
+        """The label of its containers."""
+        return f"ministack.instance={self._host}:{self._port}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "ministack.log"
+
+    @property
+    def aws(self) -> dict[str, str]:
+        """The variables of AWS's clients; none of the caller's own is among them."""
+        nobody = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
+        return {**CREDENTIALS, **nobody, "AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_ENDPOINT_URL": self.endpoint}
+
+    def containers(self, *, function: str | None = None, with_ended: bool = False) -> tuple[str, ...]:
+        """Return the ids of its containers that run, of one function or of all; or of all that there are."""
+        which = ("--all",) if with_ended else ()
+        listed = self._docker.read("ps", "--quiet", "--no-trunc", *which, "--filter", f"label={self.label}").split()
+        return tuple(one for one in listed if function is None or self._function_in(one) == function)
+
+    def _function_in(self, container: str) -> str | None:
+        """Return the name of the function that a container runs."""
+        variables = json.loads(self._docker.read("inspect", "--format", "{{json .Config.Env}}", container))
+        named = (text.partition("=") for text in variables)
+        return next((value for name, _, value in named if name == "AWS_LAMBDA_FUNCTION_NAME"), None)
+
+    def _command(self) -> tuple[str, ...]:
+        return (self._docker.program, self.label, str(self.folder), *self._programs.emulator)
+
+    def _server_variables(self) -> dict[str, str]:
+        limits = ("--read-only", "--tmpfs", _TMP, "--memory", f"{self._memory_mb}m")
+        own = {name: value for name, value in self._docker.environment.items() if not name.startswith("AWS_")}
+        return {
+            **own,
+            "PYTHONPATH": str(ROOT),
+            "TMPDIR": str(self.folder),
+            "BIND_HOST": self._address,
+            "GATEWAY_PORT": str(self._port),
+            "MINISTACK_HOST": self._address,
+            "MINISTACK_HOSTNAME": self._host,
+            "MINISTACK_ACCOUNT_ID": ACCOUNT,
+            "MINISTACK_REGION": REGION,
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "LAMBDA_EXECUTOR": "docker",
+            "LAMBDA_WARM_TTL_SECONDS": str(_WARM_S),
+            "LAMBDA_DOCKER_FLAGS": shlex.join(limits),
+        }
+
+    def _wait_for(self, keeper: subprocess.Popen[bytes]) -> None:
+        until = time.monotonic() + _START_TIMEOUT_S
+        while time.monotonic() < until and keeper.poll() is None:
+            with suppress(OSError):
+                socket.create_connection((self._address, self._port), timeout=1).close()
+                return
+            time.sleep(_POLL_S)
+        said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
+        raise Problem("\n".join(["ministack did not start", *said]), todo="see above", exit_code=EXIT_FAILED)
+
+
+def environment(aws: Mapping[str, str]) -> dict[str, str]:
+    """Return the whole environment of a client with these variables: the caller's, but nothing that leads elsewhere."""
+    return {**{name: os.environ[name] for name in os.environ if not name.startswith(_OTHERS)}, **aws}
+
+
+def _end(keeper: subprocess.Popen[bytes]) -> None:
+    if keeper.stdin is not None:
+        keeper.stdin.close()
+    try:
+        keeper.wait(_END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        keeper.kill()
+        keeper.wait(_END_TIMEOUT_S)
+
+
+def gateway(docker: Docker) -> str:
+    """Return the address at which containers reach this machine. Raises `Problem` without one."""
+    try:
+        found = docker.read("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}").strip()
+    except DockerError as error:
+        raise Problem(
+            f"the containers of an account need Docker's network `bridge`, which is not there: {error}",
+            todo="start Docker itself, as the system does, or set DOCKER_HOST",
+            exit_code=EXIT_FAILED,
+        ) from error
+    return found
+
+
+def _free_port(address: str) -> int:
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return int(probe.getsockname()[1])

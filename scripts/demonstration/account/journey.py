@@ -1,0 +1,79 @@
+"""The journey from its start to its end, on an account that it starts and removes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.text import Text
+
+from scripts.account.deployment import Deployment
+from scripts.account.image import image_of_account
+from scripts.account.server import Account, environment, gateway
+from scripts.demonstration.account import deploying, failing, killing, operating, triggering
+from scripts.demonstration.account.stage import Journey
+from scripts.image.build import TAG, Build, build, choose_base
+from scripts.image.command import certificates
+from scripts.image.docker import with_docker
+from scripts.provision.account import ensure_account
+from scripts.provision.place import ROOT, Place
+from scripts.provision.steps import SetupError
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.progress import JobProgress
+from soal.home import Home
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from scripts.demonstration.stage import Claims
+    from scripts.image.docker import Docker
+
+_MEMORY_MB: Final = 3008
+_NAME: Final = "account"
+
+
+def play(console: Console, claims: Claims, image: str | None) -> None:
+    """Play all parts, with an image that Docker has, or with that of this tree. Raises `Problem` if that cannot begin,
+    or go on.
+    """
+    home = Home.of()
+    try:
+        programs = ensure_account(Place(ROOT))
+    except SetupError as error:
+        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
+    with with_docker(home) as docker:
+        gateway(docker)  # before minutes for the image
+        with (
+            image_of_account(docker, image or _built(docker, console), home.rie, _NAME) as name,
+            Account(docker, programs, memory_mb=_MEMORY_MB) as account,
+        ):
+            console.print(Text(f"{account.endpoint} is the account, by ministack; log: {account.log}"), soft_wrap=True)
+            deployment = Deployment(programs, environment(account.aws), account.folder)
+            journey = Journey(console, claims, docker, account, deployment)
+            deploying.first_result(journey, name)
+            operating.listening(journey)
+            failing.failed_and_redriven(journey)
+            killing.killed_and_recovered(journey)
+            deploying.updated(journey)
+            killing.deadline(journey)
+            killing.killed_and_retried(journey)
+            killing.killed_and_swept(journey)
+            killing.frozen(journey)
+            triggering.object_landed(journey)
+            triggering.message_sent(journey)
+            triggering.ticked(journey)
+            operating.operated(journey)
+            operating.alarmed(journey)
+            deploying.destroyed(journey)
+        claims.check("no container and no file of the account is left", holds=_is_gone(account))
+
+
+def _built(docker: Docker, console: Console) -> str:
+    """Build the image of this tree, as `soal image build` does."""
+    base = choose_base(docker, None, Place(ROOT), lambda line: console.print(Text(line)))
+    with JobProgress(console, "building the image"):
+        build(docker, Build(base, TAG, certificates(None)))
+    return TAG
+
+
+def _is_gone(account: Account) -> bool:
+    return not account.containers(with_ended=True) and not account.folder.exists()

@@ -1,0 +1,149 @@
+"""Jobs that do not end by themselves: one reaches its deadline, others lose their container in a write."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from scripts.accommodations import ROWS
+from soal.console.problem import EXIT_DEADLINE
+from soal.console.progress import JobProgress
+
+if TYPE_CHECKING:
+    import subprocess
+
+    from scripts.demonstration.account.stage import Journey
+    from scripts.tables.delta import TableView
+
+_HOLD: Final = "hold"
+_HUNG_S: Final = 600
+_FREEZE: Final = "kill -STOP -1"
+"""All processes but the first one, which is the service's."""
+_WRITES_S: Final = 120.0
+_SWEPT_S: Final = 300.0
+
+
+def deadline(journey: Journey) -> None:
+    """A job hangs in a write until its deadline."""
+    journey.act(f"A job that hangs in a write, in a function of {journey.context['timeout_s']} s")
+    before = journey.table()
+    _hold(journey, _HUNG_S)
+    said = journey.invoke(_event(journey, "hung"))
+    found = said.document or {}
+    statuses = [write["status"] for write in found.get("writes", ())]
+    journey.check(
+        f"soal invoke ends with exit code {EXIT_DEADLINE}: TIMED_OUT, and the write is rolled_back",
+        holds=(said.exit_code, found.get("state"), statuses) == (EXIT_DEADLINE, "TIMED_OUT", ["rolled_back"]),
+    )
+    after = journey.table()
+    journey.check("the table is as it was, and no file of the write is left", holds=after == before)
+
+
+def _hold(journey: Journey, seconds: int) -> None:
+    """Set how long the second part of a write takes from now on."""
+    journey.client("s3").put_object(Bucket=journey.made["LakeBucket"], Key=_HOLD, Body=str(seconds).encode())
+
+
+def _event(journey: Journey, token: str) -> dict[str, Any]:
+    return journey.event("held", token, "--hold", journey.lake(_HOLD))
+
+
+def frozen(journey: Journey) -> None:
+    """All processes of a job stop, the handler too: the service kills the sandbox at the timeout."""
+    journey.act("A sandbox freezes in a write; the service kills it at its timeout")
+    before = journey.table()
+    process = in_a_write(journey, "frozen")
+    for container in _containers(journey):
+        journey.docker.read("exec", container, "sh", "-c", _FREEZE)
+    with JobProgress(journey.console, "the timeout"):
+        said = journey.shown(journey.ended(process))
+    journey.check(
+        f"soal invoke ends with exit code {EXIT_DEADLINE}, without a result",
+        holds=(said.exit_code, said.document) == (EXIT_DEADLINE, None),
+    )
+    gone = journey.waits("the end of its container", lambda: not _containers(journey), _WRITES_S)
+    journey.check("Docker lists no container of the function any more", holds=gone is not None)
+    comes_once(journey, "frozen", before)
+
+
+def killed_and_recovered(journey: Journey) -> None:
+    """An operator settles what the killed job has left, before anything else does."""
+    journey.act("A container is killed in a write; soal recover settles it")
+    before = journey.table()
+    _killed_in_a_write(journey, "recovered", before)
+    journey.waits("the end of its leases", lambda: journey.run_of("recovered").get("life") == "dead", _WRITES_S)
+    said = journey.soal("recover", "--json")
+    journey.check("soal recover ends with exit code 0", holds=said.exit_code == 0)
+    _holds_what_it_held(journey, "after that", before)
+    comes_once(journey, "recovered", before)
+
+
+def killed_and_retried(journey: Journey) -> None:
+    """The next attempt settles what the killed one has left, and repeats it."""
+    journey.act("Killed in a write; the next attempt settles it")
+    before = journey.table()
+    _killed_in_a_write(journey, "killed", before)
+    comes_once(journey, "killed", before)
+
+
+def killed_and_swept(journey: Journey) -> None:
+    """The sweeper finds what a killed job has left, by its rule, and no retry comes."""
+    journey.act("Killed in a write; the sweeper settles it, called by its rule")
+    before = journey.table()
+    _killed_in_a_write(journey, "swept", before)
+    rules = journey.client("events").list_rules()["Rules"]
+    sweeps = [(rule["ScheduleExpression"], rule["State"]) for rule in rules if "Sweeper" in rule["Name"]]
+    journey.check(
+        "EventBridge describes the sweeper's rule: rate(1 minute), enabled",
+        holds=sweeps == [("rate(1 minute)", "ENABLED")],
+    )
+    waited = journey.waits("the sweeper", lambda: journey.look().orphans == (), _SWEPT_S)
+    _holds_what_it_held(journey, f"{waited or _SWEPT_S:.0f} s after the kill", before)
+    comes_once(journey, "swept", before)
+
+
+def _killed_in_a_write(journey: Journey, token: str, before: TableView) -> None:
+    """Invoke a job that hangs, and kill its container when a file of its write is in S3."""
+    process = in_a_write(journey, token)
+    containers = _containers(journey)
+    for container in containers:
+        journey.docker.read("kill", container)
+    journey.shown(journey.ended(process))
+    after = journey.table()
+    journey.check(
+        f"{len(containers)} container killed; the table is as it was, and beside it lies a file of no version",
+        holds=(len(containers), len(after.orphans), after.version, after.rows) == (1, 1, before.version, before.rows),
+    )
+
+
+def in_a_write(journey: Journey, token: str) -> subprocess.Popen[str]:
+    """Invoke a job that hangs; return the command when a file of its write is in S3."""
+    _hold(journey, _HUNG_S)
+    event = journey.event_file(_event(journey, token))
+    process = journey.begun("invoke", event, "--function", journey.made["InvokeArn"], "--json")
+    journey.waits("the first file of the write", lambda: len(journey.look().orphans) > 0, _WRITES_S)
+    return process
+
+
+def _containers(journey: Journey) -> tuple[str, ...]:
+    return journey.account.containers(function=journey.made["FunctionName"])
+
+
+def _holds_what_it_held(journey: Journey, when: str, before: TableView) -> None:
+    """Check the table against what it was; a settler may have taken its next version for itself."""
+    after = journey.table()
+    journey.check(
+        f"{when} the table holds what it held, and no file of the write is left",
+        holds=(after.rows, after.files, after.orphans) == (before.rows, before.files, ()),
+    )
+
+
+def comes_once(journey: Journey, token: str, before: TableView) -> None:
+    """Invoke the same event again, without its pause, and check that its batch is there once, and nothing else."""
+    _hold(journey, 0)
+    said = journey.invoke(_event(journey, token))
+    journey.check("the same event again: SUCCESS", holds=(said.document or {}).get("state") == "SUCCESS")
+    after = journey.table()
+    journey.check(
+        f"the batch is in the table once: {before.rows:,} + {ROWS:,} rows, and no other file is left",
+        holds=(after.rows, after.orphans) == (before.rows + ROWS, ()),
+    )

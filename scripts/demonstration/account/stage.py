@@ -1,0 +1,195 @@
+"""The stage of the journey: an account, the stack in it, the operator's command, and witnesses of others."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+import boto3
+from botocore.config import Config
+from rich.rule import Rule
+from rich.text import Text
+
+from scripts.account.deployment import outputs
+from scripts.account.server import environment
+from scripts.provision.place import ROOT
+from scripts.tables.delta import view
+from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.progress import JobProgress
+from soal.local.names import REGION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rich.console import Console
+
+    from scripts.account.deployment import Deployment
+    from scripts.account.server import Account
+    from scripts.demonstration.stage import Claims
+    from scripts.image.docker import Docker
+    from scripts.tables.delta import TableView
+
+TABLE: Final = "accommodations"
+SOURCE: Final = "raw/accommodations.csv"
+_COMMAND_TIMEOUT_S: Final = 960
+_POLL_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """The end of a command: its exit code, its stdout, read as JSON where it is JSON, and its stderr."""
+
+    exit_code: int
+    out: str
+    talk: str
+
+    @property
+    def document(self) -> Any:  # noqa: ANN401 - JSON of any command
+        try:
+            return json.loads(self.out)
+        except ValueError:
+            return None
+
+
+@dataclass(slots=True)
+class Journey:
+    """The account and the stack in it. `context`: the context keys of its last deployment; `made`: its outputs."""
+
+    console: Console
+    claims: Claims
+    docker: Docker
+    account: Account
+    deployment: Deployment
+    context: dict[str, str] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
+    acts: int = 0
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    def act(self, title: str) -> None:
+        """Begin a part of the journey."""
+        self.acts += 1
+        self.console.print(Rule(f"{self.acts}  {title}", align="left"))
+
+    def line(self, name: str, value: str) -> None:
+        """Print a fact."""
+        self.console.print(Text.assemble((f"  {name:<11} ", "dim"), value), soft_wrap=True)
+
+    def check(self, text: str, *, holds: bool) -> None:
+        """Print a claim with its mark."""
+        self.claims.check(text, holds=holds)
+
+    def client(self, service: str) -> Any:  # noqa: ANN401 - a boto3 client
+        """Return a client of one of the account's services, with none of the caller's own settings."""
+        if service not in self._clients:
+            self._clients[service] = self._made(service)
+        return self._clients[service]
+
+    def _made(self, service: str) -> Any:  # noqa: ANN401 - a boto3 client
+        aws = self.account.aws
+        session = boto3.session.Session(
+            aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
+            aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
+            region_name=REGION,
+        )
+        how = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
+        return session.client(service, endpoint_url=self.account.endpoint, config=how)  # type: ignore[call-overload]
+
+    def deploy(self, **context: str) -> float:
+        """Deploy the stack with these context keys beside the present ones, and read its outputs."""
+        self.context |= context
+        with JobProgress(self.console, "cdk deploy"):
+            seconds = self.deployment.deploy(self.context)
+        self.made = outputs(self.client("cloudformation"))
+        return seconds
+
+    def soal(self, *words: str) -> Said:
+        """Run the operator's command to its end, as somebody in the account does."""
+        with JobProgress(self.console, f"soal {words[0]}"):
+            return self.ended(self.begun(*words))
+
+    def begun(self, *words: str) -> subprocess.Popen[str]:
+        """Start the operator's command."""
+        own = {"SW_CHECKPOINT_BUCKET": self.made["CheckpointBucket"], "PYTHONPATH": str(ROOT)}
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "soal", *words],
+            cwd=ROOT,
+            env={**environment(self.account.aws), **own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ended(self, process: subprocess.Popen[str]) -> Said:
+        """Wait for the end of a command."""
+        try:
+            out, talk = process.communicate(timeout=_COMMAND_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            process.communicate()
+            raise Problem(f"soal did not end: {process.args!r}", todo="see above", exit_code=EXIT_FAILED) from error
+        return Said(process.returncode, out, talk)
+
+    def event(self, job: str, token: str, *more: str, source: str = SOURCE, table: str = TABLE) -> dict[str, Any]:
+        """Return the event of a sample job."""
+        arguments = ["--source", self.lake(source), "--table", self.lake(table), *more]
+        script = f"s3://{self.made['ScriptBucket']}/jobs/{job}.py"
+        return {"entryPoint": script, "entryPointArguments": arguments, "clientToken": token}
+
+    def lake(self, key: str) -> str:
+        return f"s3a://{self.made['LakeBucket']}/{key}"
+
+    def event_file(self, event: dict[str, Any]) -> str:
+        """Write an event for the command; return the file's path."""
+        path = self.account.folder / f"{event['clientToken']}.json"
+        path.write_text(json.dumps(event), encoding="utf-8")
+        return str(path)
+
+    def invoke(self, event: dict[str, Any]) -> Said:
+        """Invoke the alias by the operator's command; show the outcome."""
+        return self.shown(self.soal("invoke", self.event_file(event), "--function", self.made["InvokeArn"], "--json"))
+
+    def shown(self, said: Said) -> Said:
+        """Show what an invocation has come to."""
+        found = said.document or {}
+        if "state" not in found:
+            self.line("no result", said.talk.strip().splitlines()[0] if said.talk.strip() else "")
+            return said
+        spent = found["timings"]["totalMs"] / 1000
+        start = "cold" if found.get("coldStart") else "warm"
+        self.line("result", f"{found['state']}, attempt {found['attempt']}, {spent:.1f} s, {start}")
+        if found["state"] != "SUCCESS":
+            self.line("why", str(found["stateDetails"])[:200])
+        for write in found["writes"]:
+            reason = f" ({write['reason']})" if write.get("reason") else ""
+            self.line("write", f"{write['status']}{reason}")
+        return said
+
+    def look(self, key: str = TABLE) -> TableView:
+        """Read a Delta table of the lake from outside."""
+        aws = {**self.account.aws, "AWS_ENDPOINT_URL_S3": self.account.endpoint}
+        return view(self.client("s3"), self.made["LakeBucket"], key, aws)
+
+    def table(self, key: str = TABLE) -> TableView:
+        """Read a Delta table, and show it."""
+        seen = self.look(key)
+        self.line(key, f"version {seen.version}, {seen.rows:,} rows, {seen.files} files (read by deltalake)")
+        return seen
+
+    def run_of(self, token: str) -> dict[str, Any]:
+        """Return a run as the operator's command shows it; empty, if there is none."""
+        return self.soal("runs", "show", token, "--json").document or {}
+
+    def waits(self, what: str, holds: Callable[[], bool], timeout_s: float) -> float | None:
+        """Wait until something holds; return the seconds, None if it did not within the bound."""
+        begun = time.monotonic()
+        with JobProgress(self.console, what):
+            while not holds():
+                if time.monotonic() - begun > timeout_s:
+                    return None
+                time.sleep(_POLL_S)
+        return time.monotonic() - begun

@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+from scripts.account.image import image_of_account
+from scripts.image.docker import Docker
+from soal.console.problem import Problem
+
+
+def test_the_image_is_what_is_deployed_below_the_emulator_of_its_interface(tmp_path: Path) -> None:
+    """Its own first words come behind the emulator, and a function's command behind them; the name is removed."""
+    built: list[str] = []
+
+    def read(*words: str, timeout_s: float = 0) -> str:
+        built.append((Path(words[-1]) / "Dockerfile").read_text() if words[0] == "build" else " ".join(words))
+        return ""
+
+    (tmp_path / "rie").write_bytes(b"program")
+    docker = MagicMock(spec=Docker)
+    docker.has.return_value = True
+    docker.entry.return_value = ("python3", "-m", "awslambdaric", "")
+    docker.read.side_effect = read
+
+    with image_of_account(docker, "soal", tmp_path / "rie", "x") as name:
+        assert name.endswith(".amazonaws.com/soal:x")
+    dockerfile, removed = built
+    assert dockerfile.startswith("FROM soal\n")
+    assert json.loads(dockerfile.splitlines()[-1].removeprefix("ENTRYPOINT ")) == [
+        "/soal-rie", "python3", "-m", "awslambdaric",
+    ]  # fmt: skip
+    assert removed == f"image rm --force {name}"
+
+
+def test_an_image_that_is_not_there_is_named() -> None:
+    """The error says how to build it."""
+    docker = MagicMock(spec=Docker)
+    docker.has.return_value = False
+
+    with pytest.raises(Problem, match="no image soal") as raised, image_of_account(docker, "soal", Path("rie"), "x"):
+        pass
+    assert "soal image build" in raised.value.todo

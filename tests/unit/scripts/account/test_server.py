@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+from pathlib import Path
+from unittest.mock import MagicMock
+
+import pytest
+
+from scripts.account.server import ACCOUNT, Account, environment
+from scripts.image.docker import Docker, DockerError
+from scripts.provision.account import Programs
+from soal.console.problem import Problem
+
+PROGRAMS = Programs(("false",), (), Path("/nowhere"))
+
+
+def test_no_client_reaches_the_callers_own_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Profiles, keys and settings of the caller stay outside; the rest of his environment does not."""
+    for name in (
+        "AWS_PROFILE",
+        "AWS_SESSION_TOKEN",
+        "AWS_ENDPOINT_URL_S3",
+        "CDK_DEFAULT_ACCOUNT",
+        "SW_CHECKPOINT_BUCKET",
+    ):
+        monkeypatch.setenv(name, "the-callers")
+    monkeypatch.setenv("LANG", "C")
+
+    seen = environment(Account(MagicMock(spec=Docker), PROGRAMS, memory_mb=512).aws)
+
+    assert "the-callers" not in seen.values()
+    assert (seen["AWS_ACCESS_KEY_ID"], seen["AWS_CONFIG_FILE"], seen["LANG"]) == (ACCOUNT, "/dev/null", "C")
+
+
+def test_docker_without_a_bridge_is_refused_with_what_to_do() -> None:
+    """The daemon that `soal image build` starts has none."""
+    docker = MagicMock(spec=Docker)
+    docker.read.side_effect = DockerError("docker network: no such network")
+
+    with pytest.raises(Problem, match=r"bridge.*no such network") as raised, Account(docker, PROGRAMS, memory_mb=512):
+        pass
+    assert "DOCKER_HOST" in raised.value.todo
+
+
+@pytest.mark.slow
+def test_a_server_that_does_not_start_says_why_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its last words are in the error; its folder is gone."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    docker = MagicMock(spec=Docker, program="true", environment={"PATH": "/bin:/usr/bin"})
+    docker.read.return_value = "127.0.0.1\n"
+    programs = Programs(("sh", "-c", "echo no port is free; exit 3"), (), Path("/nowhere"))
+
+    with pytest.raises(Problem, match="no port is free"), Account(docker, programs, memory_mb=512):
+        pass
+    assert list(tmp_path.iterdir()) == []

@@ -30,6 +30,7 @@ _TAIL_LINE_MAX: Final = 1_000
 _TAIL_LINE_KEPT: Final = 4 * _TAIL_LINE_MAX
 """More than `Redactor.shortened` searches, so that it knows of the cut."""
 _LOGGED_MAX: Final = 16 * 1024 * 1024
+_TAIL_MAX_S: Final = 2.0
 _MASKING_MAX_S: Final = 30.0
 """CPU time in a run: 16 MiB of ordinary lines take less, lines that are crafted to be slow much more."""
 _SERVICES: Final = "aws/"
@@ -114,7 +115,8 @@ class JobLog:
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
-        """Return the last lines, truncated and with secrets masked."""
+        """Return the last lines, truncated and with secrets masked. The answer waits for this, so it has little time."""
+        self._redactor.effort.limit(_TAIL_MAX_S)
         return tuple(self._redactor.shortened(line, _TAIL_LINE_MAX) for line in self._tail)
 
     def _line(self, raw: bytes) -> None:

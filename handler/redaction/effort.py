@@ -43,6 +43,10 @@ class Effort:
         finally:
             self._left_s -= self._cpu() - started
 
+    def limit(self, left_s: float) -> None:
+        """Leave at most this much time to all later searches."""
+        self._left_s = min(self._left_s, left_s)
+
     def end(self) -> None:
         """End all searches, also one that runs on another thread."""
         self._share = 0.0

@@ -99,7 +99,7 @@ def keys(s3: EmbeddedS3, prefix: str, *, bucket: str = LAKE) -> list[str]:
 
 
 def test_a_commit_deletes_no_file_that_metadata_names(function: LambdaEmulator, s3: EmbeddedS3, tmp_path: Path) -> None:
-    """Of a table's old metadata files Iceberg deletes those beside the current one, and nothing else in the list."""
+    """Of a table's old metadata files Iceberg deletes earlier ones beside the current one, and nothing else."""
     append = "spark.range(2).writeTo('own.db.old').append()"
     properties = "'write.metadata.delete-after-commit.enabled'='true', 'write.metadata.previous-versions-max'='1'"
     create = f'spark.sql("CREATE TABLE own.db.old (id BIGINT) USING iceberg TBLPROPERTIES ({properties})")'
@@ -116,6 +116,7 @@ def test_a_commit_deletes_no_file_that_metadata_names(function: LambdaEmulator, 
         f"s3a://{OTHER}/pay/a.csv",
         f"s3a://{OTHER}/pay/v1.metadata.json",
         f"s3a://{LAKE}/{folder}/notes.txt",
+        f"s3a://{LAKE}/{folder}/v3.metadata.json",  # the file that the commit itself writes
         f"file:{tmp_path}/victim",
     ]
     metadata["metadata-log"][:0] = [{"metadata-file": one, "timestamp-ms": 1} for one in named]

@@ -90,6 +90,9 @@ for name, path in {"script": __file__, "beside": beside + "/a", "folder": beside
         except Exception as error:
             assert "Spark deletes and moves only the job's own files" in str(error), error
     print("TOLD", json.dumps([name, os.path.exists(path)]))
+spark.sql(f"CREATE DATABASE empty LOCATION '{beside}/empty'")
+spark.sql("DROP DATABASE empty")
+assert not os.path.exists(beside + "/empty")
 spark.sql("CREATE DATABASE gone")
 spark.sql("DROP DATABASE gone")
 """

@@ -122,7 +122,7 @@ def test_a_commit_that_would_delete_what_metadata_names_is_not_published(
     ice.client.put_object(Bucket=where.bucket, Key=f"{where.key}.csv", Body=b"theirs")
     spark.catalog.refreshTable(ice.name)
     with (
-        pytest.raises(ConflictError, match=r"\.csv, which is no metadata file beside .*enabled to false"),
+        pytest.raises(ConflictError, match=r"\.csv, which is no metadata file, .*enabled to false"),
         SafeWriter(spark, ice.name, format="iceberg") as block,
     ):
         append(spark, block.table, 6, 7)

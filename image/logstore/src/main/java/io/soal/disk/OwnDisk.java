@@ -64,13 +64,16 @@ final class OwnDisk {
     }
   }
 
-  /** @throws AccessDeniedException if there is a file or folder that is none of the job's own */
+  /** @throws AccessDeniedException if there is a file, or a folder with files, that is none of the job's own */
   static void checkRemoval(File file) throws AccessDeniedException {
     Path path = file.toPath();
     Path sandbox = TEMPORARY.getParent();
     boolean isOfJob = isOfCheckpoint(path)
         || PLACES_OF_THE_JOB.stream().anyMatch(place -> path.startsWith(sandbox.resolve(place)));
-    if (!isOfJob && Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
+    // A database's empty folder may be anywhere: Spark has made it.
+    String[] content = path.startsWith(sandbox) ? null : file.list();
+    boolean holdsNothing = content != null && content.length == 0;
+    if (!isOfJob && !holdsNothing && Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
       throw new AccessDeniedException(
           file.getPath(), null, "Spark deletes and moves only the job's own files, below " + sandbox + "; use Python");
     }

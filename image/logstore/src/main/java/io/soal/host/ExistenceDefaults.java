@@ -14,7 +14,8 @@ import scala.collection.Iterator;
 /**
  * Checks the values that older rows have in newer columns ({@code EXISTS_DEFAULT}), before Spark evaluates them.
  *
- * <p>They are SQL in a column's metadata, which the schema in a Parquet file brings. Spark itself writes only literals.
+ * <p>They are SQL in a column's metadata, which the schema in a Parquet file brings. Spark itself writes literals, and
+ * {@code PARSE_JSON} for VARIANT, which its vectorised reader cannot read either.
  */
 public final class ExistenceDefaults {
   private static final Set<Class<?>> OF_LITERALS =

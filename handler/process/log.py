@@ -115,7 +115,7 @@ class JobLog:
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
-        """Return the last lines, truncated and with secrets masked. The answer waits for this, so it has little time."""
+        """Return the last lines, truncated and masked. The answer waits for this, so the search has little time."""
         self._redactor.effort.limit(_TAIL_MAX_S)
         return tuple(self._redactor.shortened(line, _TAIL_LINE_MAX) for line in self._tail)
 

@@ -110,7 +110,7 @@ def _end(home: Home, state: LocalAccount | None) -> None:
 
 def shell(state: LocalAccount, programs: Programs) -> str:
     """Return what a shell has to do to talk to the account, and to have its `cdk`."""
-    own = {**state.aws, "SOAL_IMAGE_URI": state.image_uri}
+    own = {**state.aws, "IMAGE_URI": state.image_uri}
     path = ":".join([str(Path(programs.cdk[-1]).parents[2] / ".bin"), '"$PATH"', str(programs.path)])
     lines = [f"unset {' '.join(_CALLERS)}", *(f"export {name}={shlex.quote(value)}" for name, value in own.items())]
     return "\n".join([*lines, f"export PATH={path}", ""])
@@ -121,7 +121,7 @@ def account_view(state: LocalAccount, home: Home) -> View:
     document = {"running": True, "pid": state.pid, "endpoint": state.endpoint, "imageUri": state.image_uri}
     how = (
         f"variables: . {variables_of(home)}",
-        "deploy: cdk deploy -c lake_bucket=true -c image_uri=$SOAL_IMAGE_URI",
+        "deploy: cdk deploy -c lake_bucket=true -c image_uri=$IMAGE_URI",
     )
     line = Text.assemble("account: ", (state.endpoint, "bold"), f" (process {state.pid})")
     return View({**document, "variables": str(variables_of(home))}, (line, *how))

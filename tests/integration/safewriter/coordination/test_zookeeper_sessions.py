@@ -71,7 +71,7 @@ def test_a_turn_without_a_session_is_lost_at_its_renewal(
     end_session(backend)
     assert until(lambda: read(other, lock).is_alive is False)
     with pytest.raises(TurnLostError, match="ended the session"):
-        until(lambda: not _fails(lambda: turn.open_write(OpenWrite("s3://b", "k", 1))))
+        until(lambda: not _fails(lambda: turn.open_write(OpenWrite("s3://checkpoints", "k", 1))))
 
 
 def test_a_borrowed_turn_opens_no_write_after_the_session(
@@ -85,7 +85,7 @@ def test_a_borrowed_turn_opens_no_write_after_the_session(
     end_session(backend)
     assert until(lambda: read(other, lock).is_alive is False)
     with pytest.raises(TurnLostError):
-        borrowed.open_write(OpenWrite("s3://b", "k", 1))
+        borrowed.open_write(OpenWrite("s3://checkpoints", "k", 1))
     with pytest.raises(TurnLostError):
         BorrowedTurn(other, told).check()
 

@@ -40,7 +40,7 @@ def test_a_shell_that_reads_the_variables_leaves_the_callers_account(tmp_path: P
     program = tmp_path / "node_modules" / "aws-cdk" / "bin" / "cdk"
     programs = Programs((), ("node", str(program)), tmp_path / "node")
     (tmp_path / "env").write_text(shell(state(1, 1.0), programs))
-    asked = f'. {tmp_path}/env; echo "${{AWS_PROFILE:-none}} $AWS_ENDPOINT_URL $SOAL_IMAGE_URI $PATH"'
+    asked = f'. {tmp_path}/env; echo "${{AWS_PROFILE:-none}} $AWS_ENDPOINT_URL $IMAGE_URI $PATH"'
     mine = {"AWS_PROFILE": "mine", "PATH": "/usr/bin:/bin"}
 
     said = subprocess.run(["sh", "-c", asked], env=mine, capture_output=True, text=True, check=True).stdout.split()

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.account.server import ACCOUNT
-from scripts.provision.place import ROOT
+from scripts.provision.account import ensure_account
+from scripts.provision.place import ROOT, Place
+from scripts.provision.steps import SetupError
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.local.names import REGION
 
@@ -21,6 +23,14 @@ if TYPE_CHECKING:
 STACK: Final = "Soal"
 _TIMEOUT_S: Final = 600
 _TAIL_LINES: Final = 30
+
+
+def programs_of_account() -> Programs:
+    """Install what an account needs. Raises `Problem`."""
+    try:
+        return ensure_account(Place(ROOT))
+    except SetupError as error:
+        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,13 +43,14 @@ _WARM_S: Final = 600
 
 
 class Account:
-    """A context manager: `with Account(docker, programs, memory_mb=3008) as account: …`.
+    """A context manager: `with Account(docker, programs) as account: …`.
 
     `aws` are the variables of its clients, who are the account's root. Its processes and containers end with
-    the block, or with this process, even if it is killed. `memory_mb`: that of every container.
+    the block, or with this process, even if it is killed. `memory_mb`: that of every container,
+    by default the stack's.
     """
 
-    def __init__(self, docker: Docker, programs: Programs, *, memory_mb: int) -> None:
+    def __init__(self, docker: Docker, programs: Programs, *, memory_mb: int = 3008) -> None:
         self._docker = docker
         self._programs = programs
         self._memory_mb = memory_mb

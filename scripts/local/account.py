@@ -5,19 +5,16 @@ from __future__ import annotations
 import shlex
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from pydantic import ValidationError
 from rich.text import Text
 
-from scripts.account.deployment import Deployment
+from scripts.account.deployment import Deployment, programs_of_account
 from scripts.account.server import environment
 from scripts.local.detached import alone, end, start
-from scripts.provision.account import ensure_account
-from scripts.provision.place import ROOT, Place
-from scripts.provision.steps import SetupError
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Problem
 from soal.console.view import View
 from soal.local.state import Background
 
@@ -50,19 +47,7 @@ def variables_of(home: Home) -> Path:
 
 def running(home: Home) -> LocalAccount | None:
     """Return the account that runs, if one does."""
-    try:
-        state = LocalAccount.model_validate_json(state_of(home).read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
-    return state if state.process() is not None else None
-
-
-def programs_of_account() -> Programs:
-    """Install what an account needs. Raises `Problem`."""
-    try:
-        return ensure_account(Place(ROOT))
-    except SetupError as error:
-        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
+    return LocalAccount.running(state_of(home))
 
 
 def ensure_up(home: Home, image: str) -> tuple[LocalAccount, bool]:
@@ -74,14 +59,9 @@ def ensure_up(home: Home, image: str) -> tuple[LocalAccount, bool]:
             return found, False
         state_of(home).unlink(missing_ok=True)
         command = [sys.executable, "-P", "-m", "scripts.local.account_server", str(state_of(home)), image]
-
-        def served_by(pid: int) -> LocalAccount | None:
-            state = running(home)
-            return state if state is not None and state.pid == pid else None
-
         log = home.log.with_name("account.log")
         todo = "docker must answer, and have the image (soal image build)"
-        state = start(command, log, served_by, what="the account", todo=todo, timeout_s=_START_TIMEOUT_S)
+        state = start(command, log, partial(running, home), name="the account", todo=todo, timeout_s=_START_TIMEOUT_S)
         try:
             with tempfile.TemporaryDirectory(prefix="soal-cdk-") as folder:
                 Deployment(programs, environment(state.aws), Path(folder)).bootstrap()
@@ -101,9 +81,7 @@ def ensure_down(home: Home) -> LocalAccount | None:
 
 
 def _end(home: Home, state: LocalAccount | None) -> None:
-    process = None if state is None else state.process()
-    if process is not None:
-        end(process, timeout_s=_END_TIMEOUT_S)
+    end(state, timeout_s=_END_TIMEOUT_S)
     for path in (state_of(home), variables_of(home)):
         path.unlink(missing_ok=True)
 

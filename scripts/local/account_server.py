@@ -9,14 +9,14 @@ from typing import Final
 
 import psutil
 
+from scripts.account.deployment import programs_of_account
 from scripts.account.image import image_of_account
 from scripts.account.server import Account
 from scripts.image.docker import with_docker
-from scripts.local.account import LocalAccount, programs_of_account
+from scripts.local.account import LocalAccount
 from soal.console.problem import Problem
 from soal.home import Home
 
-_MEMORY_MB: Final = 3008
 _NAME: Final = "local"
 
 
@@ -28,7 +28,7 @@ def main(state: Path, image: str) -> None:
     with (
         with_docker(home) as docker,
         image_of_account(docker, image, home.rie, _NAME) as image_uri,
-        Account(docker, programs_of_account(), memory_mb=_MEMORY_MB) as account,
+        Account(docker, programs_of_account()) as account,
     ):
         own = psutil.Process()
         LocalAccount(

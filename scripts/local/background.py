@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from scripts.local.detached import alone, end, start
@@ -46,9 +47,7 @@ def ensure_down(home: Home) -> LocalS3 | None:
     """Stop the local S3 with all its processes; return its state, or None if it did not run."""
     with alone(home):
         state = running(home)
-        process = None if state is None else state.process()
-        if process is not None:
-            end(process, timeout_s=_END_TIMEOUT_S)
+        end(state, timeout_s=_END_TIMEOUT_S)
         home.state.unlink(missing_ok=True)
         return state
 
@@ -58,10 +57,6 @@ def _start(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool) -> L
     command = [sys.executable, "-P", "-m", "scripts.local.server", "--state", str(home.state), "--port", str(port)]
     command += [word for bucket in buckets for word in ("--bucket", bucket)]
     command += ["--iceberg"] if iceberg else []
-
-    def served_by(pid: int) -> LocalS3 | None:
-        state = running(home)
-        return state if state is not None and state.pid == pid else None
-
     todo = "if the port is taken, leave --port out"
-    return start(command, home.log, served_by, what="the local S3", todo=todo, timeout_s=_START_TIMEOUT_S)
+    running_here = partial(running, home)
+    return start(command, home.log, running_here, name="the local S3", todo=todo, timeout_s=_START_TIMEOUT_S)

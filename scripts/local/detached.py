@@ -1,4 +1,4 @@
-"""A process in the background: it tells by a state file that it serves, and is ended with all its processes."""
+"""Start and end a process in the background. Its state file says that it serves; it ends with all its processes."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import psutil
 
 from soal.console.problem import EXIT_FAILED, Problem
+from soal.local.state import Background
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -19,24 +20,24 @@ if TYPE_CHECKING:
 
     from soal.home import Home
 
-_T = TypeVar("_T")
+_State = TypeVar("_State", bound=Background)
 _LOG_TAIL_LINES: Final = 5
 
 
 def start(
-    command: Sequence[str], log: Path, served_by: Callable[[int], _T | None], *, what: str, todo: str, timeout_s: float
-) -> _T:
-    """Start a process that stays; return what `served_by` says of its id, as soon as that is something.
+    command: Sequence[str], log: Path, running: Callable[[], _State | None], *, name: str, todo: str, timeout_s: float
+) -> _State:
+    """Start a process that outlives this one; return its state once `running` finds it.
 
-    Raises `Problem` with the last lines of its log if it ends before, or takes longer.
+    Raises `Problem` with the last lines of its log if it ends before that, or takes longer.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     pid = _detached(command, log)
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
-        found = served_by(pid)
-        if found is not None:
-            return found
+        state = running()
+        if state is not None and state.pid == pid:
+            return state
         if os.waitpid(pid, os.WNOHANG)[0]:
             break
         time.sleep(0.02)
@@ -44,24 +45,27 @@ def start(
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LOG_TAIL_LINES:]
-    raise Problem("\n".join([f"{what} did not start", *tail]), todo=f"see {log}; {todo}", exit_code=EXIT_FAILED)
+    raise Problem("\n".join([f"{name} did not start", *tail]), todo=f"see {log}; {todo}", exit_code=EXIT_FAILED)
 
 
-def end(process: psutil.Process, *, timeout_s: float) -> None:
-    """Let it end in order, or end it with all its processes."""
+def end(state: Background | None, *, timeout_s: float) -> None:
+    """End the process in order, or after the timeout kill it with all its processes; do nothing if it has ended."""
+    process = None if state is None else state.process()
+    if process is None:
+        return
     with contextlib.suppress(psutil.NoSuchProcess):
         below = process.children(recursive=True)
         process.terminate()
         if not _ends(process, timeout_s):
-            for one in (process, *below):
+            for victim in (process, *below):
                 with contextlib.suppress(psutil.NoSuchProcess):
-                    one.kill()
-                    _ends(one, timeout_s)
+                    victim.kill()
+                    _ends(victim, timeout_s)
 
 
 @contextlib.contextmanager
 def alone(home: Home) -> Iterator[None]:
-    """Hold the lock by which two commands start or end something one after the other."""
+    """Hold the lock that serialises commands which start or end a process in the background."""
     home.path.mkdir(parents=True, exist_ok=True)
     with home.lock.open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -69,8 +73,8 @@ def alone(home: Home) -> Iterator[None]:
 
 
 def _ends(process: psutil.Process, timeout_s: float) -> bool:
-    """Wait for the end of a process that is no child of ours: its new parent may never collect it, and a zombie has
-    ended, too.
+    """Wait for a process that is not our child to end; return whether it did. A zombie counts, too: its parent may
+    never reap it.
     """
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
@@ -84,7 +88,7 @@ def _ends(process: psutil.Process, timeout_s: float) -> bool:
 
 
 def _detached(command: Sequence[str], log: Path) -> int:
-    """Start a process that stays when we end, and return its id; a Popen would complain that it still runs."""
+    """Start a process that outlives us; return its id, not a Popen, which would warn that the process still runs."""
     null, to_log = (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0), os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     actions = [null, (os.POSIX_SPAWN_OPEN, 1, log, to_log, 0o644), (os.POSIX_SPAWN_DUP2, 1, 2)]
     return os.posix_spawn(command[0], list(command), os.environ, file_actions=actions, setsid=True)

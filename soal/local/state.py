@@ -6,7 +6,7 @@ The kernel reuses process ids, so the file also holds the start time. It is stal
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Self
 
 import psutil
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -27,6 +27,15 @@ class Background(BaseModel):
     pid: int
     started: float
     endpoint: str
+
+    @classmethod
+    def running(cls, path: Path) -> Self | None:
+        """Return the process that the state file describes if it still runs, or None."""
+        try:
+            state = cls.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            return None
+        return state if state.process() is not None else None
 
     def write(self, path: Path) -> None:
         """Write the state file atomically."""
@@ -53,8 +62,4 @@ class LocalS3(Background):
 
 def running(home: Home) -> LocalS3 | None:
     """Return the running local S3, or None."""
-    try:
-        state = LocalS3.model_validate_json(home.state.read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
-    return state if state.process() is not None else None
+    return LocalS3.running(home.state)

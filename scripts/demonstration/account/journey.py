@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from scripts.account.deployment import Deployment
+from scripts.account.deployment import Deployment, programs_of_account
 from scripts.account.image import image_of_account
 from scripts.account.server import Account, environment, gateway
 from scripts.demonstration.account import deploying, failing, killing, operating, triggering
@@ -14,10 +14,7 @@ from scripts.demonstration.account.stage import Journey
 from scripts.image.build import TAG, Build, build, choose_base
 from scripts.image.command import certificates
 from scripts.image.docker import with_docker
-from scripts.provision.account import ensure_account
 from scripts.provision.place import ROOT, Place
-from scripts.provision.steps import SetupError
-from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.progress import JobProgress
 from soal.home import Home
 
@@ -27,7 +24,6 @@ if TYPE_CHECKING:
     from scripts.demonstration.stage import Claims
     from scripts.image.docker import Docker
 
-_MEMORY_MB: Final = 3008
 _NAME: Final = "account"
 
 
@@ -36,15 +32,12 @@ def play(console: Console, claims: Claims, image: str | None) -> None:
     or go on.
     """
     home = Home.of()
-    try:
-        programs = ensure_account(Place(ROOT))
-    except SetupError as error:
-        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
+    programs = programs_of_account()
     with with_docker(home) as docker:
         gateway(docker)  # before minutes for the image
         with (
             image_of_account(docker, image or _built(docker, console), home.rie, _NAME) as name,
-            Account(docker, programs, memory_mb=_MEMORY_MB) as account,
+            Account(docker, programs) as account,
         ):
             console.print(Text(f"{account.endpoint} is the account, by ministack; log: {account.log}"), soft_wrap=True)
             deployment = Deployment(programs, environment(account.aws), account.folder)

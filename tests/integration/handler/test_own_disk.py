@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]
 
 SETTING = "spark.hadoop.fs.file.impl"
+FOLDER = "work"
+"""The directory in which a job starts, below its sandbox."""
 FAILS = """
 from pyspark.sql import SparkSession
 
@@ -157,8 +159,8 @@ def test_each_form_of_a_write_to_the_disk_fails_at_its_statement(run: Run) -> No
     for name, text in ends.items():
         assert text.startswith("EmptiedDiskException: Spark does not write /"), (name, text)
         assert "Write to an s3a:// path, or to a table of an Iceberg catalog" in text
-    assert "/work/warehouse/orders_clean" in ends["delta saveAsTable"]
-    assert "/work/output/report" in ends["relative parquet"]
+    assert f"/{FOLDER}/warehouse/orders_clean" in ends["delta saveAsTable"]
+    assert f"/{FOLDER}/output/report" in ends["relative parquet"]
     assert told(result, "LEFT") == [[]]
     assert [warning for warning in result.warnings if SETTING in warning]
 

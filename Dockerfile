@@ -115,7 +115,7 @@ COPY scripts/__init__.py /opt/trainer/scripts/
 COPY soal/__init__.py /opt/trainer/soal/
 COPY soal/local/__init__.py soal/local/names.py /opt/trainer/soal/local/
 COPY scripts/emulator /opt/trainer/scripts/emulator
-COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/lambdas.py scripts/image/unsigned.py \
+COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/closures.py scripts/image/unsigned.py \
      /opt/trainer/scripts/image/
 WORKDIR /opt/trainer
 ENV PYTHONPATH=/opt/soal/python:/opt/soal/function:/opt/trainer
@@ -137,7 +137,7 @@ COPY --from=trainer /opt/soal/python /opt/soal/python
 COPY --from=trainer /opt/soal/function /opt/soal/function
 COPY --from=trainer /opt/soal/jars /opt/soal/jars
 COPY --from=trainer /opt/soal/unsigned /opt/soal/unsigned
-COPY --from=trainer /opt/soal/lambdas /opt/soal/lambdas
+COPY --from=trainer /opt/soal/closures /opt/soal/closures
 COPY --from=trainer /opt/soal/spark /opt/soal/spark
 COPY --from=trainer /opt/soal/spark.jsa /opt/soal/spark.jsa
 # On Lambda /tmp and /dev/shm are this function's alone: the handler empties them between jobs.

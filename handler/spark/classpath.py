@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["LITERAL", "OWN", "added_jars", "archived_jars", "jars", "lambdas_jar"]
+__all__ = ["LITERAL", "OWN", "added_jars", "archived_jars", "closures_jar", "jars"]
 
 OWN: Final = "soal-"
 """The name prefix of SoAL's own jars."""
@@ -41,13 +41,13 @@ def archived_jars(spark_home: Path, soal_home: Path) -> tuple[Path, ...]:
     """
     folders = (spark_home / "jars", soal_home / "jars", soal_home / "unsigned")
     by_name = {jar.name: jar for folder in folders for jar in folder.glob("*.jar") if not jar.name.startswith(OWN)}
-    lowered = lambdas_jar(soal_home, by_name)
+    lowered = closures_jar(soal_home, by_name)
     by_size = sorted(by_name.values(), key=lambda jar: (-jar.stat().st_size, jar.name))
     first = (jar for jar in (soal_home / "jars" / LITERAL, lowered) if jar.is_file())
     return (*first, *by_size)
 
 
-def lambdas_jar(soal_home: Path, names: Iterable[str]) -> Path:
+def closures_jar(soal_home: Path, names: Iterable[str]) -> Path:
     """Return the path of the jar with lambda expressions as classes, which may not exist.
 
     Its classes would hide those of other versions, so its name depends on the `names` of the jars behind it, except
@@ -55,7 +55,7 @@ def lambdas_jar(soal_home: Path, names: Iterable[str]) -> Path:
     """
     foreign = sorted(name for name in names if not name.startswith(OWN))
     digest = hashlib.sha256("\n".join(foreign).encode()).hexdigest()[:_DIGITS]
-    return soal_home / "lambdas" / f"{digest}.jar"
+    return soal_home / "closures" / f"{digest}.jar"
 
 
 def added_jars(soal_home: Path) -> tuple[Path, ...]:

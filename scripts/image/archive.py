@@ -32,7 +32,7 @@ from handler.spark_settings.own_disk import STOCK
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
 from scripts.emulator import EmbeddedS3
-from scripts.image.lambdas import LIST, LambdasError, make_jar
+from scripts.image.closures import LIST, ClosuresError, make_jar
 from scripts.image.unsigned import copy_unsigned
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path 
             _check(settings, fresh)
             fresh.chmod(0o644)  # Java makes it 0444; the owner must be able to replace it
             fresh.replace(archive)
-        except LambdasError as error:
+        except ClosuresError as error:
             raise TrainingError(str(error)) from error
         finally:
             fresh.unlink(missing_ok=True)

@@ -53,8 +53,8 @@ def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
     stats = [(jar, jar.stat()) for jar in archived_jars(pyspark_of(home) or place.venv, home)]
     lines = [f"{jar} {stat.st_size} {int(stat.st_mtime)}\n" for jar, stat in stats]
     training = [
-        *(place.root / "image" / "archive" / name for name in (*_TRAINING[variant], "lambdas.txt")),
-        *(place.root / "scripts" / "image" / name for name in ("archive.py", "lambdas.py", "unsigned.py")),
+        *(place.root / "image" / "archive" / name for name in (*_TRAINING[variant], "closures.txt")),
+        *(place.root / "scripts" / "image" / name for name in ("archive.py", "closures.py", "unsigned.py")),
         *sorted(
             (place.root / "image" / "logstore" / "src" / "main" / "java" / "io" / "soal" / "archive").glob("*.java")
         ),

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from handler.spark.classpath import LITERAL, added_jars, archived_jars, jars, lambdas_jar
+from handler.spark.classpath import LITERAL, added_jars, archived_jars, closures_jar, jars
 from handler.spark.installation import find_pyspark
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ def test_an_unsigned_copy_takes_the_place_of_its_original(tmp_path: Path) -> Non
 def test_the_classes_without_replacement_come_before_all_others(tmp_path: Path) -> None:
     """They even precede lambda expressions as classes, whose jar is not tied to them; SoAL's other jars come last."""
     home = tmp_path / "home"
-    lowered = lambdas_jar(home, ["a.jar", LITERAL])
-    assert lowered == lambdas_jar(home, ["a.jar"])
+    lowered = closures_jar(home, ["a.jar", LITERAL])
+    assert lowered == closures_jar(home, ["a.jar"])
     touch(tmp_path / "jars/a.jar", home / "jars" / LITERAL, home / "jars/soal-logstore.jar", lowered)
     assert jars(tmp_path, home) == (
         home / "jars" / LITERAL,
@@ -55,7 +55,7 @@ def test_lambda_expressions_as_classes_come_first(tmp_path: Path) -> None:
     """This holds only for the very jars behind them: classes of an older version must not hide an update."""
     home = tmp_path / "home"
     touch(tmp_path / "jars/a-1.jar", home / "jars/b-1.jar")
-    lowered = lambdas_jar(home, ["b-1.jar", "a-1.jar"])
+    lowered = closures_jar(home, ["b-1.jar", "a-1.jar"])
     touch(lowered)
     assert archived_jars(tmp_path, home) == (lowered, tmp_path / "jars/a-1.jar", home / "jars/b-1.jar")
     (tmp_path / "jars/a-1.jar").rename(tmp_path / "jars/a-2.jar")

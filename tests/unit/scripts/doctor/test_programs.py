@@ -43,7 +43,7 @@ def home(tmp_path: Path) -> Path:
     """Set-up's files, with a copy of the archive: Java takes it only with its own jars."""
     if not archive_of(MADE.path).is_file():
         pytest.skip("no class-data archive here: scripts/setup --without-archive")
-    for name in ("jars", "unsigned", "lambdas", "python"):
+    for name in ("jars", "unsigned", "closures", "python"):
         (tmp_path / name).symlink_to(MADE.path / name)
     shutil.copy(archive_of(MADE.path), tmp_path)
     return tmp_path

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 TRAINING = (
     "image/archive/train.py",
-    "image/archive/lambdas.txt",
-    "scripts/image/lambdas.py",
-    "image/logstore/src/main/java/io/soal/archive/Lambdas.java",
+    "image/archive/closures.txt",
+    "scripts/image/closures.py",
+    "image/logstore/src/main/java/io/soal/archive/Closures.java",
 )
 # Replaces the training's Python: counts its calls, and makes the archive unless it shall fail.
 PYTHON = """#!/bin/sh

@@ -21,10 +21,10 @@ import java.util.zip.ZipFile;
  * them in a class-data archive. This program generates the same classes at build time. The jar comes first on the class
  * path, so its classes replace the originals.
  *
- * <p>{@code Lambdas JAR LIST SOURCE...}: the jar to write, the list of class names, the jars that hold the classes.
+ * <p>{@code Closures JAR LIST SOURCE...}: the jar to write, the list of class names, the jars that hold the classes.
  */
-public final class Lambdas {
-  private Lambdas() {}
+public final class Closures {
+  private Closures() {}
 
   public static void main(String[] arguments) throws IOException {
     Path jar = Path.of(arguments[0]);
@@ -52,7 +52,7 @@ public final class Lambdas {
       }
     }
     StampedJar.write(jar, made);
-    System.out.printf("lambdas: %d of %d classes, %d lambdas, %d names unknown%n", hosts, hosts + wanted.size(),
+    System.out.printf("closures: %d of %d classes, %d lambdas, %d names unknown%n", hosts, hosts + wanted.size(),
         made.size() - hosts, wanted.size());
   }
 }

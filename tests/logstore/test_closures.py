@@ -30,7 +30,7 @@ HOSTS = ("scala.Function1", "scala.Function2", "scala.NotThere", "java.util.Comp
 def original() -> list[Path]:
     spark_home = find_pyspark()
     assert spark_home is not None
-    return [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name != "lambdas"]
+    return [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name != "closures"]
 
 
 def java(*words: object) -> list[str]:
@@ -48,7 +48,7 @@ def path(*places: Path) -> str:
 @pytest.fixture(scope="module")
 def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The compiled tool and test program."""
-    folder = tmp_path_factory.mktemp("lambdas")
+    folder = tmp_path_factory.mktemp("closures")
     found, _ = ensure_java(_PLACE, os.environ)
     maven = functools.cache(lambda: find_maven(found))
     sources = sorted([*(SOURCES / "io" / "soal" / "archive").glob("*.java"), *_JAVA.glob("*.java")])
@@ -63,7 +63,7 @@ def lowered(classes: Path) -> Path:
     with zipfile.ZipFile(own, "w") as made:
         made.write(classes / "io" / "soal" / "archive" / "Lambda.class", "io/soal/archive/Lambda.class")
     names.write_text("# a remark\n\n" + "".join(f"{host}\n" for host in HOSTS), encoding="utf-8")
-    java("-cp", path(classes), "io.soal.archive.Lambdas", jar, names, own, *original())
+    java("-cp", path(classes), "io.soal.archive.Closures", jar, names, own, *original())
     return jar
 
 
@@ -87,7 +87,7 @@ def test_java_verifies_each_of_them(classes: Path, lowered: Path) -> None:
     """The test's own classes, and those on the class path of this working tree."""
     spark_home = find_pyspark()
     assert spark_home is not None
-    made = [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name == "lambdas"]
+    made = [jar for jar in archived_jars(spark_home, _PLACE.home) if jar.parent.name == "closures"]
     for jar in (lowered, *made):
         with zipfile.ZipFile(jar) as entries:
             wanted = sum("$$Lambda$L" in name for name in entries.namelist())
@@ -99,5 +99,5 @@ def test_java_verifies_each_of_them(classes: Path, lowered: Path) -> None:
 def test_an_equal_list_makes_an_equal_jar(classes: Path, lowered: Path) -> None:
     """The class-data archive is tied to the jar's bytes."""
     again = classes / "again.jar"
-    java("-cp", path(classes), "io.soal.archive.Lambdas", again, classes / "hosts.txt", *original())
+    java("-cp", path(classes), "io.soal.archive.Closures", again, classes / "hosts.txt", *original())
     assert again.read_bytes() == lowered.read_bytes()

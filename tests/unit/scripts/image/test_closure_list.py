@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scripts.image.lambda_list import hosts_of
-from scripts.image.lambdas import LIST
+from scripts.image.closure_list import hosts_of
+from scripts.image.closures import LIST
 
 LOG = """\
 [1.0s][info][class,load] scala.Option source: shared objects file (top)

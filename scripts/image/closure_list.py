@@ -1,6 +1,6 @@
-"""Rewrite image/archive/lambdas.txt after a change of the jars or of the training: `scripts/lock lambdas`.
+"""Rewrite image/archive/closures.txt after a change of the jars or of the training: `scripts/lock closures`.
 
-`python -m scripts.image.lambda_list [SOAL_HOME]` trains without the jar of lambda expressions, reads from Java's log
+`python -m scripts.image.closure_list [SOAL_HOME]` trains without the jar of lambda expressions, reads from Java's log
 for which classes Java generated lambda classes, and trains again with a jar for them.
 """
 
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler.spark.installation import default_home
 from scripts.image.archive import TrainingError, train
-from scripts.image.lambdas import LIST
+from scripts.image.closures import LIST
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _MADE: Final = re.compile(r"(\S+)\$\$Lambda\$\d+/\S+ source: \1$")
 _HEAD: Final = """\
 # Classes whose lambda expressions the training of the class-data archive uses, and Java would make at each start.
-# Made by scripts/lock lambdas; a name that no jar has any more is passed over.
+# Made by scripts/lock closures; a name that no jar has any more is passed over.
 """
 
 
@@ -34,7 +34,7 @@ def hosts_of(lines: Iterable[str]) -> tuple[str, ...]:
 
 def main(home: Path) -> int:
     """Train without the jar, write the list, and train with it; return the exit code."""
-    with tempfile.TemporaryDirectory(prefix="soal-lambdas-") as folder:
+    with tempfile.TemporaryDirectory(prefix="soal-closures-") as folder:
         log, no_names = Path(folder, "classes.log"), Path(folder, "nothing.txt")
         no_names.touch()
         try:
@@ -44,9 +44,9 @@ def main(home: Path) -> int:
             LIST.write_text(_HEAD + "".join(f"{host}\n" for host in hosts), encoding="utf-8")
             train(home)
         except TrainingError as error:
-            print(f"lambdas: failed: {error}", file=sys.stderr)
+            print(f"closures: failed: {error}", file=sys.stderr)
             return 1
-    print(f"lambdas: {len(hosts)} classes in {LIST}; review the difference before you commit it")
+    print(f"closures: {len(hosts)} classes in {LIST}; review the difference before you commit it")
     return 0
 
 

@@ -22,6 +22,7 @@ from tests.support.command_line import app
 ROOT = Path(__file__).parents[2]
 README_WORDS_MAX = 900
 COLUMNS_MAX = 100
+THREAT_COLUMNS = ("what could happen", "what stops it", "what stays open", "test")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")])
 
 
@@ -129,16 +130,30 @@ def test_pages_that_the_code_cites_exist() -> None:
 
 
 def test_each_threat_names_the_test_of_its_protection() -> None:
-    """Each row of SECURITY's table names an existing test."""
-    table = (ROOT / "SECURITY.md").read_text().partition("## Threats")[2].partition("\n## ")[0]
-    rows = [line.split("|")[1:-1] for line in table.splitlines() if line.startswith("| ")][1:]
-    assert len(rows) >= 10
-    for threat, *_, named in rows:
-        path, _, test = named.strip(" `").partition("::")
+    """Each row of SECURITY's tables of threats, one in each section, names an existing test."""
+    threats = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("\n## Threats\n")[2].partition("\n## ")[0]
+    sections = threats.split("\n### ")[1:]
+    rows = [rows_of_threats(section) for section in sections]
+    assert sum(map(len, rows)) >= 70
+    assert sum(line.startswith("|") for line in threats.splitlines()) == sum(len(found) + 2 for found in rows)
+    for threat, *_, named in (row for found in rows for row in found):
+        path, _, test = named.strip("`").partition("::")
         functions = [
             node.name for node in ast.parse((ROOT / path).read_text()).body if isinstance(node, ast.FunctionDef)
         ]
         assert test in functions, threat
+
+
+def rows_of_threats(section: str) -> list[list[str]]:
+    """Return the cells of each row of the section's only table."""
+    lines = [line for line in section.splitlines() if line.startswith("|")]
+    assert lines[:2] == [f"| {' | '.join(THREAT_COLUMNS)} |", "|---|---|---|---|"], section
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines[2:]]
+    assert rows, section
+    for line, row in zip(lines[2:], rows, strict=True):
+        assert len(row) == len(THREAT_COLUMNS), line
+        assert re.fullmatch(r"`tests/[\w/]+\.py::test_\w+`", row[-1]), line
+    return rows
 
 
 def test_the_map_of_the_code_names_files_that_exist() -> None:

@@ -1,3 +1,5 @@
+"""The tests' object store in memory imitates S3: clock, conditional writes, listings, messages, times of uploads."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor

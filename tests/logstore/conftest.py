@@ -1,3 +1,5 @@
+"""The Java log store on an emulated S3, with helpers that put, get and break requests and list those of a test."""
+
 from __future__ import annotations
 
 import uuid

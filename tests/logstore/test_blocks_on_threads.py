@@ -1,3 +1,5 @@
+"""The gate in Java keeps blocks apart that begin and end at the same time on two threads of one JVM."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

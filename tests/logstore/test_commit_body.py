@@ -1,3 +1,5 @@
+"""The gate in Java reads a Delta commit: its operation, its new files' owner, and whether an undo can revert it."""
+
 from __future__ import annotations
 
 import json

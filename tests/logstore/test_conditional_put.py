@@ -1,3 +1,5 @@
+"""The log store's conditional PUT creates an object once: lost answers, retries, refusals, interrupts."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,3 +1,5 @@
+"""The log store finds in a table's last versions, without repeated requests, whether a write has already landed."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The log store writes and lists the files of a Delta log and of a stream's checkpoint as Delta and Spark expect."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final

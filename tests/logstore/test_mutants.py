@@ -1,3 +1,5 @@
+"""Each Java mutant of the log store's list fits the current code: the text that it replaces is there exactly once."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The gate in Java and its model give the same answers, requests and bytes for generated histories of blocks."""
+
 from __future__ import annotations
 
 from collections import Counter

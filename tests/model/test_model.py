@@ -1,3 +1,5 @@
+"""The search of the protocol's model on Delta: promises hold, and each rule has a counterexample or a reason."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

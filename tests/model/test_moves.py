@@ -1,3 +1,5 @@
+"""The protocol's model on Delta makes exactly the moves of status that the code's document allows."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

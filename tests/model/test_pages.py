@@ -1,3 +1,5 @@
+"""The documents' pages of rules list every rule of the models (Delta, Iceberg, turns) once, and no other."""
+
 from __future__ import annotations
 
 import re

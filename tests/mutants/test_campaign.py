@@ -1,3 +1,5 @@
+"""The trial of Python mutants covers every guard module, keeps its results, and accepts no outdated excuse."""
+
 from __future__ import annotations
 
 import json

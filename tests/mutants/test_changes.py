@@ -1,3 +1,5 @@
+"""The generator of Python mutants removes or blurs each decision of a module, and spares texts, types and names."""
+
 from __future__ import annotations
 
 import ast

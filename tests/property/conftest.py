@@ -1,3 +1,5 @@
+"""The environment of random histories: all writes belong to one run, and each attempt sets its own variables."""
+
 from __future__ import annotations
 
 import uuid

@@ -1,3 +1,5 @@
+"""On every lock service jobs hold a lock one after the other, and each gets its share, whatever their clocks show."""
+
 from __future__ import annotations
 
 from collections import Counter

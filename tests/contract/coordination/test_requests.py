@@ -1,3 +1,5 @@
+"""On the lock services S3 and DynamoDB a free turn costs three requests, and a lock's server is probed once."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

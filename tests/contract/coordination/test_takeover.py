@@ -1,3 +1,5 @@
+"""On every lock service a waiter takes over from a dead or frozen holder once its lease is over, and settles it."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""`soal local …` and `soal doctor` on this machine: S3 and function, jobs of each variant, answers, exit codes."""
+
 from __future__ import annotations
 
 import csv

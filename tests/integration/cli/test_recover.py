@@ -1,3 +1,5 @@
+"""`soal recover` settles a killed Delta write on the tests' S3: dry run, exit codes, refusals."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`soal runs …` on the tests' S3 lists, shows, watches and cancels runs, those of a living handler too."""
+
 from __future__ import annotations
 
 import json

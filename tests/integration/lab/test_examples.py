@@ -1,3 +1,5 @@
+"""`scripts/lab examples` runs one of Spark's own examples in the function, and a second call finds its result."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The search of the model of turns at a lock: every promise holds, and each rule has a counterexample without it."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

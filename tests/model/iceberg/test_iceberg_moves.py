@@ -1,3 +1,5 @@
+"""The model on Iceberg makes the status moves that the code's document allows, except those of an undo."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The real code settles an Iceberg write as the model does, from every state in which the model begins to settle."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,3 +1,5 @@
+"""The Lambda function from event to answer, without Spark: states, verdicts, records, masked secrets, warnings."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The handler serves the role's current credentials to the JVM over HTTP, and only to the bearer of the token."""
+
 from __future__ import annotations
 
 import http.client

@@ -1,3 +1,5 @@
+"""The function's initialisation starts Java before the first event where that helps, and never prevents the event."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

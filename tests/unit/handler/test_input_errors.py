@@ -1,3 +1,5 @@
+"""The handler's usage errors name the event's field in plain words, and show a bad value briefly and masked."""
+
 from __future__ import annotations
 
 import pytest

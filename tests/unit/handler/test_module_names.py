@@ -1,3 +1,5 @@
+"""The handler refuses a job's Python files that would hide modules of Spark or guard, or that hold native code."""
+
 from __future__ import annotations
 
 import ast

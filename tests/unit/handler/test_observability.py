@@ -1,3 +1,5 @@
+"""The handler's log lines and CloudWatch metrics: run ids on each line, verdicts, the job's output, no secrets."""
+
 from __future__ import annotations
 
 import io

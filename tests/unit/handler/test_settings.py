@@ -1,3 +1,5 @@
+"""The handler validates the function's own environment variables: defaults, places, the owner's Spark settings."""
+
 from __future__ import annotations
 
 import re

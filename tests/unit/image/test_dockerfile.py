@@ -1,3 +1,5 @@
+"""The image's Dockerfile, read as text: hadolint, pinned versions, copied files, needed modules, no secret."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The image's Java program Slim.java removes unused services, native libraries and debug names from jars."""
+
 from __future__ import annotations
 
 import platform

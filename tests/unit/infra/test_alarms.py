@@ -1,3 +1,5 @@
+"""The stack's alarms watch emitted metrics, cover every event that needs a person, and have runbook headings."""
+
 from __future__ import annotations
 
 import re

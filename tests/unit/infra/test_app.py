@@ -1,3 +1,5 @@
+"""The CDK app synthesises the stack without Node, Docker or account, and reports a bad value in one sentence."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

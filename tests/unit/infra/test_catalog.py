@@ -1,3 +1,5 @@
+"""The stack's roles may read and change Glue tables of the named databases only, and delete none."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The stack's checkpoint bucket: each role's rights in its folders, and the lifetime of documents, markers, locks."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,3 +1,5 @@
+"""The stack's settings from CDK context: types, defaults, contradictions, secrets in clear, errors with a remedy."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The stack's CloudWatch dashboard shows only metrics that handler or sweeper emit."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""CodeDeploy shifts the function's alias to a new version step by step, and back if that version fails."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, get_args

@@ -1,3 +1,5 @@
+"""The stack's own KMS key, on request only, encrypts all that is stored, and is used through services alone."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The stack's queues of failures and jobs are encrypted, and take messages from the stack's own senders only."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The stack's job function: size, variables, alias, ready sandboxes, destination of failures, self-invocation."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Each function of the stack has its own role without wildcard actions, and writes to its own log group only."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

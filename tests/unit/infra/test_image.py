@@ -1,3 +1,5 @@
+"""The stack builds one container image for both functions, for their architecture and variant."""
+
 from __future__ import annotations
 
 import json

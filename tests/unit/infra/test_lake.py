@@ -1,3 +1,5 @@
+"""The stack's rights on table data: jobs work below named prefixes only, and the sweeper sees no rows."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The stack's DynamoDB table of locks exists on request only, and no role may delete a record in it."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

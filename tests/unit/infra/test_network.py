@@ -1,3 +1,5 @@
+"""The stack's optional network has no way to the internet, and its endpoints pass no more than the roles may do."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The stack's roles may make each recorded S3 request of job and sweeper, and reach no other place."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

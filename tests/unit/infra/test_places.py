@@ -1,3 +1,5 @@
+"""The stack's settings name buckets, prefixes and images; those that a policy would read otherwise are refused."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The stack's redrive function, on request only: schedule, variables, rights, and the queue of parked messages."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,3 +1,5 @@
+"""The stack's bucket of job scripts: jobs read it and change nothing, and the sweeper has no right on it."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

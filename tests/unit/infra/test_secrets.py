@@ -1,3 +1,5 @@
+"""Each role of the stack reads exactly the Secrets Manager secrets that it needs; the template holds no value."""
+
 from __future__ import annotations
 
 import json

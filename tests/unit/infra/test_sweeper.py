@@ -1,3 +1,5 @@
+"""The stack's sweeper function runs the job's image on a schedule, never beside itself, with few variables."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The stack's triggers, on request only: a queue of jobs, a schedule and new objects invoke the function's alias."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

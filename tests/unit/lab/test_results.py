@@ -1,3 +1,5 @@
+"""The lab's folder of results keeps whole lines from several writers, and refuses those of other parameters."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,3 +1,5 @@
+"""A block without a JVM, whose session, watchdog, heartbeat and ending record their calls."""
+
 from __future__ import annotations
 
 import os

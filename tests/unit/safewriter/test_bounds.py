@@ -1,3 +1,5 @@
+"""The bounds on others' JSON: memory is estimated before parsing, numbers have 64 bits, messages are shortened."""
+
 from __future__ import annotations
 
 import sys

@@ -1,3 +1,5 @@
+"""A process takes its deadline from handler, timeout or Lambda's limit, and tells its remaining time."""
+
 from __future__ import annotations
 
 import io

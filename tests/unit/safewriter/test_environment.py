@@ -1,3 +1,5 @@
+"""SafeWriter sets environment variables for a `with` block, and restores their earlier values at its end."""
+
 from __future__ import annotations
 
 import os

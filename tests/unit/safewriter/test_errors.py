@@ -1,3 +1,5 @@
+"""SafeWriter's errors each have an exit code and a place in the documented tree, and setting errors name theirs."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""Runs, writes and attempts get their names: keys equal on every retry, nonces and prefixes of each attempt."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,3 +1,5 @@
+"""A table's canonical name refuses a path with `.` or `..`, which Hadoop resolves and S3 does not."""
+
 from __future__ import annotations
 
 import pytest

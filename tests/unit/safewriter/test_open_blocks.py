@@ -1,3 +1,5 @@
+"""SafeWriter's registry of open blocks allows one block per session, and one per table and step in a process."""
+
 from __future__ import annotations
 
 import gc

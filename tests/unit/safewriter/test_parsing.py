@@ -1,3 +1,5 @@
+"""SafeWriter's JSON parser refuses texts that are nested too deeply or hold too many values, in documents too."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The public names, parameters and types of the package `safewriter` are those of the reference page."""
+
 from __future__ import annotations
 
 import inspect

@@ -1,3 +1,5 @@
+"""The schedule puts lead time and all instants before a deadline in order, however short the time is."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""SafeWriter's settings from environment or arguments: checkpoint bucket, lead time, audit log, named errors."""
+
 from __future__ import annotations
 
 import pytest

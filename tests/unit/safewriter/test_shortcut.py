@@ -1,3 +1,5 @@
+"""The one-line shortcut writes a frame in a guarded block, and computes nothing for a committed write."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

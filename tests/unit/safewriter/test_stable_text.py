@@ -1,3 +1,5 @@
+"""The stable text of a value is the same in every process and differs between values; opaque objects are refused."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The generator of made-up accommodations gives a seed's rows in the paper's columns, with awkward texts."""
+
 from __future__ import annotations
 
 import csv

@@ -1,3 +1,5 @@
+"""The process guardian passes on a command's exit code or signal, and kills the command once its caller is gone."""
+
 from __future__ import annotations
 
 import subprocess

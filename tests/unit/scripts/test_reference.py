@@ -1,3 +1,5 @@
+"""The generated parts of the reference pages show each field's meaning, values and default, or fail."""
+
 from __future__ import annotations
 
 from typing import Annotated, Literal

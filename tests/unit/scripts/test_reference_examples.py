@@ -1,3 +1,5 @@
+"""The generated reference page lists each of Spark's own examples with its end on each variant of the image."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The command line `soal` imports a command only when it is called, and shares exit codes with the guard."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The home of the runtime on this machine gives each image variant its folder, Python and PySpark."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

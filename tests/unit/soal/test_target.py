@@ -1,3 +1,5 @@
+"""A command finds its S3: AWS by default, a given endpoint, or --local; credentials never go elsewhere."""
+
 from __future__ import annotations
 
 import os

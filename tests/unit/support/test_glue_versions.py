@@ -1,3 +1,5 @@
+"""The tests' addition to moto's Glue refuses a second change of the same version of a table."""
+
 from __future__ import annotations
 
 import boto3

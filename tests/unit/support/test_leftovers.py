@@ -1,3 +1,5 @@
+"""The tests' runner kills and names processes that a command leaves, and deletes its temporary files."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The tests' network faults lose a reply, delay a request or freeze a client, as a real network may."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""`python -m tests.lab.pictures` runs real jobs, draws both pictures, keeps their facts, and leaves nothing else."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The driver's bootstrap runs a script as a direct start would, and records its error or exit code in the journal."""
+
 from __future__ import annotations
 
 import json

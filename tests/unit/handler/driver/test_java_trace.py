@@ -1,3 +1,5 @@
+"""The driver reduces a stack trace of Java or of a Python worker to one line: the exception and its root cause."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The driver's patches of PySpark save waits and imports, and end an endless exception, without visible changes."""
+
 from __future__ import annotations
 
 import subprocess

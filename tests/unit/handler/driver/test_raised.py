@@ -1,3 +1,5 @@
+"""The driver describes an uncaught exception with its causes, so that the handler can name a missing dependency."""
+
 from __future__ import annotations
 
 import sys

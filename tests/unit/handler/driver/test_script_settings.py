@@ -1,3 +1,5 @@
+"""The driver leaves out Spark settings of a script that bypass the guard or cannot work here, and says why."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The driver's server forks a fresh Python process for each job, reports its end, and ends with the JVM."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The driver's warm-up prepares the guard on a thread while the JVM creates the first Spark context."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The driver sends a job's variables to Spark's Python workers through a socket, which /proc does not show."""
+
 from __future__ import annotations
 
 import os

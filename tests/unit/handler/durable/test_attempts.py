@@ -1,3 +1,5 @@
+"""A durable execution decides after each attempt whether another follows and when, and combines their results."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The durable function runs calls of other threads on its main thread, and returns their results and errors."""
+
 from __future__ import annotations
 
 import threading

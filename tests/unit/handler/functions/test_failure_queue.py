@@ -1,3 +1,5 @@
+"""A redrive's pass over the failure queue invokes failed runs again, parks hopeless messages, keeps its limits."""
+
 from __future__ import annotations
 
 import json

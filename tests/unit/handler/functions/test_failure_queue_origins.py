@@ -1,3 +1,5 @@
+"""A redrive trusts a message of the failure queue by its origin: forged, foreign and dead-lettered ones."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The redrive makes from one failed message the event that repeats the same run under the same key."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The handler fills the result document from any stage of an invocation: all keys, times, versions, masked texts."""
+
 from __future__ import annotations
 
 from handler.outcome.assemble import result_of

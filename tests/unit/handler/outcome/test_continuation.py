@@ -1,3 +1,5 @@
+"""The handler decides after an INCOMPLETE attempt whether the function invokes itself again to continue the run."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The handler cuts a result that is too large for Lambda, and keeps the writes that are not committed."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The handler judges an attempt: the child's end and its writes' verdicts give state, reason, and use of a retry."""
+
 from __future__ import annotations
 
 from dataclasses import replace

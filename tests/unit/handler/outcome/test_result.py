@@ -1,3 +1,5 @@
+"""The handler's result document fits its schema, gives a shell an exit code, and is returned or raised."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The handler gives up a call that hangs past its timeout, and passes on the value or error of any other."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""The handler talks to a JVM that runs job after job: ready line, reports, liveness, and output of each job."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""The handler passes on a job's output line by line: metrics, floods, the tail for the result, masked secrets."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""The handler reads the kernel's counters of memory kills, of the job's own control group or of the machine."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The handler finds, signals and ends all descendants of a process on Linux, each known by id and start time."""
+
 from __future__ import annotations
 
 import os

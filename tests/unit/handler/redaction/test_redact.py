@@ -1,3 +1,5 @@
+"""The handler masks secrets by their form, by a telling name beside them, and by value, in bounded time."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""An event that continues a run is told from a job's own event, and its run key from one that a caller may claim."""
+
 from __future__ import annotations
 
 import json

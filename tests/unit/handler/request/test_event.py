@@ -1,3 +1,5 @@
+"""The handler parses and limits a job's event: script, arguments, Python files, entry point, EMR Serverless form."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The handler makes an event a job: its run key from token, trigger or request, its fingerprint, its permissions."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The handler parses an event's `sparkSubmitParameters` as a shell would, and refuses options unknown here."""
+
 from __future__ import annotations
 
 import pytest

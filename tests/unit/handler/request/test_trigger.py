@@ -1,3 +1,5 @@
+"""The handler recognises envelopes of S3, SQS, Kinesis, EventBridge, and takes from each the identity of its run."""
+
 from __future__ import annotations
 
 import urllib.parse

@@ -1,3 +1,5 @@
+"""The handler's store of run records: attempts, leases, waiting for a living attempt, and cancellation."""
+
 from __future__ import annotations
 
 import json

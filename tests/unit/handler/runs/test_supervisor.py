@@ -1,3 +1,5 @@
+"""The handler's supervisor beats while the child runs, and settles its writes within a budget, even if S3 fails."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""The handler restores its own directories after each job, such as /tmp, to their state before the first job."""
+
 from __future__ import annotations
 
 import ctypes

@@ -1,3 +1,5 @@
+"""The handler removes keys that a job left in the kernel's keyrings of user and session."""
+
 from __future__ import annotations
 
 import ctypes

@@ -1,3 +1,5 @@
+"""A job's sandbox under /tmp is private, fresh, and removed afterwards, whatever a job has left or linked there."""
+
 from __future__ import annotations
 
 import errno

@@ -1,3 +1,5 @@
+"""The handler fetches a job's script and Python files from S3, and refuses large, missing or unreadable ones."""
+
 from __future__ import annotations
 
 import io

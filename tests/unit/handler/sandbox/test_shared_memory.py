@@ -1,3 +1,5 @@
+"""The handler finds System V shared memory that this user made and nobody uses any more."""
+
 from __future__ import annotations
 
 import os

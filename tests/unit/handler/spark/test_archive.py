@@ -1,3 +1,5 @@
+"""The handler starts Java with a class-data archive if it exists, and reports from Java's log why one was refused."""
+
 from __future__ import annotations
 
 import os

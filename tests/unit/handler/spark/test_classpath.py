@@ -1,3 +1,5 @@
+"""The job's class path lists jars in a fixed order, on which the class-data archive depends."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

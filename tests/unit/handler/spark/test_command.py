@@ -1,3 +1,5 @@
+"""The handler composes a job's JVM command and Spark settings: heap, cores, compiler, S3, and no secret in a file."""
+
 from __future__ import annotations
 
 import json

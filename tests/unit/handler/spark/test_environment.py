@@ -1,3 +1,5 @@
+"""The job's Python and JVM get environments of listed variables only, and nothing of an event becomes one."""
+
 from __future__ import annotations
 
 from pathlib import Path

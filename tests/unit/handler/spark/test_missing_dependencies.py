@@ -1,3 +1,5 @@
+"""The handler tells from a job's exception which dependency the image lacks, and names the remedy."""
+
 from __future__ import annotations
 
 import re

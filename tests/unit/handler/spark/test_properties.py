@@ -1,3 +1,5 @@
+"""The handler reads and writes Spark's properties files: comments, separators, escapes, errors."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

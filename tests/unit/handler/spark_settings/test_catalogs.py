@@ -1,3 +1,5 @@
+"""Each of Iceberg's catalogs in a job's Spark settings gets S3A as its file system, and no other catalog does."""
+
 from __future__ import annotations
 
 from handler.spark_settings.catalogs import file_io

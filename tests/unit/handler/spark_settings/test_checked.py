@@ -1,3 +1,5 @@
+"""The handler checks an event's Spark settings against the allow-list, their forms, and the owner's permits."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The handler keeps a JVM and its emptied sandbox for the next job that fits, and ends every other one."""
+
 from __future__ import annotations
 
 import sys

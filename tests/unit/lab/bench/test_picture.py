@@ -1,3 +1,5 @@
+"""The benchmarks' pictures: bars of a full run, and the waterfall of one cold run, each with its source."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""A full run of the benchmarks follows its plan: it resumes, leaves out impossible steps, outlives failed ones."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

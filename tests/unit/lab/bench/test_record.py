@@ -1,3 +1,5 @@
+"""The benchmarks keep each result as a line with commit and machine, and find the newest one that fits."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

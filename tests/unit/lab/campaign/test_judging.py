@@ -1,3 +1,5 @@
+"""The campaign's judge names the promise that a table, its files or its verdict breaks after a fault."""
+
 from __future__ import annotations
 
 from dataclasses import replace

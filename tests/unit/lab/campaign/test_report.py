@@ -1,3 +1,5 @@
+"""The campaign's report counts cases, states, scenarios and scripts, and names each that broke a promise."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

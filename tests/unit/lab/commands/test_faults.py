@@ -1,3 +1,5 @@
+"""`scripts/lab faults` runs, reports and replays the campaign, and answers by exit code, table and JSON."""
+
 from __future__ import annotations
 
 import json

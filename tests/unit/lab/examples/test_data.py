@@ -1,3 +1,5 @@
+"""The lab puts a file at each place that one of Spark's Python examples reads."""
+
 from __future__ import annotations
 
 import io

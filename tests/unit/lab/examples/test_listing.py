@@ -1,3 +1,5 @@
+"""The lab lists every script of PySpark's examples, with arguments for those that require some."""
+
 from __future__ import annotations
 
 import re

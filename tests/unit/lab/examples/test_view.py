@@ -1,3 +1,5 @@
+"""The lab's view of Spark's examples shows those that did not run with their reasons, and counts the others."""
+
 from __future__ import annotations
 
 from rich.table import Table

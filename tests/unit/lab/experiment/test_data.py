@@ -1,3 +1,5 @@
+"""The experiment makes its files with the paper's columns, or takes a given CSV file if its lines are whole."""
+
 from __future__ import annotations
 
 import csv

@@ -1,3 +1,5 @@
+"""The experiment's statistics agree with the literature: Wilson's interval, exposure, cost of orphan files."""
+
 from __future__ import annotations
 
 import pytest

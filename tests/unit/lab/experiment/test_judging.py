@@ -1,3 +1,5 @@
+"""The experiment classifies the end of a run twice: by its exit code as the paper does, and by the table."""
+
 from __future__ import annotations
 
 from dataclasses import replace

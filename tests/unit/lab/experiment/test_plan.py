@@ -1,3 +1,5 @@
+"""The experiment's plan has the paper's 860 runs, each with a lasting name, in an order that a seed draws."""
+
 from __future__ import annotations
 
 from collections import Counter

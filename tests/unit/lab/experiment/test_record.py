@@ -1,3 +1,5 @@
+"""The experiment's record of a run is a line of JSON that begins with the paper's fields, under their names."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The experiment's report is one page with all tables and figures, and names violations and missing runs."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The experiment's tables II to XI count losses by exit code and by rows, and every broken promise."""
+
 from __future__ import annotations
 
 import signal

@@ -1,3 +1,5 @@
+"""An interrupted experiment resumes in its folder, makes its data once, and mixes in no other one's results."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The pictures for the documents are drawn only if the facts of their runs make every claim true."""
+
 from __future__ import annotations
 
 from dataclasses import replace

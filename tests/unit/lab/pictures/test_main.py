@@ -1,3 +1,5 @@
+"""`python -m tests.lab.pictures` draws from true facts, and names a false claim instead of drawing it."""
+
 from __future__ import annotations
 
 import sys

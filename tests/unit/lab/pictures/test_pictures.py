@@ -1,3 +1,5 @@
+"""The SVG pictures for the documents show every fact, legibly, in light and dark, and equal the kept ones."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The lab's three streams write their turns and windows as events in JSON, and a timeline is drawn from them."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A stream of the lab's turns keeps requests that came before their rows for its next batch, the same on replay."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

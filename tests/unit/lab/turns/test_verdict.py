@@ -1,3 +1,5 @@
+"""The lab judges its three streams by overlaps, order, conflicts and rows, with turns and without."""
+
 from __future__ import annotations
 
 from dataclasses import replace

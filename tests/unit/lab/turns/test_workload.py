@@ -1,3 +1,5 @@
+"""The lab makes the input of its three streams from a seed, and the rows that the table must hold at the end."""
+
 from __future__ import annotations
 
 import json

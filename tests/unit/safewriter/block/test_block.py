@@ -1,3 +1,5 @@
+"""A block takes its identity, bucket, deadline and turn from arguments, environment or micro-batch, or is refused."""
+
 from __future__ import annotations
 
 import dataclasses

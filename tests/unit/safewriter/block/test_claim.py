@@ -1,3 +1,5 @@
+"""A block claims its write in the document: first claims, retries, skips, later epochs, other jobs under the key."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,3 +1,5 @@
+"""A block's clean-up after its verdict leaves failed work to a later settler, with a warning that names the write."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

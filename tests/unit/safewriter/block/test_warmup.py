@@ -1,3 +1,5 @@
+"""The guard's warm-up imports boto3 and makes the S3 client that the first block will use."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The threads of a block: its watchdog acts before the deadline by the clock, its heartbeat renews the lease."""
+
 from __future__ import annotations
 
 import itertools

@@ -1,3 +1,5 @@
+"""A job acquires its turn at a lock: waits in the queue, keeps or loses its place, obeys the order, gives up."""
+
 from __future__ import annotations
 
 import time

@@ -1,3 +1,5 @@
+"""A job's process uses the turn that its handler holds, notes its writes in it, and notices its loss."""
+
 from __future__ import annotations
 
 import json

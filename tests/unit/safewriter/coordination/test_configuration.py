@@ -1,3 +1,5 @@
+"""The keys `job.coordinator.…` configure a job's turns from arguments or Spark's settings; wrong ones are refused."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,3 +1,5 @@
+"""The JobCoordinator gives a block its turn, settles a dead holder's writes first, and records how the turn ends."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,3 +1,5 @@
+"""A guarded write belongs to the turn of its thread, its stream or the handler, and ambiguous ones are refused."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor

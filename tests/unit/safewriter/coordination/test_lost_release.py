@@ -1,3 +1,5 @@
+"""A coordinator's release of a lock, when its reply is lost, counts only if the record says that it landed."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

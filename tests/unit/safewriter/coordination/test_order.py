@@ -1,3 +1,5 @@
+"""The rules of order decide whether a job may have its turn, with a test for each row of the guide's table."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The probe refuses a lock server that ignores the conditions of writes, and runs once for each server."""
+
 from __future__ import annotations
 
 import threading

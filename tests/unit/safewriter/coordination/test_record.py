@@ -1,3 +1,5 @@
+"""A lock's record as bytes: it is read as written, within bounds, and damage or a later version is refused."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A new holder of a lock fences and settles the open writes of dead holders, or leaves them open in doubt."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Pure changes of a lock's record: grants with growing tokens, notes of writes, releases, queue, forgotten jobs."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""A held turn checks its lease before each change, survives lost replies, and ends when others take the lock."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

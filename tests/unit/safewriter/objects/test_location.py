@@ -1,3 +1,5 @@
+"""An `s3://` URI becomes bucket and key and back unchanged, joins names, and refuses any other text."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""A settler asks S3 again while it does not answer, with growing pauses, until its time is over."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The object store on S3 interprets boto3's answers: missing, refused, lost race, retries, batches, odd keys."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,3 +1,5 @@
+"""Object stores identify an upload by key and id, and delete listed keys in bounded batches."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime

@@ -1,3 +1,5 @@
+"""The checkpoint bucket keeps documents by compare-and-swap, a marker for each attempt, and the audit log."""
+
 from __future__ import annotations
 
 import dataclasses

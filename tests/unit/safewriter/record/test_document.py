@@ -1,3 +1,5 @@
+"""A checkpoint document makes the protocol's legal moves of status and no other: claims, attempts, deliveries."""
+
 from __future__ import annotations
 
 import dataclasses

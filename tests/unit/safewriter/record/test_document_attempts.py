@@ -1,3 +1,5 @@
+"""A checkpoint document's list of attempts tells who created the table, and first forgets those that are clean."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,3 +1,5 @@
+"""The journal passes a job's lines to its supervisor, who notices torn, foreign, replaced and truncated ones."""
+
 from __future__ import annotations
 
 import json

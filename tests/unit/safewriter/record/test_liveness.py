@@ -1,3 +1,5 @@
+"""A watcher tells by signs of life, lease and grace whether the owner of an S3 object still lives."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime

@@ -1,3 +1,5 @@
+"""A marker is read as an attempt wrote it, and becomes a tombstone document that a retry can claim."""
+
 from __future__ import annotations
 
 import dataclasses

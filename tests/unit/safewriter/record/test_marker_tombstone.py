@@ -1,3 +1,5 @@
+"""The tombstone document made from a marker records an attempt that never claimed and left nothing."""
+
 from __future__ import annotations
 
 from safewriter.record.document import AttemptRecord, Status

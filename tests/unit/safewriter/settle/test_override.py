@@ -1,3 +1,5 @@
+"""An operator sets a verdict by hand: audited, with a reason, and only on an open write of a dead owner."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The supervisor settles and reports all writes of its dead child, by documents, journal and refused statements."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

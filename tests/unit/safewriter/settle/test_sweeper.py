@@ -1,3 +1,5 @@
+"""The sweeper settles abandoned writes, cleans up after the grace, spares living ones, and works off a backlog."""
+
 from __future__ import annotations
 
 import json

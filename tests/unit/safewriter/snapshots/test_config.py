@@ -1,3 +1,5 @@
+"""The configuration of a snapshot's build refuses impossible settings before anything is read."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime

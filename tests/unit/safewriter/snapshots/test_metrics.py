@@ -1,3 +1,5 @@
+"""A build of a snapshot sends its metric events to the caller's collector, whose errors harm nothing."""
+
 from __future__ import annotations
 
 from itertools import count

@@ -1,3 +1,5 @@
+"""The sharding rule of a snapshot, by hash, CEL expression or columns, is valid or refused by its setting."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The facts of a landed commit in any format: impossible counts are unknown, an impossible version is an error."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The registry of guarded table formats names tables, refuses unknown formats, and takes a new one by one entry."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""The CDK deploys the stack into a local account without a question, and a failure ends with the CDK's last words."""
+
 from __future__ import annotations
 
 import json

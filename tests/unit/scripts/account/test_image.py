@@ -1,3 +1,5 @@
+"""A local account runs the function's image below Lambda's emulator, under a name in the account's own registry."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The keeper of a local account removes processes, containers and folder once its input ends or the account dies."""
+
 from __future__ import annotations
 
 import subprocess

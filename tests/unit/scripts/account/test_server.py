@@ -1,3 +1,5 @@
+"""The server of a local account hides the caller's AWS configuration, and explains a failed start."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The audit of jars finds every Maven artifact in them with its coordinates, shaded ones included."""
+
 from __future__ import annotations
 
 import zipfile

@@ -1,3 +1,5 @@
+"""The audit of jars matches advisories with the assessments in advisories.toml, and finds those without one."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The command of the audit fails for an unassessed advisory or an unreachable database, and names the remedy."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The audit's client of OSV asks for all artifacts at once, reads every page, and takes no bad answer for none."""
+
 from __future__ import annotations
 
 import socket

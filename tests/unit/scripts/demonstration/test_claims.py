@@ -1,3 +1,5 @@
+"""One false claim of the demonstration is shown as false, and fails all of it."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""`scripts/demo` warns of a missing archive, refuses options without effect, and reports an account that fails."""
+
 from __future__ import annotations
 
 import io

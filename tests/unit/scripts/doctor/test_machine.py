@@ -1,3 +1,5 @@
+"""The doctor finds set-up's missing or changed files, a wrong variable, and missing S3 or image on this machine."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The emulator runs the function's container within Lambda's bounds, with no variable on a command line."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -1,3 +1,5 @@
+"""One HTTP exchange with the emulator: caller, condition, body, status, and errors in the form of S3."""
+
 from __future__ import annotations
 
 import io

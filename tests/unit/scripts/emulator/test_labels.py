@@ -1,3 +1,5 @@
+"""The emulator names each HTTP request by its operation (S3, DynamoDB, catalog) and the class of its key."""
+
 from __future__ import annotations
 
 import pytest

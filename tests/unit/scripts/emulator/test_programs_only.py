@@ -1,3 +1,5 @@
+"""The emulators on loopback answer programs, and refuse every request that a web page makes a browser send."""
+
 from __future__ import annotations
 
 import http.client

@@ -1,3 +1,5 @@
+"""A handler under Lambda's runtime interface emulator: environment, errors, logs, timeouts, and no process left."""
+
 from __future__ import annotations
 
 import os

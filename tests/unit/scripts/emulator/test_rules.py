@@ -1,3 +1,5 @@
+"""The emulated S3's fault rules refuse, kill, tear or delay exactly the requests that they match."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""The emulated S3 is a server of its own for each test: isolation, ranged reads, multipart, streamed uploads."""
+
 from __future__ import annotations
 
 import http.client

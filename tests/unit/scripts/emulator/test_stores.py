@@ -1,3 +1,5 @@
+"""The emulator gives each S3 a moto store of its own, and a reset frees the memory of its objects."""
+
 from __future__ import annotations
 
 import moto.s3.models

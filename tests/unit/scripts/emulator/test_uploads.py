@@ -1,3 +1,5 @@
+"""The emulated S3 lists unfinished multipart uploads with the time at which each really began."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta

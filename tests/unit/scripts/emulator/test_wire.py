@@ -1,3 +1,5 @@
+"""The emulator's wire traces each request, keeps conditional writes atomic, and answers 403 or 404 as rights say."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor

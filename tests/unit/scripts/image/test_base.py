@@ -1,3 +1,5 @@
+"""The image's base is pinned by a digest, and refused if it is not the system and Python that its tag says."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

@@ -1,3 +1,5 @@
+"""The build of the image passes labels, certificates and proxies to Docker, on the Dockerfile's default base."""
+
 from __future__ import annotations
 
 from pathlib import Path

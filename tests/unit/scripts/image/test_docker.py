@@ -1,3 +1,5 @@
+"""The commands for images find a Docker client that can build, or their own daemon, and explain failures."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

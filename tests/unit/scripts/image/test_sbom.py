@@ -1,3 +1,5 @@
+"""The image's CycloneDX document lists every Python package and jar as a component."""
+
 from __future__ import annotations
 
 from scripts.image.sbom import document

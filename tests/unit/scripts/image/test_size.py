@@ -1,3 +1,5 @@
+"""The image's size above its base counts SoAL's layers only, and the limit applies to them."""
+
 from __future__ import annotations
 
 import json

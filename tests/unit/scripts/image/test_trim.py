@@ -1,3 +1,5 @@
+"""The image's PySpark is trimmed of listed and replaced jars, by lists that hold no outdated entry."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The maker of the class-data archive copies signed jars without their signature, and removes outdated copies."""
+
 from __future__ import annotations
 
 import os

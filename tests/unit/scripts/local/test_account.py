@@ -1,3 +1,5 @@
+"""`soal local up --account` keeps an account in the background: its shell, its state file, its end, its view."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`soal local up` and `down` keep one local S3 in the background: second starts, taken ports, stale state files."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""`soal local invoke` gives the function variables from defaults, caller and --env, and names a missing emulator."""
+
 from __future__ import annotations
 
 import json

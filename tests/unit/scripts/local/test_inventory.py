@@ -1,3 +1,5 @@
+"""`soal local status` shows process, endpoint and buckets of the local S3, for programs and for people."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

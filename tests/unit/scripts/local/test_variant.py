@@ -1,3 +1,5 @@
+"""A local function runs the image's variant slim or full from its own home, or names the command that makes it."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

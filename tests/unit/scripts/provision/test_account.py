@@ -1,3 +1,5 @@
+"""Set-up installs the programs of a local account (ministack, CDK) once, exactly as they are locked."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Set-up trains the class-data archive once, and again when Java, jars or the training change."""
+
 from __future__ import annotations
 
 import os

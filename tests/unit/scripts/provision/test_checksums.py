@@ -1,3 +1,5 @@
+"""Set-up's lists of checksums for jars are written, read, and compared with a folder file by file."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,3 +1,5 @@
+"""A command that set-up runs returns its output, or fails with an error that says the next step."""
+
 from __future__ import annotations
 
 import sys

@@ -1,3 +1,5 @@
+"""Set-up fetches the listed jars by Maven, admits them only with the right checksums, and removes stale ones."""
+
 from __future__ import annotations
 
 import hashlib

@@ -1,3 +1,5 @@
+"""Set-up finds a Java 17 by JAVA_HOME, PATH or system, and links it if the PATH has another one."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

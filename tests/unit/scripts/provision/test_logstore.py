@@ -1,3 +1,5 @@
+"""Set-up compiles the Java log store into a jar once, reproducibly, and again when an input changes."""
+
 from __future__ import annotations
 
 import os

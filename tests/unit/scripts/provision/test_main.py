@@ -1,3 +1,5 @@
+"""`scripts/setup` makes the image's variant full on request only, updates an existing one, and stamps a whole one."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

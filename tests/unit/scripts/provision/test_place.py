@@ -1,3 +1,5 @@
+"""Set-up's stamps tell for which inputs a step is done, and its scratch folders leave nothing behind."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""Set-up makes the Python environment `.venv` from locked hashes once, and repairs or updates it."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""`scripts/lock jars` refuses a jar that PySpark ships too, in any version, unless it replaces PySpark's."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""Set-up picks the runtime interface emulator's binary for this machine's architecture, or names the architecture."""
+
 from __future__ import annotations
 
 import pytest

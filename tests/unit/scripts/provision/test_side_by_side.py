@@ -1,3 +1,5 @@
+"""Set-up runs steps in parallel, and lets the others end and reports every failure if one fails."""
+
 from __future__ import annotations
 
 import threading

@@ -1,3 +1,5 @@
+"""Set-up gives each of the image's variants a home with its locked packages and links to its jars."""
+
 from __future__ import annotations
 
 import shutil

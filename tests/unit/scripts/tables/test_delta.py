@@ -1,3 +1,5 @@
+"""An independent reader of Delta tables (deltalake) shows version, rows, live files and orphan files."""
+
 from __future__ import annotations
 
 import json

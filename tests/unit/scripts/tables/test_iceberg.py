@@ -1,3 +1,5 @@
+"""An independent reader of Iceberg tables (pyiceberg) shows snapshots, rows, files and orphan files."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""`soal graduate` hands an event's job to EMR Serverless as the same run, and a dry run starts nothing."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The command `soal orphans` checks its options, prints findings as table or JSON, and ends with an exit code."""
+
 from __future__ import annotations
 
 import json

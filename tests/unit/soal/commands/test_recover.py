@@ -1,3 +1,5 @@
+"""The command `soal recover` ends with an exit code for unreadable, living and settled writes."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The console's JSON documents have all keys in camelCase, and values unchanged."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass

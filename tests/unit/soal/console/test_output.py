@@ -1,3 +1,5 @@
+"""The console prints a view as JSON for programs or as parts for people, and everything else to stderr."""
+
 from __future__ import annotations
 
 import json

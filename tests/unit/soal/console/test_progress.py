@@ -1,3 +1,5 @@
+"""The console shows a command's progress and a job's messages on a terminal only, and its log on request."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""Helpers that let the doctor examine a script's text, and return its findings."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

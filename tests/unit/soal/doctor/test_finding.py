@@ -1,3 +1,5 @@
+"""The doctor's view prints each finding with its remedy, for programs and for people."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The doctor's table of Python modules in the image equals the installed packages of each variant."""
+
 from __future__ import annotations
 
 import pkgutil

@@ -1,3 +1,5 @@
+"""The doctor's list of requests that the roles need equals those seen of handler, guard, Spark and sweeper."""
+
 from __future__ import annotations
 
 import re

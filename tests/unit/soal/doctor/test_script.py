@@ -1,3 +1,5 @@
+"""The doctor parses a script and finds lines that fail or differ here: settings, variables, notebooks, SQL."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The doctor finds in a script the data formats that the image or its variants lack, such as Avro."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

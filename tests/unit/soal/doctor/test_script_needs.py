@@ -1,3 +1,5 @@
+"""The doctor finds in a script the modules and functions that an image variant lacks, optional imports apart."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

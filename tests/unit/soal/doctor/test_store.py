@@ -1,3 +1,5 @@
+"""The doctor examines an S3 endpoint: checkpoint bucket, conditional writes, clock; each fault is a failure."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The doctor finds environment variables that nothing reads, and `--env` refuses misspelt ones of SoAL."""
+
 from __future__ import annotations
 
 import pytest

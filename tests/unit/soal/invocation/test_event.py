@@ -1,3 +1,5 @@
+"""The command line reads an invocation's event from path, JSON, stdin or script, and gives it a token."""
+
 from __future__ import annotations
 
 import io

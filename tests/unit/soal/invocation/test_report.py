@@ -1,3 +1,5 @@
+"""The command line's report of an invocation: result document, or the reason why there is none, and an exit code."""
+
 from __future__ import annotations
 
 import json

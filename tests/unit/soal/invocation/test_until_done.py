@@ -1,3 +1,5 @@
+"""The command line invokes a run again with the same event while an attempt says that this helps, up to a maximum."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

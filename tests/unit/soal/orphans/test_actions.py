@@ -1,3 +1,5 @@
+"""`soal orphans` reads the actions of one Delta commit or checkpoint, and names a file that it cannot read."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""`soal orphans` parses an age with its unit, and takes less than an hour only with permission."""
+
 from __future__ import annotations
 
 from datetime import timedelta

@@ -1,3 +1,5 @@
+"""`soal orphans --delete` deletes free files in batches, and spares open writes and newly named files."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

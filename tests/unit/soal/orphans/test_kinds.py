@@ -1,3 +1,5 @@
+"""`soal orphans` tells the kind of a file in a table's folder, and its attempt's prefix, by the name alone."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""`soal orphans` chooses the Delta log's commits and checkpoints that it needs, or refuses a log with a gap."""
+
 from __future__ import annotations
 
 import uuid

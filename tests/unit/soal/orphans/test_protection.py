@@ -1,3 +1,5 @@
+"""`soal orphans` protects the files of open, unclaimed and unreadable writes, by marker, document and prefix."""
+
 from __future__ import annotations
 
 from datetime import timedelta

@@ -1,3 +1,5 @@
+"""`soal orphans` finds the keys to which Delta actions refer: encoded paths, deletion vectors, unknown protocols."""
+
 from __future__ import annotations
 
 import pytest

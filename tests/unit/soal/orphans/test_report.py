@@ -1,3 +1,5 @@
+"""The report document of `soal orphans` on a Delta table is valid under its published schema."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`soal orphans` surveys a Delta table's folder for old, unreferenced files while commits and writes go on."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`soal orphans` shows people the found, held and deleted files with reasons, and cuts a long list."""
+
 from __future__ import annotations
 
 import io

@@ -1,3 +1,5 @@
+"""The overlay under a dry run of `soal recover` keeps all changes from the store, and lists them."""
+
 from __future__ import annotations
 
 from datetime import UTC, datetime

@@ -1,3 +1,5 @@
+"""`soal recover` settles dead writes one by one, leaves living ones alone, and reports each that it cannot decide."""
+
 from __future__ import annotations
 
 import pytest

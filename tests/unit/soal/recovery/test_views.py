@@ -1,3 +1,5 @@
+"""`soal recover` shows verdicts and a dry run's changes, for programs and for people."""
+
 from __future__ import annotations
 
 from dataclasses import replace

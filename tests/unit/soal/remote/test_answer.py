@@ -1,3 +1,5 @@
+"""The command line takes an answer of Lambda for a timeout only if it is the service's own message."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`soal runs` combines run records and documents: signs of life, states, newest first, damaged ones named."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""`soal runs watch` tells each change of the checkpoint bucket once, and reads only recent objects again."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""`soal snapshot build` turns its options into values and sharding rule, and prints Java's output safely."""
+
 from __future__ import annotations
 
 import subprocess

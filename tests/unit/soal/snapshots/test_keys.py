@@ -1,3 +1,5 @@
+"""`soal snapshot` parses keys and context columns as the snapshot stores them, and shows values in three forms."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""The report documents of `soal snapshot` fit their published schema, and their views cut long texts."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""The campaign's mutants, with real tests in copies of the tree: a lost guard is caught, a comment is not."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The campaign's live cases cover every write and fault, guarded and plain, and each is named completely."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The campaign's random live cases come from a seed: mostly kills after the first data file, of every kind."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The campaign carries out sequences of live cases, resumes them, and repeats a case whose line proves nothing."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self

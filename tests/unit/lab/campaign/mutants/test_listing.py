@@ -1,3 +1,5 @@
+"""The campaign's list of named mutants (mutants.toml) fits the code, and each one has tests; bad ones are refused."""
+
 from __future__ import annotations
 
 from pathlib import Path

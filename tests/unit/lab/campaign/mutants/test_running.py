@@ -1,3 +1,5 @@
+"""The campaign tries its named mutants after a control run of their tests, and skips those with a result."""
+
 from __future__ import annotations
 
 from contextlib import contextmanager

@@ -1,3 +1,5 @@
+"""The campaign judges one pytest run on a mutant: caught by a named test, survived, or an error without proof."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

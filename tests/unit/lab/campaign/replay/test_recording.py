@@ -1,3 +1,5 @@
+"""The campaign derives from a recorded write which request waits for which, and lists the writes to record."""
+
 from __future__ import annotations
 
 from tests.lab.campaign.replay.recording import SUBJECTS, Step, _ordered, subjects

@@ -1,3 +1,5 @@
+"""The campaign replays one crash state by its name, and judges the table and files that the settlers leave."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The campaign records each write once and settles its crash states by families, in parts that can be resumed."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self

@@ -1,3 +1,5 @@
+"""The campaign enumerates the crash states of a recorded write: requests applied, on their way, or late."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The campaign's list of scenarios holds every file of fault tests once, and selects by subject or name."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The campaign runs scenarios by pytest, leaves a line for each, and tells a broken promise from an error."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

@@ -1,3 +1,5 @@
+"""The campaign judges a wrong script: its rows once with a success, or an error with all or none of them."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""The campaign's list of wrong scripts describes each mistake, covers every family, and selects by words."""
+
 from __future__ import annotations
 
 import pytest

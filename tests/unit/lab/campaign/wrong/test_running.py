@@ -1,3 +1,5 @@
+"""The campaign's workers carry out wrong scripts, a line for each, and skip those that already have a result."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self

@@ -1,3 +1,5 @@
+"""The lock service in memory changes a record by compare-and-swap, wakes waiters, and is shared by name."""
+
 from __future__ import annotations
 
 import threading

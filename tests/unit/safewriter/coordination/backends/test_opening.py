@@ -1,3 +1,5 @@
+"""A URI or the environment chooses the lock service: S3, DynamoDB or memory; a server not Amazon's is probed."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,3 +1,5 @@
+"""A `zookeeper://` URI opens a lock service with its hosts and path, or is refused, without a request."""
+
 from __future__ import annotations
 
 import sys

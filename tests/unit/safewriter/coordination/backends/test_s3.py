@@ -1,3 +1,5 @@
+"""The lock service on S3 keeps a lock's record as one object, changes it by ETag, and refuses a damaged one."""
+
 from __future__ import annotations
 
 import pytest

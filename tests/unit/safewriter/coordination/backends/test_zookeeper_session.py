@@ -1,3 +1,5 @@
+"""The session with ZooKeeper soon gives up a server that does not answer a new connection."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

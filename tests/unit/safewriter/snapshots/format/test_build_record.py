@@ -1,3 +1,5 @@
+"""The record of a snapshot's build, as bytes: valid JSON and YAML with shardyfusion's fields, under its key."""
+
 from __future__ import annotations
 
 import json

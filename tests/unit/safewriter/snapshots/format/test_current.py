@@ -1,3 +1,5 @@
+"""The bytes of a snapshot prefix's `_CURRENT`: pointer, history of publications, fences; damaged ones are refused."""
+
 from __future__ import annotations
 
 import json

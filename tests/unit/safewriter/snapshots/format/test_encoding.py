@@ -1,3 +1,5 @@
+"""The encodings of a snapshot's keys: integers become bytes that sort alike, and a key out of range is refused."""
+
 from __future__ import annotations
 
 import pytest

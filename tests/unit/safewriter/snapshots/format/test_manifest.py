@@ -1,3 +1,5 @@
+"""A snapshot's manifest as a SQLite file: shardyfusion's form, written and read again, or refused within bounds."""
+
 from __future__ import annotations
 
 import json

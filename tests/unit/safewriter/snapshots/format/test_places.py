@@ -1,3 +1,5 @@
+"""Each spelling of a snapshot's prefix or URL on S3 becomes one canonical name, and other texts are refused."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""A snapshot's shard in progress refuses impossible rows, and counts those that its SQLite file really holds."""
+
 from __future__ import annotations
 
 import sqlite3

@@ -1,3 +1,5 @@
+"""The clean-up of snapshots finds by the builds' records which are alive and where each writes."""
+
 from __future__ import annotations
 
 import json

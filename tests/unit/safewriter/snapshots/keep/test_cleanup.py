@@ -1,3 +1,5 @@
+"""The clean-up of snapshots removes objects that no kept one names, and none of living builds or of others."""
+
 from __future__ import annotations
 
 from dataclasses import replace

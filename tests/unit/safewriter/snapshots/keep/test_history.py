@@ -1,3 +1,5 @@
+"""The history of a prefix's snapshots tells the current one, the earlier ones, and builds that were never current."""
+
 from __future__ import annotations
 
 import json

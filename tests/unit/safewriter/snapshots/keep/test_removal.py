@@ -1,3 +1,5 @@
+"""A clean-up that removes a snapshot's manifest races with a rollback to it: a current manifest always exists."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

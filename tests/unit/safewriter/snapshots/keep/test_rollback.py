@@ -1,3 +1,5 @@
+"""A rollback makes an earlier, whole snapshot current again, named by manifest, run or distance."""
+
 from __future__ import annotations
 
 from dataclasses import replace

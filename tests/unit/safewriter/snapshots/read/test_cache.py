@@ -1,3 +1,5 @@
+"""A reader's cache of snapshot shards keeps its size limit, and processes share its files and complete half ones."""
+
 from __future__ import annotations
 
 import hashlib

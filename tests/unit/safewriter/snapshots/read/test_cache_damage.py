@@ -1,3 +1,5 @@
+"""A reader of snapshots throws away a cached shard that is damaged or has disappeared, and fetches it again."""
+
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor

@@ -1,3 +1,5 @@
+"""A reader fetches a shard from S3 with bounded retries, and refuses content whose digest is not the manifest's."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""A forked process reads on with its parent's snapshot reader, and leaves cache and locks to the parent."""
+
 from __future__ import annotations
 
 import fcntl

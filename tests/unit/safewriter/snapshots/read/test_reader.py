@@ -1,3 +1,5 @@
+"""The reader of snapshots finds values by key, refreshes, and shares shards between threads."""
+
 from __future__ import annotations
 
 import subprocess

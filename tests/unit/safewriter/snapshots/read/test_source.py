@@ -1,3 +1,5 @@
+"""The source of a snapshot checks by one listing that all shards' objects exist with their sizes."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""The verification of a published snapshot counts and routes its rows again, and reports each difference."""
+
 from __future__ import annotations
 
 import hashlib

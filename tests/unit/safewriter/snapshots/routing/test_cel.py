@@ -1,3 +1,5 @@
+"""A CEL expression routes the keys of a snapshot to the same shards for build and reader, or is refused."""
+
 from __future__ import annotations
 
 import pickle

@@ -1,3 +1,5 @@
+"""A snapshot's key has the xxhash digest by which other programs route, for one key and for many at once."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING

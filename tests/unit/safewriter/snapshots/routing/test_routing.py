@@ -1,3 +1,5 @@
+"""The hash rule of a snapshot finds the same shard for build and reader, and survives the manifest."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""A settler removes the objects of a build that its manifest does not name, and no other build's, within its time."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A settler of a snapshot's build finds its verdict in `_CURRENT`, fences it there, and cleans up after it."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A running build of a snapshot renews its record's lease, and records its end, whatever the store does."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A build of a snapshot refuses a column that is missing, or ambiguous under Spark's rule of case."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

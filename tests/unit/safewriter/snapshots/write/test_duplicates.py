@@ -1,3 +1,5 @@
+"""A build of a snapshot keeps one of several rows of a key, by rank or any, or fails and names the key."""
+
 from __future__ import annotations
 
 from collections import Counter

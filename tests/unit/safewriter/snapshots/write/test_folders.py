@@ -1,3 +1,5 @@
+"""A task of a snapshot's build has a private folder on its executor, and removes those of killed tasks."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""The Spark job of a snapshot's build takes only tasks' results that together cover every row and shard."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""A task of a snapshot's build keeps its rate limits of rows and bytes, and waits no longer than needed."""
+
 from __future__ import annotations
 
 from dataclasses import dataclass, field

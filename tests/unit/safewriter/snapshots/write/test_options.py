@@ -1,3 +1,5 @@
+"""A build of a snapshot changes Spark settings and caches its input, and always restores both."""
+
 from __future__ import annotations
 
 import logging

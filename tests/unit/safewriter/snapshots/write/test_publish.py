@@ -1,3 +1,5 @@
+"""A build publishes its snapshot by moving `_CURRENT`: lost answers, conflicts, tokens of turns, fences."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A build of a snapshot writes a failed shard again after growing pauses, unless the error would recur."""
+
 from __future__ import annotations
 
 import pytest

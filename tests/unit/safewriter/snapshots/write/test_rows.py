@@ -1,3 +1,5 @@
+"""A task of a snapshot's build turns Arrow batches into stored keys and values, and checks each row's shard."""
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,3 +1,5 @@
+"""The session of a guarded build publishes its snapshot at most once, in its turn and before its deadline."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,3 +1,5 @@
+"""A task of a snapshot's build writes its partition's shards to new places, in order, or fails and leaves nothing."""
+
 from __future__ import annotations
 
 import sqlite3

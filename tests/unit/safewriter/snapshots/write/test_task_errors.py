@@ -1,3 +1,5 @@
+"""The driver of a snapshot's build raises a task's error as itself, although Spark sends only its text."""
+
 from __future__ import annotations
 
 import traceback

@@ -1,3 +1,5 @@
+"""A build of a snapshot makes each row's value: bytes, JSON of columns or a function's result; errors name keys."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The settler's parser of one Delta commit: actions, rows, marks of guard commits, bounded memory, refusals."""
+
 from __future__ import annotations
 
 import json

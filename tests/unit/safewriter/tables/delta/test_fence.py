@@ -1,3 +1,5 @@
+"""The fence of a dead attempt in a Delta log: an empty commit with its epoch, in a free slot, dated in order."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The Java gate's answers in Python: each refusal of a Delta statement becomes an error of its own type."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""A settler reads and extends a Delta log without a JVM: gaps, damage, recreated tables, bounds of its effort."""
+
 from __future__ import annotations
 
 import json

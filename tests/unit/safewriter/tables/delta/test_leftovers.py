@@ -1,3 +1,5 @@
+"""The clean-up of a dead attempt on Delta removes files with its prefix that no version names, and no others."""
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any

@@ -1,3 +1,5 @@
+"""A Delta block's success() reads its own commit back from the log, and counts no other as a success."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A Delta block's session, without a JVM: obstacles that refuse it, the gate that it opens, skipped blocks."""
+
 from __future__ import annotations
 
 import json

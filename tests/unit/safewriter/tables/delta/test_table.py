@@ -1,3 +1,5 @@
+"""The settler of a Delta write lists the log once for an undo, keeps its time, and finds the traces of attempts."""
+
 from __future__ import annotations
 
 from typing import Any

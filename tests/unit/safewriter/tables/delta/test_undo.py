@@ -1,3 +1,5 @@
+"""The undo of a landed Delta commit finds it by its transaction, and removes exactly its files in a new commit."""
+
 from __future__ import annotations
 
 from typing import Any

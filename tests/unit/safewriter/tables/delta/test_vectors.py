@@ -1,3 +1,5 @@
+"""The undo on Delta finds the file of a deletion vector by the protocol's rule, or refuses an unknown form."""
+
 from __future__ import annotations
 
 import pytest

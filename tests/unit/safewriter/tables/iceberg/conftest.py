@@ -1,3 +1,5 @@
+"""An Iceberg table with a foreign snapshot, and a block's session whose calls are recorded, both without a JVM."""
+
 from __future__ import annotations
 
 from types import SimpleNamespace

@@ -1,3 +1,5 @@
+"""A settler reaches an Iceberg catalog by the Spark session's settings: kinds, refusals, pyiceberg, no secrets."""
+
 from __future__ import annotations
 
 import json

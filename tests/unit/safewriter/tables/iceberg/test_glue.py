@@ -1,3 +1,5 @@
+"""A fence moves an Iceberg table's pointer in AWS Glue, and overwrites neither other commits nor other fields."""
+
 from __future__ import annotations
 
 import functools

@@ -1,3 +1,5 @@
+"""A settler reads references, properties and a branch's history from an Iceberg table's metadata of any version."""
+
 from __future__ import annotations
 
 from typing import Any

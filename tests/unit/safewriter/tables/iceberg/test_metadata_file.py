@@ -1,3 +1,5 @@
+"""A fence rewrites an Iceberg metadata file byte for byte but for its own fields, within bounds of memory."""
+
 from __future__ import annotations
 
 import gzip

@@ -1,3 +1,5 @@
+"""The name of an Iceberg table is parsed to catalog, identifier and branch, and a path or other text is refused."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""A fence moves an Iceberg table's pointer in a SQL catalog of either version, and pyiceberg reads the result."""
+
 from __future__ import annotations
 
 import gzip

@@ -1,3 +1,5 @@
+"""The settler of an Iceberg write judges it by its mark, fences it by a tag, and cleans up its files alone."""
+
 from __future__ import annotations
 
 import dataclasses

@@ -1,3 +1,5 @@
+"""The account's demonstration hears an alarm when it rings, and not when it ends."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""The stage of the account's demonstration: bounded waits, the operator's command, and failures shown as claims."""
+
 from __future__ import annotations
 
 import io

@@ -4,7 +4,7 @@ The simulation covers the role's policies, its boundary and the organisation's p
 and keys. https://docs.aws.amazon.com/IAM/latest/APIReference/API_SimulatePrincipalPolicy.html
 
 JOB and SWEEPER list the S3 actions that handler, guard, Spark and sweeper need, each with its folders.
-tests/unit/soal/doctor/test_required_actions.py compares them with recorded requests.
+tests/unit/soal/doctor/test_rights.py compares them with recorded requests.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _SCENARIOS: Final[dict[str, tuple[str, ...]]] = {
     "reuse": ("tests/faults/test_reuse_kills.py",),
     "snapshot": ("tests/faults/test_snapshot_kills.py",),
     "stream": ("tests/faults/test_stream_kills.py",),
-    "turn": ("tests/contract/coordination/test_takeover.py", "tests/contract/coordination/test_exclusion.py"),
+    "turn": ("tests/contract/coordination/test_leases.py", "tests/contract/coordination/test_exclusion.py"),
     "writers": (
         "tests/faults/test_kills.py",
         "tests/faults/test_two_writers.py",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.slow
 
-TAKEOVER = "tests/contract/coordination/test_takeover.py"
+TAKEOVER = "tests/contract/coordination/test_leases.py"
 SHORT = "dead_holder_s_lock memory"
 TESTS = """
 import pytest

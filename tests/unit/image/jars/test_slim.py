@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ON_ARM = platform.machine() == "aarch64"
-IMAGE = Path(__file__).parents[3] / "image"
+IMAGE = Path(__file__).parents[4] / "image"
 COUNT = """
 public class Count {
     private final int start;

@@ -29,7 +29,11 @@ exclude_patterns = ["pictures"]
 # Classes of others have no page here.
 _FOREIGN = r"pyspark|pyspark\..*|SparkSession(\.Builder)?|DataFrame.*|Checkpoint|Literal|T|date|datetime\.date"
 _INNER = r"safewriter\.(record|coordination)\..*|safewriter\.backfill\.T"
-nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER})")]
+_OF_SNAPSHOTS = (
+    r"StorageLevel|ValueSpec|KeyEncoding|Duplicates|AdapterFactory|MetricsCollector|(Output|Manifest)Options|RetryConfig"
+    r"|Sharding(Spec|Strategy)|RoutingValue|Mapping\[str|BuildResult|Path"
+)
+nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER}|{_OF_SNAPSHOTS})")]
 
 
 class Mermaid(Directive):

@@ -27,9 +27,16 @@ html_title = "SoAL"
 html_show_copyright = False
 exclude_patterns = ["pictures"]
 # Classes of others have no page here.
-_FOREIGN = r"pyspark|pyspark\..*|SparkSession(\.Builder)?|DataFrame.*|Checkpoint|Literal|T|date|datetime\.date"
+_FOREIGN = (
+    r"pyspark|pyspark\..*|SparkSession(\.Builder)?|DataFrame.*|StreamingQuery|StorageLevel|Checkpoint|Literal|T|date"
+    r"|datetime\.date|threading\.Event|Path"
+)
 _INNER = r"safewriter\.(record|coordination)\..*|safewriter\.backfill\.T"
-nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER})")]
+_OF_SNAPSHOTS = (
+    r"ValueSpec|KeyEncoding|Duplicates|AdapterFactory|MetricsCollector|(Output|Manifest)Options|RetryConfig"
+    r"|Sharding(Spec|Strategy)|RoutingValue|Mapping\[str|BuildResult"
+)
+nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER}|{_OF_SNAPSHOTS})")]
 
 
 class Mermaid(Directive):

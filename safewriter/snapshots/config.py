@@ -115,7 +115,8 @@ class WriteConfig:
     shard_retry
         The retries of `write_single_db`; None: no retries. Spark retries the tasks of `write_sharded`.
     metrics_collector
-        Gets the events of the build, on the driver.
+        Its `emit(event, payload)` gets the events of the build (`safewriter.snapshots.metrics.MetricEvent`), on the
+        driver.
     """
 
     s3_prefix: str

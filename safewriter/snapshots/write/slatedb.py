@@ -36,8 +36,9 @@ _SETTINGS: Final = {
 class SlateDbFactory:
     """Opens a SlateDB database for each shard: `WriteConfig(adapter_factory=SlateDbFactory())`.
 
-    Credentials and region come from the tasks' environment variables, those that boto3 also reads. SlateDB does not
-    read AWS's configuration files. Raises `MissingPackageError` if the package is not installed.
+    Credentials and region come from the tasks' environment variables, those that boto3 also reads, or from a role of
+    the container or the machine. SlateDB does not read AWS's configuration files. Raises `MissingPackageError` if the
+    package is not installed.
 
     Parameters
     ----------

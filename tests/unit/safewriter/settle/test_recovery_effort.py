@@ -236,9 +236,9 @@ def requests_to_verdict(world: World, cause: Cause) -> list[str]:
 @pytest.mark.parametrize(
     ("commit_point", "landed", "status", "bound"),
     [
-        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 5),
-        (CommitPoint.WRITE, True, Status.COMMITTED, 5),
-        (CommitPoint.SUCCESS, True, Status.ROLLED_BACK, 8),
+        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 4),
+        (CommitPoint.WRITE, True, Status.COMMITTED, 4),
+        (CommitPoint.SUCCESS, True, Status.ROLLED_BACK, 6),
     ],
 )
 def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(

@@ -172,7 +172,7 @@ class Config(BaseModel):
     conditional_commits: bool = False
     """The lake bucket refuses a PUT of a Delta table's commit file without a condition."""
     scripts: _Place | None = None
-    """The place of the job scripts, apart from `data`; without it the stack has a bucket for them."""
+    """The place of the job scripts, apart from `data` and `s3_trigger`; without it the stack has a bucket for them."""
     checkpoint_days: Annotated[int, Field(ge=_CHECKPOINT_DAYS_MIN, le=3650)] = 30
     """How long a finished run's documents live, longer than any event can be delivered again; and how long the old
     versions of documents stay."""

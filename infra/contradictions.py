@@ -98,14 +98,27 @@ def overlaps(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
             # The reverse is allowed: tables inside a read-only place, data=lake/tables, read_only_data=lake.
             if place_read.is_below(place):
                 yield "read_only_data", place_read, f"{problem}; take it out of data"
+    if config.scripts is not None:
+        yield from _of_producers(config, config.scripts)
     yield from _in_own_buckets(config)
+
+
+def _of_producers(config: Config, scripts: BucketPrefix) -> Iterator[tuple[str, BucketPrefix, str]]:
+    """Yield the scripts' place if others bring objects there, which could then be started."""
+    remedy = "and what somebody puts there could be started as a script; keep scripts apart from data"
+    if config.s3_trigger is not None and _overlap(scripts, config.s3_trigger):
+        yield "scripts", scripts, f"its new objects are events (s3_trigger={config.s3_trigger}), {remedy}"
+    for place in config.read_only_data:
+        # The reverse is allowed: scripts inside a read-only place, scripts=lake/scripts, read_only_data=lake.
+        if place.is_below(scripts):
+            yield "scripts", scripts, f"holds data that jobs read (read_only_data={place}), {remedy}"
 
 
 def _in_own_buckets(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
     """Refuse the stack's own buckets, by CloudFormation's names. Scripts may be in the bucket of a deleted stack."""
-    checkpoints, scripts = (
+    checkpoints, scripts, lake = (
         re.compile(rf"{re.escape(config.stack_name.lower())}-{kind}bucket[0-9a-f]{{8}}-.+")
-        for kind in ("checkpoints", "scripts")
+        for kind in ("checkpoints", "scripts", "lake")
     )
     places_of = {
         "data": config.data,
@@ -117,6 +130,8 @@ def _in_own_buckets(config: Config) -> Iterator[tuple[str, BucketPrefix, str]]:
         for place in places:
             if checkpoints.fullmatch(place.bucket) or (key != "scripts" and scripts.fullmatch(place.bucket)):
                 yield key, place, "is a bucket of the stack's own, in which the roles may do just what they need to"
+            if config.lake_bucket and key in ("s3_trigger", "scripts") and lake.fullmatch(place.bucket):
+                yield key, place, "is the stack's own (lake_bucket=true), and jobs write there; name another one"
 
 
 def _overlap(place: BucketPrefix, other: BucketPrefix) -> bool:

@@ -47,8 +47,8 @@ class JobLog:
     `log` receives each line with its secrets masked; `metric` each line in CloudWatch's embedded metric format that has
     a metric and only namespaces of the job, so neither `namespace`, which is the handler's, nor one of AWS. After
     `logged_max` bytes lines are only counted, so that a flood costs neither money nor time; the tail continues, and
-    metrics until they reach the same size. `effort` limits the search for secrets in lines, metrics and tail: a text
-    that takes too long is withheld.
+    metrics until they reach the same size. `effort` limits the search for secrets in lines and metrics, and the tail
+    has a limit of its own: a text that takes too long is withheld.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class JobLog:
         self.is_whole = True
 
     def end_search(self) -> None:
-        """Withhold all output that is not searched yet, so that the pump reads the rest at once."""
+        """Withhold all lines that are not searched yet, so that the pump reads the rest at once; not the tail."""
         self._redactor.effort.end()
 
     def _is_plain(self, data: bytes) -> bool:
@@ -115,9 +115,12 @@ class JobLog:
         self.saw_out_of_memory = self.saw_out_of_memory or any(_OUT_OF_MEMORY in line for line in lines)
 
     def tail(self) -> tuple[str, ...]:
-        """Return the last lines, truncated and masked. The answer waits for this, so the search has little time."""
-        self._redactor.effort.limit(_TAIL_MAX_S)
-        return tuple(self._redactor.shortened(line, _TAIL_LINE_MAX) for line in self._tail)
+        """Return the last lines, truncated and masked. The answer waits for this, so the search has little time; it has
+        that in any case, since the job's error is there.
+        """
+        redactor = replace(self._redactor, effort=self._redactor.effort.anew(_TAIL_MAX_S))
+        # A copy: the pump may still run.
+        return tuple(redactor.shortened(line, _TAIL_LINE_MAX) for line in tuple(self._tail))
 
     def _line(self, raw: bytes) -> None:
         try:

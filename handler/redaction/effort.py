@@ -43,9 +43,9 @@ class Effort:
         finally:
             self._left_s -= self._cpu() - started
 
-    def limit(self, left_s: float) -> None:
-        """Leave at most this much time to all later searches."""
-        self._left_s = min(self._left_s, left_s)
+    def anew(self, left_s: float) -> Effort:
+        """Return another limit by the same clock, for texts that must not lack the time that these have used."""
+        return Effort(left_s, self._cpu)
 
     def end(self) -> None:
         """End all searches, also one that runs on another thread."""

@@ -58,15 +58,18 @@ def encoded_forms(value: str) -> Iterator[str]:
 class KnownForms:
     """Finds forms, and their beginnings before the mark of a truncation."""
 
-    __slots__ = ("_all", "_forms", "_longest")
+    __slots__ = ("_all", "_forms", "_longest", "_starts")
 
     def __init__(self, forms: Iterable[str]) -> None:
-        self._forms = sorted({leveled(form) for form in forms})
+        self._forms = sorted({leveled(form) for form in forms if len(form) >= START})
         self._all = "\n".join(form for form in self._forms if len(form) >= _PIECE_MIN)
         self._longest: dict[str, int] = {}
         """The length of the longest form, by the first letters."""
         for form in self._forms:
             self._longest[form[:START]] = max(len(form), self._longest.get(form[:START], 0))
+        letters = ({start[place] for start in self._longest} for place in range(START if self._longest else 0))
+        self._starts = re.compile("".join(f"[{re.escape(''.join(sorted(several)))}]" for several in letters))
+        """A quick check before the look-up: each letter is one that some form has there."""
 
     def masked(self, text: str, mask: str, look: Callable[[], None], *, is_cut: bool = False) -> str:
         """Replace all matches by a mask; overlapping ones get one mask. `is_cut`: the text has lost its end.
@@ -86,11 +89,13 @@ class KnownForms:
     def _in(self, reading: Reading, look: Callable[[], None], *, is_cut: bool) -> Iterator[tuple[int, int]]:
         text, longest = reading.text, self._longest
         cuts = _cuts(text, is_cut=is_cut)
-        for at in range(len(text) - START + 1):
-            size = longest.get(text[at : at + START])
-            if size:
+        start = self._starts.search(text)
+        while start is not None:
+            at = start.start()
+            if size := longest.get(start[0]):
                 look()
                 yield from self._at(text, at, text[at : at + size], cuts, look)
+            start = self._starts.search(text, at + 1)
         for piece in _PIECE.finditer(reading.plain):
             look()
             word = leveled(piece[0].rstrip("="))

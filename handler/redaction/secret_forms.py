@@ -20,8 +20,8 @@ MASK: Final = "[redacted]"
 _UNMASKED: Final = r"(?!\[redacted\])"
 
 _BARE_KEY: Final = (
-    r"(?<![A-Za-z0-9/+=])(?=[^\s]{0,39}[a-z])(?=[^\s]{0,39}[A-Z])(?=[^\s]{0,39}[0-9])(?!/)"
-    r"(?![A-Za-z0-9+=]*(?:/[A-Za-z0-9+=]*){4})[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=])"
+    r"(?<![A-Za-z0-9/+=])(?=[A-Za-z0-9/+]{40}(?![A-Za-z0-9/+=]))(?=[^\s]{0,39}[a-z])(?=[^\s]{0,39}[A-Z])"
+    r"(?=[^\s]{0,39}[0-9])(?!/)(?![A-Za-z0-9+=]*(?:/[A-Za-z0-9+=]*){4})[A-Za-z0-9/+]{40}"
 )
 _PRIVATE_KEY: Final = r"[A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?"
 _SCHEME: Final = r"(?<![a-z0-9+.-])[a-z][a-z0-9+.-]{1,40}"
@@ -38,49 +38,71 @@ _ISSUED: Final = (
 """Tokens with a prefix of their issuer."""
 _PORT: Final = r"(?:\d{1,4}|[1-5]\d{4}|6[0-5]\d{3})(?:[/\s'\"]|$)"
 _PROSE: Final = r"(?:authenticat\w{2,4}|authori[sz]ation|statistics|information|operations?|functions?|credentials?)"
-# Only the group `secret` is masked.
+# Only the group `secret` is masked. Before each pattern is the word of a quick check: what matches has it, in small
+# letters. Where a pattern ignores case, its word has no i or s, which equal other small letters of Unicode, too.
 _SHAPES: Final = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"(?s)(?P<secret>-----BEGIN {_PRIVATE_KEY}-----.*?(?:-----END {_PRIVATE_KEY}-----|\Z))",
+    (word, re.compile(pattern))
+    for word, pattern in (
+        (
+            "private key",
+            rf"(?s)(?P<secret>-----BEGIN {_PRIVATE_KEY}-----.*?(?:-----END {_PRIVATE_KEY}-----|\Z))",
+        ),
         # user:password@ in any URL; the password may hold @ and /, and a port is not a password
-        rf"(?i){_SCHEME}://(?P<secret>[^\s/:@'\"<>]{{0,256}}:(?!{_PORT})[^\s'\"<>]{{0,256}})@",
-        r"(?i)(?<![a-z0-9+.-])(?:https?|ftp)://(?P<secret>[^\s/:@'\"<>]{1,256})@",
+        ("@", rf"(?i){_SCHEME}://(?P<secret>[^\s/:@'\"<>]{{0,256}}:(?!{_PORT})[^\s'\"<>]{{0,256}})@"),
+        ("@", r"(?i)(?<![a-z0-9+.-])(?:https?|ftp)://(?P<secret>[^\s/:@'\"<>]{1,256})@"),
         # Oracle's own: user/password@
-        r"(?i)\bjdbc:oracle:\w{2,10}:(?P<secret>[^\s/@'\"]{1,128}/[^\s@]{1,128})@",
+        ("@", r"(?i)\bjdbc:oracle:\w{2,10}:(?P<secret>[^\s/@'\"]{1,128}/[^\s@]{1,128})@"),
         # pre-signed URLs of AWS and of Azure; the header of a signed request
-        r"(?i)\b(?:X-Amz-(?:Signature|Credential|Security-Token)|X-Goog-(?:Signature|Credential))=(?P<secret>[^&\s'\"]+)",
-        r"(?i)(?<![\w-])(?:sig|signature)=(?P<secret>[A-Za-z0-9%+/_-]{16,}={0,2})",
-        rf"(?i)\b(?:bearer|basic)\s{{1,8}}(?!{_PROSE}\b)(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})",
-        r"(?i)\bpassword\s{1,8}(?P<secret>'[^'\n]{1,256}')",
+        (
+            "=",
+            (
+                r"(?i)\b(?:X-Amz-(?:Signature|Credential|Security-Token)|X-Goog-(?:Signature|Credential))="
+                r"(?P<secret>[^&\s'\"]+)"
+            ),
+        ),
+        ("=", r"(?i)(?<![\w-])(?:sig|signature)=(?P<secret>[A-Za-z0-9%+/_-]{16,}={0,2})"),
+        ("", rf"(?i)\b(?:bearer|basic)\s{{1,8}}(?!{_PROSE}\b)(?P<secret>[A-Za-z0-9._~+/=-]{{8,}})"),
+        ("'", r"(?i)\bpassword\s{1,8}(?P<secret>'[^'\n]{1,256}')"),
         # SQL's IDENTIFIED BY; without quotes only in capitals or after CREATE USER: English says "identified by", too
         (
-            r"(?i)\bidentified(?:\s{1,8}with\s{1,8}\S{1,64})?\s{1,8}by\s{1,8}(?:(?:password|values)\s{1,8})?"
-            r"(?P<secret>'[^'\n]{1,256}'?|\\?\"[^\"\n]{1,256}\"?)"
+            "by",
+            (
+                r"(?i)\bidentified(?:\s{1,8}with\s{1,8}\S{1,64})?\s{1,8}by\s{1,8}(?:(?:password|values)\s{1,8})?"
+                r"(?P<secret>'[^'\n]{1,256}'?|\\?\"[^\"\n]{1,256}\"?)"
+            ),
         ),
         (
-            r"(?:\bIDENTIFIED|(?i:\b(?:create|alter)\s{1,8}user\s{1,8}\S{1,128}\s{1,8}identified))\s{1,8}(?i:by)\s{1,8}"
-            r"(?P<secret>[^\s'\",;]{2,256})"
+            "by",
+            (
+                r"(?:\bIDENTIFIED|(?i:\b(?:create|alter)\s{1,8}user\s{1,8}\S{1,128}\s{1,8}identified))\s{1,8}(?i:by)\s{1,8}"
+                r"(?P<secret>[^\s'\",;]{2,256})"
+            ),
         ),
         # curl's user:password, but neither a URL nor the numeric ids of a user and a group
         (
-            r"(?<![\w-])(?:-u\s{1,8}|--(?:proxy-)?user[\s=]{1,8})([\"'])?(?!\d{1,10}:\d{1,10}(?!\S))[^\s:'\"/]{1,128}:(?!//)"
-            r"(?P<secret>(?(1)[^'\"\n]{1,256}|[^\s'\"]{1,256}))"
+            "-u",
+            (
+                r"(?<![\w-])(?:-u\s{1,8}|--(?:proxy-)?user[\s=]{1,8})([\"'])?(?!\d{1,10}:\d{1,10}(?!\S))[^\s:'\"/]{1,128}:(?!//)"
+                r"(?P<secret>(?(1)[^'\"\n]{1,256}|[^\s'\"]{1,256}))"
+            ),
         ),
         (
-            r"(?i)(?<![\w-])(?:set-)?cookie\\?[\"']?\s{0,4}:\s{0,4}(?P<secret>(?=[^\s=;]{1,128}=)(?!\w{1,64}=(?:true|false)(?!\S))"
-            r"(?:\\?\"[^\"\n]+\"?|'[^'\n]+'?|[^\n]+))"
+            "coo",
+            (
+                r"(?i)(?<![\w-])(?:set-)?cookie\\?[\"']?\s{0,4}:\s{0,4}(?P<secret>(?=[^\s=;]{1,128}=)(?!\w{1,64}=(?:true|false)(?!\S))"
+                r"(?:\\?\"[^\"\n]+\"?|'[^'\n]+'?|[^\n]+))"
+            ),
         ),
-        r"(?<![A-Z0-9])(?P<secret>(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|ANPA|AROA)[A-Z0-9]{16})(?![A-Z0-9])",
+        ("", r"(?<![A-Z0-9])(?P<secret>(?:AKIA|ASIA|ABIA|ACCA|AGPA|AIDA|ANPA|AROA)[A-Z0-9]{16})(?![A-Z0-9])"),
         # session tokens of STS
-        r"(?<![A-Za-z0-9])(?P<secret>(?:IQoJ|FwoG|FQoG)[A-Za-z0-9/+=]{40,})",
+        ("", r"(?<![A-Za-z0-9])(?P<secret>(?:IQoJ|FwoG|FQoG)[A-Za-z0-9/+=]{40,})"),
         # a bare secret access key: 40 characters of all kinds, not a path
-        rf"(?P<secret>{_BARE_KEY})",
+        ("", rf"(?P<secret>{_BARE_KEY})"),
         # a key of an Azure account: 64 bytes
-        r"(?<![A-Za-z0-9/+=])(?P<secret>[A-Za-z0-9/+]{86}==)",
-        r"(?<![\w-])(?P<secret>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)",
-        rf"(?<![A-Za-z0-9])(?P<secret>{_ISSUED})",
-        r"(?i)https://hooks\.slack\.com/services/(?P<secret>[A-Z0-9_/-]{20,})",
+        ("==", r"(?<![A-Za-z0-9/+=])(?P<secret>[A-Za-z0-9/+]{86}==)"),
+        ("eyj", r"(?<![\w-])(?P<secret>eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)"),
+        ("", rf"(?<![A-Za-z0-9])(?P<secret>{_ISSUED})"),
+        ("://", r"(?i)https://hooks\.slack\.com/services/(?P<secret>[A-Z0-9_/-]{20,})"),
     )
 )
 
@@ -113,12 +135,14 @@ _ATTRIBUTE: Final = re.compile(rf"""(?i)(?<![\w-])(?:key|name)=\\?["']{_NAME}\\?
 _CELL: Final = re.compile(rf"(?<=\|)[^\S\n]{{0,256}}+{_NAME}[^\S\n]{{0,256}}+\|")
 _CELL_VALUE: Final = re.compile(rf"[^\S\n]{{0,256}}+{_UNMASKED}[^|\n]+")
 _FORMS: Final = (
-    (_ASSIGNED, _VALUE),
-    (_PAIR, _PAIR_VALUE),
-    (_XML, _XML_VALUE),
-    (_ATTRIBUTE, _VALUE),
-    (_CELL, _CELL_VALUE),
+    ("", _ASSIGNED, _VALUE),
+    (",", _PAIR, _PAIR_VALUE),
+    ("<", _XML, _XML_VALUE),
+    ("value=", _ATTRIBUTE, _VALUE),
+    ("|", _CELL, _CELL_VALUE),
 )
+_OPTIONS: Final = ("--", _OPTION, _OPTION_VALUE)
+"""As in `_SHAPES`: the word of a quick check, and patterns."""
 _READ_MAX: Final = 8_300
 """The length of text read for one value before its name is known to be a secret's: a quoted value and its name."""
 _JUDGED_MAX: Final = 300
@@ -127,19 +151,22 @@ _JUDGED_MAX: Final = 300
 
 def mask_forms(text: str) -> str:
     """Mask all text that has the form of a secret."""
-    for shape in _SHAPES:
-        text = shape.sub(_mask_group, text)
-    if HINT.search(text) is None:
+    small = text.lower()  # of the text with its secrets: a mask brings no word
+    for word, shape in _SHAPES:
+        if word in small:
+            text = shape.sub(_mask_group, text)
+    if HINT.search(small) is None:
         return text
-    for name, value in _FORMS:
-        text = _replaced(text, _beside(name, value, text))
-    return _replaced(text, _beside(_OPTION, _OPTION_VALUE, text))
+    for word, name, value in (*_FORMS, _OPTIONS):
+        if word in small:
+            text = _replaced(text, _beside(name, value, text))
+    return text
 
 
 def secrets_in(text: str) -> Iterator[str]:
     """Yield the secrets in a text without their quotes; for `user:password`, also the password."""
-    groups = [shape_match["secret"] for shape in _SHAPES for shape_match in shape.finditer(text)]
-    groups += [text[start:end] for name, value in _FORMS for start, end in _beside(name, value, text)]
+    groups = [shape_match["secret"] for _, shape in _SHAPES for shape_match in shape.finditer(text)]
+    groups += [text[start:end] for _, name, value in _FORMS for start, end in _beside(name, value, text)]
     for secret in groups:
         bare = secret.strip().strip("\\\"'")
         yield bare

@@ -179,7 +179,13 @@ def _conf(
     in_event: Mapping[str, str], in_parameters: Mapping[str, str], settings: HandlerSettings, path: str
 ) -> dict[str, str]:
     for field_name, conf in (("conf", in_event), ("sparkSubmitParameters", in_parameters)):
-        check_conf(conf, _below(path, field_name), permits=settings.conf_allow, owned=settings.owned_settings)
+        check_conf(
+            conf,
+            _below(path, field_name),
+            permits=settings.conf_allow,
+            owned=settings.owned_settings,
+            region=settings.region,
+        )
     if doubled := sorted(in_event.keys() & in_parameters.keys()):
         raise InputError(
             _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"

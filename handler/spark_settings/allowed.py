@@ -2,8 +2,10 @@
 
 The function's callers do not own its role. A setting can send the role's credentials to another endpoint, load a class,
 or write elsewhere, and each version of Spark adds settings: so an event may bring only settings that are listed here,
-or that the function's owner has allowed (`SOAL_CONF_ALLOW`). Forms are as strict as Spark's own, so that a value that
-Spark would refuse is refused before the JVM starts. A test compares both with Spark.
+or that the function's owner has allowed (`SOAL_CONF_ALLOW`). None names a place or an account whose content Spark
+trusts: the offsets of a stream's checkpoint name classes, `DROP DATABASE` empties a folder of the warehouse, and
+another account's Glue names tables. Forms are as strict as Spark's own, so that a value that Spark would refuse is
+refused before the JVM starts. A test compares both with Spark.
 """
 
 from __future__ import annotations
@@ -108,7 +110,6 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
     (_EXTENSIONS, "spark.sql.extensions"),
     (_ZONE, "spark.sql.session.timeZone"),
     (_IDENTIFIER, "spark.sql.defaultCatalog spark.sql.columnNameOfCorruptRecord"),
-    (_PLACE, "spark.sql.warehouse.dir spark.sql.streaming.checkpointLocation"),
     (_REGION, "spark.hadoop.fs.s3a.endpoint.region spark.hadoop.fs.s3a.bucket.BUCKET.endpoint.region"),
     (_one_of("org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"),
      "spark.hadoop.fs.s3a.bucket.BUCKET.aws.credentials.provider"),
@@ -226,7 +227,6 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         {_CATALOG}.glue.skip-name-validation
      """),
     (_NUMBER, f"{_CATALOG}.cache.expiration-interval-ms"),
-    (_matching(r"[0-9]{12}", "an account's twelve digits"), f"{_CATALOG}.glue.id"),
 )  # fmt: skip
 
 ALLOWED: Final[Mapping[str, Form]] = {name: form for form, names in _BY_FORM for name in names.split()}

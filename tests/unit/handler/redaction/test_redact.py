@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from handler.redaction import secret_forms
 from handler.redaction.redact import PrivateKeys, Redactor, redact
-from handler.redaction.secret_names import is_secret
+from handler.redaction.secret_names import HINT, is_secret
 
 SECRETS = [
     ("key=AKIAIOSFODNN7EXAMPLE", "AKIAIOSFODNN7EXAMPLE"),
@@ -85,6 +85,10 @@ SECRETS = [
     ("(db.password," + "hunter22" * 200, "hunter22"),
     ("(token, 'hunter22')", "hunter22"),
     ("unexpected password: hunter22", "hunter22"),
+    ("git clone https://0123abcdef@git.example.com/x", "0123abcdef"),
+    ("ALTER ROLE a PASSWORD 'hunter22'", "hunter22"),
+    (f"AccountKey {'aB3/' * 21}aB==", "aB3/aB3/"),
+    ("POST https://hooks.slack.com/services/T00000000/B00000000/XXXXXXXX", "T00000000"),
 ]
 HARMLESS = [
     "clientToken: nightly-2026-11-20",
@@ -159,6 +163,46 @@ def test_other_text_stays(text: str) -> None:
 def test_masking_twice_changes_nothing(text: str, _secret: str) -> None:
     """The mask itself is not a secret."""
     assert redact(redact(text)) == redact(text)
+
+
+_ALIKE = str.maketrans("ikIKsS", "\u0131\u212a\u0130\u212a\u017f\u017f")
+"""Letters that equal i, k and s where a pattern ignores case."""
+
+
+def test_no_quick_check_lets_a_secret_by() -> None:
+    """What a pattern finds has the pattern's word, and a secret's name its hint, in letters of any case and kind."""
+    texts = [form(text) for text, _ in SECRETS for form in (str, str.upper, str.lower, str.swapcase)]
+    texts += [text.translate(_ALIKE) for text in texts]
+    texts += [text.replace(" ", "\t") for text in texts]
+    for word, shape in secret_forms._SHAPES:
+        found = [text for text in texts if shape.search(text)]
+        assert found, shape.pattern
+        assert [text for text in found if word not in text.lower()] == []
+    for word, name, value in (*secret_forms._FORMS, secret_forms._OPTIONS):
+        found = [text for text in texts if any(secret_forms._beside(name, value, text))]
+        assert found, name.pattern
+        assert [text for text in found if word not in text.lower() or HINT.search(text.lower()) is None] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "most"),
+    [
+        ("INFO TaskSetManager: Starting task 12.0 in stage 3.0 (TID 312) (executor driver, partition 12)", 5),
+        ('{"id": 12, "customer_key": "K-000123", "url": "https://example.org/a?x=1", "tags": ["a", "b"]}', 8),
+    ],
+)
+def test_an_ordinary_line_is_searched_for_few_forms(monkeypatch: pytest.MonkeyPatch, line: str, most: int) -> None:
+    """A job may log megabytes of them, and has little time for the search."""
+    counted: list[str] = []
+
+    class Counted:
+        def sub(self, _: object, text: str) -> str:
+            counted.append(text)
+            return text
+
+    monkeypatch.setattr(secret_forms, "_SHAPES", tuple((word, Counted()) for word, _ in secret_forms._SHAPES))
+    assert secret_forms.mask_forms(line) == line
+    assert 0 < len(counted) <= most
 
 
 def test_a_metric_keeps_its_numbers_and_loses_its_secrets() -> None:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]
 
 CHECKPOINTS, SCRIPTS, LAKE, OTHER = "checkpoints", "scripts", "lake", "other"
+TRIGGERED = ROOT / "scripts" / "demonstration" / "account" / "jobs" / "triggered.py"
 ICE = {
     "spark.sql.catalog.own": "org.apache.iceberg.spark.SparkCatalog",
     "spark.sql.catalog.own.type": "hadoop",
@@ -37,7 +38,7 @@ ICE = {
 TOLD = f"""
 import json, os, sys, tempfile, time
 from pyspark.sql import SparkSession
-from safewriter import SafeWriter
+from safewriter import SafeWriter, object_path
 
 builder = SparkSession.builder
 for name, value in {ICE}.items():
@@ -308,6 +309,32 @@ def test_the_name_of_a_listed_file_is_no_pattern(function: LambdaEmulator, s3: E
     ends = told(function, *expected)
 
     assert {way: end for way, end in zip(expected, ends, strict=True) if end != expected[way]} == {}
+
+
+def test_a_script_reads_the_object_of_its_event_and_no_other(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """The path of a key stands for that object, in a job as the account's journey has it, too."""
+    put(s3, "event/pay/y.csv", "a;b\npay;1\n")
+    put(s3, "event/in/zz.csv", "a;b\nother;1\n")
+    names = ["in/{../pay/y.csv,zz.csv}", "in/*.csv", r"in/\../pay/y.csv", "in/[1] 10%20é,b.csv"]
+    for name in names:
+        put(s3, f"event/{name}", "a;b\nown;1\n")
+    reads = [f"rows(spark.read.text(object_path('{LAKE}', {f'event/{name}'!r})))" for name in names]
+
+    assert told(function, *reads) == [str((["value"], [("a;b",), ("own;1",)]))] * len(names)
+
+    put(s3, "triggered.py", TRIGGERED.read_text(encoding="utf-8"), bucket=SCRIPTS)
+    environment = {
+        **s3.environment(),
+        "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
+        "SOAL_ENTRY_POINT": f"s3://{SCRIPTS}/triggered.py",
+        "TABLES": f"s3a://{LAKE}/event/tables",
+    }
+    detail = {"bucket": {"name": LAKE}, "object": {"key": f"event/{names[0]}"}}
+    with LambdaEmulator(environment, timeout_s=12 * BUSY_S, memory_mb=1769) as triggered:
+        answer = triggered.invoke({"id": "e-1", "detail-type": "Object Created", "source": "aws.s3", "detail": detail})
+    assert answer.error is None
+    landed = f"rows(spark.read.format('delta').load('s3a://{LAKE}/event/tables/landed'))"
+    assert told(function, landed) == [str((["a", "b"], [("own", 1)]))]
 
 
 def test_a_stream_reads_each_file_once_whatever_its_name(function: LambdaEmulator, s3: EmbeddedS3) -> None:

@@ -87,8 +87,7 @@ RUN mkdir classes \
     && jar --create --file /opt/soal/jars/soal-logstore.jar --date=2020-01-01T00:00:00Z -C classes . \
     && java -cp '/opt/soal/jars/*:/opt/soal/python/pyspark/jars/*' io.soal.archive.LiteralValues \
         /opt/soal/jars/soal-literal.jar /opt/soal/python/pyspark/jars/hadoop-client-api-*.jar \
-        /opt/soal/python/pyspark/jars/spark-common-utils_*.jar /opt/soal/python/pyspark/jars/spark-catalyst_*.jar \
-        /opt/soal/python/pyspark/jars/spark-sql_*.jar /opt/soal/jars/iceberg-spark-runtime-*.jar \
+        /opt/soal/python/pyspark/jars/spark-*.jar /opt/soal/jars/iceberg-spark-runtime-*.jar \
         /opt/soal/jars/hadoop-aws-*.jar
 # Jars without what nothing here reads: names of local variables, native libraries of other systems.
 COPY image/jars/Slim.java image/jars/unwanted.txt image/jars/

@@ -28,6 +28,7 @@ from safewriter.errors import (
     UnsupportedError,
     UsageError,
 )
+from safewriter.object_path import object_path
 from safewriter.session import configure_spark
 from safewriter.shortcut import save
 from safewriter.writer import SafeWriter
@@ -59,6 +60,7 @@ __all__ = [
     "UsageError",
     "configure_spark",
     "days",
+    "object_path",
     "parts",
     "save",
 ]

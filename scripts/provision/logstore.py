@@ -33,9 +33,7 @@ _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 _LITERAL_SOURCES: Final = (
     "hadoop-client-api-",
     "hadoop-aws-",
-    "spark-common-utils_",
-    "spark-catalyst_",
-    "spark-sql_",
+    "spark-",
     "iceberg-spark-runtime-",
 )
 _STAMP_S: Final = 1_577_836_800

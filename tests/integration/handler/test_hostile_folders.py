@@ -15,6 +15,9 @@ import pytest
 from handler.outcome.result import Result
 from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from scripts.emulator.spark import ROOT
+from scripts.provision.__main__ import main as setup
+from soal.home import home_of, python_of
 from tests.support.listener import Listener
 from tests.support.waiting import BUSY_S
 
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]
 
 CHECKPOINTS, SCRIPTS, LAKE, OTHER = "checkpoints", "scripts", "lake", "other"
+TRIGGERED = ROOT / "scripts" / "demonstration" / "account" / "jobs" / "triggered.py"
 ICE = {
     "spark.sql.catalog.own": "org.apache.iceberg.spark.SparkCatalog",
     "spark.sql.catalog.own.type": "hadoop",
@@ -34,7 +38,7 @@ ICE = {
 TOLD = f"""
 import json, os, sys, tempfile, time
 from pyspark.sql import SparkSession
-from safewriter import SafeWriter
+from safewriter import SafeWriter, object_path
 
 builder = SparkSession.builder
 for name, value in {ICE}.items():
@@ -56,6 +60,25 @@ def orphans(prefix):
 def stream(source, target):
     query = spark.readStream.text(source).writeStream.format("text").trigger(availableNow=True)
     query.option("checkpointLocation", target + "-checkpoint").start(target).awaitTermination()
+
+def dstream(folder, names):
+    from pyspark.streaming import StreamingContext
+    context, found = StreamingContext(spark.sparkContext, 1), []
+    context.textFileStream(folder).foreachRDD(lambda rdd: found.extend(rdd.collect()))
+    context.start()
+    for name in names:
+        path = jvm.org.apache.hadoop.fs.Path(folder + "/" + name)
+        out = path.getFileSystem(spark._jsc.hadoopConfiguration()).create(path)
+        out.write(bytearray(name.encode()))
+        out.close()
+    last = time.monotonic() + {BUSY_S}
+    while set(found) < set(names) and time.monotonic() < last:
+        context.awaitTerminationOrTimeout(1)
+    context.stop(stopSparkContext=False)
+    return sorted(found)
+
+def rows(frame):
+    return frame.columns, sorted(map(tuple, frame.collect()))
 
 for text in sys.argv[1:]:
     try:
@@ -251,6 +274,90 @@ def test_a_key_that_is_no_path_stands_for_no_other_object(function: LambdaEmulat
     assert [(way, end) for way, end in zip(ways, ends, strict=True) if "has no path" not in end] == []
     assert f"the object with the key 'keys/in/../pay/a.csv' in s3a://{LAKE}" in ends[0]
     assert "keys/pay/a.csv" in keys(s3, "keys/pay/")
+
+
+def test_the_name_of_a_listed_file_is_no_pattern(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """Each file of a folder is read as itself, and no other for it, whatever signs of a pattern its name has."""
+    csv = "spark.read.csv('{}', header=True, inferSchema=True, multiLine=%s)"
+    forms = {
+        "csv": ("{0},b\n1,{1}\n", [csv % True, csv % False]),
+        "json": ('{{"{0}": 1, "b": {1}}}', ["spark.read.json('{}', multiLine=True)", "spark.read.json('{}')"]),
+        "xml": ("<rows><row><{0}>1</{0}><b>{1}</b></row></rows>", ["spark.read.xml('{}', rowTag='row')"]),
+    }
+    names = {
+        "outside": ["{{../,}}{{../,}}pay/y.{}", r"\../\../pay/y.{}"],
+        "honest": [
+            "{{a.{}", "{{b,c}}.{}", "a[1].{}", "*.{}", "?.{}", "a b.{}", "a%20b.{}", "a,b.{}", r"a\b.{}", "10:30.{}",
+        ],
+    }  # fmt: skip
+    expected: dict[str, str] = {}
+    for form, (body, reads) in forms.items():
+        put(s3, f"listed/pay/y.{form}", body.format("pin", 4711))
+        for kind, patterns in names.items():
+            for number, name in enumerate(patterns):
+                put(s3, f"listed/{form}-{kind}/p=1/{name.format(form)}", body.format("a", number))
+            rows = [(1, number, 1) for number in range(len(patterns))]
+            folder = f"s3a://{LAKE}/listed/{form}-{kind}"
+            expected |= {f"rows({read.format(folder)})": str((["a", "b", "p"], rows)) for read in reads}
+    honest, count = f"s3a://{LAKE}/listed/csv-honest", str(len(names["honest"]))
+    expected |= {
+        f"spark.read.text('{honest}', wholetext=True).count()": count,
+        f"spark.read.format('binaryFile').load('{honest}').count()": count,
+        f"len(spark.sparkContext.wholeTextFiles('{honest}/p=1').collect())": count,
+    }
+
+    ends = told(function, *expected)
+
+    assert {way: end for way, end in zip(expected, ends, strict=True) if end != expected[way]} == {}
+
+
+def test_a_script_reads_the_object_of_its_event_and_no_other(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """The path of a key stands for that object, in a job as the account's journey has it, too."""
+    put(s3, "event/pay/y.csv", "a;b\npay;1\n")
+    put(s3, "event/in/zz.csv", "a;b\nother;1\n")
+    names = ["in/{../pay/y.csv,zz.csv}", "in/*.csv", r"in/\../pay/y.csv", "in/[1] 10%20é,b.csv"]
+    for name in names:
+        put(s3, f"event/{name}", "a;b\nown;1\n")
+    reads = [f"rows(spark.read.text(object_path('{LAKE}', {f'event/{name}'!r})))" for name in names]
+
+    assert told(function, *reads) == [str((["value"], [("a;b",), ("own;1",)]))] * len(names)
+
+    put(s3, "triggered.py", TRIGGERED.read_text(encoding="utf-8"), bucket=SCRIPTS)
+    environment = {
+        **s3.environment(),
+        "SW_CHECKPOINT_BUCKET": CHECKPOINTS,
+        "SOAL_ENTRY_POINT": f"s3://{SCRIPTS}/triggered.py",
+        "TABLES": f"s3a://{LAKE}/event/tables",
+    }
+    detail = {"bucket": {"name": LAKE}, "object": {"key": f"event/{names[0]}"}}
+    with LambdaEmulator(environment, timeout_s=12 * BUSY_S, memory_mb=1769) as triggered:
+        answer = triggered.invoke({"id": "e-1", "detail-type": "Object Created", "source": "aws.s3", "detail": detail})
+    assert answer.error is None
+    landed = f"rows(spark.read.format('delta').load('s3a://{LAKE}/event/tables/landed'))"
+    assert told(function, landed) == [str((["a", "b"], [("own", 1)]))]
+
+
+def test_a_stream_reads_each_file_once_whatever_its_name(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """A file whose name looks like a pattern does not bring the rows of its neighbours a second time."""
+    names = ["*.csv", "?.csv", "{b,c}.csv", "[a-d].csv", "b.csv", "c.csv"]
+    for name in names:
+        put(s3, f"once/in/{name}", f"{name}\n")
+    source, target = f"s3a://{LAKE}/once/in", f"s3a://{LAKE}/once/out"
+
+    ends = told(function, f"stream('{source}', '{target}')", f"rows(spark.read.text('{target}'))")
+
+    assert ends == ["None", str((["value"], [(name,) for name in sorted(names)]))]
+
+
+def test_a_dstream_reads_each_file_once_whatever_its_name(s3: EmbeddedS3) -> None:
+    """A comma in a name does not make two paths of it either. Only the image's variant full has DStreams."""
+    assert setup(["--variant", "full", "--without-archive"]) == 0
+    home = home_of(ROOT / ".soal", "full")
+    environment = {**s3.environment(), "SW_CHECKPOINT_BUCKET": CHECKPOINTS, "SOAL_HOME": str(home)}
+    names = sorted(["*.csv", "{b,c}.csv", "[b].csv", "b.csv", "c.csv", "d,e.csv", "{d,e.csv", "d},{e.csv"])
+
+    with LambdaEmulator(environment, timeout_s=12 * BUSY_S, memory_mb=1769, python=python_of(home)) as full:
+        assert told(full, f"dstream('s3a://{LAKE}/dstream', {names})") == [str(names)]
 
 
 def test_a_file_s_schema_brings_literals_and_no_sql(function: LambdaEmulator, s3: EmbeddedS3) -> None:

@@ -2,7 +2,6 @@ package io.soal.archive;
 
 import java.io.IOException;
 import java.io.InputStream;
-import java.nio.charset.StandardCharsets;
 import java.nio.file.Path;
 import java.util.Arrays;
 import java.util.HashMap;
@@ -12,8 +11,6 @@ import java.util.Map;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.function.Consumer;
-import java.util.regex.Matcher;
-import java.util.regex.Pattern;
 import java.util.zip.ZipEntry;
 import java.util.zip.ZipFile;
 import org.apache.xbean.asm9.ClassReader;
@@ -40,8 +37,9 @@ import org.apache.xbean.asm9.Type;
  *
  * <p>The jar registers no file system but {@code file}; all others are those that settings name ({@code
  * fs.SCHEME.impl}), so that no path makes Java ask another server. {@link io.soal.host.ObjectKeys}, {@link
- * io.soal.host.StreamOutput}, {@link io.soal.host.ExistenceDefaults}, {@link io.soal.host.TableClasses} and {@link
- * io.soal.iceberg.OldMetadata} check other things that files, folders and tables name.
+ * io.soal.host.ListedFiles}, {@link io.soal.host.StreamOutput}, {@link io.soal.host.ExistenceDefaults}, {@link
+ * io.soal.host.TableClasses} and {@link io.soal.iceberg.OldMetadata} check other things that files, folders and tables
+ * name.
  *
  * <p>No setting turns any of this off. The jar comes first on the class path, so its classes replace the originals.
  *
@@ -70,6 +68,15 @@ public final class LiteralValues {
   private static final String KEYS_OF_S3A = S3A + "$ContextAccessorsImpl";
   private static final String KEYS = "io/soal/host/ObjectKeys";
   private static final String STREAM = SQL + "execution/streaming/runtime/MetadataLogFileIndex";
+  private static final String SOURCES = SQL + "execution/datasources/";
+  private static final String SEQ = "scala/collection/immutable/Seq";
+  private static final String LISTED = "io/soal/host/ListedFiles";
+  /** The input format that {@link #LISTED} replaces in these classes. */
+  private static final String STREAMS = "org/apache/spark/input/StreamInputFormat";
+  private static final Set<String> INFERRING = Set.of(SOURCES + "csv/MultiLineCSVDataSource$",
+      SOURCES + "json/MultiLineJsonDataSource$", SOURCES + "xml/MultiLineXmlDataSource$");
+  /** The image's variant slim has no DStreams. */
+  private static final String DSTREAM = "org/apache/spark/streaming/dstream/FileInputDStream";
   private static final String STATUSES = "[Lorg/apache/hadoop/fs/FileStatus;";
   private static final String OUTPUT = "io/soal/host/StreamOutput";
   private static final String DEFAULT_COLUMNS = SQL + "catalyst/util/ResolveDefaultColumns$";
@@ -152,28 +159,26 @@ public final class LiteralValues {
         code.visitVarInsn(Opcodes.ALOAD, 1);
         code.visitMethodInsn(Opcodes.INVOKESTATIC, KEYS, "check", "(Ljava/net/URI;Ljava/lang/String;)V", false);
       },
+      // Replaces the paths that each one stands for if patterns are off.
+      SOURCES + "DataSource$.$anonfun$checkAndGlobPathIfNecessary$3(L" + HADOOP + ";ZL" + SEQ + ";ZL" + PATH + ";)L"
+          + SEQ + ";", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 4);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, LISTED, "itself", "(L" + PATH + ";)L" + SEQ + ";", false);
+        code.visitVarInsn(Opcodes.ASTORE, 2);
+      },
+      DSTREAM + ".$anonfun$filesToRDD$1(L" + DSTREAM + ";Ljava/lang/String;)Lorg/apache/spark/rdd/RDD;", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 1);
+        code.visitMethodInsn(
+            Opcodes.INVOKESTATIC, LISTED, "pattern", "(Ljava/lang/String;)Ljava/lang/String;", false);
+        code.visitVarInsn(Opcodes.ASTORE, 1);
+      },
       DEFAULT_COLUMNS + ".analyzeExistenceDefaultValue(L" + FIELD + ";)L" + EXPRESSION + ";", code -> {
         code.visitVarInsn(Opcodes.ALOAD, 1);
         code.visitMethodInsn(Opcodes.INVOKESTATIC, EXISTENCE, "check", "(L" + FIELD + ";)V", false);
       });
 
   /** Our classes that the others call. */
-  private static final List<String> OURS = List.of(OPTIONS, KEYS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
-
-  /** Hadoop's files of defaults; their values refer to each other. */
-  private static final String[] DEFAULTS = {"core-default.xml", "mapred-default.xml"};
-
-  private static final String OF_ALL = "hadoop.tmp.dir";
-  /** Relative to the JVM's working directory. For a script's own Configuration: the handler sets it for Spark's. */
-  private static final String TEMPORARY = "../tmp";
-
-  private static final Pattern DEFAULT =
-      Pattern.compile("(<name>\\s*([^<]*?)\\s*</name>\\s*<value>)([^<]*)(?=</value>)");
-  private static final Pattern NAME = Pattern.compile("\\$\\{(?:env\\.\\w+:-)?(?:\\$\\{)?([\\w.-]+)\\}+");
-
-  /** The file systems that the defaults name, but for those of the local disk and S3. */
-  private static final Pattern FILE_SYSTEM = Pattern.compile(
-      "<property>\\s*<name>fs\\.(AbstractFileSystem\\.)?(?!file|s3a)\\w+\\.impl</name>.*?</property>", Pattern.DOTALL);
+  private static final List<String> OURS = List.of(OPTIONS, KEYS, LISTED, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
 
   private LiteralValues() {}
 
@@ -183,10 +188,12 @@ public final class LiteralValues {
     CHECKED_BY.forEach((host, by) -> open.put(
         host + ": Configuration.set",
         code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, OPTIONS, by, CHECKED_SET, false)));
+    INFERRING.forEach(host -> open.put(
+        host + ": StreamInputFormat", code -> code.visitLdcInsn(Type.getObjectType(LISTED))));
     Set<String> hosts = new LinkedHashSet<>();
     open.keySet().forEach(place -> hosts.add(place.split("[.:]")[0]));
     Map<String, byte[]> made = new TreeMap<>();
-    Map<String, String> values = new HashMap<>(Map.of(OF_ALL, TEMPORARY));
+    HadoopDefaults defaults = new HadoopDefaults();
     for (String source : Arrays.asList(arguments).subList(1, arguments.length)) {
       try (ZipFile jar = new ZipFile(source)) {
         for (String name : hosts) {
@@ -195,13 +202,16 @@ public final class LiteralValues {
             made.put(entry.getName(), literal(name, jar.getInputStream(entry).readAllBytes(), open));
           }
         }
-        for (String name : DEFAULTS) {
+        for (String name : HadoopDefaults.FILES) {
           ZipEntry entry = jar.getEntry(name);
           if (entry != null) {
-            made.put(name, withValues(jar.getInputStream(entry).readAllBytes(), values));
+            made.put(name, defaults.withValues(jar.getInputStream(entry).readAllBytes()));
           }
         }
       }
+    }
+    if (!made.containsKey(DSTREAM + ".class")) {
+      open.keySet().removeIf(place -> place.startsWith(DSTREAM));
     }
     if (!open.isEmpty()) {
       throw new IllegalStateException("not found: " + open.keySet()
@@ -224,7 +234,8 @@ public final class LiteralValues {
         MethodVisitor method = super.visitMethod(access, name, type, generic, errors);
         Consumer<MethodVisitor> code = open.remove(host + "." + name + type);
         if (code == null) {
-          return CHECKED_BY.containsKey(host) ? withCheckedOptions(host, method, open) : method;
+          return INFERRING.contains(host) ? withListedFiles(host, method, open)
+              : CHECKED_BY.containsKey(host) ? withCheckedOptions(host, method, open) : method;
         }
         if (BEFORE.containsKey(host + "." + name + type)) {
           return new MethodVisitor(Opcodes.ASM9, method) {
@@ -259,6 +270,20 @@ public final class LiteralValues {
     };
   }
 
+  private static MethodVisitor withListedFiles(
+      String host, MethodVisitor method, Map<String, Consumer<MethodVisitor>> open) {
+    return new MethodVisitor(Opcodes.ASM9, method) {
+      @Override
+      public void visitLdcInsn(Object value) {
+        if (Type.getObjectType(STREAMS).equals(value)) {
+          open.remove(host + ": StreamInputFormat").accept(mv); // as above
+        } else {
+          super.visitLdcInsn(value);
+        }
+      }
+    };
+  }
+
   private static void returned(MethodVisitor code, int variable) {
     code.visitVarInsn(Opcodes.ALOAD, variable);
     code.visitInsn(Opcodes.ARETURN);
@@ -274,19 +299,5 @@ public final class LiteralValues {
     code.visitInsn(Opcodes.DUP);
     code.visitLdcInsn(text);
     code.visitMethodInsn(Opcodes.INVOKESPECIAL, type, "<init>", "(Ljava/lang/String;)V", false);
-  }
-
-  /** Returns a file of defaults with each reference that {@code values} or the file itself defines replaced. */
-  private static byte[] withValues(byte[] original, Map<String, String> values) {
-    String text = FILE_SYSTEM.matcher(new String(original, StandardCharsets.UTF_8)).replaceAll("");
-    DEFAULT.matcher(text).results().forEach(found -> values.putIfAbsent(found.group(2), found.group(3)));
-    return DEFAULT.matcher(text).replaceAll(found -> Matcher.quoteReplacement(found.group(1)
-        + (found.group(2).equals(OF_ALL) ? TEMPORARY : replaced(found.group(3), values))))
-        .getBytes(StandardCharsets.UTF_8);
-  }
-
-  private static String replaced(String value, Map<String, String> values) {
-    return NAME.matcher(value).replaceAll(name ->
-        Matcher.quoteReplacement(values.getOrDefault(name.group(1), name.group())));
   }
 }

@@ -19,6 +19,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from scripts.account.certificate import Certificate
 from scripts.image.docker import DockerError
 from scripts.provision.place import ROOT
 from soal.console.problem import EXIT_FAILED, Problem
@@ -65,6 +66,7 @@ class Account:
             self._address = gateway(self._docker)
             self._port = _free_port(self._address)
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-account-")))
+            self.certificate.make(self._address)
             with self.log.open("wb") as log:
                 keeper = subprocess.Popen(
                     [sys.executable, "-P", "-m", "scripts.account.keeper", *self._command()],
@@ -85,7 +87,12 @@ class Account:
 
     @property
     def endpoint(self) -> str:
-        return f"http://{self._address}:{self._port}"
+        return f"https://{self._address}:{self._port}"
+
+    @property
+    def certificate(self) -> Certificate:
+        """What its clients trust."""
+        return Certificate(self.folder)
 
     @property
     def label(self) -> str:
@@ -100,7 +107,10 @@ class Account:
     def aws(self) -> dict[str, str]:
         """The variables of AWS's clients; none of the caller's own is among them."""
         nobody = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
-        return {**CREDENTIALS, **nobody, "AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_ENDPOINT_URL": self.endpoint}
+        trusted = str(self.certificate.pem)
+        trust = {"AWS_CA_BUNDLE": trusted, "NODE_EXTRA_CA_CERTS": trusted}
+        root = {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_ENDPOINT_URL": self.endpoint}
+        return {**CREDENTIALS, **nobody, **trust, **root}
 
     def containers(self, *, function: str | None = None, with_ended: bool = False) -> tuple[str, ...]:
         """Return the ids of its containers that run, of one function or of all; or of all that there are."""
@@ -133,7 +143,11 @@ class Account:
             "AWS_ENDPOINT_URL": self.endpoint,
             "LAMBDA_EXECUTOR": "docker",
             "LAMBDA_WARM_TTL_SECONDS": str(_WARM_S),
-            "LAMBDA_DOCKER_FLAGS": shlex.join(limits),
+            "LAMBDA_DOCKER_FLAGS": shlex.join([*limits, *self.certificate.container_options()]),
+            "AUTH": "true",
+            "USE_SSL": "1",  # the buckets' policies deny all without TLS
+            "MINISTACK_SSL_CERT": str(self.certificate.pem),
+            "MINISTACK_SSL_KEY": str(self.certificate.key),
         }
 
     def _wait_for(self, keeper: subprocess.Popen[bytes]) -> None:

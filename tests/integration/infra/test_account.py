@@ -6,14 +6,15 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
-import boto3
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.account.deployment import STACK, Deployment, outputs
+from scripts.account.client import client_of
+from scripts.account.deployment import STACK, Deployment, deployer_of, outputs
 from scripts.account.server import ACCOUNT, Account, environment
 from scripts.image.docker import Docker
 from scripts.provision.account import ensure_account
@@ -57,17 +58,17 @@ def account() -> Iterator[Account]:
 
 @pytest.fixture(scope="module")
 def deployment(account: Account) -> Deployment:
-    """Bootstrapped, and with the stack in it."""
-    made = Deployment(ensure_account(Place(ROOT)), environment(account.aws), account.folder)
-    made.bootstrap()
+    """Bootstrapped by the root, and with the stack in it, by somebody who may only assume the bootstrap's roles."""
+    programs = ensure_account(Place(ROOT))
+    Deployment(programs, environment(account.aws), account.folder).bootstrap()
+    made = Deployment(programs, environment(deployer_of(account.aws)), account.folder)
     made.deploy(CONTEXT)
     return made
 
 
 @pytest.fixture(scope="module")
 def client(account: Account) -> Callable[[str], Any]:
-    session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key="not-a-secret", region_name=REGION)
-    return lambda service: session.client(service, endpoint_url=account.endpoint)  # type: ignore[call-overload]
+    return partial(client_of, account.aws)
 
 
 @pytest.fixture(scope="module")

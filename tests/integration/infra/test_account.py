@@ -5,76 +5,20 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
 from typing import TYPE_CHECKING, Any
-from unittest.mock import MagicMock
 
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.account.client import client_of
-from scripts.account.deployment import STACK, Deployment, deployer_of, outputs
-from scripts.account.server import ACCOUNT, Account, environment
-from scripts.image.docker import Docker
-from scripts.provision.account import ensure_account
-from scripts.provision.place import ROOT, Place
-from soal.local.names import REGION
+from scripts.account.deployment import STACK
+from tests.support.account import CONTEXT, IMAGE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from scripts.account.deployment import Deployment
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-IMAGE = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/soal:test"
-CONTEXT = {
-    "image_uri": IMAGE,
-    "alarm_email": "you@example.org",
-    "lake_bucket": "true",
-    "conditional_commits": "true",
-    "coordination": "dynamodb",
-    "continue_max": "3",
-    "entry_point": "jobs/daily.py",
-    "glue_databases": "lake",
-    "kms": "true",
-    "memory_mb": "2048",
-    "provisioned_concurrency": "1",
-    "queue": "true",
-    "redrive_attempts": "3",
-    "schedule": "rate(1 day)",
-    "sweep_minutes": "5",
-    "timeout_s": "300",
-    "tracing": "true",
-}
-
-
-@pytest.fixture(scope="module")
-def account() -> Iterator[Account]:
-    """An account without Docker, on the loopback."""
-    docker = MagicMock(spec=Docker, program="true", environment=dict(os.environ))
-    docker.read.return_value = "127.0.0.1\n"
-    with Account(docker, ensure_account(Place(ROOT)), memory_mb=512) as account:
-        yield account
-
-
-@pytest.fixture(scope="module")
-def deployment(account: Account) -> Deployment:
-    """Bootstrapped by the root, and with the stack in it, by somebody who may only assume the bootstrap's roles."""
-    programs = ensure_account(Place(ROOT))
-    Deployment(programs, environment(account.aws), account.folder).bootstrap()
-    made = Deployment(programs, environment(deployer_of(account.aws)), account.folder)
-    made.deploy(CONTEXT)
-    return made
-
-
-@pytest.fixture(scope="module")
-def client(account: Account) -> Callable[[str], Any]:
-    return partial(client_of, account.aws)
-
-
-@pytest.fixture(scope="module")
-def made(deployment: Deployment, client: Callable[[str], Any]) -> dict[str, str]:
-    """The outputs of the stack."""
-    return outputs(client("cloudformation"))
 
 
 def test_each_resource_is_made(made: dict[str, str], client: Callable[[str], Any]) -> None:

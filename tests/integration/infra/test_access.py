@@ -7,15 +7,30 @@ that is taken away is missed, or `UNTRIED` says why this account cannot tell.
 from __future__ import annotations
 
 import json
+import re
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from typer.testing import CliRunner
 
+from handler.functions import redrive, sweeper
+from safewriter.coordination.backends.opening import open_backend
+from safewriter.deadline import Deadline, epoch_ms
+from safewriter.identity import Attempt, Run, Write, canonical_table
+from safewriter.objects import Location, StoreError
+from safewriter.objects.s3 import open_store
+from safewriter.record.checkpoints import Checkpoints
+from safewriter.record.document import CommitPoint
+from safewriter.record.marker import Marker
 from scripts.account.server import ACCOUNT
+from soal.console.problem import Problem
 from soal.local.names import REGION
 from tests.support.account import Caller, Request, Role
+from tests.support.command_line import app
 from tests.support.roles import CHECKPOINTS, FOLDERS, JOB, LAKE, SCRIPTS, SWEEPER, kept_needs
+from tests.unit.handler.functions.messages import failed, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -270,3 +285,85 @@ def test_only_lambda_assumes_a_role_of_the_stack(stack: Stack, account: Account,
     guest = Caller({**account.aws, **own})
 
     assert all(guest.is_denied(Request("sts:AssumeRole", role.arn)) for role in stack.roles.values())
+
+
+@contextmanager
+def without(role: Role, sid: str, resource: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Be the role, without a right of one of its statements."""
+    right = next(each for each in role.rights() if each.sid == sid and resource in each.resources)
+    for name, value in role.variables.items():
+        monkeypatch.setenv(name, value)
+    with role.without(right):
+        yield
+
+
+def test_a_job_names_the_right_that_it_lacks(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guard, when it claims a write, which no right on the table can help."""
+    document = stack.bucket("CheckpointBucket", "open/*")
+    write = Write(Run("denied", "run-id"), canonical_table(f"s3://{LAKE}/tables/denied"), "delta", None)
+    marker = Marker.of(write, Attempt.draw(), CommitPoint.WRITE, started_ms=0, deadline_ms=epoch_ms())
+
+    with (
+        without(stack.roles["job"], "WriteDocuments", document, monkeypatch),
+        pytest.raises(StoreError, match=r"PUT s3://.*/open/.*AccessDenied.*\. Allow s3:PutObject .*on it"),
+    ):
+        Checkpoints(open_store(Location(stack.made["CheckpointBucket"]))).mark(marker)
+
+
+def test_a_turn_names_the_right_that_it_lacks(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coordinator on DynamoDB."""
+    table = stack.here("dynamodb", f"table/{stack.made['LockTable']}")
+
+    with (
+        without(stack.roles["job"], "TakeTurns", table, monkeypatch),
+        pytest.raises(StoreError, match=r"GetItem dynamodb://.*Allow dynamodb:GetItem on the table"),
+    ):
+        open_backend(f"dynamodb://{stack.made['LockTable']}").read("denied")
+
+
+def test_a_sweep_names_the_right_that_it_lacks(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a listing of the markers there is nothing to settle, and silence would be no witness."""
+    environment = {"SW_CHECKPOINT_BUCKET": stack.made["CheckpointBucket"]}
+
+    with (
+        without(stack.roles["sweeper"], "FindMarkers", stack.bucket("CheckpointBucket"), monkeypatch),
+        pytest.raises(StoreError, match=r"LIST s3://.*/open/.*Allow s3:ListBucket on its bucket"),
+    ):
+        sweeper.handle(environment, Deadline(epoch_ms() + 60_000, epoch_ms()))
+
+
+def test_a_redrive_names_the_right_that_it_lacks(
+    stack: Stack, client: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each event, which stays in the queue."""
+    made = stack.made
+    client("sqs").send_message(
+        QueueUrl=made["FailureQueueUrl"], MessageBody=record({"clientToken": "denied"}, failed())
+    )
+    environment = {
+        "SOAL_REDRIVE_QUEUE": made["FailureQueueUrl"],
+        "SOAL_REDRIVE_PARKED": made["ParkedQueueUrl"],
+        "SOAL_REDRIVE_FUNCTION": made["InvokeArn"],
+        "SOAL_REDRIVE_ATTEMPTS": "3",
+    }
+
+    with without(stack.roles["redrive"], "InvokeAgain", made["InvokeArn"], monkeypatch):
+        found = [one for one in redrive.redrive(environment) if one.what == "failed"]
+
+    assert [one.reason for one in found if f"Allow lambda:InvokeFunction on {made['InvokeArn']}" in (one.reason or "")]
+
+
+def test_the_command_names_the_right_that_its_caller_lacks(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The redrive's role has no business with runs."""
+    for name, value in stack.roles["redrive"].variables.items():
+        monkeypatch.setenv(name, value)
+    bucket = stack.made["CheckpointBucket"]
+
+    listed = CliRunner().invoke(app, ["runs", "list", "--bucket", bucket])
+    invoked = CliRunner().invoke(app, ["invoke", "-", "--function", stack.made["FunctionArn"]], input="{}")
+
+    assert isinstance(listed.exception, Problem)
+    assert re.search(rf"LIST s3://{bucket}/.*Allow s3:ListBucket on its bucket", str(listed.exception))
+    assert isinstance(invoked.exception, Problem)
+    assert stack.made["FunctionArn"] in str(invoked.exception)
+    assert "lambda:InvokeFunction" in invoked.exception.todo

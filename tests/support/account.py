@@ -20,7 +20,7 @@ from tests.support.statement import listed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["CONTEXT", "IMAGE", "Caller", "Request", "Right", "Role"]
+__all__ = ["CONTEXT", "IMAGE", "KEY", "MORE", "OTHERWISE", "SECRET", "Caller", "Request", "Right", "Role"]
 
 IMAGE = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/soal:test"
 CONTEXT = {
@@ -43,6 +43,42 @@ CONTEXT = {
     "timeout_s": "300",
     "tracing": "true",
 }
+SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:lake-AbCdEf"
+KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/11111111-2222-3333-4444-555555555555"
+MORE = {
+    **CONTEXT,
+    "architecture": "arm64",
+    "audit_log": "false",
+    "checkpoint_days": "45",
+    "conf": '{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}',
+    "conf_allow": "spark.sql.ansi.enabled",
+    "data_kms_key_arns": KEY,
+    "environment": '{"TABLE": "s3a://my-lake/tables/t"}',
+    "ephemeral_storage_mb": "4096",
+    "jit": "full",
+    "log_level": "DEBUG",
+    "log_retention_days": "14",
+    "max_event_age_s": "3600",
+    "open_write_alarm_minutes": "90",
+    "queue_age_alarm_minutes": "400",
+    "queue_concurrency": "3",
+    "queue_receives": "4",
+    "read_only_data": "raw/archive",
+    "redrive_minutes": "30",
+    "retry_attempts": "1",
+    "s3_trigger": "raw/in",
+    "secret_kms_key_arns": KEY,
+    "secrets": json.dumps({"PGPASSWORD": f"{SECRET}#password"}),
+    "turns": '{"table": {"Ingestion": {"script": "jobs/ingestion.py"}}}',
+    "warn_before_ms": "20000",
+}
+OTHERWISE = {
+    **{key: CONTEXT[key] for key in ("image_uri", "lake_bucket", "data", "coordination", "kms")},
+    "errors": "return",
+    "reuse": "off",
+    "scripts": "my-scripts/spark",
+}
+"""What contradicts keys of the others."""
 _DENIED = {"AccessDenied", "AccessDeniedException", "403"}
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest.mock import MagicMock
 
@@ -19,6 +20,14 @@ from tests.support.account import CONTEXT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run test_account.py last in this folder, whatever was asked for: it changes the stack, and removes it."""
+    here = [place for place, item in enumerate(items) if item.path.parent == Path(__file__).parent]
+    ordered = sorted((items[place] for place in here), key=lambda item: item.path.name == "test_account.py")
+    for place, item in zip(here, ordered, strict=True):
+        items[place] = item
 
 
 @pytest.fixture(scope="package")

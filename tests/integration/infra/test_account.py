@@ -5,20 +5,39 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.account.deployment import STACK
-from tests.support.account import CONTEXT, IMAGE
+from infra.config import Config
+from scripts.account.deployment import STACK, outputs
+from tests.support.account import IMAGE, KEY, MORE, OTHERWISE, SECRET
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from scripts.account.deployment import Deployment
+    from scripts.account.server import Account
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+ONCE_A_SECOND = {"Delay": 1, "MaxAttempts": 120}
+UNTRIED = {
+    "durable",  # Lambda's description has no word of it
+    "gradual_deployment",  # AWS::CodeDeploy is unknown
+    "image_variant",  # of an image that the CDK builds
+    *("network", "vpc_id", "subnet_ids", "availability_zones", "security_group_ids"),  # nor of a network
+    "reserved_concurrency",  # which an update does not set
+    "stack_name",
+}
+
+
+def resources(cloudformation: Any) -> set[tuple[str, str]]:
+    """Return all resources of the stack, by their logical and their physical ids."""
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=STACK)
+    found = (one for page in pages for one in page["StackResourceSummaries"])
+    return {(one["LogicalResourceId"], one["PhysicalResourceId"]) for one in found}
 
 
 def test_each_resource_is_made(made: dict[str, str], client: Callable[[str], Any]) -> None:
@@ -99,11 +118,106 @@ def test_the_table_of_locks_is_there(made: dict[str, str], client: Callable[[str
     assert (table["TableStatus"], table["BillingModeSummary"]["BillingMode"]) == ("ACTIVE", "PAY_PER_REQUEST")
 
 
+def test_a_deployment_that_fails_leaves_all_as_it_was(
+    account: Account, made: dict[str, str], client: Callable[[str], Any]
+) -> None:
+    """CloudFormation has changed a function and made a queue before an alias of the function turns out to exist."""
+    cloudformation, function = client("cloudformation"), {"FunctionName": made["FunctionName"]}
+    template = json.loads(json.dumps(cloudformation.get_template(StackName=STACK)["TemplateBody"]))
+    functions = (key for key, one in template["Resources"].items() if one["Type"] == "AWS::Lambda::Function")
+    (name,) = (key for key in functions if key.startswith("Runtime"))
+    template["Resources"][name]["Properties"]["Timeout"] = 301
+    alias = {"FunctionName": {"Ref": name}, "Name": "live", "FunctionVersion": "1"}
+    template["Resources"]["New"] = {"Type": "AWS::SQS::Queue"}
+    template["Resources"]["Refused"] = {"Type": "AWS::Lambda::Alias", "Properties": alias, "DependsOn": "New"}
+    client("s3").put_object(Bucket=made["ScriptBucket"], Key="template.json", Body=json.dumps(template))
+    before = resources(cloudformation)
+
+    cloudformation.update_stack(
+        StackName=STACK,
+        TemplateURL=f"{account.endpoint}/{made['ScriptBucket']}/template.json",
+        Capabilities=["CAPABILITY_IAM"],
+        Parameters=[{"ParameterKey": "BootstrapVersion", "UsePreviousValue": True}],
+    )
+    cloudformation.get_waiter("stack_rollback_complete").wait(StackName=STACK, WaiterConfig=ONCE_A_SECOND)
+
+    events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+    undone = {one["LogicalResourceId"] for one in events if one["ResourceStatus"] == "UPDATE_COMPLETE"}
+    failed = [one for one in events if one["ResourceStatus"] in ("CREATE_FAILED", "UPDATE_FAILED")]
+    assert [(one["LogicalResourceId"], "already exists" in one["ResourceStatusReason"]) for one in failed] == [
+        ("Refused", True)
+    ]
+    assert name in undone
+    assert outputs(cloudformation) == made
+    assert resources(cloudformation) == before
+    described = client("lambda").get_function_configuration(**function)
+    assert (described["Timeout"], client("lambda").get_alias(**function, Name="live")["FunctionVersion"]) == (300, "1")
+
+
+def test_the_other_context_keys_are_read_back(
+    deployment: Deployment, made: dict[str, str], client: Callable[[str], Any]
+) -> None:
+    """In place, after the deployment that failed."""
+    deployment.deploy(MORE)
+
+    lambda_, function = client("lambda"), {"FunctionName": made["FunctionName"]}
+    found = lambda_.get_function_configuration(FunctionName=made["InvokeArn"])
+    assert (found["Architectures"], found["EphemeralStorage"]) == (["arm64"], {"Size": 4096})
+    variables = found["Environment"]["Variables"]
+    texts = {
+        "POWERTOOLS_LOG_LEVEL": "DEBUG",
+        "SOAL_CONF_ALLOW": "spark.sql.ansi.enabled",
+        "SOAL_JIT": "full",
+        "SW_AUDIT_LOG": "false",
+        "SW_WARN_BEFORE_MS": "20000",
+        "TABLE": "s3a://my-lake/tables/t",
+    }
+    assert texts.items() <= variables.items()
+    for variable, key in (("SOAL_CONF", "conf"), ("SOAL_TURNS", "turns"), ("SOAL_SECRETS", "secrets")):
+        assert json.loads(variables[variable]) == json.loads(MORE[key])
+    config = lambda_.get_function_event_invoke_config(**function, Qualifier="live")
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (1, 3600)
+    (mapping,) = lambda_.list_event_source_mappings()["EventSourceMappings"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 3}
+    queue = client("sqs").get_queue_attributes(QueueUrl=made["JobQueueUrl"], AttributeNames=["RedrivePolicy"])
+    assert json.loads(queue["Attributes"]["RedrivePolicy"])["maxReceiveCount"] == 4
+    rules = client("events").list_rules()["Rules"]
+    (pattern,) = (json.loads(rule["EventPattern"]) for rule in rules if "EventPattern" in rule)
+    assert pattern["detail"] == {"bucket": {"name": ["raw"]}, "object": {"key": [{"prefix": "in/"}]}}
+    assert "rate(30 minutes)" in {rule.get("ScheduleExpression") for rule in rules}
+    groups = client("logs").describe_log_groups()["logGroups"]
+    assert {group["retentionInDays"] for group in groups} == {14}
+    alarms = client("cloudwatch").describe_alarms()["MetricAlarms"]
+    thresholds = {alarm["MetricName"]: alarm["Threshold"] for alarm in alarms}
+    assert thresholds["OldestOpenMs"] == 90 * 60_000
+    assert thresholds["ApproximateAgeOfOldestMessage"] == 400 * 60
+    role = found["Role"].rpartition("/")[2]
+    (policy, *_) = client("iam").list_role_policies(RoleName=role)["PolicyNames"]
+    text = json.dumps(client("iam").get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"])
+    assert all(resource in text for resource in (SECRET, KEY, "arn:aws:s3:::raw/archive/*", "arn:aws:s3:::raw/in/*"))
+
+
+def test_what_contradicts_those_is_read_back(
+    deployment: Deployment, made: dict[str, str], client: Callable[[str], Any]
+) -> None:
+    """Without triggers and a redrive; the scripts are elsewhere."""
+    deployment.deploy(OTHERWISE)
+
+    found = client("lambda").get_function_configuration(FunctionName=made["InvokeArn"])["Environment"]["Variables"]
+    assert (found["SOAL_ERRORS"], found["SOAL_REUSE"], found["SCRIPT_BUCKET"]) == ("return", "off", "my-scripts/spark")
+    assert not client("lambda").list_event_source_mappings()["EventSourceMappings"]
+
+
+def test_every_context_key_is_deployed_or_said_to_be_untried() -> None:
+    """docs/reference/services.md says which this account cannot take."""
+    assert Config.model_fields.keys() - {*MORE, *OTHERWISE} == UNTRIED
+
+
 def test_the_end_leaves_what_holds_data_and_nothing_else(
     deployment: Deployment, made: dict[str, str], client: Callable[[str], Any]
 ) -> None:
     """Buckets and the table of locks stay; functions, queues and rules go."""
-    deployment.destroy(CONTEXT)
+    deployment.destroy(OTHERWISE)
 
     with pytest.raises(ClientError):
         client("cloudformation").describe_stacks(StackName=STACK)

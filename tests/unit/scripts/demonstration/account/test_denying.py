@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 from scripts.demonstration.account import denying
 
 
@@ -10,7 +12,7 @@ def test_one_right_on_one_bucket_is_taken_away() -> None:
         {"Sid": "ReadScripts", "Action": "s3:GetObject", "Resource": "arn:aws:s3:::scripts/*"},
         {"Sid": "WriteDocuments", "Action": ["s3:PutObject", "s3:PutObjectTagging"], "Resource": ["arn:aws:s3:::c/*"]},
     ]
-    document = {"Statement": [of_lake, *others]}
+    document: dict[str, Any] = {"Statement": [of_lake, *others]}
 
     less = denying._without(document, "lake")
 

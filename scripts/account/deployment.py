@@ -85,7 +85,7 @@ class Deployment:
 
 def deployer_of(aws: Mapping[str, str]) -> dict[str, str]:
     """Make a user of the account who may only assume the roles of the CDK's bootstrap; return the variables of his
-    clients. `aws` are those of the root.
+    clients. `aws` are those of the administrator.
     """
     iam = client_of(aws, "iam")
     iam.create_user(UserName=_DEPLOYER)

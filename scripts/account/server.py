@@ -46,9 +46,9 @@ _WARM_S: Final = 600
 class Account:
     """A context manager: `with Account(docker, programs) as account: …`.
 
-    `aws` are the variables of its clients, who are the account's root. Its processes and containers end with
-    the block, or with this process, even if it is killed. `memory_mb`: that of every container,
-    by default the stack's.
+    `aws` are the variables of its clients, who sign as the account's administrator. Its processes and containers end
+    with the block, or with this process, even if it is killed. `memory_mb`: that of every container, by default the
+    stack's.
     """
 
     def __init__(self, docker: Docker, programs: Programs, *, memory_mb: int = 3008) -> None:
@@ -95,6 +95,11 @@ class Account:
         return Certificate(self.folder)
 
     @property
+    def _key(self) -> Path:
+        """The key of its administrator, which the server writes before it answers."""
+        return self.folder / "administrator.json"
+
+    @property
     def label(self) -> str:
         """The label of its containers."""
         return f"ministack.instance={self._host}:{self._port}"
@@ -109,8 +114,8 @@ class Account:
         nobody = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
         trusted = str(self.certificate.pem)
         trust = {"AWS_CA_BUNDLE": trusted, "NODE_EXTRA_CA_CERTS": trusted}
-        root = {"AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_ENDPOINT_URL": self.endpoint}
-        return {**CREDENTIALS, **nobody, **trust, **root}
+        own = json.loads(self._key.read_text(encoding="utf-8"))
+        return {**CREDENTIALS, **nobody, **trust, **own, "AWS_ENDPOINT_URL": self.endpoint}
 
     def containers(self, *, function: str | None = None, with_ended: bool = False) -> tuple[str, ...]:
         """Return the ids of its containers that run, of one function or of all; or of all that there are."""
@@ -125,7 +130,7 @@ class Account:
         return next((value for name, _, value in named if name == "AWS_LAMBDA_FUNCTION_NAME"), None)
 
     def _command(self) -> tuple[str, ...]:
-        return (self._docker.program, self.label, str(self.folder), *self._programs.emulator)
+        return (self._docker.program, self.label, str(self.folder), *self._programs.emulator, str(self._key))
 
     def _server_variables(self) -> dict[str, str]:
         limits = ("--read-only", "--tmpfs", _TMP, "--memory", f"{self._memory_mb}m")

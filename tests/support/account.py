@@ -147,25 +147,40 @@ class Caller:
         return False
 
 
+@contextmanager
+def _trusted(administrator: Caller, role: str) -> Iterator[None]:
+    """Let the administrator assume a role, which trusts Lambda alone."""
+    iam = administrator.client("iam")
+    document = iam.get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]
+    him = {"Effect": "Allow", "Action": "sts:AssumeRole", "Principal": {"AWS": iam.get_user()["User"]["Arn"]}}
+    more = {**document, "Statement": [*document["Statement"], him]}
+    iam.update_assume_role_policy(RoleName=role, PolicyDocument=json.dumps(more))
+    try:
+        yield
+    finally:
+        iam.update_assume_role_policy(RoleName=role, PolicyDocument=json.dumps(document))
+
+
 @dataclass
 class Role(Caller):
-    """A session of a role of the stack. `root` is the account's root, whom ministack lets assume it."""
+    """A session of a role of the stack. `administrator` is the account's, who may change what a role trusts."""
 
     arn: str
-    root: Caller
+    administrator: Caller
 
     @classmethod
-    def of(cls, root: Caller, function: str) -> Role:
+    def of(cls, administrator: Caller, function: str) -> Role:
         """Return the role of a function of the stack, by the beginning of its name."""
-        functions = root.client("lambda").list_functions()["Functions"]
+        functions = administrator.client("lambda").list_functions()["Functions"]
         (arn,) = (one["Role"] for one in functions if one["FunctionName"].startswith(f"{STACK}-{function}"))
-        given = root.client("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
+        with _trusted(administrator, arn.rpartition("/")[2]):
+            given = administrator.client("sts").assume_role(RoleArn=arn, RoleSessionName="test")["Credentials"]
         own = {
             "AWS_ACCESS_KEY_ID": given["AccessKeyId"],
             "AWS_SECRET_ACCESS_KEY": given["SecretAccessKey"],
             "AWS_SESSION_TOKEN": given["SessionToken"],
         }
-        return cls({**root.variables, **own}, arn, root)
+        return cls({**administrator.variables, **own}, arn, administrator)
 
     @property
     def name(self) -> str:
@@ -173,7 +188,7 @@ class Role(Caller):
 
     @property
     def _iam(self) -> Any:
-        return self.root.client("iam")
+        return self.administrator.client("iam")
 
     def policies(self) -> dict[str, dict[str, Any]]:
         """Return its policies as the account has them; it must have no managed one."""
@@ -195,7 +210,7 @@ class Role(Caller):
 
     @contextmanager
     def without(self, right: Right) -> Iterator[None]:
-        """Take a right away, by the account's root, and put it back."""
+        """Take a right away, and put it back."""
         document = self._iam.get_role_policy(RoleName=self.name, PolicyName=right.policy)["PolicyDocument"]
         less = copy.deepcopy(document)
         statement = less["Statement"].pop(right.number)

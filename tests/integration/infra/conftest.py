@@ -41,7 +41,7 @@ def account() -> Iterator[Account]:
 
 @pytest.fixture(scope="package")
 def deployment(account: Account) -> Deployment:
-    """Bootstrapped by the root, and with the stack in it, by somebody who may only assume the bootstrap's roles."""
+    """With the stack in it, by somebody who may only assume the roles of the bootstrap."""
     programs = ensure_account(Place(ROOT))
     Deployment(programs, environment(account.aws), account.folder).bootstrap()
     made = Deployment(programs, environment(deployer_of(account.aws)), account.folder)

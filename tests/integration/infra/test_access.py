@@ -10,9 +10,15 @@ import json
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from botocore.auth import SigV4Auth
+from botocore.awsrequest import AWSRequest
+from botocore.credentials import Credentials
+from botocore.exceptions import ClientError
+from botocore.httpsession import URLLib3Session
 from typer.testing import CliRunner
 
 from handler.functions import redrive, sweeper
@@ -33,7 +39,7 @@ from tests.support.roles import CHECKPOINTS, FOLDERS, JOB, LAKE, SCRIPTS, SWEEPE
 from tests.unit.handler.functions.messages import failed, record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from scripts.account.deployment import Deployment
     from scripts.account.server import Account
@@ -274,7 +280,7 @@ def test_whoever_deploys_has_no_other_rights(stack: Stack, deployment: Deploymen
 
 
 def test_only_lambda_assumes_a_role_of_the_stack(stack: Stack, account: Account, client: Callable[[str], Any]) -> None:
-    """Not a user whose own rights would let him; ministack lets its root, which is how these tests get sessions."""
+    """Not a user whose own rights would let him."""
     iam = client("iam")
     iam.create_user(UserName="guest")
     every = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": "*"}
@@ -367,3 +373,42 @@ def test_the_command_names_the_right_that_its_caller_lacks(stack: Stack, monkeyp
     assert isinstance(invoked.exception, Problem)
     assert stack.made["FunctionArn"] in str(invoked.exception)
     assert "lambda:InvokeFunction" in invoked.exception.todo
+
+
+def answered(account: Account, key: str | None, path: str = "/", headers: Mapping[str, str] | None = None) -> int:
+    """Ask IAM for its users in the name of a key, by POST; return the status."""
+    body = "Action=ListUsers&Version=2010-05-08"
+    form = {"Content-Type": "application/x-www-form-urlencoded"}
+    request = AWSRequest("POST", account.endpoint + path, headers=form, data=body)
+    if key is not None:
+        SigV4Auth(Credentials(key, account.aws["AWS_SECRET_ACCESS_KEY"]), "iam", REGION).add_auth(request)
+    for name, value in (headers or {}).items():
+        request.headers[name] = value
+    session = URLLib3Session(verify=account.aws["AWS_CA_BUNDLE"])  # type: ignore[arg-type] # a path, too
+    return int(session.send(request.prepare()).status_code)
+
+
+@pytest.mark.parametrize("key", [None, "test", ACCOUNT, "999999999999"])
+def test_nobody_is_the_account_s_root(account: Account, key: str | None) -> None:
+    """Ministack would take each of these keys, and none at all, for its root's, without a look at the signature."""
+    assert answered(account, key) == HTTPStatus.FORBIDDEN
+    assert answered(account, account.aws["AWS_ACCESS_KEY_ID"]) == HTTPStatus.OK
+
+
+def test_a_key_of_the_account_needs_its_secret(account: Account) -> None:
+    """Ministack compares the signature."""
+    forged = Caller({**account.aws, "AWS_SECRET_ACCESS_KEY": "not-the-secret"})
+    with pytest.raises(ClientError, match="SignatureDoesNotMatch"):
+        forged.client("iam").list_users()
+
+
+@pytest.mark.parametrize("path", ["/_ministack/config", "/_ministack/reset", "/_localstack/health"])
+def test_the_settings_of_the_emulator_are_closed(account: Account, path: str) -> None:
+    """By one of them functions would run as programs of this machine."""
+    assert answered(account, account.aws["AWS_ACCESS_KEY_ID"], path) == HTTPStatus.FORBIDDEN
+
+
+@pytest.mark.parametrize("header", ["Origin", "Sec-Fetch-Site"])
+def test_no_web_page_talks_to_the_account(account: Account, header: str) -> None:
+    """Ministack allows every origin."""
+    assert answered(account, account.aws["AWS_ACCESS_KEY_ID"], headers={header: "null"}) == HTTPStatus.FORBIDDEN

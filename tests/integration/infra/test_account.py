@@ -63,6 +63,20 @@ def test_the_function_is_what_the_context_asks_for(made: dict[str, str], client:
     assert variables["SW_CHECKPOINT_BUCKET"] == made["CheckpointBucket"]
 
 
+def test_outputs_name_what_was_made(made: dict[str, str], client: Callable[[str], Any]) -> None:
+    """Buckets, logs that are kept for the days of the context, and a sweeper with a role of its own."""
+    functions = {one["FunctionName"]: one for one in client("lambda").list_functions()["Functions"]}
+    sweeper = functions[made["SweeperName"]]
+    groups = {one["logGroupName"]: one["retentionInDays"] for one in client("logs").describe_log_groups()["logGroups"]}
+
+    assert sweeper["Environment"]["Variables"]["SW_CHECKPOINT_BUCKET"] == made["CheckpointBucket"]
+    assert len({one["Role"] for one in functions.values()}) == len(functions) == 3
+    assert groups[made["LogGroup"]] == 30
+    assert set(groups.values()) == {30}
+    queue = client("sqs").get_queue_attributes(QueueUrl=made["FailureQueueUrl"], AttributeNames=["All"])
+    assert queue["Attributes"]["MessageRetentionPeriod"] == "1209600"
+
+
 def test_a_failed_event_goes_to_the_failure_queue(made: dict[str, str], client: Callable[[str], Any]) -> None:
     """Of the function, and of its alias."""
     sqs = client("sqs")

@@ -9,10 +9,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, SSLError
+from botocore.httpsession import where
 
 from infra.config import Config
+from scripts.account.client import client_of
 from scripts.account.deployment import STACK, outputs
+from scripts.account.server import ACCOUNT
 from tests.support.account import IMAGE, KEY, MORE, OTHERWISE, SECRET
 
 if TYPE_CHECKING:
@@ -38,6 +41,16 @@ def resources(cloudformation: Any) -> set[tuple[str, str]]:
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=STACK)
     found = (one for page in pages for one in page["StackResourceSummaries"])
     return {(one["LogicalResourceId"], one["PhysicalResourceId"]) for one in found}
+
+
+def test_the_key_of_the_server_is_on_no_disk(account: Account, client: Callable[[str], Any]) -> None:
+    """Once the server has it; clients need the certificate only. Who does not trust it gets no answer."""
+    aws = {**account.aws, "AWS_CA_BUNDLE": where()}
+
+    assert client("sts").get_caller_identity()["Account"] == ACCOUNT
+    assert not account.certificate.key.exists()
+    with pytest.raises(SSLError):
+        client_of(aws, "sts").get_caller_identity()
 
 
 def test_each_resource_is_made(made: dict[str, str], client: Callable[[str], Any]) -> None:

@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,9 @@ class Account:
                 )
             stack.callback(_end, keeper)
             self._wait_for(keeper)
+            # The server has read it. Without it ministack leaves the trust of containers to us: its own way of giving
+            # them the certificate may be to copy it, which a read-only root refuses.
+            self.certificate.key.unlink()
             self._stack = stack.pop_all()
         return self
 
@@ -150,16 +154,18 @@ class Account:
             "LAMBDA_WARM_TTL_SECONDS": str(_WARM_S),
             "LAMBDA_DOCKER_FLAGS": shlex.join([*limits, *self.certificate.container_options()]),
             "AUTH": "true",
-            "USE_SSL": "1",  # the buckets' policies deny all without TLS
+            "USE_SSL": "1",  # the policies of buckets, also of the bootstrap's, deny roles all without TLS
             "MINISTACK_SSL_CERT": str(self.certificate.pem),
             "MINISTACK_SSL_KEY": str(self.certificate.key),
         }
 
     def _wait_for(self, keeper: subprocess.Popen[bytes]) -> None:
+        """Wait for the first handshake: the port is open before the server has read its certificate."""
+        trusting = ssl.create_default_context(cafile=str(self.certificate.pem))
         until = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < until and keeper.poll() is None:
-            with suppress(OSError):
-                socket.create_connection((self._address, self._port), timeout=1).close()
+            with suppress(OSError), socket.create_connection((self._address, self._port), timeout=1) as plain:
+                trusting.wrap_socket(plain, server_hostname=self._address).close()
                 return
             time.sleep(_POLL_S)
         said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]

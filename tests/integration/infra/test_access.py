@@ -30,13 +30,15 @@ from safewriter.objects.s3 import open_store
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint
 from safewriter.record.marker import Marker
+from safewriter.tables.iceberg.catalogs import open_pointer
+from safewriter.tables.iceberg.name import TableName
 from scripts.account.server import ACCOUNT
 from soal.console.problem import Problem
 from soal.local.names import REGION
 from tests.support.account import Caller, Request, Role
 from tests.support.command_line import app
 from tests.support.roles import CHECKPOINTS, FOLDERS, JOB, LAKE, SCRIPTS, SWEEPER, kept_needs
-from tests.unit.handler.functions.messages import failed, record
+from tests.unit.handler.functions.messages import UNREADABLE, failed, record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -338,25 +340,43 @@ def test_a_sweep_names_the_right_that_it_lacks(stack: Stack, monkeypatch: pytest
         sweeper.handle(environment, Deadline(epoch_ms() + 60_000, epoch_ms()))
 
 
+def test_a_settler_names_the_right_that_it_lacks_on_a_catalog(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On Glue, which holds the pointer to a table of Iceberg."""
+    sweeping, table = stack.roles["sweeper"], TableName.parse("denied.lake.t")
+    where = {"type": "glue", "glue.endpoint": sweeping.variables["AWS_ENDPOINT_URL"], "client.region": REGION}
+
+    with (
+        without(sweeping, "UseCatalog", stack.here("glue", "table/lake/*"), monkeypatch),
+        pytest.raises(
+            StoreError, match=r"denied\.lake\.t in catalog 'denied'.*Allow glue:GetTable on the catalog, its "
+        ),
+    ):
+        open_pointer(table, where, lambda uri: open_store(Location.parse(uri))).read()
+
+
+@pytest.mark.parametrize("sid", ["InvokeAgain", "SetAside"])
 def test_a_redrive_names_the_right_that_it_lacks(
-    stack: Stack, client: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+    stack: Stack, client: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, sid: str
 ) -> None:
-    """For each event, which stays in the queue."""
-    made = stack.made
-    client("sqs").send_message(
-        QueueUrl=made["FailureQueueUrl"], MessageBody=record({"clientToken": "denied"}, failed())
-    )
+    """For each event, which stays in the queue: one could be invoked again, the other one nobody can read."""
+    made, parked = stack.made, stack.queue("ParkedQueueUrl")
+    for body in (record({"clientToken": "denied"}, failed()), UNREADABLE):
+        client("sqs").send_message(QueueUrl=made["FailureQueueUrl"], MessageBody=body)
     environment = {
         "SOAL_REDRIVE_QUEUE": made["FailureQueueUrl"],
         "SOAL_REDRIVE_PARKED": made["ParkedQueueUrl"],
         "SOAL_REDRIVE_FUNCTION": made["InvokeArn"],
         "SOAL_REDRIVE_ATTEMPTS": "3",
     }
+    resource, said = {
+        "InvokeAgain": (made["InvokeArn"], f"Allow lambda:InvokeFunction on {made['InvokeArn']}"),
+        "SetAside": (parked, f"Allow sqs:SendMessage on {made['ParkedQueueUrl']}"),
+    }[sid]
 
-    with without(stack.roles["redrive"], "InvokeAgain", made["InvokeArn"], monkeypatch):
-        found = [one for one in redrive.redrive(environment) if one.what == "failed"]
+    with without(stack.roles["redrive"], sid, resource, monkeypatch):
+        found = [one.reason for one in redrive.redrive(environment) if one.what == "failed"]
 
-    assert [one.reason for one in found if f"Allow lambda:InvokeFunction on {made['InvokeArn']}" in (one.reason or "")]
+    assert [reason for reason in found if said in (reason or "")]
 
 
 def test_the_command_names_the_right_that_its_caller_lacks(stack: Stack, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,10 +9,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, SSLError
+from botocore.httpsession import where
 
 from infra.config import Config
+from scripts.account.client import client_of
 from scripts.account.deployment import STACK, outputs
+from scripts.account.server import ACCOUNT
 from tests.support.account import IMAGE, KEY, MORE, OTHERWISE, SECRET
 
 if TYPE_CHECKING:
@@ -40,6 +43,16 @@ def resources(cloudformation: Any) -> set[tuple[str, str]]:
     return {(one["LogicalResourceId"], one["PhysicalResourceId"]) for one in found}
 
 
+def test_the_key_of_the_server_is_on_no_disk(account: Account, client: Callable[[str], Any]) -> None:
+    """Once the server has it; clients need the certificate only. Who does not trust it gets no answer."""
+    aws = {**account.aws, "AWS_CA_BUNDLE": where()}
+
+    assert client("sts").get_caller_identity()["Account"] == ACCOUNT
+    assert not account.certificate.key.exists()
+    with pytest.raises(SSLError):
+        client_of(aws, "sts").get_caller_identity()
+
+
 def test_each_resource_is_made(made: dict[str, str], client: Callable[[str], Any]) -> None:
     """CloudFormation describes the stack and each part of it as complete."""
     cloudformation = client("cloudformation")
@@ -61,6 +74,20 @@ def test_the_function_is_what_the_context_asks_for(made: dict[str, str], client:
     assert configuration["LoggingConfig"]["LogGroup"] == made["LogGroup"]
     variables = configuration["Environment"]["Variables"]
     assert variables["SW_CHECKPOINT_BUCKET"] == made["CheckpointBucket"]
+
+
+def test_outputs_name_what_was_made(made: dict[str, str], client: Callable[[str], Any]) -> None:
+    """Buckets, logs that are kept for the days of the context, and a sweeper with a role of its own."""
+    functions = {one["FunctionName"]: one for one in client("lambda").list_functions()["Functions"]}
+    sweeper = functions[made["SweeperName"]]
+    groups = {one["logGroupName"]: one["retentionInDays"] for one in client("logs").describe_log_groups()["logGroups"]}
+
+    assert sweeper["Environment"]["Variables"]["SW_CHECKPOINT_BUCKET"] == made["CheckpointBucket"]
+    assert len({one["Role"] for one in functions.values()}) == len(functions) == 3
+    assert groups[made["LogGroup"]] == 30
+    assert set(groups.values()) == {30}
+    queue = client("sqs").get_queue_attributes(QueueUrl=made["FailureQueueUrl"], AttributeNames=["All"])
+    assert queue["Attributes"]["MessageRetentionPeriod"] == "1209600"
 
 
 def test_a_failed_event_goes_to_the_failure_queue(made: dict[str, str], client: Callable[[str], Any]) -> None:

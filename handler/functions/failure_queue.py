@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from handler.functions.replay import Origin, replay_of
+from safewriter.objects.rights import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -183,7 +184,8 @@ def _parked(sqs: Any, url: str, message: Mapping[str, Any], redriven: Redriven) 
     try:
         sqs.send_message(QueueUrl=url, MessageBody=message["Body"], MessageAttributes=_kept_attributes(message))
     except ClientError as error:  # of this message; the others must not wait for it
-        return replace(redriven, what="failed", reason=f"{redriven.reason}; it could not be set aside: {error}")
+        why = f"{redriven.reason}; it could not be set aside: {error}{lacking(error, 'sqs', url)}"
+        return replace(redriven, what="failed", reason=why)
     return replace(redriven, what="parked")
 
 

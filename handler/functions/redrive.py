@@ -19,6 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from handler import observability
 from handler.functions.failure_queue import NotTakenError, redrive_queue
 from handler.input_errors import validated
+from safewriter.objects.rights import lacking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -72,7 +73,8 @@ def redrive(environment: Mapping[str, str]) -> Iterator[Redriven]:
                 FunctionName=settings.function, InvocationType="Event", Payload=json.dumps(event).encode()
             )
         except ClientError as error:
-            raise NotTakenError(str(error), for_ever=error.response["Error"]["Code"] in _NEVER_TAKEN) from error
+            why = f"{error}{lacking(error, 'lambda', settings.function)}"
+            raise NotTakenError(why, for_ever=error.response["Error"]["Code"] in _NEVER_TAKEN) from error
         except BotoCoreError as error:
             raise NotTakenError(str(error)) from error
         return str(answer["ResponseMetadata"]["RequestId"])

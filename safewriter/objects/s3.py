@@ -12,6 +12,7 @@ from urllib.parse import unquote_plus
 from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.objects.location import Location
+from safewriter.objects.rights import lacking
 from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, TooLarge, Upload
 
 if TYPE_CHECKING:
@@ -307,7 +308,8 @@ def failure(verb: str, uri: str, error: Exception) -> StoreError:
             " its key as the prefix: without that S3 denies also what is not there"
         )
         return StoreError(text, denied=True)
-    return StoreError(f"{verb} {uri}: {error}", denied=code in _DENIED)
+    where = {"LIST": "its bucket, with this prefix", "LIST UPLOADS": "its bucket"}.get(verb, "it")
+    return StoreError(f"{verb} {uri}: {error}{lacking(error, 's3', where)}", denied=code in _DENIED)
 
 
 def _of_one(refused: Any) -> ClientError:  # noqa: ANN401 - a boto3 TypedDict

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from scripts.account.client import client_of
 from scripts.account.server import ACCOUNT
 from scripts.provision.account import ensure_account
 from scripts.provision.place import ROOT, Place
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
     from scripts.provision.account import Programs
 
 STACK: Final = "Soal"
+_DEPLOYER: Final = "deployer"
 _TIMEOUT_S: Final = 600
 _TAIL_LINES: Final = 30
 
@@ -78,6 +81,20 @@ class Deployment:
         if done.returncode != 0:
             raise _failed(words[0], f"exit {done.returncode}", done.stdout)
         return time.monotonic() - begun
+
+
+def deployer_of(aws: Mapping[str, str]) -> dict[str, str]:
+    """Make a user of the account who may only assume the roles of the CDK's bootstrap; return the variables of his
+    clients. `aws` are those of the administrator.
+    """
+    iam = client_of(aws, "iam")
+    iam.create_user(UserName=_DEPLOYER)
+    allowed = {"Effect": "Allow", "Action": "sts:AssumeRole", "Resource": f"arn:aws:iam::{ACCOUNT}:role/cdk-*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [allowed]})
+    iam.put_user_policy(UserName=_DEPLOYER, PolicyName="assume", PolicyDocument=document)
+    key = iam.create_access_key(UserName=_DEPLOYER)["AccessKey"]
+    own = {"AWS_ACCESS_KEY_ID": key["AccessKeyId"], "AWS_SECRET_ACCESS_KEY": key["SecretAccessKey"]}
+    return {**aws, **own}
 
 
 def outputs(client: Any) -> dict[str, str]:  # noqa: ANN401 - a boto3 client

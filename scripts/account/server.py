@@ -10,6 +10,7 @@ import json
 import os
 import shlex
 import socket
+import ssl
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
+from scripts.account.certificate import Certificate
 from scripts.image.docker import DockerError
 from scripts.provision.place import ROOT
 from soal.console.problem import EXIT_FAILED, Problem
@@ -45,9 +47,9 @@ _WARM_S: Final = 600
 class Account:
     """A context manager: `with Account(docker, programs) as account: …`.
 
-    `aws` are the variables of its clients, who are the account's root. Its processes and containers end with
-    the block, or with this process, even if it is killed. `memory_mb`: that of every container,
-    by default the stack's.
+    `aws` are the variables of its clients, who sign as the account's administrator. Its processes and containers end
+    with the block, or with this process, even if it is killed. `memory_mb`: that of every container, by default the
+    stack's.
     """
 
     def __init__(self, docker: Docker, programs: Programs, *, memory_mb: int = 3008) -> None:
@@ -65,6 +67,7 @@ class Account:
             self._address = gateway(self._docker)
             self._port = _free_port(self._address)
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-account-")))
+            self.certificate.make(self._address)
             with self.log.open("wb") as log:
                 keeper = subprocess.Popen(
                     [sys.executable, "-P", "-m", "scripts.account.keeper", *self._command()],
@@ -77,6 +80,9 @@ class Account:
                 )
             stack.callback(_end, keeper)
             self._wait_for(keeper)
+            # The server has read it. Without it ministack leaves the trust of containers to us: its own way of giving
+            # them the certificate may be to copy it, which a read-only root refuses.
+            self.certificate.key.unlink()
             self._stack = stack.pop_all()
         return self
 
@@ -85,7 +91,17 @@ class Account:
 
     @property
     def endpoint(self) -> str:
-        return f"http://{self._address}:{self._port}"
+        return f"https://{self._address}:{self._port}"
+
+    @property
+    def certificate(self) -> Certificate:
+        """What its clients trust."""
+        return Certificate(self.folder)
+
+    @property
+    def _key(self) -> Path:
+        """The key of its administrator, which the server writes before it answers."""
+        return self.folder / "administrator.json"
 
     @property
     def label(self) -> str:
@@ -100,7 +116,10 @@ class Account:
     def aws(self) -> dict[str, str]:
         """The variables of AWS's clients; none of the caller's own is among them."""
         nobody = {"AWS_CONFIG_FILE": os.devnull, "AWS_SHARED_CREDENTIALS_FILE": os.devnull}
-        return {**CREDENTIALS, **nobody, "AWS_ACCESS_KEY_ID": ACCOUNT, "AWS_ENDPOINT_URL": self.endpoint}
+        trusted = str(self.certificate.pem)
+        trust = {"AWS_CA_BUNDLE": trusted, "NODE_EXTRA_CA_CERTS": trusted}
+        own = json.loads(self._key.read_text(encoding="utf-8"))
+        return {**CREDENTIALS, **nobody, **trust, **own, "AWS_ENDPOINT_URL": self.endpoint}
 
     def containers(self, *, function: str | None = None, with_ended: bool = False) -> tuple[str, ...]:
         """Return the ids of its containers that run, of one function or of all; or of all that there are."""
@@ -115,7 +134,7 @@ class Account:
         return next((value for name, _, value in named if name == "AWS_LAMBDA_FUNCTION_NAME"), None)
 
     def _command(self) -> tuple[str, ...]:
-        return (self._docker.program, self.label, str(self.folder), *self._programs.emulator)
+        return (self._docker.program, self.label, str(self.folder), *self._programs.emulator, str(self._key))
 
     def _server_variables(self) -> dict[str, str]:
         limits = ("--read-only", "--tmpfs", _TMP, "--memory", f"{self._memory_mb}m")
@@ -133,14 +152,20 @@ class Account:
             "AWS_ENDPOINT_URL": self.endpoint,
             "LAMBDA_EXECUTOR": "docker",
             "LAMBDA_WARM_TTL_SECONDS": str(_WARM_S),
-            "LAMBDA_DOCKER_FLAGS": shlex.join(limits),
+            "LAMBDA_DOCKER_FLAGS": shlex.join([*limits, *self.certificate.container_options()]),
+            "AUTH": "true",
+            "USE_SSL": "1",  # the policies of buckets, also of the bootstrap's, deny roles all without TLS
+            "MINISTACK_SSL_CERT": str(self.certificate.pem),
+            "MINISTACK_SSL_KEY": str(self.certificate.key),
         }
 
     def _wait_for(self, keeper: subprocess.Popen[bytes]) -> None:
+        """Wait for the first handshake: the port is open before the server has read its certificate."""
+        trusting = ssl.create_default_context(cafile=str(self.certificate.pem))
         until = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < until and keeper.poll() is None:
-            with suppress(OSError):
-                socket.create_connection((self._address, self._port), timeout=1).close()
+            with suppress(OSError), socket.create_connection((self._address, self._port), timeout=1) as plain:
+                trusting.wrap_socket(plain, server_hostname=self._address).close()
                 return
             time.sleep(_POLL_S)
         said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]

@@ -1,4 +1,4 @@
-"""An account in the background: `soal local up --account`. Whoever reads its variables is its root."""
+"""An account in the background: `soal local up --account`. Whoever reads its variables is its administrator."""
 
 from __future__ import annotations
 

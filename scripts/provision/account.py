@@ -27,7 +27,7 @@ _TODO: Final = "check the network and the settings of pip and npm, then try agai
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """`emulator` starts ministack. `cdk` are the words of the CDK's command line, `path` its folder of programs."""
+    """`emulator` starts ministack behind its door, `cdk` are the words of the CDK's command line, `path` its folder."""
 
     emulator: tuple[str, ...]
     cdk: tuple[str, ...]
@@ -55,4 +55,5 @@ def ensure_account(place: Place) -> Programs:
         run([node, _NPM, "ci", *quiet], act=f"installing {manifest / 'npm-shrinkwrap.json'}", todo=_TODO)
         stamp.write(inputs)
     program = home / "cdk" / "node_modules" / "aws-cdk" / "bin" / "cdk"
-    return Programs((str(python), "-P", "-m", "ministack"), (str(node), str(program)), node.parent)
+    door = place.root / "scripts" / "account" / "door.py"
+    return Programs((str(python), "-P", str(door)), (str(node), str(program)), node.parent)

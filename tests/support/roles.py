@@ -12,7 +12,7 @@ from tests.support.guarded_s3 import Need
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["CHECKPOINTS", "JOB", "LAKE", "REQUESTS", "ROLES", "SCRIPTS", "SWEEPER", "kept_needs", "kinds"]
+__all__ = ["CHECKPOINTS", "FOLDERS", "JOB", "LAKE", "REQUESTS", "ROLES", "SCRIPTS", "SWEEPER", "kept_needs", "kinds"]
 
 _STACK = kept()
 JOB, SWEEPER = "AKIAJOB", "AKIASWEEPER"
@@ -23,6 +23,8 @@ CHECKPOINTS, SCRIPTS = (
     for kind in ("Checkpoints", "Scripts")
 )
 LAKE = "my-lake"
+FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "cancels", "locks"}
+"""Of the checkpoint bucket, as docs/concepts/protocol.md and handler/runs/store.py name them."""
 REQUESTS = ROOT / "tests/unit/infra/requests.json"
 """Written by tests/integration/infra/test_permissions.py, whose scenario takes half a minute."""
 _DRAWN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|[0-9a-f]{10,}|(?<=part-)\d+|\d{4}-\d\d-\d\dT[\d:.]+Z")

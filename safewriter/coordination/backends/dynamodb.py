@@ -13,6 +13,7 @@ from safewriter.coordination.backend import RecordChanged, Stored
 from safewriter.coordination.configuration import PREFIX
 from safewriter.coordination.record import Record
 from safewriter.errors import SettingError, UnreadableCheckpointError
+from safewriter.objects.rights import lacking
 from safewriter.objects.s3 import PAUSES_S
 from safewriter.objects.store import StoreError
 
@@ -171,7 +172,8 @@ class DynamoDBBackend:
                 f" --key-schema AttributeName={_KEY},KeyType=HASH --billing-mode PAY_PER_REQUEST",
             )
         denied = isinstance(error, ClientError) and not _again(error)
-        return StoreError(f"{verb} dynamodb://{self._table}: {error}", denied=denied)
+        right = lacking(error, "dynamodb", "the table")
+        return StoreError(f"{verb} dynamodb://{self._table}: {error}{right}", denied=denied)
 
     def _uri(self, lock: str) -> str:
         return f"dynamodb://{self._table}/{lock}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from safewriter.errors import SafeWriterError
+from safewriter.objects.rights import lacking
 from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
@@ -54,4 +55,5 @@ class Pointer(ABC):
         except SafeWriterError:
             raise
         except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
-            raise StoreError(f"{verb} {self.name} in catalog {self.name.catalog!r}: {error!r}") from error
+            right = lacking(error, "glue", "the catalog, its database and the table")
+            raise StoreError(f"{verb} {self.name} in catalog {self.name.catalog!r}: {error!r}{right}") from error

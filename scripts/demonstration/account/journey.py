@@ -9,7 +9,7 @@ from rich.text import Text
 from scripts.account.deployment import Deployment, programs_of_account
 from scripts.account.image import image_of_account
 from scripts.account.server import Account, environment, gateway
-from scripts.demonstration.account import deploying, failing, killing, operating, triggering
+from scripts.demonstration.account import denying, deploying, failing, killing, operating, triggering
 from scripts.demonstration.account.stage import Journey
 from scripts.image.build import TAG, Build, build, choose_base
 from scripts.image.command import certificates
@@ -44,6 +44,7 @@ def play(console: Console, claims: Claims, image: str | None) -> None:
             journey = Journey(console, claims, docker, account, deployment)
             deploying.first_result(journey, name)
             operating.listening(journey)
+            denying.denied_and_allowed(journey)
             failing.failed_and_redriven(journey)
             killing.killed_and_recovered(journey)
             deploying.updated(journey)

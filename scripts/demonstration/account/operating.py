@@ -22,7 +22,12 @@ def listening(journey: Journey) -> None:
     sqs = journey.client("sqs")
     queue = sqs.create_queue(QueueName=_EARS)["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
-    journey.client("sns").subscribe(TopicArn=journey.made["AlarmTopicArn"], Protocol="sqs", Endpoint=arn)
+    topic = journey.made["AlarmTopicArn"]
+    sends = {"Effect": "Allow", "Principal": {"Service": "sns.amazonaws.com"}, "Action": "sqs:SendMessage"}
+    own = {**sends, "Resource": arn, "Condition": {"ArnEquals": {"aws:SourceArn": topic}}}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [own]})
+    sqs.set_queue_attributes(QueueUrl=queue, Attributes={"Policy": policy})
+    journey.client("sns").subscribe(TopicArn=topic, Protocol="sqs", Endpoint=arn)
 
 
 def alarmed(journey: Journey) -> None:

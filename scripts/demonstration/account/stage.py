@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-import boto3
-from botocore.config import Config
 from rich.rule import Rule
 from rich.text import Text
 
+from scripts.account.client import client_of
 from scripts.account.deployment import outputs
 from scripts.account.server import environment
 from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.progress import JobProgress
-from soal.local.names import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rich.console import Console
 
@@ -37,6 +37,7 @@ TABLE: Final = "accommodations"
 SOURCE: Final = "raw/accommodations.csv"
 _COMMAND_TIMEOUT_S: Final = 960
 _POLL_S: Final = 0.5
+_TRUST: Final = "SSL_CERT_FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,18 +86,8 @@ class Journey:
     def client(self, service: str) -> Any:  # noqa: ANN401 - a boto3 client
         """Return a client of one of the account's services, with none of the caller's own settings."""
         if service not in self._clients:
-            self._clients[service] = self._made(service)
+            self._clients[service] = client_of(self.account.aws, service)
         return self._clients[service]
-
-    def _made(self, service: str) -> Any:  # noqa: ANN401 - a boto3 client
-        aws = self.account.aws
-        session = boto3.session.Session(
-            aws_access_key_id=aws["AWS_ACCESS_KEY_ID"],
-            aws_secret_access_key=aws["AWS_SECRET_ACCESS_KEY"],
-            region_name=REGION,
-        )
-        how = Config(retries={"total_max_attempts": 1}, s3={"addressing_style": "path"})
-        return session.client(service, endpoint_url=self.account.endpoint, config=how)  # type: ignore[call-overload]
 
     def deploy(self, **context: str) -> float:
         """Deploy the stack with these context keys beside the present ones, and read its outputs."""
@@ -172,7 +163,8 @@ class Journey:
     def look(self, key: str = TABLE) -> TableView:
         """Read a Delta table of the lake from outside."""
         aws = {**self.account.aws, "AWS_ENDPOINT_URL_S3": self.account.endpoint}
-        return view(self.client("s3"), self.made["LakeBucket"], key, aws)
+        with _trusted(aws["AWS_CA_BUNDLE"]):
+            return view(self.client("s3"), self.made["LakeBucket"], key, aws)
 
     def table(self, key: str = TABLE) -> TableView:
         """Read a Delta table, and show it."""
@@ -193,3 +185,15 @@ class Journey:
                     return None
                 time.sleep(_POLL_S)
         return time.monotonic() - begun
+
+
+@contextmanager
+def _trusted(bundle: str) -> Iterator[None]:
+    """Let deltalake trust a certificate: it has an option for none, and reads this variable for each table."""
+    before = os.environ.get(_TRUST)
+    os.environ[_TRUST] = bundle
+    try:
+        yield
+    finally:
+        del os.environ[_TRUST]
+        os.environ.update({} if before is None else {_TRUST: before})

@@ -5,75 +5,52 @@
 
 from __future__ import annotations
 
-import os
+import json
 from typing import TYPE_CHECKING, Any
-from unittest.mock import MagicMock
 
-import boto3
 import pytest
-from botocore.exceptions import ClientError
+from botocore.exceptions import ClientError, SSLError
+from botocore.httpsession import where
 
-from scripts.account.deployment import STACK, Deployment, outputs
-from scripts.account.server import ACCOUNT, Account, environment
-from scripts.image.docker import Docker
-from scripts.provision.account import ensure_account
-from scripts.provision.place import ROOT, Place
-from soal.local.names import REGION
+from infra.config import Config
+from scripts.account.client import client_of
+from scripts.account.deployment import STACK, outputs
+from scripts.account.server import ACCOUNT
+from tests.support.account import IMAGE, KEY, MORE, OTHERWISE, SECRET
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
+
+    from scripts.account.deployment import Deployment
+    from scripts.account.server import Account
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
-IMAGE = f"{ACCOUNT}.dkr.ecr.{REGION}.amazonaws.com/soal:test"
-CONTEXT = {
-    "image_uri": IMAGE,
-    "alarm_email": "you@example.org",
-    "lake_bucket": "true",
-    "conditional_commits": "true",
-    "coordination": "dynamodb",
-    "continue_max": "3",
-    "entry_point": "jobs/daily.py",
-    "glue_databases": "lake",
-    "kms": "true",
-    "memory_mb": "2048",
-    "provisioned_concurrency": "1",
-    "queue": "true",
-    "redrive_attempts": "3",
-    "schedule": "rate(1 day)",
-    "sweep_minutes": "5",
-    "timeout_s": "300",
-    "tracing": "true",
+ONCE_A_SECOND = {"Delay": 1, "MaxAttempts": 120}
+UNTRIED = {
+    "durable",  # Lambda's description has no word of it
+    "gradual_deployment",  # AWS::CodeDeploy is unknown
+    "image_variant",  # of an image that the CDK builds
+    *("network", "vpc_id", "subnet_ids", "availability_zones", "security_group_ids"),  # nor of a network
+    "reserved_concurrency",  # which an update does not set
+    "stack_name",
 }
 
 
-@pytest.fixture(scope="module")
-def account() -> Iterator[Account]:
-    """An account without Docker, on the loopback."""
-    docker = MagicMock(spec=Docker, program="true", environment=dict(os.environ))
-    docker.read.return_value = "127.0.0.1\n"
-    with Account(docker, ensure_account(Place(ROOT)), memory_mb=512) as account:
-        yield account
+def resources(cloudformation: Any) -> set[tuple[str, str]]:
+    """Return all resources of the stack, by their logical and their physical ids."""
+    pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=STACK)
+    found = (one for page in pages for one in page["StackResourceSummaries"])
+    return {(one["LogicalResourceId"], one["PhysicalResourceId"]) for one in found}
 
 
-@pytest.fixture(scope="module")
-def deployment(account: Account) -> Deployment:
-    """Bootstrapped, and with the stack in it."""
-    made = Deployment(ensure_account(Place(ROOT)), environment(account.aws), account.folder)
-    made.bootstrap()
-    made.deploy(CONTEXT)
-    return made
+def test_the_key_of_the_server_is_on_no_disk(account: Account, client: Callable[[str], Any]) -> None:
+    """Once the server has it; clients need the certificate only. Who does not trust it gets no answer."""
+    aws = {**account.aws, "AWS_CA_BUNDLE": where()}
 
-
-@pytest.fixture(scope="module")
-def client(account: Account) -> Callable[[str], Any]:
-    session = boto3.session.Session(aws_access_key_id=ACCOUNT, aws_secret_access_key="not-a-secret", region_name=REGION)
-    return lambda service: session.client(service, endpoint_url=account.endpoint)  # type: ignore[call-overload]
-
-
-@pytest.fixture(scope="module")
-def made(deployment: Deployment, client: Callable[[str], Any]) -> dict[str, str]:
-    """The outputs of the stack."""
-    return outputs(client("cloudformation"))
+    assert client("sts").get_caller_identity()["Account"] == ACCOUNT
+    assert not account.certificate.key.exists()
+    with pytest.raises(SSLError):
+        client_of(aws, "sts").get_caller_identity()
 
 
 def test_each_resource_is_made(made: dict[str, str], client: Callable[[str], Any]) -> None:
@@ -97,6 +74,20 @@ def test_the_function_is_what_the_context_asks_for(made: dict[str, str], client:
     assert configuration["LoggingConfig"]["LogGroup"] == made["LogGroup"]
     variables = configuration["Environment"]["Variables"]
     assert variables["SW_CHECKPOINT_BUCKET"] == made["CheckpointBucket"]
+
+
+def test_outputs_name_what_was_made(made: dict[str, str], client: Callable[[str], Any]) -> None:
+    """Buckets, logs that are kept for the days of the context, and a sweeper with a role of its own."""
+    functions = {one["FunctionName"]: one for one in client("lambda").list_functions()["Functions"]}
+    sweeper = functions[made["SweeperName"]]
+    groups = {one["logGroupName"]: one["retentionInDays"] for one in client("logs").describe_log_groups()["logGroups"]}
+
+    assert sweeper["Environment"]["Variables"]["SW_CHECKPOINT_BUCKET"] == made["CheckpointBucket"]
+    assert len({one["Role"] for one in functions.values()}) == len(functions) == 3
+    assert groups[made["LogGroup"]] == 30
+    assert set(groups.values()) == {30}
+    queue = client("sqs").get_queue_attributes(QueueUrl=made["FailureQueueUrl"], AttributeNames=["All"])
+    assert queue["Attributes"]["MessageRetentionPeriod"] == "1209600"
 
 
 def test_a_failed_event_goes_to_the_failure_queue(made: dict[str, str], client: Callable[[str], Any]) -> None:
@@ -154,11 +145,106 @@ def test_the_table_of_locks_is_there(made: dict[str, str], client: Callable[[str
     assert (table["TableStatus"], table["BillingModeSummary"]["BillingMode"]) == ("ACTIVE", "PAY_PER_REQUEST")
 
 
+def test_a_deployment_that_fails_leaves_all_as_it_was(
+    account: Account, made: dict[str, str], client: Callable[[str], Any]
+) -> None:
+    """CloudFormation has changed a function and made a queue before an alias of the function turns out to exist."""
+    cloudformation, function = client("cloudformation"), {"FunctionName": made["FunctionName"]}
+    template = json.loads(json.dumps(cloudformation.get_template(StackName=STACK)["TemplateBody"]))
+    functions = (key for key, one in template["Resources"].items() if one["Type"] == "AWS::Lambda::Function")
+    (name,) = (key for key in functions if key.startswith("Runtime"))
+    template["Resources"][name]["Properties"]["Timeout"] = 301
+    alias = {"FunctionName": {"Ref": name}, "Name": "live", "FunctionVersion": "1"}
+    template["Resources"]["New"] = {"Type": "AWS::SQS::Queue"}
+    template["Resources"]["Refused"] = {"Type": "AWS::Lambda::Alias", "Properties": alias, "DependsOn": "New"}
+    client("s3").put_object(Bucket=made["ScriptBucket"], Key="template.json", Body=json.dumps(template))
+    before = resources(cloudformation)
+
+    cloudformation.update_stack(
+        StackName=STACK,
+        TemplateURL=f"{account.endpoint}/{made['ScriptBucket']}/template.json",
+        Capabilities=["CAPABILITY_IAM"],
+        Parameters=[{"ParameterKey": "BootstrapVersion", "UsePreviousValue": True}],
+    )
+    cloudformation.get_waiter("stack_rollback_complete").wait(StackName=STACK, WaiterConfig=ONCE_A_SECOND)
+
+    events = cloudformation.describe_stack_events(StackName=STACK)["StackEvents"]
+    undone = {one["LogicalResourceId"] for one in events if one["ResourceStatus"] == "UPDATE_COMPLETE"}
+    failed = [one for one in events if one["ResourceStatus"] in ("CREATE_FAILED", "UPDATE_FAILED")]
+    assert [(one["LogicalResourceId"], "already exists" in one["ResourceStatusReason"]) for one in failed] == [
+        ("Refused", True)
+    ]
+    assert name in undone
+    assert outputs(cloudformation) == made
+    assert resources(cloudformation) == before
+    described = client("lambda").get_function_configuration(**function)
+    assert (described["Timeout"], client("lambda").get_alias(**function, Name="live")["FunctionVersion"]) == (300, "1")
+
+
+def test_the_other_context_keys_are_read_back(
+    deployment: Deployment, made: dict[str, str], client: Callable[[str], Any]
+) -> None:
+    """In place, after the deployment that failed."""
+    deployment.deploy(MORE)
+
+    lambda_, function = client("lambda"), {"FunctionName": made["FunctionName"]}
+    found = lambda_.get_function_configuration(FunctionName=made["InvokeArn"])
+    assert (found["Architectures"], found["EphemeralStorage"]) == (["arm64"], {"Size": 4096})
+    variables = found["Environment"]["Variables"]
+    texts = {
+        "POWERTOOLS_LOG_LEVEL": "DEBUG",
+        "SOAL_CONF_ALLOW": "spark.sql.ansi.enabled",
+        "SOAL_JIT": "full",
+        "SW_AUDIT_LOG": "false",
+        "SW_WARN_BEFORE_MS": "20000",
+        "TABLE": "s3a://my-lake/tables/t",
+    }
+    assert texts.items() <= variables.items()
+    for variable, key in (("SOAL_CONF", "conf"), ("SOAL_TURNS", "turns"), ("SOAL_SECRETS", "secrets")):
+        assert json.loads(variables[variable]) == json.loads(MORE[key])
+    config = lambda_.get_function_event_invoke_config(**function, Qualifier="live")
+    assert (config["MaximumRetryAttempts"], config["MaximumEventAgeInSeconds"]) == (1, 3600)
+    (mapping,) = lambda_.list_event_source_mappings()["EventSourceMappings"]
+    assert mapping["ScalingConfig"] == {"MaximumConcurrency": 3}
+    queue = client("sqs").get_queue_attributes(QueueUrl=made["JobQueueUrl"], AttributeNames=["RedrivePolicy"])
+    assert json.loads(queue["Attributes"]["RedrivePolicy"])["maxReceiveCount"] == 4
+    rules = client("events").list_rules()["Rules"]
+    (pattern,) = (json.loads(rule["EventPattern"]) for rule in rules if "EventPattern" in rule)
+    assert pattern["detail"] == {"bucket": {"name": ["raw"]}, "object": {"key": [{"prefix": "in/"}]}}
+    assert "rate(30 minutes)" in {rule.get("ScheduleExpression") for rule in rules}
+    groups = client("logs").describe_log_groups()["logGroups"]
+    assert {group["retentionInDays"] for group in groups} == {14}
+    alarms = client("cloudwatch").describe_alarms()["MetricAlarms"]
+    thresholds = {alarm["MetricName"]: alarm["Threshold"] for alarm in alarms}
+    assert thresholds["OldestOpenMs"] == 90 * 60_000
+    assert thresholds["ApproximateAgeOfOldestMessage"] == 400 * 60
+    role = found["Role"].rpartition("/")[2]
+    (policy, *_) = client("iam").list_role_policies(RoleName=role)["PolicyNames"]
+    text = json.dumps(client("iam").get_role_policy(RoleName=role, PolicyName=policy)["PolicyDocument"])
+    assert all(resource in text for resource in (SECRET, KEY, "arn:aws:s3:::raw/archive/*", "arn:aws:s3:::raw/in/*"))
+
+
+def test_what_contradicts_those_is_read_back(
+    deployment: Deployment, made: dict[str, str], client: Callable[[str], Any]
+) -> None:
+    """Without triggers and a redrive; the scripts are elsewhere."""
+    deployment.deploy(OTHERWISE)
+
+    found = client("lambda").get_function_configuration(FunctionName=made["InvokeArn"])["Environment"]["Variables"]
+    assert (found["SOAL_ERRORS"], found["SOAL_REUSE"], found["SCRIPT_BUCKET"]) == ("return", "off", "my-scripts/spark")
+    assert not client("lambda").list_event_source_mappings()["EventSourceMappings"]
+
+
+def test_every_context_key_is_deployed_or_said_to_be_untried() -> None:
+    """docs/reference/services.md says which this account cannot take."""
+    assert Config.model_fields.keys() - {*MORE, *OTHERWISE} == UNTRIED
+
+
 def test_the_end_leaves_what_holds_data_and_nothing_else(
     deployment: Deployment, made: dict[str, str], client: Callable[[str], Any]
 ) -> None:
     """Buckets and the table of locks stay; functions, queues and rules go."""
-    deployment.destroy(CONTEXT)
+    deployment.destroy(OTHERWISE)
 
     with pytest.raises(ClientError):
         client("cloudformation").describe_stacks(StackName=STACK)

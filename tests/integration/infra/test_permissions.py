@@ -3,7 +3,7 @@
 One scenario: a job makes a table, is refused a second commit, has a write undone, and dies with its handler after a
 commit that does not count yet. Its retry begins. Another job, in a turn, dies after staging rows for an Iceberg table.
 Two builds of snapshots die, one before and one after its publication. The sweeper settles and cleans up. The needs of
-the requests are stored for tests/unit/infra/test_permissions.py, which quickly checks every permission against them.
+the requests are stored for test_access.py, which makes each of them in an account that enforces the deployed roles.
 """
 
 from __future__ import annotations
@@ -247,7 +247,7 @@ def test_every_commit_would_pass_a_bucket_that_demands_conditions(scenario: Scen
 
 
 def test_the_requests_are_those_that_are_kept(scenario: Scenario, tmp_path: Path) -> None:
-    """tests/unit/infra checks every policy change against the stored requests, so they must be current."""
+    """test_access.py checks every policy change by the stored requests, so they must be current."""
     seen = kinds([*scenario.permissions.needs, *needs_of_settling(), *needs_of_fencing()])
     fresh = tmp_path / "requests.json"
     rows = [json.dumps([need.role, need.action, need.resource, need.prefix]) for need in seen]

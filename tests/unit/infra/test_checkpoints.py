@@ -8,24 +8,10 @@ import pytest
 
 from infra.config import FAILURE_QUEUE_DAYS, Config
 from safewriter.record.checkpoints import FINISHED
+from tests.support.roles import FOLDERS
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
-
-# As docs/concepts/protocol.md and handler/runs/store.py name them.
-FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "cancels", "locks"}
-JOB = {
-    "s3:GetObject": {"checkpoints", "leases", "notes", "runs", "cancels", "locks"},
-    "s3:PutObject": {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "locks"},
-    "s3:PutObjectTagging": {"checkpoints", "notes"},
-    "s3:DeleteObject": {"open"},
-}
-SWEEPER = {
-    "s3:GetObject": {"checkpoints", "open", "leases", "notes"},
-    "s3:PutObject": {"checkpoints", "notes", "audit"},
-    "s3:PutObjectTagging": {"checkpoints", "notes"},
-    "s3:DeleteObject": {"open", "leases"},
-}
 
 
 def bucket_arn(stack: Synthesised) -> str:
@@ -36,56 +22,6 @@ def bucket_arn(stack: Synthesised) -> str:
 def rules(stack: Synthesised) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = stack.the("S3::Bucket", "Checkpoints")["LifecycleConfiguration"]["Rules"]
     return found
-
-
-@pytest.mark.parametrize(("role", "expected"), [("RuntimeJobRole", JOB), ("SweeperSweepRole", SWEEPER)])
-@pytest.mark.parametrize(
-    "action", ["s3:GetObject", "s3:PutObject", "s3:PutObjectTagging", "s3:DeleteObject", "s3:DeleteObjectVersion"]
-)
-def test_a_role_may_do_in_each_folder_what_it_needs_and_no_more(
-    plain: Synthesised, role: str, expected: dict[str, set[str]], action: str
-) -> None:
-    """The job changes documents but never deletes them; it writes results and the audit log but never reads them."""
-    access = plain.access(role)
-
-    allowed = {folder for folder in FOLDERS if access.may(action, f"{bucket_arn(plain)}/{folder}/key")}
-
-    assert allowed == expected.get(action, set())
-    assert not access.may(action, f"{bucket_arn(plain)}/other/key")
-
-
-def test_the_job_cannot_list_checkpoints(plain: Synthesised, full: Synthesised) -> None:
-    """No statement of the job's role lets it list runs, whatever options are on: any prefix that it may list is a whole
-    key, which it has to know.
-    """
-    for stack in (plain, full):
-        access = stack.access("RuntimeJobRole")
-        for prefix in ("", *(f"{folder}/{end}" for folder in FOLDERS for end in ("", "sw-", "x/"))):
-            assert not access.may("s3:ListBucket", bucket_arn(stack), s3_prefix=prefix)
-            assert not access.may("s3:ListBucketVersions", bucket_arn(stack), s3_prefix=prefix)
-
-
-@pytest.mark.parametrize(
-    "key", ["checkpoints/x.json", "leases/x/1", "notes/x/1", "runs/x.json", "cancels/x/1", "locks/x.json"]
-)
-def test_the_job_is_told_of_a_key_that_it_reads_whether_it_is_there(plain: Synthesised, key: str) -> None:
-    """S3 requires this right before it answers 404: without it, absence looks like a missing right."""
-    assert plain.access("RuntimeJobRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=key)
-    assert plain.access("RuntimeJobRole").may("s3:GetObject", f"{bucket_arn(plain)}/{key}")
-
-
-@pytest.mark.parametrize("key", ["checkpoints/x.json", "notes/x/1", "open/x/1", "leases/x/1"])
-def test_the_sweeper_is_told_of_a_key_that_it_reads_whether_it_is_there(plain: Synthesised, key: str) -> None:
-    """The table alone settles a write without a document, so the document's absence must be certain."""
-    assert plain.access("SweeperSweepRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=key)
-
-
-@pytest.mark.parametrize(
-    ("prefix", "allowed"), [("open/", True), ("leases/", True), ("", False), ("checkpoints/", False), ("runs/", False)]
-)
-def test_the_sweeper_lists_markers_and_leases_only(plain: Synthesised, prefix: str, allowed: bool) -> None:  # noqa: FBT001 - a column of the table above
-    """The sweeper finds open writes, and cannot list finished ones."""
-    assert plain.access("SweeperSweepRole").may("s3:ListBucket", bucket_arn(plain), s3_prefix=prefix) is allowed
 
 
 def test_the_bucket_is_kept_private_and_encrypted(plain: Synthesised) -> None:

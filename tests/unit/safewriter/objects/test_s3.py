@@ -151,6 +151,26 @@ def test_a_caller_who_is_refused_is_told_at_once(stubbed: Stubbed, code: str) ->
 
 
 @pytest.mark.parametrize(
+    ("operation", "act", "right"),
+    [
+        ("put_object", lambda store: store.put("key", b""), "s3:PutObject .* on it"),
+        ("delete_object", lambda store: store.delete("key"), "s3:DeleteObject on it"),
+        ("delete_objects", lambda store: store.delete_all(["a", "b"]), "s3:DeleteObject on it"),
+        ("list_objects_v2", lambda store: next(store.list("key")), "s3:ListBucket on its bucket, with this prefix"),
+        ("list_multipart_uploads", lambda store: next(store.uploads("key")), "s3:ListBucketMultipartUploads on its b"),
+        ("abort_multipart_upload", lambda store: store.abort(Upload("key", "id", None)), "s3:AbortMultipartUpload on"),
+    ],
+)
+def test_a_denied_request_names_its_right(
+    stubbed: Stubbed, operation: str, act: Callable[[S3ObjectStore], object], right: str
+) -> None:
+    """Other servers than AWS do not, and the right's name is not always the request's."""
+    stubbed.refuses(operation, "AccessDenied", 403)
+    with pytest.raises(StoreError, match=rf"s3://.*AccessDenied.*\. Allow {right}"):
+        act(stubbed.store)
+
+
+@pytest.mark.parametrize(
     ("code", "status"),
     [
         *(("InternalError", 500), ("SlowDown", 503), ("TooManyRequests", 429), ("RequestTimeout", 400)),

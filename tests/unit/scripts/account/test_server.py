@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
-from scripts.account.server import ACCOUNT, Account, environment
+from scripts.account.server import Account, environment
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.account import Programs
 from soal.console.problem import Problem
@@ -15,7 +16,7 @@ from soal.console.problem import Problem
 PROGRAMS = Programs(("false",), (), Path("/nowhere"))
 
 
-def test_no_client_reaches_the_callers_own_account(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_client_reaches_the_callers_own_account(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Profiles, keys and settings of the caller stay outside; the rest of his environment does not."""
     for name in (
         "AWS_PROFILE",
@@ -27,10 +28,15 @@ def test_no_client_reaches_the_callers_own_account(monkeypatch: pytest.MonkeyPat
         monkeypatch.setenv(name, "the-callers")
     monkeypatch.setenv("LANG", "C")
 
-    seen = environment(Account(MagicMock(spec=Docker), PROGRAMS, memory_mb=512).aws)
+    account = Account(MagicMock(spec=Docker), PROGRAMS, memory_mb=512)
+    account.folder = tmp_path
+    key = {"AWS_ACCESS_KEY_ID": "AKIAX", "AWS_SECRET_ACCESS_KEY": "not-a-secret"}
+    (tmp_path / "administrator.json").write_text(json.dumps(key))
+
+    seen = environment(account.aws)
 
     assert "the-callers" not in seen.values()
-    assert (seen["AWS_ACCESS_KEY_ID"], seen["AWS_CONFIG_FILE"], seen["LANG"]) == (ACCOUNT, "/dev/null", "C")
+    assert (seen["AWS_ACCESS_KEY_ID"], seen["AWS_CONFIG_FILE"], seen["LANG"]) == ("AKIAX", "/dev/null", "C")
 
 
 def test_docker_without_a_bridge_is_refused_with_what_to_do() -> None:

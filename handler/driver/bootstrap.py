@@ -56,7 +56,7 @@ def main(module: ModuleType) -> None:
     if journal:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
     warm_up = WarmUp()
-    code = 1
+    code, own = 1, os.getpid()
     try:
         if has_gateway := "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal, of_workers)
@@ -71,10 +71,11 @@ def main(module: ModuleType) -> None:
         code = _code(end.code)
         raise
     except Exception as error:  # noqa: BLE001 - whatever the script does not catch
+        journal = _of(own, journal)
         code = _uncaught(error, in_one_line(str(error)), described(error), script, journal)
         sys.exit(code)
     finally:
-        _note(journal, "python_exited", exitCode=code)
+        _note(_of(own, journal), "python_exited", exitCode=code)
         warm_up.join()
         # At exit Python collects garbage once more, through all of PySpark and boto3: a tenth of a second.
         gc.freeze()
@@ -248,6 +249,11 @@ def _watch_for_session(journal: str) -> None:
             _note(journal, "session_ready")
             return
         time.sleep(pause_s)
+
+
+def _of(process: int, journal: str | None) -> str | None:
+    """Return the journal in the process that runs the job; None in one that the script has forked from it."""
+    return journal if os.getpid() == process else None
 
 
 def _note(journal: str | None, event: str, **fields: object) -> None:

@@ -4,6 +4,9 @@ The JVM (io.soal.host.PythonDrivers) starts `python server.py`. A request on sta
 words separated by zero bytes: the port and the secret of the gateway to the JVM, the script, its arguments. The answer
 on standard error, a pipe to the JVM, is the driver's exit code (4 bytes). A request without words is answered with 0
 once this process can fork.
+
+Only this process sees the driver's end: so before it answers, it notes the end in the journal, by which the handler
+knows whether the script had ended by itself when it told the job to stop.
 """
 
 from __future__ import annotations
@@ -60,6 +63,7 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
         _, status = os.waitpid(driver, 0)
         fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)  # Java prints, too
         code = os.waitstatus_to_exitcode(status)
+        _note_end(code)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
         _begin_guard(bootstrap)  # while the JVM and the handler end the job
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -69,6 +73,14 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
     # The JVM writes to the same pipe: flush whole lines, so that they do not mix.
     sys.stdout.reconfigure(line_buffering=True, write_through=False)  # type: ignore[union-attr]
     return words
+
+
+def _note_end(code: int) -> None:
+    from safewriter.record import journal
+
+    # Without the note the handler has only the JVM's word. The job may have filled the disk, or deleted the journal.
+    with suppress(KeyError, OSError):
+        journal.append(os.environ["SOAL_JOURNAL"], "driver_ended", exitCode=code)
 
 
 def _begin_guard(bootstrap: ModuleType) -> None:

@@ -9,15 +9,23 @@ from handler.redaction.redact import Redactor, redact
 from handler.spark.missing_dependencies import Raised
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from handler.process.child import Ended
     from handler.process.memory_kills import MemoryKills
     from handler.spark.missing_dependencies import Missing
     from safewriter.record.journal import Entry
     from safewriter.settle.supervisor import WriteReport
 
-__all__ = ["JobEvidence"]
+__all__ = ["JobEvidence", "own_exit"]
 
 _MESSAGE_MAX_LENGTH: Final = 4000
+
+
+def own_exit(journal: Iterable[Entry]) -> int | None:
+    """Return how the script's process has ended, as its fork server saw it: its exit code, or minus the signal."""
+    codes = (entry.fields.get("exitCode") for entry in journal if entry.event == "driver_ended")
+    return next((code for code in codes if type(code) is int), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +56,9 @@ class JobEvidence:
 
     @property
     def exited(self) -> int | None:
-        """The exit code with which the Python driver exited by itself; None if it did not."""
+        """The exit code that the script asked for; None if it did not end by itself. Its threads may have run on: only
+        `ended.own_exit` tells how the process ended.
+        """
         return next((entry.fields.get("exitCode") for entry in self.journal if entry.event == "python_exited"), None)
 
     def _uncaught(self) -> dict[str, Any] | None:

@@ -3,19 +3,25 @@
 | writes                 | child                                  | state      |
 |------------------------|----------------------------------------|------------|
 | one is unknown, or not known of | any                           | UNKNOWN    |
-| any                    | ended for a lost turn, not with exit 0 | FAILED     |
-| any                    | cancelled, not with exit 0             | CANCELLED  |
+| any                    | ended for a lost turn, not well        | FAILED     |
+| any                    | cancelled, not ended well              | CANCELLED  |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
-| one is not committed   | exit 0                                 | FAILED     |
-| one is incomplete      | exit 0                                 | FAILED     |
-| any                    | exit 0, but a guard could not be made  | FAILED     |
-| all committed, or none | exit 0                                 | SUCCESS    |
+| one is not committed   | ended well                             | FAILED     |
+| one is incomplete      | ended well                             | FAILED     |
+| any                    | ended well, but a guard was not made   | FAILED     |
+| all committed, or none | ended well                             | SUCCESS    |
+| any                    | exit 0, without a witness              | UNKNOWN    |
 | any                    | any other end                          | FAILED     |
 
-"Ended by the deadline": the shutdown sequence or SafeWriter (exit 124) stopped the job, or the job committed a write
-and had no time to begin another. INCOMPLETE can be continued: the same job under the same token skips the committed
-writes. A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
+"Ended well": the script's own process has ended with exit code 0, all its threads included, before anything told the
+job to stop. The witness is the process's parent (`handler/driver/server.py`); neither the JVM's exit code nor a script
+that answers SIGTERM by exit(0) is one.
+
+"Ended by the deadline": the shutdown sequence stopped the script, or SafeWriter did (exit 124), or SafeWriter refused a
+block or part for want of time: that of a script that had committed a write, or that swallowed the error and ended with
+exit code 0. INCOMPLETE can be continued: the same job under the same token skips
+the committed writes. A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
 """
 
 from __future__ import annotations
@@ -84,10 +90,11 @@ def _end(evidence: JobEvidence) -> tuple[int | None, int | None]:
     """Return the job's exit code or signal. The JVM reports a signal that ended the Python driver as an exit code above
     128; the journal distinguishes this from a script that exits with such a code.
     """
-    code = evidence.ended.exit_code
+    code, own = evidence.ended.exit_code, evidence.ended.own_exit
     is_unknown = code is None and evidence.ended.signal is None
-    if evidence.exited == 0 and (evidence.ended.stop is not None or is_unknown):
-        return 0, None  # the script had ended well; the shutdown sequence, or something else, ended its JVM
+    if own is not None and (evidence.ended.stop is not None or is_unknown):
+        # The script had ended; the shutdown sequence, or something else, ended its JVM.
+        return (own, None) if own >= 0 else (None, -own)
     if code is None or code <= _SIGNALLED or evidence.exited == code:
         return code, evidence.ended.signal
     return None, code - _SIGNALLED
@@ -99,14 +106,16 @@ def _verdict(
     writes = evidence.writes
     if writes is None or evidence.unsettled or any(write.status == Status.UNKNOWN for write in writes):
         return _unknown(evidence)
-    deadline = _by_deadline(evidence, exit_code)
     uncommitted = [write for write in writes if write.status != Status.COMMITTED]
-    if evidence.ended.stop is Stop.CANCELLED and exit_code != 0:
+    has_ended_well = exit_code == 0 and evidence.ended.own_exit == 0
+    if evidence.ended.stop is Stop.CANCELLED and not has_ended_well:
         return _cancelled(evidence, writes, uncommitted)
-    if deadline:
+    if _by_deadline(evidence, exit_code, uncommitted):
         return _at_deadline(evidence, writes, uncommitted)
-    if exit_code == 0:
+    if has_ended_well:
         return _ended_well(evidence, writes, uncommitted)
+    if exit_code == 0:
+        return _without_witness(evidence)
     fault = fault_of(evidence, exit_code, signal_number)
     count = len(writes) - len(uncommitted)
     tail = f"; {count} of {len(writes)} writes are committed and stay" if count else "; none of its writes is committed"
@@ -127,18 +136,41 @@ def _unknown(evidence: JobEvidence) -> tuple[State, str, Fault]:
     return State.UNKNOWN, f"{message}. Assume neither success nor failure; {evidence.retry} settles it first", fault
 
 
-def _by_deadline(evidence: JobEvidence, exit_code: int | None) -> bool:
-    if evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED):
-        return exit_code != 0  # it may have finished in time after all
-    if exit_code != 0 and any(entry.event == "deadline" for entry in evidence.journal):
+def _without_witness(evidence: JobEvidence) -> tuple[State, str, Fault]:
+    message = "the JVM ended with exit code 0, but nobody saw the script's own process end"
+    fault = Fault("UnknownOutcome", message)
+    return State.UNKNOWN, f"{message}. Assume neither success nor failure; {evidence.retry} starts it again", fault
+
+
+def _by_deadline(evidence: JobEvidence, exit_code: int | None, uncommitted: list[WriteReport]) -> bool:
+    if _is_stopped(evidence):
+        return True
+    late = [entry for entry in evidence.journal if entry.event == "too_late"]
+    if exit_code == 0:  # an error of SafeWriter may have been swallowed
+        return bool(late) or _is_cut_short(evidence)
+    if any(entry.event == "deadline" for entry in evidence.journal):
         return True  # SafeWriter has settled a block; its exception may have lost its type on the way to the script
-    if exit_code != 0 and any(entry.event == "too_late" for entry in evidence.journal):
-        return any(write.status == Status.COMMITTED for write in evidence.writes or ())
+    if late:
+        return len(evidence.writes or ()) > len(uncommitted)
     uncaught = evidence.uncaught
     if exit_code != EXIT_DEADLINE:
         return False
     # SafeWriter ended it, by its exception or, if it cannot wait for the script, at once; not a script's exit(124).
-    return evidence.exited is None or (uncaught is not None and uncaught["exitCode"] == EXIT_DEADLINE)
+    return evidence.exited != EXIT_DEADLINE or (uncaught is not None and uncaught["exitCode"] == EXIT_DEADLINE)
+
+
+def _is_stopped(evidence: JobEvidence) -> bool:
+    """Return whether the shutdown sequence began before the script's own end."""
+    return evidence.ended.stop in (Stop.TERMINATED, Stop.KILLED) and evidence.ended.own_exit is None
+
+
+def _is_cut_short(evidence: JobEvidence) -> bool:
+    """Return whether the deadline has ended a block, and that block's success() has not returned in spite of it."""
+    ended, returned = (
+        {str(entry.fields.get("nonce")) for entry in evidence.journal if entry.event == event}
+        for event in ("deadline", "deadline_passed")
+    )
+    return not ended <= returned
 
 
 def _at_deadline(
@@ -150,15 +182,19 @@ def _at_deadline(
         details = f"{message}; {evidence.retry} continues after them"
         return State.INCOMPLETE, details, Fault("DeadlineExceeded", message, retryable=True)
     stand = ", ".join(f"{_names([write])} is {write.status}" for write in uncommitted) or "no guarded write had begun"
-    message = f"the deadline came before the script's end; {stand}"
+    message = f"{_why_incomplete(evidence)}; {stand}"
     details = f"{message}. Give the function a longer timeout or more memory, or the job less to do; {evidence.retry}"
-    return State.TIMED_OUT, f"{details} starts over", Fault("DeadlineExceeded", message, retryable=True)
+    return (
+        State.TIMED_OUT,
+        f"{details} repeats what is not committed",
+        Fault("DeadlineExceeded", message, retryable=True),
+    )
 
 
 def _why_incomplete(evidence: JobEvidence) -> str:
     """Return whether the deadline came, or was too near for the script to begin the next write."""
     late = [entry.fields for entry in evidence.journal if entry.event == "too_late"]
-    if evidence.ended.stop is not None or any(entry.event == "deadline" for entry in evidence.journal) or not late:
+    if _is_stopped(evidence) or any(entry.event == "deadline" for entry in evidence.journal) or not late:
         return "the deadline came before the script's end"
     if (parts_left := late[-1].get("partsLeft")) is None:
         return "the deadline was too near to begin the next write"

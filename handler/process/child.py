@@ -56,7 +56,8 @@ class Ended:
     """How the child ended: `exit_code`, or the number of the `signal` that ended it. Times are epoch milliseconds.
 
     `survivors`: the processes that could not be killed, normally empty. `rests`: the job ended well, and its JVM is
-    idle with nothing of the job left in it.
+    idle with nothing of the job left in it. `own_exit`: the exit code with which the script's process ended before
+    anything told the job to stop, or minus the signal that ended it; None if nobody saw that.
     """
 
     exit_code: int | None
@@ -66,6 +67,7 @@ class Ended:
     ended_ms: int
     peak_mb: int
     survivors: frozenset[Process]
+    own_exit: int | None = None
     rests: bool = False
     reused: bool = False
     """Whether the JVM was idle: it had run another job, or was ready before the first event."""
@@ -94,15 +96,17 @@ class Child:
         clock: Clock,
         beat: Callable[[], bool] = lambda: True,
         may_go_on: Callable[[], bool] = lambda: True,
+        seen_exit: Callable[[], int | None] = lambda: None,
     ) -> Ended:
         """Wait for the job to end and return how it ended. On return, or if this raises, no process of the job is left.
 
-        `beat` is called every few seconds while the job runs; if it returns False the job is ended at once.
+        `beat` is called every few seconds while the job runs; if it returns False the job is ended at once. `seen_exit`
+        returns the `own_exit` that a witness has seen by now.
         """
         try:
             with _beating(beat) as cancelled:
                 is_to_end = lambda: cancelled.is_set() or not may_go_on()  # noqa: E731
-                stop, peak_mb = _shut_down(self.jvm, shutdown, clock, self.strangers, is_to_end)
+                stop, own_exit, peak_mb = _shut_down(self.jvm, shutdown, clock, self.strangers, is_to_end, seen_exit)
             ended_ms = clock()
             well = stop is None and self.jvm.has_reported()
             self.rests = well and descendants(without=self.strangers) == self.jvm.processes
@@ -111,13 +115,25 @@ class Child:
                 with suppress(subprocess.TimeoutExpired):
                     self.jvm.process.wait(_END_TIMEOUT_S)
             exit_code, signal = (0, None) if well else _status(self.jvm.process.returncode)
+            own_exit = 0 if well else own_exit  # the JVM writes its ready line only after such an end
             # If the reader thread is stuck, do not reuse the JVM: the thread would take the next job's output.
             self.rests = self.rests and self.end_output()
         finally:
             spared = self.strangers | (self.jvm.processes if self.rests else frozenset())
             survivors = end_all(without=spared, timeout_s=_END_TIMEOUT_S)
         self.end_output()
-        return Ended(exit_code, signal, stop, self.started_ms, ended_ms, peak_mb, survivors, self.rests, self.reused)
+        return Ended(
+            exit_code=exit_code,
+            signal=signal,
+            stop=stop,
+            started_ms=self.started_ms,
+            ended_ms=ended_ms,
+            peak_mb=peak_mb,
+            survivors=survivors,
+            own_exit=own_exit,
+            rests=self.rests,
+            reused=self.reused,
+        )
 
     def end_output(self) -> bool:
         """Read the output to its end, if need be without the search for secrets; return whether that succeeded."""
@@ -175,11 +191,13 @@ def _shut_down(
     clock: Clock,
     strangers: frozenset[Process],
     is_to_end: Callable[[], bool],
-) -> tuple[Stop | None, int]:
-    """Wait for the end of the job or its JVM and run the shutdown sequence; return the last step taken and
-    the highest memory seen.
+    seen_exit: Callable[[], int | None],
+) -> tuple[Stop | None, int | None, int]:
+    """Wait for the end of the job or its JVM and run the shutdown sequence; return the last step taken, the script's
+    own exit, and the highest memory seen.
     """
     stop: Stop | None = None
+    own_exit: int | None = None
     peak_mb = 0
     handle = os.pidfd_open(jvm.process.pid)
     try:
@@ -190,19 +208,21 @@ def _shut_down(
             step_at_ms = shutdown.terminate_at_ms if stop is None else shutdown.kill_at_ms
             slice_s = max(0.0, min(_SLICE_S, (step_at_ms - clock()) / 1000))
             if poll.poll(slice_s * 1000):
-                return stop, peak_mb
+                return stop, seen_exit() if stop is None else own_exit, peak_mb
             peak_mb = max(peak_mb, resident_mb(without=strangers))
-            if stop is None and is_to_end():
-                stop = Stop.CANCELLED
-                signal_all(Signals.SIGTERM, without=strangers)
-                shutdown = Shutdown(clock(), min(shutdown.kill_at_ms, clock() + _CANCEL_GRACE_MS))
+            if stop is None:
+                if is_to_end():
+                    stop = Stop.CANCELLED
+                    shutdown = Shutdown(clock(), min(shutdown.kill_at_ms, clock() + _CANCEL_GRACE_MS))
+                elif clock() >= shutdown.terminate_at_ms:
+                    stop = Stop.TERMINATED
+                if stop is not None:
+                    own_exit = seen_exit()  # before the signal: a script may answer it by exit(0)
+                    signal_all(Signals.SIGTERM, without=strangers)
             if clock() >= shutdown.kill_at_ms:
                 signal_all(Signals.SIGKILL, without=strangers)
                 poll.poll(_END_TIMEOUT_S * 1000)
-                return stop if stop is Stop.CANCELLED else Stop.KILLED, peak_mb
-            if stop is None and clock() >= shutdown.terminate_at_ms:
-                stop = Stop.TERMINATED
-                signal_all(Signals.SIGTERM, without=strangers)
+                return stop if stop is Stop.CANCELLED else Stop.KILLED, own_exit, peak_mb
     finally:
         os.close(handle)
 

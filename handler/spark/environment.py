@@ -82,6 +82,7 @@ def machine_environment(sandbox: Sandbox, inherited: Mapping[str, str], *, spark
         "PYTHONHASHSEED": "0",
         "PYTHONDONTWRITEBYTECODE": "1",
         "SOAL_JOB": str(sandbox.job_file),
+        "SOAL_JOURNAL": str(sandbox.journal),
     }
 
 
@@ -100,7 +101,6 @@ def job_variables(
         "SOAL_DEADLINE_EPOCH_MS": str(attempt.deadline_epoch_ms),
         # Handler and guard must compute the lead from the same time.
         "SOAL_STARTED_EPOCH_MS": str(attempt.deadline_epoch_ms - attempt.total_ms),
-        "SOAL_JOURNAL": str(sandbox.journal),
         "SOAL_GO": str(sandbox.go),
         **({} if attempt.turn is None else {TURN_VARIABLE: attempt.turn}),
         **({"SOAL_EVENT_FILE": str(sandbox.event_file)} if job.trigger_event is not None else {}),

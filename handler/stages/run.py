@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler import observability
 from handler.input_errors import InputError
-from handler.outcome.evidence import JobEvidence
+from handler.outcome.evidence import JobEvidence, own_exit
 from handler.outcome.outcome import judge
 from handler.outcome.state import State
 from handler.process.child import Shutdown
@@ -154,7 +154,13 @@ class _Run:
             shutdown = Shutdown(self.prepared.schedule.terminate_at_ms, self.prepared.schedule.kill_at_ms)
             try:
                 self.place.sandbox.go.touch()
-                ended = child.supervise(shutdown, clock=clock, beat=supervisor.beat, may_go_on=self.turn.may_go_on)
+                ended = child.supervise(
+                    shutdown,
+                    clock=clock,
+                    beat=supervisor.beat,
+                    may_go_on=self.turn.may_go_on,
+                    seen_exit=lambda: own_exit(self.journal.entries()),
+                )
                 if ended.rests:
                     self.place.keep(child.jvm)
             except BaseException:

@@ -85,6 +85,8 @@ class Ending:
             else:
                 self._commit(no_change=no_change)
             self.succeeded = True
+            if self._after_deadline:
+                self._tell_supervisor("deadline_passed")  # the deadline has taken nothing from the script
 
     def fail(self, error: BaseException | None) -> None:
         """Settle a block that ended without `success()`, and undo its commit. `error`: the user's exception, if any.
@@ -139,7 +141,7 @@ class Ending:
         try:
             if not self.succeeded:
                 self._after_deadline = True
-                self._tell_supervisor()
+                self._tell_supervisor("deadline")
                 _, evidence = self._halt("the deadline is near", patience_s)
                 self._settle(Cause.DEADLINE, evidence)
         except Exception:  # noqa: BLE001 - no other thread can act before the deadline
@@ -163,11 +165,13 @@ class Ending:
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the next holder fences
             _log.warning("the turn has ended, and the JVM does not answer (%s)", error)
 
-    def _tell_supervisor(self) -> None:
-        """Log the deadline to the journal: an exception may lose its type in a stream or in the user's code."""
+    def _tell_supervisor(self, event: str) -> None:
+        """Log the deadline to the journal: an exception may lose its type, or get lost, in a stream or in the user's
+        code.
+        """
         if self._block.journal:
             with suppress(OSError):
-                journal.append(self._block.journal, "deadline", nonce=self._block.attempt.nonce)
+                journal.append(self._block.journal, event, nonce=self._block.attempt.nonce)
 
     def _accept_deadline(self, error: BaseException | None) -> None:
         """Return if the watchdog's verdict is committed, raise `DeadlineError` otherwise."""

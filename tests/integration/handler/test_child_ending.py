@@ -62,6 +62,23 @@ def test_sigterm_comes_first_and_lets_the_child_finish(tmp_path: Path) -> None:
     assert (ended.exit_code, ended.stop) == (7, Stop.TERMINATED)
 
 
+@pytest.mark.parametrize("seen", [None, 0])
+def test_the_last_look_at_the_script_s_own_end_is_before_the_signal(tmp_path: Path, seen: int | None) -> None:
+    """A witness that comes after it is none: the script may have answered the signal."""
+    log = Log()
+    code = "import signal, sys, time\nsignal.signal(15, lambda *_: sys.exit(0))\nprint('up')\ntime.sleep(600)"
+    command = Command((sys.executable, "-u", "-c", code), {}, tmp_path)
+    alive: list[bool] = []
+
+    def seen_exit() -> int | None:
+        alive.append(child.jvm.process.poll() is None)
+        return seen if len(alive) == 1 else 0
+
+    with nothing_left(), start(command, log.output, clock=epoch_ms) as child:
+        ended = child.supervise(NEVER, clock=epoch_ms, may_go_on=lambda: not log.lines, seen_exit=seen_exit)
+    assert (ended.exit_code, ended.stop, ended.own_exit, alive) == (0, Stop.CANCELLED, seen, [True])
+
+
 def test_a_child_that_ignores_sigterm_is_killed_with_all_its_children(tmp_path: Path) -> None:
     """SIGKILL follows SIGTERM, also for grandchildren in sessions of their own."""
     log = Log()

@@ -8,11 +8,13 @@ import pytest
 
 from safewriter import FingerprintError, SafeWriter, StepError, TooLateError, UsageError, days, parts
 from safewriter.deadline import epoch_ms
+from safewriter.record.journal import Journal
 from tests.integration.safewriter.ice_rows import append
 from tests.support.attempts import next_attempt
 
 if TYPE_CHECKING:
     from datetime import date
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
@@ -64,9 +66,12 @@ def test_an_attempt_goes_on_at_the_part_that_is_not_committed(
 
 
 def test_no_part_begins_that_would_meet_the_deadline(
-    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The estimate uses the last parts' durations; the first part always starts, and counts less than later ones."""
+    """The estimate uses the last parts' durations; the first part always starts, and counts less than later ones. The
+    journal says how many parts are left, since the script may swallow the error.
+    """
+    monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     clock = [0.0]
     monkeypatch.setattr("safewriter.backfill.monotonic", lambda: clock[0])
     monkeypatch.setenv("SOAL_DEADLINE_EPOCH_MS", str(epoch_ms() + 100_000))
@@ -78,8 +83,11 @@ def test_no_part_begins_that_would_meet_the_deadline(
             write(spark, part)
             clock[0] += [50, 5, 65][len(names) - 1]
 
-    with pytest.raises(TooLateError, match="part '2025-03-01' is not begun: it takes about 78 s"):
-        go_on()
+    with Journal(tmp_path / "journal") as journal:
+        with pytest.raises(TooLateError, match="part '2025-03-01' is not begun: it takes about 78 s"):
+            go_on()
+        (late,) = [entry.fields for entry in journal.entries() if entry.event == "too_late"]
+    assert (late["part"], late["partsLeft"]) == ("2025-03-01", 4)
     assert (names, lake.rows()) == (["2025-02-26", "2025-02-27", "2025-02-28"], 3)
 
 

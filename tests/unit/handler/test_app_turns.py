@@ -125,6 +125,7 @@ def test_without_coordination_nothing_is_locked(world: World) -> None:
     [
         ({"exit_code": 1, "signal": None, "stop": None}, None),
         ({"exit_code": None, "signal": 9, "stop": Stop.KILLED}, None),
+        ({"exit_code": 0, "signal": None, "stop": Stop.TERMINATED, "own_exit": None}, None),
         (None, (UNKNOWN,)),
     ],
 )

@@ -73,9 +73,9 @@ class World:
         self.began_without_record = not self.stored("runs/")
         options = list(command.submission)
         self.properties = Path(options[options.index("--properties-file") + 1]).read_text()
-        journal.append(command.variables["SOAL_JOURNAL"], "python_started")
+        journal.append(command.environment["SOAL_JOURNAL"], "python_started")
         for event, fields in self.told:
-            journal.append(command.variables["SOAL_JOURNAL"], event, **fields)
+            journal.append(command.environment["SOAL_JOURNAL"], event, **fields)
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         try:
             yield self
@@ -86,7 +86,9 @@ class World:
         if self.fails is not None:
             raise self.fails
         now = epoch_ms()
-        return Ended(**self.end, started_ms=now, ended_ms=now, peak_mb=1, survivors=frozenset())
+        own_exit = 0 if self.end["exit_code"] == 0 else None
+        end = {"own_exit": own_exit, **self.end}
+        return Ended(**end, started_ms=now, ended_ms=now, peak_mb=1, survivors=frozenset())
 
     def renew_leases(self) -> None: ...
 

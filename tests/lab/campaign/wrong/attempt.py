@@ -96,7 +96,7 @@ def _judged(run: Run, run_id: str, script: Callable[[], None]) -> tuple[Outcome,
     ):
         began = epoch_ms()
         code = _exit_code(script, path)
-        ended = Ended(code, None, None, began, epoch_ms(), 0, frozenset())
+        ended = Ended(code, None, None, began, epoch_ms(), 0, frozenset(), code)
         supervision = Supervision(lines, Settings.from_environment(os.environ))
         evidence = JobEvidence(
             ended=ended,

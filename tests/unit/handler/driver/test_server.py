@@ -15,6 +15,8 @@ import pyspark
 import pytest
 
 import handler.driver.server
+from handler.outcome.evidence import own_exit
+from safewriter.record.journal import Journal
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -32,10 +34,15 @@ class Server:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.printed = folder / "printed"
+        self.journal = Journal(folder / "journal")
         with self.printed.open("wb") as printed:
             self.process = subprocess.Popen(
                 [sys.executable, str(SERVER)],
-                env={"PYTHONPATH": str(PACKAGES), "PYTHONUNBUFFERED": "1"},
+                env={
+                    "PYTHONPATH": str(PACKAGES),
+                    "PYTHONUNBUFFERED": "1",
+                    "SOAL_JOURNAL": str(folder / "journal"),
+                },
                 stdin=subprocess.PIPE,
                 stdout=printed,
                 stderr=subprocess.PIPE,
@@ -53,6 +60,11 @@ class Server:
         assert self.process.stderr is not None
         return int(struct.unpack(">i", self.process.stderr.read(4))[0])
 
+    def exits(self) -> list[tuple[str, object]]:
+        """The exit codes in the journal, by event."""
+        entries = [(entry.event, entry.fields.get("exitCode")) for entry in self.journal.entries()]
+        return [entry for entry in entries if entry[0] in ("python_exited", "driver_ended")]
+
     def run(self, script: str, *arguments: str) -> tuple[int, list[str]]:
         before = self.printed.stat().st_size
         self.ask(script, *arguments)
@@ -62,7 +74,8 @@ class Server:
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
     server = Server(tmp_path)
-    yield server
+    with server.journal:
+        yield server
     server.process.kill()
     server.process.wait()
     for pipe in (server.process.stdin, server.process.stderr):
@@ -115,6 +128,41 @@ def test_the_answer_is_how_the_driver_ended(server: Server, ending: str, code: i
     """A signal counts from 128 on, as in Java; the server still serves the next job."""
     assert server.run(f"import os, signal, sys\n{ending}")[0] == code
     assert server.run("pass")[0] == 0
+
+
+def test_the_end_is_on_record_before_the_answer(server: Server) -> None:
+    """Each driver's exit code, or the signal that ended it; without a journal the job ends as well."""
+    assert server.run("raise SystemExit(3)")[0] == 3
+    assert server.exits() == [("python_exited", 3), ("driver_ended", 3)]
+    assert server.run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")[0] == 137
+    assert server.exits()[2:] == [("driver_ended", -9)]
+    (server.folder / "journal").unlink()
+    assert server.run("pass") == (0, [])
+
+
+def test_a_driver_with_a_thread_that_runs_has_not_ended(server: Server) -> None:
+    """Its main thread has noted its exit code; the process ends after its last thread that is no daemon."""
+    server.ask(
+        "import os, sys, threading, time\n"
+        "def work():\n"
+        "    while not os.path.exists(sys.argv[1]): time.sleep(0.01)\n"
+        "threading.Thread(target=work).start()\n",
+        str(server.folder / "go"),
+    )
+    assert until(lambda: server.exits() == [("python_exited", 0)])
+    assert own_exit(server.journal.entries()) is None
+    (server.folder / "go").touch()
+    assert server.answer() == 0
+    assert own_exit(server.journal.entries()) == 0
+
+
+@pytest.mark.parametrize("ending", ["sys.exit(0)", "raise ValueError"])
+def test_a_process_that_the_script_has_forked_says_nothing_about_its_end(server: Server, ending: str) -> None:
+    """It runs out of the same code as the driver, with an exit code of its own."""
+    code, _ = server.run(f"import os, sys\nif os.fork() == 0:\n    {ending}\nos.wait()\nsys.exit(3)\n")
+    assert code == 3
+    assert server.exits() == [("python_exited", 3), ("driver_ended", 3)]
+    assert not any(entry.event == "uncaught" for entry in server.journal.entries())
 
 
 def test_the_output_is_for_the_next_job_as_it_was(server: Server) -> None:

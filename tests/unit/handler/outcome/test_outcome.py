@@ -39,6 +39,7 @@ def evidence(
     *,
     stop: Stop | None = None,
     writes: tuple[WriteReport, ...] | None = (),
+    own: int | None = None,
     exited: int | None = None,
     uncaught: dict[str, Any] | None = None,
     kills: int | None = 0,
@@ -56,7 +57,8 @@ def evidence(
         )
     if exited is not None:
         entries.append(Entry("python_exited", 3, {"exitCode": exited}))
-    ended = Ended(exit_code, signal, stop, 1, 2, 100, frozenset())
+    own = 0 if own is None and exit_code == 0 and stop is None else own
+    ended = Ended(exit_code, signal, stop, 1, 2, 100, frozenset(), own)
     unsettled = "S3 is gone" if writes is None else doubt
     killed = MemoryKills(kills, machine_kills)
     return JobEvidence(ended, tuple(entries), writes, unsettled, killed, java_out_of_memory, "a retry")
@@ -71,9 +73,12 @@ def evidence(
         (evidence(writes=(COMMITTED, ROLLED_BACK)), State.FAILED, "WriteNotCommitted"),
         (evidence(writes=(COMMITTED, OTHERS)), State.FAILED, "WriteNotCommitted"),
         # exit codes of the script
-        (evidence(143, stop=Stop.TERMINATED, exited=0), State.SUCCESS, None),
-        (evidence(None, exited=0), State.SUCCESS, None),
-        (evidence(1, exited=0), State.FAILED, "ScriptExit"),  # the JVM alone failed, after a script that ended well
+        (evidence(None, own=0, exited=0), State.SUCCESS, None),
+        (
+            evidence(1, own=0, exited=0),
+            State.FAILED,
+            "ScriptExit",
+        ),  # the JVM alone failed, after a script that ended well
         (evidence(3, exited=3), State.FAILED, "ScriptExit"),
         (evidence(3, exited=3, writes=(COMMITTED,)), State.FAILED, "ScriptExit"),
         (evidence(2, exited=2), State.FAILED, "ScriptExit"),
@@ -89,12 +94,16 @@ def evidence(
             "DeadlineExceeded",
         ),
         (evidence(1, exited=1, deadline=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
-        (evidence(0, exited=0, deadline=True, writes=(COMMITTED,)), State.SUCCESS, None),
+        # or the script has swallowed SafeWriter's error
+        (evidence(0, exited=0, deadline=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(0, exited=0, deadline=True, writes=(ROLLED_BACK,)), State.TIMED_OUT, "DeadlineExceeded"),
         # too late for another write: committed writes can be continued, otherwise nothing has happened
         (evidence(75, exited=75, too_late=True, writes=(COMMITTED, ROLLED_BACK)), State.INCOMPLETE, "DeadlineExceeded"),
         (evidence(1, exited=1, too_late=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
         (evidence(75, exited=75, too_late=True, writes=(ROLLED_BACK,)), State.FAILED, "TryAgain"),
-        (evidence(0, exited=0, too_late=True, writes=(COMMITTED,)), State.SUCCESS, None),
+        (evidence(0, exited=0, too_late=True, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(0, exited=0, too_late=True, writes=(COMMITTED, ROLLED_BACK)), State.INCOMPLETE, "DeadlineExceeded"),
+        (evidence(0, exited=0, too_late=True), State.TIMED_OUT, "DeadlineExceeded"),
         # killed
         (evidence(None, 9), State.FAILED, "Signal"),
         (evidence(137), State.FAILED, "Signal"),
@@ -124,7 +133,6 @@ def evidence(
         # cancelled
         (evidence(143, stop=Stop.CANCELLED), State.CANCELLED, "Cancelled"),
         (evidence(None, 9, stop=Stop.CANCELLED, writes=(COMMITTED, ROLLED_BACK)), State.CANCELLED, "Cancelled"),
-        (evidence(0, stop=Stop.CANCELLED, writes=(COMMITTED,)), State.SUCCESS, None),
         (evidence(None, 9, stop=Stop.CANCELLED, writes=(UNKNOWN,)), State.UNKNOWN, "UnknownOutcome"),
         # the deadline
         (evidence(143, stop=Stop.TERMINATED), State.TIMED_OUT, "DeadlineExceeded"),
@@ -135,7 +143,6 @@ def evidence(
         (evidence(124), State.TIMED_OUT, "DeadlineExceeded"),
         (evidence(124, exited=124, uncaught={"exitCode": 124}), State.TIMED_OUT, "DeadlineExceeded"),
         (evidence(124, writes=(COMMITTED,)), State.INCOMPLETE, "DeadlineExceeded"),
-        (evidence(0, stop=Stop.TERMINATED, writes=(COMMITTED,)), State.SUCCESS, None),
         # an unknown outcome stays UNKNOWN, whatever the exit code
         (evidence(0, writes=(COMMITTED, UNKNOWN)), State.UNKNOWN, "UnknownOutcome"),
         (evidence(0, writes=None), State.UNKNOWN, "UnknownOutcome"),
@@ -150,6 +157,63 @@ def test_the_table(given: JobEvidence, state: State, error: str | None) -> None:
     assert outcome.state is state
     assert (outcome.fault.type if outcome.fault is not None else None) == error
     assert outcome.details
+
+
+@pytest.mark.parametrize(
+    ("stop", "state"),
+    [
+        (Stop.TERMINATED, State.INCOMPLETE),
+        (Stop.KILLED, State.INCOMPLETE),
+        (Stop.CANCELLED, State.CANCELLED),
+    ],
+)
+@pytest.mark.parametrize(("exit_code", "signal"), [(0, None), (143, None), (None, 9), (None, None)])
+def test_a_job_that_was_told_to_stop_has_ended_well_only_if_its_process_was_gone_before(
+    stop: Stop, state: State, exit_code: int | None, signal: int | None
+) -> None:
+    """A script may answer SIGTERM by exit(0), and its main thread may end before its other threads: neither the exit
+    code nor the script's own note is a witness.
+    """
+    stopped = evidence(exit_code, signal, stop=stop, exited=0, writes=(COMMITTED,))
+    assert judge(stopped).state is state
+    outcome = judge(replace(stopped, ended=replace(stopped.ended, own_exit=0)))
+    assert (outcome.state, outcome.exit_code, outcome.signal) == (State.SUCCESS, 0, None)
+
+
+def test_a_script_that_had_failed_by_itself_keeps_its_own_error_at_the_deadline() -> None:
+    """Only its JVM has met the deadline; a retry would fail as well."""
+    failed = judge(evidence(143, stop=Stop.TERMINATED, own=1, exited=1, uncaught={"type": "ValueError"}))
+    assert (failed.state, failed.exit_code, failed.fault and failed.fault.type) == (State.FAILED, 1, "ValueError")
+    killed = judge(evidence(143, stop=Stop.TERMINATED, own=-11))
+    assert (killed.state, killed.exit_code, killed.signal) == (State.FAILED, None, 11)
+
+
+def test_without_a_witness_of_the_script_s_end_nothing_is_known() -> None:
+    """A script, or a library, can end the JVM with exit code 0 at any point."""
+    found = evidence(0, exited=0, writes=(COMMITTED,))
+    outcome = judge(replace(found, ended=replace(found.ended, own_exit=None)))
+    assert (outcome.state, outcome.fault and outcome.fault.type) == (State.UNKNOWN, "UnknownOutcome")
+    assert "nobody saw the script's own process end" in outcome.details
+
+
+def test_a_deadline_in_spite_of_which_success_returned_takes_nothing_from_the_script() -> None:
+    """Each block that the deadline has ended needs its own note of that."""
+    found = evidence(0, deadline=True, writes=(COMMITTED,))
+    passed = replace(found, journal=(*found.journal, Entry("deadline_passed", 3, {"nonce": "n"})))
+    assert judge(passed).state is State.SUCCESS
+    other = Entry("deadline", 3, {"nonce": "other"})
+    assert judge(replace(passed, journal=(*passed.journal, other))).state is State.INCOMPLETE
+
+
+def test_parts_that_are_left_make_a_run_incomplete_although_the_script_ended_well() -> None:
+    """The script has swallowed the error of `parts`; the result says how many parts are left."""
+    fields = {"nonce": "n", "part": "4", "partsLeft": 8, "wantedS": 7, "leftS": 2}
+    given = evidence(writes=(COMMITTED,))
+    outcome = judge(replace(given, journal=(*given.journal, Entry("too_late", 3, fields))))
+    assert outcome.state is State.INCOMPLETE
+    assert "8 part(s) are left" in outcome.details
+    assert outcome.fault is not None
+    assert outcome.fault.retryable
 
 
 def test_a_part_that_was_not_begun_is_no_deadline_that_came() -> None:

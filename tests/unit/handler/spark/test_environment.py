@@ -35,14 +35,13 @@ def of_the_machine(inherited: dict[str, str]) -> dict[str, str]:
 
 
 def test_what_the_job_is_told() -> None:
-    """The variables name its run, its deadline, its journal, and Lambda's trace, which differs in each invocation."""
+    """The variables name its run, its deadline, and Lambda's trace, which differs in each invocation."""
     trace = {"_X_AMZN_TRACE_ID": "Root=1-5759e988"}
     found = of_the_job({"script": "s3://scripts/a.py", "clientToken": "t"}, {**trace, "MODE": "prod"})
     assert found["SOAL_RUN_ID"] == "run-1"
     assert found["SOAL_RUN_KEY"] == "t"
     assert found["SOAL_REQUEST_ID"] == "request-1"
     assert found["SOAL_DEADLINE_EPOCH_MS"] == "1900000000000"
-    assert found["SOAL_JOURNAL"] == "/tmp/soal-x/journal.jsonl"
     assert len(found["SOAL_JOB_FINGERPRINT"]) == 64
     assert found["_X_AMZN_TRACE_ID"] == trace["_X_AMZN_TRACE_ID"]
     assert found["MODE"] == "prod"
@@ -73,6 +72,7 @@ def test_java_has_what_it_starts_with_and_no_variable_that_may_be_a_secret() -> 
     found = of_the_machine({**given, **by_address, **others, "HOME": "/root", "PYTHONPATH": "/evil"})
     assert {name: found.get(name) for name in (*given, *by_address)} == {**given, **by_address}
     assert set(others) & set(found) == set()
+    assert found["SOAL_JOURNAL"] == "/tmp/soal-x/journal.jsonl"  # also for the process that sees the driver's end
     assert (found["HOME"], found["TMPDIR"]) == ("/tmp/soal-x/home", "/tmp/soal-x/tmp")
     assert found["PYTHONPATH"].split(":")[1:] == ["/packages"]
 

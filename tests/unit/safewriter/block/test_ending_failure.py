@@ -224,6 +224,26 @@ def test_the_deadline_is_told_to_the_supervisor(tmp_path: Path) -> None:
     assert [entry.fields for entry in told] == [{"nonce": job.attempt.nonce}]
 
 
+@pytest.mark.parametrize("returns", [True, False])
+def test_the_supervisor_hears_whether_success_returned_in_spite_of_the_deadline(
+    tmp_path: Path,
+    returns: bool,  # noqa: FBT001
+) -> None:
+    """If it did not, the script may have swallowed the error and left out the rest of its work."""
+    _, job, end = landed()
+    with Journal(tmp_path / "journal") as journal:
+        end._block = replace(end._block, journal=str(tmp_path / "journal"))
+        end.at_deadline()
+        if returns:
+            end.succeed()
+        else:
+            with pytest.raises(DeadlineError):
+                end.fail(None)
+        told = [(entry.event, entry.fields) for entry in journal.entries()[1:]]
+    about = {"nonce": job.attempt.nonce}
+    assert told == [("deadline", about), *([("deadline_passed", about)] if returns else [])]
+
+
 def test_a_journal_that_is_gone_does_not_keep_the_watchdog_from_settling(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -47,7 +47,7 @@ class Overlay:
             return self._below.get(key, max_bytes=max_bytes)
         stored = self._objects[key]
         if stored is not None and max_bytes is not None and len(stored.body) > max_bytes:
-            raise TooLarge(self.uri(key), len(stored.body), max_bytes)
+            raise TooLarge(self.uri(key), len(stored.body), max_bytes, stored.etag)
         return stored
 
     def stream(self, key: str) -> Iterator[bytes] | None:

@@ -159,3 +159,18 @@ def test_all_markers_are_one_listing() -> None:
 
     assert [marked.nonce for marked in checkpoints.marked()] == [job.attempt.nonce]
     assert [sent.verb for sent in network.sent] == ["list"]
+
+
+@pytest.mark.parametrize("folder", ["checkpoints", "open"])
+def test_an_object_that_tells_of_another_write_is_damage(folder: str) -> None:
+    """A copy below another name would be settled as that other write."""
+    world = World()
+    job = world.job().begin()
+    name = ".json" if folder == "checkpoints" else f"/{job.attempt.nonce}"
+    other = f"sw-{'0' * 32}"
+    world.bucket.put(f"{folder}/{other}{name}", world.bucket.contents()[f"{folder}/{world.key}{name}"])
+    with pytest.raises(UnreadableCheckpointError, match=f"{folder}/{other}{name} tells of .*{world.key}"):
+        if folder == "checkpoints":
+            world.checkpoints.read(other)
+        else:
+            world.checkpoints.announced(next(world.checkpoints.markers_of(other)))

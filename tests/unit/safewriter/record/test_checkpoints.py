@@ -10,7 +10,7 @@ import pytest
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Status
-from safewriter.tables.iceberg.catalogs import without_secrets
+from safewriter.tables.iceberg.catalogs import told
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 
@@ -135,10 +135,10 @@ def test_the_audit_log_has_one_line_for_an_event() -> None:
     assert found["attempt"]["nonce"] == document.owner
 
 
-def test_a_marker_says_how_the_catalog_is_reached() -> None:
-    """Without it a settler without the document could not reach the table; the marker holds no secret."""
-    found = without_secrets({"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
-    assert found == {"type": "rest", "uri": "https://catalog"}
+def test_a_marker_says_which_catalog_it_is() -> None:
+    """As the document does; it holds no address and no secret."""
+    found = told({"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
+    assert found == {"type": "rest"}
     world = World()
     job = world.job()
     job.checkpoints = job.checkpoints.announcing(found)

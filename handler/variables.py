@@ -178,8 +178,8 @@ VARIABLES: Final = (
     Variable(
         "SOAL_CONF",
         "JSON object of strings",
-        "Spark settings of the function's own, such as its catalogs",
-        (Reader.JOB,),
+        "Spark settings of the function's own, such as its catalogs; the sweeper needs those of Iceberg catalogs",
+        _BOTH,
         key="conf",
     ),
     Variable(

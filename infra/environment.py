@@ -17,6 +17,7 @@ BYTES_MAX: Final = 4096
 """https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html"""
 _BUCKET_NAME_MAX: Final = 63
 _TABLE_NAME_MAX: Final = 255
+_CATALOGS: Final = "spark.sql.catalog."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +51,11 @@ def job_environment(config: Config, resources: Resources) -> dict[str, str]:
 
 
 def sweeper_environment(config: Config, resources: Resources) -> dict[str, str]:
-    """Return the variables of the sweeper, including the owner's variables for catalogs."""
-    narrowed = config.model_copy(update={"secrets": config.catalog_secrets})
+    """Return the variables of the sweeper, including the owner's variables and Spark settings for catalogs: it reaches
+    no catalog that only a document names.
+    """
+    catalogs = {key: value for key, value in config.conf.items() if key.startswith(_CATALOGS)}
+    narrowed = config.model_copy(update={"secrets": config.catalog_secrets, "conf": catalogs})
     return {**config.catalog_environment, **_of_context(narrowed, Reader.SWEEPER), **_shared(resources)}
 
 

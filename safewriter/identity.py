@@ -10,6 +10,7 @@ import uuid
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from safewriter.bounds import short
 from safewriter.errors import StepError, UnsupportedError
 from safewriter.objects.location import Location
 
@@ -21,6 +22,8 @@ __all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_tab
 EPOCH_MAX: Final = 10**9 - 1
 """No write has as many attempts: a larger epoch in a table is not ours, and is ignored."""
 _SLASHES: Final = re.compile(r"/{2,}")
+_PREFIX: Final = re.compile(r"sw-[0-9a-f]{12}-[1-9][0-9]{0,8}-[0-9a-f]{16}-")
+"""The form of the prefix of an attempt's files, whose name no other program gives to a file."""
 
 
 def canonical_table(table: str) -> Location:
@@ -132,6 +135,11 @@ class Attempt:
     def file_prefix(self, write_key: str, epoch: int) -> str:
         """Return the prefix of the name of every data file of this attempt."""
         return f"{write_key[:15]}-{epoch}-{self.nonce}-"
+
+    def check_prefix(self, prefix: str, write_key: str, epoch: int) -> None:
+        """Raise `ValueError` unless a prefix that was read is this attempt's own. A settler deletes by it."""
+        if prefix != self.file_prefix(write_key, epoch) or not _PREFIX.fullmatch(prefix):
+            raise ValueError(f"{short(prefix)} is not the prefix of epoch {epoch} of {short(write_key)}")
 
 
 def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:

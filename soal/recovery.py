@@ -6,7 +6,7 @@ With `--dry-run` an `Overlay` replaces each store: it records the changes and ma
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 
@@ -21,7 +21,7 @@ from soal.console.document import document_of
 from soal.console.view import View, columns, styled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rich.table import Table
 
@@ -47,7 +47,7 @@ class Overlay:
             return self._below.get(key, max_bytes=max_bytes)
         stored = self._objects[key]
         if stored is not None and max_bytes is not None and len(stored.body) > max_bytes:
-            raise TooLarge(self.uri(key), len(stored.body), max_bytes)
+            raise TooLarge(self.uri(key), len(stored.body), max_bytes, stored.etag)
         return stored
 
     def stream(self, key: str) -> Iterator[bytes] | None:
@@ -147,13 +147,17 @@ def marked_keys(store: ObjectStore) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Recoverer:
-    """Settles writes of one checkpoint bucket until `until_ms`. `table_store` opens a table by its URI."""
+    """Settles writes of one checkpoint bucket until `until_ms`. `table_store` opens a table by its URI.
+
+    `spark_settings` name Iceberg catalogs, beside those that the environment names.
+    """
 
     store: ObjectStore
     table_store: Callable[[str], ObjectStore]
     clock: Clock
     audit_log: bool
     until_ms: int
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
 
     def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
         """Settle a write if it is open and its owner is dead, and clean up after it; None if there is no such write.
@@ -184,6 +188,7 @@ class Recoverer:
             clock=self.clock,
             audit_log=self.audit_log,
             may_go_on=lambda: self.clock() < self.until_ms,
+            spark_settings=self.spark_settings,
             rehearsal=rehearsal if dry_run else None,
         )
         looked = settle_one(checkpoints, recovery, write_key, Cause.OPERATOR, self.clock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import json
 import os
 import sys
 import uuid
@@ -151,6 +152,8 @@ def _need(aws: tuple[Path, ...]) -> None:
 def _known(spark: SparkSession, catalog: Catalog) -> Catalog:
     for key, value in catalog.settings().items():
         spark.conf.set(key, value)
+    known = json.loads(os.environ.get("SOAL_CONF", "{}"))
+    os.environ["SOAL_CONF"] = json.dumps({**known, **catalog.settings()})  # settlers outside of the session reach it
     spark.sql(f"CREATE NAMESPACE IF NOT EXISTS {catalog.name}.db")
     return catalog
 

@@ -18,6 +18,7 @@ from handler.runs.record import RUNNING, SUCCESS, CancelRequest, RunRecord
 from handler.runs.same_job import check_same_job, is_same_code, of_completed_turn
 from safewriter.errors import TryAgainError
 from safewriter.objects import ListedObject, ObjectStore, PreconditionFailed, StoredObject, StoreError
+from safewriter.objects.store import TooLarge
 from safewriter.record.liveness import LEASE_MS, Owner, Sighting, is_over, watch
 
 if TYPE_CHECKING:
@@ -31,6 +32,9 @@ __all__ = ["AttemptRunningError", "OpenRun", "Runs", "StoredRun", "UnreadableRec
 
 _ROUNDS_MAX: Final = 100
 _REASON_MAX: Final = 4000
+_RECORD_MAX_BYTES: Final = 4 << 20
+_SMALL_MAX_BYTES: Final = 64 << 10
+"""The most of a lease or a request to cancel that is read."""
 
 
 class AttemptRunningError(TryAgainError):
@@ -121,7 +125,7 @@ class Runs:
         self, key: str, first: RunRecord, job: Job, schedule: Schedule, *, repeats: bool = False
     ) -> OpenRun:
         for _ in range(_ROUNDS_MAX):
-            stored = self.store.get(key)
+            stored = self._object(key)
             if stored is None and repeats:
                 raise of_completed_turn(job, "its record is gone, so that nothing tells which writes it has made")
             if stored is None:
@@ -158,7 +162,7 @@ class Runs:
         until_ms = min(self.clock() + 2 * LEASE_MS, schedule.begin_by_ms)
 
         def look() -> Sighting | None:
-            latest = self.store.get(_record_key(before.run_key))
+            latest = self._object(_record_key(before.run_key))
             return None if latest is None else self._sighting(before, latest)
 
         first = self._sighting(before, stored)
@@ -171,7 +175,7 @@ class Runs:
     def _sighting(self, record: RunRecord, stored: StoredObject) -> Sighting:
         last_sign = stored.last_modified
         if record.state == RUNNING and not is_over(record.deadline_ms, stored.server_date):
-            lease = self.store.get(_lease_key(record))
+            lease = self.store.get(_lease_key(record), max_bytes=_SMALL_MAX_BYTES)
             last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, record.deadline_ms)
 
@@ -194,11 +198,23 @@ class Runs:
         return self._read(listed.key)
 
     def _read(self, key: str) -> StoredRun | None:
-        stored = self.store.get(key)
+        stored = self._object(key)
         if stored is None:
             return None
         record = _parse(stored, self.store.uri(key))
         return StoredRun(record, self._sighting(record, stored))
+
+    def _object(self, key: str) -> StoredObject | None:
+        try:
+            return self.store.get(key, max_bytes=_RECORD_MAX_BYTES)
+        except TooLarge as error:
+            raise UnreadableRecordError(str(error)) from error
+
+    def _is_there(self, key: str) -> bool:
+        try:
+            return self.store.get(key, max_bytes=_SMALL_MAX_BYTES) is not None
+        except TooLarge:
+            return True
 
     def request_cancel(self, record: RunRecord, reason: str) -> None:
         """Ask the handler of an attempt to end it; the handler checks for requests with every beat. In a durable
@@ -210,7 +226,7 @@ class Runs:
 
     def is_cancelled(self, record: RunRecord) -> bool:
         """Return whether an attempt was asked to end."""
-        return any(self.store.get(key) is not None for key in _cancel_keys(record))
+        return any(self._is_there(key) for key in _cancel_keys(record))
 
     def end(
         self,

@@ -214,7 +214,10 @@ class _Run:
                 f"the script was changed: this attempt continues the run with other code ({job.entry_point}) than"
                 f" attempt {begun.record.attempt - 1} had; committed writes are skipped"
             )
-        return RunSupervisor(self.services.supervision(self.journal, self.prepared.settings.guard), runs, begun)
+        supervision = self.services.supervision(
+            self.journal, self.prepared.settings.guard, spark_settings=self.prepared.job.conf
+        )
+        return RunSupervisor(supervision, runs, begun)
 
     def _fetch(self) -> tuple[str | None, Exception | None]:
         """Fetch the job's code; return its hash, or the error, which the caller raises only after the record has shown

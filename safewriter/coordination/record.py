@@ -24,6 +24,7 @@ __all__ = [
     "HISTORY_MAX",
     "JOBS_MAX",
     "QUEUE_MAX",
+    "RECORD_MAX_BYTES",
     "RUNS_MAX",
     "UNSEEN_MAX_MS",
     "End",
@@ -41,6 +42,9 @@ RUNS_MAX: Final = 50
 JOBS_MAX: Final = 50
 """With `RUNS_MAX`, `HISTORY_MAX` and `QUEUE_MAX` the record fits into an item of DynamoDB, 400 KB."""
 QUEUE_MAX: Final = 200
+RECORD_MAX_BYTES: Final = 8 << 20
+"""The most that a record may have: some 40,000 guarded writes of one turn."""
+_VALUES_MAX: Final = 500_000
 UNSEEN_MAX_MS: Final = 90 * 86_400_000
 """A job that has asked for no turn for this long leaves the record, by the clock of a job that asks."""
 
@@ -210,7 +214,7 @@ class Record:
         A record that no job can have written counts as damaged: its readers rely on its bounds and its orders.
         """
         try:
-            fields = parsed(body)
+            fields = parsed(body, values_max=_VALUES_MAX) if len(body) <= RECORD_MAX_BYTES else None
         except ValueError:
             fields = None
         if not isinstance(fields, dict):

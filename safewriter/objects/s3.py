@@ -129,7 +129,7 @@ class S3ObjectStore:
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
                 if max_bytes is not None and answer["ContentLength"] > max_bytes:
                     answer["Body"].close()
-                    raise TooLarge(self.uri(key), answer["ContentLength"], max_bytes)
+                    raise TooLarge(self.uri(key), answer["ContentLength"], max_bytes, answer["ETag"])
                 body = answer["Body"].read()
             except ClientError as error:
                 if code_of(error) in _MISSING:
@@ -249,7 +249,7 @@ class S3ObjectStore:
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
             except (ClientError, BotoCoreError, UnicodeEncodeError) as error:
-                stored = None if isinstance(error, UnicodeEncodeError) else self._read_back(key, error)
+                stored = None if isinstance(error, UnicodeEncodeError) else self._read_back(key, len(body), error)
                 if stored is not None and stored.body == body:
                     return stored.etag
                 if isinstance(error, ClientError) and (code_of(error) in _PRECONDITION or _gone(error, condition)):
@@ -261,14 +261,16 @@ class S3ObjectStore:
                 return answer["ETag"]
         raise AssertionError
 
-    def _read_back(self, key: str, refusal: Exception) -> StoredObject | None:
-        """Return the object after a PUT that failed; None if there is none, or if the read is denied.
+    def _read_back(self, key: str, size: int, refusal: Exception) -> StoredObject | None:
+        """Return the object after a PUT that failed; None if there is none, it is larger, or the read is denied.
 
         A 412 with a denied read raises: the object may be that of this very PUT, whose first answer was lost. After
         any other refusal the same PUT may be sent again: its condition makes that safe.
         """
         try:
-            return self.get(key)
+            return self.get(key, max_bytes=size)
+        except TooLarge:  # so it is not this PUT's
+            return None
         except StoreError as error:
             is_there = isinstance(refusal, ClientError) and code_of(refusal) in _PRECONDITION
             if is_there or not error.denied:

@@ -40,10 +40,11 @@ class PreconditionFailed(Exception):  # noqa: N818 - the name of the HTTP status
 
 
 class TooLarge(StoreError):  # noqa: N818 - as above
-    """The object has more bytes than its reader takes into memory. None of them was read."""
+    """The object, with this ETag, has more bytes than its reader takes into memory. None of them was read."""
 
-    def __init__(self, where: str, size: int, max_bytes: int) -> None:
+    def __init__(self, where: str, size: int, max_bytes: int, etag: str = "") -> None:
         super().__init__(f"{where} has {size:,} bytes, more than the {max_bytes:,} that such an object may have")
+        self.etag = etag
 
 
 @dataclass(frozen=True, slots=True)

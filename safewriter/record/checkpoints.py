@@ -10,9 +10,10 @@ from datetime import UTC, datetime, timedelta
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from safewriter.bounds import short
 from safewriter.errors import UnreadableCheckpointError
-from safewriter.objects.store import PreconditionFailed, StoreError
-from safewriter.record.document import Checkpoint
+from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge
+from safewriter.record.document import RECORD_MAX_BYTES, Checkpoint
 from safewriter.record.liveness import LEASE_MS, Sighting, is_over
 from safewriter.record.marker import Marker
 
@@ -30,6 +31,7 @@ FINISHED: Final = "soal=finished"
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
 _LEASES: Final = "leases/"
+_LEASE_MAX_BYTES: Final = 1 << 10
 UNCLAIMED: Final = timedelta(days=1)
 """An attempt without a deadline that has not claimed after this time will not claim any more."""
 _OLD_LEASE: Final = timedelta(days=1)
@@ -102,17 +104,31 @@ class Checkpoints:
 
         Raises `StoreError` if it may not be read, `UnreadableCheckpointError`, with its ETag, if it cannot be parsed.
         """
-        stored = self.store.get(key := _document(write_key))
-        if stored is None:
+        found = self._parsed(
+            _document(write_key), Checkpoint.from_bytes, lambda document: _document(document.write_key)
+        )
+        if found is None:
             return None
-        document = self._parsed(key, stored, Checkpoint.from_bytes)
+        document, stored = found
         return StoredCheckpoint(document, stored.etag, stored.last_modified, stored.server_date)
 
-    def _parsed(self, key: str, stored: StoredObject, parse: Callable[[bytes], _T]) -> _T:
+    def _parsed(
+        self, key: str, parse: Callable[[bytes], _T], key_of: Callable[[_T], str]
+    ) -> tuple[_T, StoredObject] | None:
+        """Read and parse an object; None if there is none. It must lie where `key_of` says."""
         try:
-            return parse(stored.body)
+            stored = self.store.get(key, max_bytes=RECORD_MAX_BYTES)
+        except TooLarge as error:
+            raise UnreadableCheckpointError(str(error), error.etag) from error
+        if stored is None:
+            return None
+        try:
+            content = parse(stored.body)
         except UnreadableCheckpointError as error:
             raise type(error)(f"{self.store.uri(key)}: {error}", stored.etag) from error
+        if key_of(content) != key:
+            raise UnreadableCheckpointError(f"{self.store.uri(key)} tells of {short(key_of(content))}", stored.etag)
+        return content, stored
 
     def create(self, document: Checkpoint) -> HeldCheckpoint | None:
         """Write the first document of a write key; return None if there is one already."""
@@ -145,10 +161,10 @@ class Checkpoints:
 
     def announced(self, marker: ListedMarker) -> Announced | None:
         """Return a marker's content, None if it is gone; raise `UnreadableCheckpointError` if it cannot be parsed."""
-        stored = self.store.get(key := _marker(marker.write_key, marker.nonce))
-        if stored is None:
-            return None
-        return Announced(self._parsed(key, stored, Marker.from_bytes), stored.last_modified, stored.server_date)
+        found = self._parsed(
+            _marker(marker.write_key, marker.nonce), Marker.from_bytes, lambda read: _marker(read.write_key, read.nonce)
+        )
+        return None if found is None else Announced(found[0], found[1].last_modified, found[1].server_date)
 
     def unmark(self, write_key: str, nonce: str) -> None:
         """Remove the marker of an attempt that needs no more work. Its lease expires by itself."""
@@ -177,7 +193,7 @@ class Checkpoints:
 
     def has_sign_of_life(self, marker: ListedMarker) -> bool:
         """Return whether an attempt has a lease that has not expired."""
-        lease = self.store.get(_lease(marker.write_key, marker.nonce))
+        lease = self.store.get(_lease(marker.write_key, marker.nonce), max_bytes=_LEASE_MAX_BYTES)
         return lease is not None and lease.server_date - lease.last_modified <= timedelta(milliseconds=LEASE_MS)
 
     def sighting(self, stored: StoredCheckpoint) -> Sighting:
@@ -189,7 +205,7 @@ class Checkpoints:
         document = stored.document
         last_sign = stored.last_modified
         if not past_grace(document.attempt, stored.server_date):
-            lease = self.store.get(_lease(document.write_key, document.owner))
+            lease = self.store.get(_lease(document.write_key, document.owner), max_bytes=_LEASE_MAX_BYTES)
             last_sign = last_sign if lease is None else max(last_sign, lease.last_modified)
         return Sighting(stored.etag, last_sign, stored.server_date, _end_ms(document.attempt))
 
@@ -221,7 +237,7 @@ class Checkpoints:
         try:
             _tagged(lambda tag: self.store.create(key, _CLOSED, tag=tag))
         except PreconditionFailed:
-            note = self.store.get(key)
+            note = self.store.get(key, max_bytes=RECORD_MAX_BYTES)
             if note is None:
                 raise StoreError(f"{self.store.uri(key)} was there, and is gone") from None
             return None if note.body == _CLOSED else note.body
@@ -232,7 +248,7 @@ class Checkpoints:
 
         It is not deleted: a role that may delete notes could lift the fence of a creation.
         """
-        note = self.store.get(key := self.note_key(write_key, epoch))
+        note = self.store.get(key := self.note_key(write_key, epoch), max_bytes=RECORD_MAX_BYTES)
         if note is not None:
             with suppress(PreconditionFailed):  # another process has tagged it
                 _tagged(lambda tag: self.store.replace(key, note.body, etag=note.etag, tag=tag))

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import checked, shortened, whole
+from safewriter.bounds import checked, shortened, space_bytes, whole
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
+from safewriter.identity import Attempt
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -27,16 +28,23 @@ __all__ = [
     "LEGAL_MOVES",
     "NO_CHANGE",
     "OPEN",
+    "RECORD_MAX_BYTES",
     "SCHEMA_VERSION",
     "AttemptRecord",
     "Checkpoint",
     "CommitPoint",
     "IllegalMoveError",
     "Status",
+    "read_record",
 ]
 
 SCHEMA_VERSION: Final = 1
 ATTEMPTS_MAX: Final = 50
+RECORD_MAX_BYTES: Final = 4 << 20
+"""The most that a document, a marker or a note may have: ten times more than a document of 50 attempts at a table with
+many properties."""
+_SPACE_MAX_BYTES: Final = 24 << 20
+"""The most memory that its values may take: the sweeper reads eight at a time."""
 DELIVERIES_MAX: Final = 20
 BY_HAND: Final = "by hand"
 """`settled_by` of a verdict that a person has set; the table may say something else."""
@@ -251,13 +259,21 @@ class Checkpoint:
     def from_bytes(cls, body: bytes) -> Checkpoint:
         """Parse a document; raise `UnreadableCheckpointError` if it is damaged or of an unknown schema version."""
         try:
-            fields = parsed(body)
+            fields = read_record(body)
             version = fields.pop("schema_version")
             if version != SCHEMA_VERSION:
                 raise UnknownVersionError(f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}")
             return _read(fields)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error
+
+
+def read_record(body: bytes) -> Any:  # noqa: ANN401 - any JSON value
+    """Parse the JSON of an object of the checkpoint bucket; raise `ValueError` if it is none, or too large."""
+    if len(body) > RECORD_MAX_BYTES or (space := space_bytes(body)) > _SPACE_MAX_BYTES:
+        size = f"{len(body):,} bytes" if len(body) > RECORD_MAX_BYTES else f"values of {space:,} bytes of memory"
+        raise ValueError(f"it has {size}, more than such an object may have")
+    return parsed(body)
 
 
 def _text(text: str | None, before: str | None) -> str | None:
@@ -291,7 +307,10 @@ def _read(fields: dict[str, Any]) -> Checkpoint:
     known["commit_point"] = CommitPoint(fields["commit_point"])
     if not known["attempts"]:
         raise ValueError("no attempt")
-    return checked(Checkpoint(**known))
+    document = checked(Checkpoint(**known))
+    for attempt in document.attempts:
+        Attempt(attempt.nonce).check_prefix(attempt.prefix, document.write_key, attempt.epoch)
+    return document
 
 
 def _read_attempt(fields: dict[str, Any]) -> AttemptRecord:
@@ -299,6 +318,4 @@ def _read_attempt(fields: dict[str, Any]) -> AttemptRecord:
     known = {name: value for name, value in fields.items() if name in names}
     known["version_before"] = -1 if fields["version_before"] == "absent" else whole(fields["version_before"])
     known["features"] = tuple(fields.get("features", ()))
-    if not known["prefix"]:
-        raise ValueError("an attempt without a prefix: clean-up would take every file for its own")
     return checked(AttemptRecord(**known))

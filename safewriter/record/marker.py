@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.bounds import checked
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt
-from safewriter.parsing import parsed
-from safewriter.record.document import AttemptRecord, Checkpoint, CommitPoint, Status
+from safewriter.record.document import AttemptRecord, Checkpoint, CommitPoint, Status, read_record
 from safewriter.tables.table import Trace
 
 if TYPE_CHECKING:
@@ -115,13 +114,15 @@ class Marker:
     def from_bytes(cls, body: bytes) -> Marker:
         """Parse a marker; raise `UnreadableCheckpointError` if it is damaged or of an unknown schema version."""
         try:
-            fields: dict[str, Any] = parsed(body)
+            fields: dict[str, Any] = read_record(body)
             if fields["schema_version"] != _SCHEMA_VERSION:
                 raise UnknownVersionError(
                     f"marker of schema version {fields['schema_version']}; this code knows {_SCHEMA_VERSION}"
                 )
             fields = {"catalog": {}, **fields}  # a marker of an earlier version has none
             known = {field.name: fields[field.name] for field in dataclasses.fields(cls)}
-            return checked(cls(**{**known, "commit_point": CommitPoint(known["commit_point"])}))
+            marker = checked(cls(**{**known, "commit_point": CommitPoint(known["commit_point"])}))
+            Attempt(marker.nonce).check_prefix(marker.prefix, marker.write_key, 1)
         except (ValueError, TypeError, KeyError) as error:
             raise UnreadableCheckpointError(f"not a marker: {error!r}") from error
+        return marker

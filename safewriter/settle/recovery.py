@@ -80,8 +80,9 @@ class Evidence:
 class Recovery:
     """Settles and cleans the writes of one checkpoint bucket, without Spark.
 
-    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets`: a catalog's credentials,
-    which no document holds; without them they come from the environment. With a `rehearsal` no catalog is changed;
+    `table_store` opens the object store of a table by its canonical `s3://` URI. `secrets`: the properties
+    of the table's catalog in the session that writes; `spark_settings`: settings that name catalogs. Without both the
+    settler's environment names them, never a document. With a `rehearsal` no catalog is changed;
     each change is appended to that list instead.
     """
 
@@ -94,10 +95,13 @@ class Recovery:
         audit_log: bool = True,
         may_go_on: Callable[[], bool] = lambda: True,
         secrets: Mapping[str, str] | None = None,
+        spark_settings: Mapping[str, str] | None = None,
         rehearsal: list[str] | None = None,
     ) -> None:
         self._checkpoints = checkpoints
-        self.settling = Settling(table_store, checkpoints, clock, may_go_on, secrets or {}, rehearsal)
+        self.settling = Settling(
+            table_store, checkpoints, clock, may_go_on, secrets or {}, spark_settings or {}, rehearsal
+        )
         self._clock = clock
         self._audit_log = audit_log
         self._may_go_on = may_go_on

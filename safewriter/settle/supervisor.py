@@ -90,13 +90,21 @@ class OpenWrites:
 
 
 class Supervision:
-    """The guarded writes of one child process, as its journal names them."""
+    """The guarded writes of one child process, as its journal names them. `spark_settings`: those of its session."""
 
-    def __init__(self, journal: Journal, settings: Settings, *, clock: Clock = epoch_ms) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        settings: Settings,
+        *,
+        clock: Clock = epoch_ms,
+        spark_settings: Mapping[str, str] | None = None,
+    ) -> None:
         self._journal = journal
         self._open = OpenWrites(journal)
         self._settings = settings
         self._clock = clock
+        self._spark_settings = spark_settings
         self._checkpoints = Checkpoints(open_store(settings.checkpoint_bucket))
 
     def renew_leases(self) -> None:
@@ -120,6 +128,7 @@ class Supervision:
             clock=self._clock,
             audit_log=self._settings.audit_log,
             may_go_on=lambda: self._clock() < until_ms,
+            spark_settings=self._spark_settings,
         )
         entries = self._journal.entries()
         dead = {opened.nonce for opened in _opened(entries)}

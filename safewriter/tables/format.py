@@ -22,8 +22,9 @@ __all__ = ["Format", "ScriptFormat", "Settling"]
 
 @dataclass(frozen=True, slots=True)
 class Settling:
-    """The settler's means. `table_store` opens an object store by its `s3://` URI; `secrets` are a catalog's
-    credentials, if the settler is in the session that writes.
+    """The settler's means. `table_store` opens an object store by its `s3://` URI; `secrets` are the
+    properties of the table's catalog, if the settler is in the session that writes; `spark_settings` are those that
+    name catalogs, if the settler has any.
     """
 
     table_store: Callable[[str], ObjectStore]
@@ -31,6 +32,7 @@ class Settling:
     clock: Clock
     may_go_on: Callable[[], bool] = lambda: True
     secrets: Mapping[str, str] = field(default_factory=dict)
+    spark_settings: Mapping[str, str] = field(default_factory=dict)
     rehearsal: list[str] | None = None
     """In a dry run a format appends a line here instead of committing to a catalog."""
 

@@ -18,6 +18,7 @@ from safewriter.settle.override import override
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.home import Home
+from soal.local.names import spark_settings
 from soal.options import Bucket, DryRun, EndpointUrl, Json, Local
 from soal.recovery import Recoverer, marked_keys, recovered_view
 from soal.runs.ledger import Ledger
@@ -108,8 +109,14 @@ def _recoverer(ledger: Ledger, target: Target, limit_s: int) -> Recoverer:
         audit_log = audits(os.environ)
     except SettingError as error:
         raise Problem(str(error), todo="correct the variable, or unset it") from error
+    named = [spark_settings(name, properties) for name, properties in target.catalogs.items()]
     return Recoverer(
-        ledger.store, lambda uri: target.store(Location.parse(uri)), epoch_ms, audit_log, epoch_ms() + limit_s * 1000
+        ledger.store,
+        lambda uri: target.store(Location.parse(uri)),
+        epoch_ms,
+        audit_log,
+        epoch_ms() + limit_s * 1000,
+        {key: value for settings in named for key, value in settings.items()},
     )
 
 

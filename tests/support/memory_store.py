@@ -32,7 +32,7 @@ class MemoryObjectStore:
         with self._lock:
             row = self._objects.get(key)
         if row is not None and max_bytes is not None and len(row[0]) > max_bytes:
-            raise TooLarge(self.uri(key), len(row[0]), max_bytes)
+            raise TooLarge(self.uri(key), len(row[0]), max_bytes, row[1])
         return None if row is None else StoredObject(key, *row, self._now())
 
     def stream(self, key: str) -> Iterator[bytes] | None:

@@ -6,8 +6,9 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.backend import RecordChanged, Stored
-from safewriter.coordination.record import Record
-from safewriter.objects.store import PreconditionFailed
+from safewriter.coordination.record import RECORD_MAX_BYTES, Record
+from safewriter.errors import UnreadableCheckpointError
+from safewriter.objects.store import PreconditionFailed, TooLarge
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -33,7 +34,10 @@ class S3Backend:
         self.server = server
 
     def read(self, lock: str) -> Stored | None:
-        stored = self._store.get(_key(lock))
+        try:
+            stored = self._store.get(_key(lock), max_bytes=RECORD_MAX_BYTES)
+        except TooLarge as error:
+            raise UnreadableCheckpointError(f"{error}; restore an earlier version of it") from error
         if stored is None:
             return None
         return Stored(Record.decode(stored.body, self._store.uri(stored.key)), stored.etag)

@@ -7,18 +7,24 @@ import uuid
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
+from safewriter.bounds import short
 from safewriter.objects.store import PreconditionFailed, StoreError, batches, is_there, paced
 from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, ended, record_key
 from safewriter.snapshots.format.current import manifest_key
+from safewriter.snapshots.format.places import is_segment
+from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from safewriter.objects.store import ObjectStore
 
 __all__ = ["BuildId"]
+
+_BUILD: Final = re.compile("[0-9a-f]{16}")
+_RUN: Final = re.compile("[^/]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +51,12 @@ class BuildId:
 
     @classmethod
     def read(cls, document: Mapping[str, str]) -> Self:
-        """Read the names from a checkpoint document. Raises `KeyError`."""
-        return cls(**{field.name: document[field.name] for field in fields(cls)})
+        """Read the names from a checkpoint document; raise `RetentionGapError` for names that no build has."""
+        names = cls(**{field.name: document.get(field.name, "") for field in fields(cls)})
+        segments = is_segment(names.shard_prefix) and is_segment(names.runs) and bool(_RUN.fullmatch(names.run_id))
+        if not segments or not _BUILD.fullmatch(names.build) or not _is_moment(names.created_at):
+            raise RetentionGapError(f"its document names {short(asdict(names))}, which no build is called")
+        return names
 
     @property
     def created(self) -> datetime:
@@ -67,6 +77,14 @@ class BuildId:
     def record_key(self) -> str:
         """The key of the run's record."""
         return record_key(self.runs, self.run_id, self.created, self.build)
+
+    @property
+    def _folder(self) -> re.Pattern[str]:
+        return re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{re.escape(self.build)}-[^/]+")
+
+    def has_any(self, keys: Iterable[str]) -> bool:
+        """Return whether one of these keys is a folder of the build's shards, or lies in one."""
+        return any(map(self._folder.match, keys))
 
     def end_record(self, store: ObjectStore, now: datetime, *, published: bool) -> None:
         """Write the outcome into the record of a killed build; a record that already has one stays unchanged."""
@@ -89,7 +107,7 @@ class BuildId:
         """
         root = store.uri("")
         keep = {url.removeprefix(root) for url in urls or ()}
-        pattern = re.compile(rf"{re.escape(self.run_prefix)}[^/]+/attempt=\d+-{self.build}-[^/]+")
+        pattern = self._folder
         removed = 0
         if urls is None and is_there(store, self.manifest_key):
             store.delete(self.manifest_key)
@@ -122,3 +140,10 @@ class BuildId:
                 check_time()
                 store.abort(upload)
         return removed
+
+
+def _is_moment(text: str) -> bool:
+    try:
+        return datetime.fromisoformat(text) is not None
+    except ValueError:
+        return False

@@ -173,19 +173,39 @@ class SnapshotTable(Table):
                     except ManifestParseError as error:
                         raise RetentionGapError(str(error)) from error
                     del stored
-            else:
-                self._check_unnamed(names.manifest_key)
+            self._check_unnamed(names, published=keep is not None)
             now = datetime.fromtimestamp(self.clock() / 1000, UTC)
             names.end_record(self.store, now, published=keep is not None)
             removed += names.remove(self.store, keep, self.may_go_on)
         return removed
 
-    def _check_unnamed(self, key: str) -> None:
-        """Raise `RetentionGapError` if a manifest is or was current that was never published by the verdict."""
-        if self._read()[1].names(ref := self.store.uri(key)):
+    def _check_unnamed(self, names: BuildId, *, published: bool) -> None:
+        """Raise `RetentionGapError` if a manifest is or was current that was never published by the verdict, or if
+        another manifest of the run, which is or was current, names shards of the build: then its document is false.
+        """
+        current, ref = self._read()[1], self.store.uri(names.manifest_key)
+        for other in {current.manifest_ref, *(past.manifest_ref for past in current.history)} - {ref, None}:
+            if other is not None and other.endswith(f"_run_id={names.run_id}/manifest"):
+                self._check_other(names, other)
+        if not published and current.names(ref):
             raise RetentionGapError(
                 f"{self.store.uri(CURRENT)} names {ref}, whose build is settled as not published; nothing of it is"
                 " deleted. If it is current, roll back to another snapshot, or build again"
+            )
+
+    def _check_other(self, names: BuildId, ref: str) -> None:
+        root = self.store.uri("")
+        with _ONE_MANIFEST:
+            stored = self.store.get(ref.removeprefix(root), max_bytes=MANIFEST_MAX_BYTES)
+            try:
+                folders = () if stored is None else Manifest.decode(stored.body, ref).folders
+            except ManifestParseError as error:
+                raise RetentionGapError(str(error)) from error
+            del stored
+        if names.has_any(url.removeprefix(root) for url in folders):
+            raise RetentionGapError(
+                f"{ref} names shards of build {names.build}, of which the write's document says another manifest or"
+                " none; nothing of it is deleted"
             )
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from safewriter.identity import canonical_table
+from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from safewriter.objects.location import Location
     from safewriter.record.document import Checkpoint
     from safewriter.tables.format import Format, Settling
     from safewriter.tables.session import Session
@@ -30,8 +31,28 @@ class _Delta:
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         from safewriter.tables.delta.table import DeltaTable
 
-        store = settling.table_store(document.table)
-        return DeltaTable(store, settling.checkpoints, settling.clock, may_go_on=settling.may_go_on)
+        place = canonical_table(document.table)
+        return DeltaTable(
+            settling.table_store(str(place)),
+            settling.checkpoints,
+            settling.clock,
+            may_go_on=settling.may_go_on,
+            around=lambda: _around(place, settling),
+        )
+
+
+def _around(place: Location, settling: Settling) -> str | None:
+    """Return the URI of a table in whose folder a place lies; None if there is none that the settler may see."""
+    folders = place.key.split("/")[:-1]
+    for count in range(len(folders) + 1):
+        root = Location(place.bucket, "/".join(folders[:count]))
+        try:
+            if next(iter(settling.table_store(str(root)).list("_delta_log/")), None) is not None:
+                return str(root)
+        except StoreError as error:
+            if not error.denied:
+                raise
+    return None
 
 
 FORMAT: Final[Format] = _Delta()

@@ -19,6 +19,7 @@ from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+    from datetime import datetime
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ListedObject, ObjectStore
@@ -60,12 +61,20 @@ class DeltaHistory:
 
         Raises `RetentionGapError` if one is missing, or if the table is no longer the one that the attempt began on.
         """
+        return self.since_moment(attempt)[0]
+
+    def since_moment(self, attempt: AttemptRecord) -> tuple[tuple[Commit, ...], datetime | None]:
+        """Return the same, and the moment when the store received the version before them; None if it is not known,
+        as there is none, or it is gone.
+        """
         before = attempt.version_before
         # -1 sorts before every version: a minus sign sorts before the digits.
         listing = self._list(before, f"_delta_log/{before:020}")
         if before >= 0:
             _check_same_table(attempt, listing)
-        return self._read(listing)
+        first = listing.first
+        moment = first[1].last_modified if first is not None and first[0] == before else None
+        return self._read(listing), moment
 
     def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
         """Return every version that the store has received since a time (epoch milliseconds).

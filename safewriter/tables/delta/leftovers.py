@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from safewriter.bounds import space_of
 from safewriter.objects.store import StoreError, batches, paced
-from safewriter.tables.delta.listing import keys_without
+from safewriter.tables.delta.listing import entries_without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
+    from datetime import datetime
 
-    from safewriter.objects.store import ObjectStore
+    from safewriter.objects.store import ListedObject, ObjectStore
     from safewriter.tables.delta.commit import Commit
 
 __all__ = ["remove_files", "root_of_other_table"]
@@ -29,15 +29,22 @@ _TABLES_MAX: Final = 10_000
 
 
 def remove_files(
-    store: ObjectStore, prefixes: tuple[str, ...], commits: tuple[Commit, ...], may_go_on: Callable[[], bool]
+    store: ObjectStore,
+    prefixes: tuple[str, ...],
+    commits: tuple[Commit, ...],
+    more: Callable[[datetime], tuple[Commit, ...]],
+    may_go_on: Callable[[], bool],
 ) -> int:
     """Delete the table's data files that have one of the prefixes and are in no commit; return their number.
 
-    `commits` are all versions since the first of the attempts began: no other can refer to their files. A file stays if
-    a path in them has its name, in any folder: a task draws a new name for each file. Unfinished multipart uploads of
-    such files are aborted. Raises `StoreError` if the work was not finished, also when `may_go_on` returned False.
+    `commits` are all versions since the first of the attempts began, as its document says. `more` gets the moment when
+    the store received the oldest of the files, and returns the versions beside them that it may have received since:
+    no older one can refer to the files, whatever the document says. A file stays if a path in these versions has its
+    name, in any folder: a task draws a new name for each file. Unfinished multipart uploads of such files are aborted.
+    Raises `StoreError` if the work was not finished, also when `may_go_on` returned False.
     """
-    referred = {name for commit in commits for name in commit.names if name.startswith(prefixes)}
+    referred = _names(commits, prefixes)
+    oldest: datetime | None = None
     removed = 0
 
     def check_time() -> None:
@@ -48,16 +55,16 @@ def remove_files(
     # A block's session gives its prefix also to files that the script writes to a table inside this one. That table's
     # log may be listed after them, so nothing is deleted before everything is listed.
     others: set[str] = set()
-    matches = left(others)
     keys, space = [], 0
-    for key in matches:
-        if (space := space + _EACH_BYTES + space_of(key)) > _NAMES_MAX_BYTES:
-            break
-        keys.append(key)
-    are_all = space <= _NAMES_MAX_BYTES
-    deque(matches, maxlen=0)
+    for entry in left(others):
+        oldest = entry.last_modified if oldest is None else min(oldest, entry.last_modified)
+        if (space := space + _EACH_BYTES + space_of(entry.key)) <= _NAMES_MAX_BYTES:
+            keys.append(entry.key)
+    if oldest is not None:
+        referred |= _names(more(oldest), prefixes)
     elsewhere = tuple(others)
-    for batch in batches(key for key in (keys if are_all else left(others)) if not key.startswith(elsewhere)):
+    rest = keys if space <= _NAMES_MAX_BYTES else (entry.key for entry in left(others))
+    for batch in batches(key for key in rest if not key.startswith(elsewhere) and _name_of(key) not in referred):
         check_time()
         store.delete_all(batch)
         removed += len(batch)
@@ -74,16 +81,20 @@ def _left(
     referred: Collection[str],
     check_time: Callable[[], None],
     others: set[str],
-) -> Iterator[str]:
+) -> Iterator[ListedObject]:
     """Yield the attempts' files that no commit refers to, and put the folders of other tables into `others`."""
-    for key in keys_without(store, prefixes):
+    for entry in entries_without(store, prefixes):
         check_time()
-        if (root := root_of_other_table(key)) is not None:
+        if (root := root_of_other_table(entry.key)) is not None:
             others.add(root)
             if len(others) > _TABLES_MAX:
                 raise StoreError(f"{store.uri('')} has more than {_TABLES_MAX:,} tables in it; its files are left")
-        elif _is_data_file(key, prefixes) and _name_of(key) not in referred:
-            yield key
+        elif _is_data_file(entry.key, prefixes) and _name_of(entry.key) not in referred:
+            yield entry
+
+
+def _names(commits: tuple[Commit, ...], prefixes: tuple[str, ...]) -> set[str]:
+    return {name for commit in commits for name in commit.names if name.startswith(prefixes)}
 
 
 def root_of_other_table(key: str) -> str | None:

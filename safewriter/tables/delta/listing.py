@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from safewriter.objects.store import ObjectStore
+    from safewriter.objects.store import ListedObject, ObjectStore
 
-__all__ = ["PAGE", "keys_without"]
+__all__ = ["PAGE", "entries_without"]
 
 PAGE: Final = 1000
 """The most keys that S3 lists at once."""
@@ -28,19 +28,19 @@ _BEHIND_NUMBER: Final = ":"
 _BEHIND_HEX: Final = "g"
 
 
-def keys_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[str]:
-    """Yield the keys below a table in order, but skip long runs of files and logs without any of `prefixes`.
+def entries_without(store: ObjectStore, prefixes: tuple[str, ...]) -> Iterator[ListedObject]:
+    """Yield the objects below a table in order, but skip long runs of files and logs without any of `prefixes`.
 
     A file with such a prefix is skipped only in a folder whose own name falls into such a run: that of a partition
     column `part-0` or `sw-a`. It never takes more requests than a whole listing.
     """
     after = ""
     while True:
-        page = [entry.key for entry in islice(store.list("", start_after=after), PAGE)]
+        page = [*islice(store.list("", start_after=after), PAGE)]
         yield from page
         if len(page) < PAGE:
             return
-        after = _next_start(page[-1], prefixes)
+        after = _next_start(page[-1].key, prefixes)
 
 
 def _next_start(last: str, prefixes: tuple[str, ...]) -> str:

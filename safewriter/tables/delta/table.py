@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from safewriter.record.document import Status
+from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory
@@ -16,6 +16,7 @@ from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trac
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from datetime import datetime
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ObjectStore
@@ -31,7 +32,10 @@ _log = logging.getLogger(__name__)
 
 
 class DeltaTable(Table):
-    """The log of one table, and the checkpoint bucket's notes on it; `store` is rooted at the table's path."""
+    """The log of one table, and the checkpoint bucket's notes on it; `store` is rooted at the table's path.
+
+    `around` looks for a table in whose folder the path lies, and returns its URI.
+    """
 
     def __init__(
         self,
@@ -40,11 +44,13 @@ class DeltaTable(Table):
         clock: Clock,
         *,
         may_go_on: Callable[[], bool] = lambda: True,
+        around: Callable[[], str | None] = lambda: None,
     ) -> None:
         self._history = DeltaHistory(store, clock, may_go_on=may_go_on)
         self._checkpoints = checkpoints
         self._clock = clock
         self._may_go_on = may_go_on
+        self._around = around
         self._commits: tuple[Commit, ...] | None = None
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
@@ -89,14 +95,33 @@ class DeltaTable(Table):
     ) -> int:
         """Delete the attempts' data files that no version since the first of them refers to."""
         everyone = (*earlier, *attempts)
+        prefixes = tuple(attempt.prefix for attempt in everyone)
+        first = min(everyone, key=lambda attempt: attempt.version_before)
         try:
-            commits = self._history.since(min(everyone, key=lambda attempt: attempt.version_before))
+            commits, begun = self._history.since_moment(first)
+            _check_verdict(document, commits)
+
+            def more(oldest: datetime) -> tuple[Commit, ...]:
+                # The store dates objects by the second.
+                is_younger = begun is not None and int(begun.timestamp()) < int(oldest.timestamp())
+                if is_younger or (first.version_before < 0 and commits):  # then they are all that could name a file
+                    return ()
+                further = self._history.since_ms(int(oldest.timestamp()) * 1000)
+                if not further:
+                    self._check_alone(document.table)
+                _check_verdict(document, further)
+                return further
+
+            return remove_files(self._history.store, prefixes, commits, more, self._may_go_on)
         except RetentionGapError:
             if not earlier:
                 raise
             return self.remove_leftovers(document, attempts)  # the log no longer reaches back to the earlier ones
-        prefixes = tuple(attempt.prefix for attempt in everyone)
-        return remove_files(self._history.store, prefixes, commits, self._may_go_on)
+
+    def _check_alone(self, table: str) -> None:
+        """Raise `RetentionGapError` if a path without a log lies inside a table: its files may be that one's."""
+        if (root := self._around()) is not None:
+            raise RetentionGapError(f"{table} has no log, and lies inside the table {root}; no file is deleted")
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
@@ -108,6 +133,18 @@ class DeltaTable(Table):
         The log may well lack it: Java may remember a version of a table that was dropped and recreated since.
         """
         return _trace(self._history.from_version(version), write_key)
+
+
+def _check_verdict(document: Checkpoint, commits: tuple[Commit, ...]) -> None:
+    """Raise `RetentionGapError` if the table holds a write that its document calls rolled back."""
+    if document.status is not Status.ROLLED_BACK or document.attempt.settled_by == BY_HAND:
+        return
+    commit = find_live(commits, document.write_key, document.epoch)
+    if commit is not None:
+        raise RetentionGapError(
+            f"version {commit.version} of {document.table} holds this write, which its document calls rolled_back:"
+            " somebody has changed the document or the table, so no file is deleted"
+        )
 
 
 def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:

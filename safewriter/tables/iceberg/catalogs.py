@@ -1,13 +1,16 @@
-"""How to reach a catalog: the session's settings, those that a checkpoint may hold, and pyiceberg, which connects.
+"""How to reach a catalog: the session's settings, a settler's own configuration, and pyiceberg, which connects.
 
-A checkpoint holds no secret: only the properties in `_OPEN` go into it. A settler takes the rest from its environment,
-by pyiceberg's own names: `PYICEBERG_CATALOG__<NAME>__CREDENTIAL`, or `__URI` for an address with a password.
+A settler reaches only catalogs of its own configuration: Spark's settings that it was given, or those of `SOAL_CONF`,
+and pyiceberg's variables (`PYICEBERG_CATALOG__<NAME>__URI`, `__CREDENTIAL`), which win. Whoever may write documents
+would otherwise choose where its logins go, and which metadata decides. A document says only which Glue catalog it is,
+since all of Glue's addresses are AWS's own.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final
@@ -31,8 +34,10 @@ if TYPE_CHECKING:
     from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.iceberg.pointer import Pointer
 
-__all__ = ["of_session", "open_pointer", "to_pyiceberg", "without_secrets"]
+__all__ = ["configured", "of_session", "open_pointer", "to_pyiceberg", "told"]
 
+_CONF: Final = "SOAL_CONF"
+_SETTINGS: Final = "spark.sql.catalog."
 _CATALOG_CLASS: Final = "org.apache.iceberg.spark.SparkCatalog"
 _TYPES: Final = {
     "org.apache.iceberg.jdbc.JdbcCatalog": "jdbc",
@@ -40,13 +45,12 @@ _TYPES: Final = {
     "org.apache.iceberg.aws.glue.GlueCatalog": "glue",
     "org.apache.iceberg.hadoop.HadoopCatalog": "hadoop",
 }
-_OPEN: Final = frozenset(
-    {
-        "type", "uri", "warehouse", "jdbc.schema-version", "jdbc.user", "prefix", "scope", "oauth2-server-uri",
-        "rest.sigv4-enabled", "rest.signing-name", "rest.signing-region", "glue.id", "glue.endpoint", "client.region",
-    }
-)  # fmt: skip
-_LOGIN: Final = re.compile("password=|//[^/@]*:[^/@]*@")
+_TOLD: Final = {
+    "type": re.compile("jdbc|rest|glue"),
+    "glue.id": re.compile("[0-9]{12}"),
+    "client.region": re.compile("[a-z]{2}(-[a-z]+)+-[0-9]{1,2}"),
+}
+"""What a checkpoint tells of a catalog, and the form of each value."""
 
 
 def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
@@ -54,7 +58,7 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
 
     Raises `UnsupportedError` if there is no such Iceberg catalog, or if its kind cannot be guarded.
     """
-    prefix = f"spark.sql.catalog.{name}"
+    prefix = f"{_SETTINGS}{name}"
     if settings.get(prefix) != _CATALOG_CLASS:
         raise UnsupportedError(
             f"{prefix} is {settings.get(prefix) or 'not set'}; an Iceberg table is guarded in a catalog of the class"
@@ -79,15 +83,52 @@ def of_session(name: str, settings: Mapping[str, str]) -> dict[str, str]:
     return {**properties, "type": kind}
 
 
-def without_secrets(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that a checkpoint may hold."""
-    return {
-        key: value for key, value in properties.items() if key in _OPEN and not (key == "uri" and _LOGIN.search(value))
-    }
+def told(properties: Mapping[str, str]) -> dict[str, str]:
+    """Return what a checkpoint may tell of a catalog, as it is written and as it is believed: no address, no login."""
+    return {key: value for key, value in properties.items() if key in _TOLD and _TOLD[key].fullmatch(value)}
+
+
+def configured(name: str, settings: Mapping[str, str], document: Mapping[str, str]) -> dict[str, str]:
+    """Return the properties by which a settler outside of a session reaches a catalog: those of its own configuration.
+
+    `settings`: Spark's, if the settler has them. `document`: what the checkpoint says of the catalog; it counts only
+    for Glue. Raises `UnsupportedError` if the settler's configuration does not name the catalog.
+    """
+    variables = parsed(_of_environment(name))
+    settings, named = settings or _own_settings(), {}
+    if f"{_SETTINGS}{name}" in settings:
+        try:
+            named = to_pyiceberg(name, of_session(name, settings))
+        except UnsupportedError:
+            if "uri" not in variables:
+                raise
+    own = {**named, **variables}
+    if "type" not in own and "uri" in own:
+        own["type"] = "rest" if own["uri"].startswith("http") else "sql"
+    if own.get("type") == "glue" or "uri" in own:
+        return own
+    glue = told(document)
+    if glue.get("type") == "glue" and not named:
+        return {**glue, **own}
+    raise UnsupportedError(
+        f"this settler has no configuration for the catalog {name!r}, and asks no address that a document names: set"
+        f" spark.sql.catalog.{name} and its properties in SOAL_CONF, or PYICEBERG_CATALOG__{name.upper()}__URI (and"
+        " __TYPE, __CREDENTIAL …) in its environment"
+    )
+
+
+def _own_settings() -> dict[str, str]:
+    try:
+        settings = parsed(os.environ.get(_CONF) or "{}")
+    except ValueError:
+        settings = None
+    if not isinstance(settings, dict):
+        raise UnsupportedError(f"{_CONF} is no JSON object, so that it names no catalog")
+    return {str(key): str(value) for key, value in settings.items()}
 
 
 def open_pointer(name: TableName, properties: Mapping[str, str], table_store: Callable[[str], ObjectStore]) -> Pointer:
-    """Open a table by the properties of a session or of a checkpoint, under Iceberg's own names.
+    """Open a table by the properties of a session, under Iceberg's own names, or by those of `configured`.
 
     `table_store` opens an object store by its `s3://` URI. Raises `UnsupportedError` if the properties lack the
     catalog's kind.
@@ -115,7 +156,9 @@ def _of_environment(name: str) -> str:
 
     pyiceberg itself reads its variables once, at its import, and would miss a password that was rotated since.
     """
-    return json.dumps(Config().get_catalog_config(name) or {})
+    config = Config()
+    # Variables have no hyphen: pyiceberg reads each underscore in them as one.
+    return json.dumps(config.get_catalog_config(name) or config.get_catalog_config(name.replace("_", "-")) or {})
 
 
 def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
@@ -123,6 +166,8 @@ def to_pyiceberg(name: str, properties: Mapping[str, str]) -> dict[str, str]:
     kind = properties["type"]
     if kind in ("rest", "glue"):
         return dict(properties)
+    if kind == "sql":
+        return {**properties, "init_catalog_tables": "false"}
     uri = {"uri": _database(name, properties)} if "uri" in properties else {}
     warehouse = {key: properties[key] for key in ("warehouse",) if key in properties}
     return {**warehouse, **uri, "type": "sql", "init_catalog_tables": "false"}

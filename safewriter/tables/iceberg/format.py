@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from safewriter.errors import UnsupportedError
 from safewriter.tables.iceberg.name import TableName
 
 if TYPE_CHECKING:
@@ -11,6 +12,7 @@ if TYPE_CHECKING:
 
     from safewriter.record.document import Checkpoint
     from safewriter.tables.format import Format, Settling
+    from safewriter.tables.iceberg.pointer import Pointer
     from safewriter.tables.session import Session
     from safewriter.tables.table import Table
 
@@ -27,11 +29,20 @@ class _Iceberg:
         return IcebergSession(spark, table)
 
     def table(self, document: Checkpoint, settling: Settling) -> Table:
-        from safewriter.tables.iceberg.catalogs import open_pointer
+        from safewriter.tables.iceberg.catalogs import configured, open_pointer
+        from safewriter.tables.iceberg.pointer import UnreachedPointer
         from safewriter.tables.iceberg.table import IcebergTable
 
         name = TableName.parse(document.table)
-        pointer = open_pointer(name, {**document.attempt.catalog, **settling.secrets}, settling.table_store)
+        # In a session its own settings say it all.
+        known = settling.secrets
+        pointer: Pointer
+        try:
+            known = known or configured(name.catalog, settling.spark_settings, document.attempt.catalog)
+            pointer = open_pointer(name, known, settling.table_store)
+        except UnsupportedError as error:
+            reason = error
+            pointer = UnreachedPointer(name, lambda: reason)
         return IcebergTable(name, pointer, settling.clock, settling.may_go_on, settling.rehearsal, settling.table_store)
 
 

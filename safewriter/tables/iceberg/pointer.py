@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from safewriter.tables.iceberg.metadata import FenceTag, LiveTable
     from safewriter.tables.iceberg.name import TableName
 
-__all__ = ["Pointer"]
+__all__ = ["Pointer", "UnreachedPointer"]
 
 _T = TypeVar("_T")
 
@@ -57,3 +57,13 @@ class Pointer(ABC):
         except Exception as error:  # each catalog has errors of its own: databases, HTTP, AWS
             right = lacking(error, "glue", "the catalog, its database and the table")
             raise StoreError(f"{verb} {self.name} in catalog {self.name.catalog!r}: {error!r}{right}") from error
+
+
+class UnreachedPointer(Pointer):
+    """A table of a catalog that the settler cannot reach; `opened` returns the reason. Some verdicts need no table."""
+
+    def _read(self) -> LiveTable | None:
+        raise self.opened()
+
+    def _commit(self, table: LiveTable, fence: FenceTag) -> bool:  # noqa: ARG002 - as above
+        raise self.opened()

@@ -16,7 +16,7 @@ from safewriter.objects.s3 import table_store
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.record import journal
-from safewriter.tables.iceberg.catalogs import of_session, open_pointer, without_secrets
+from safewriter.tables.iceberg.catalogs import of_session, open_pointer, told
 from safewriter.tables.iceberg.metadata import head_of, history_of, misplaced, references
 from safewriter.tables.iceberg.name import MAIN, TableName
 from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name, snapshots_of
@@ -104,7 +104,7 @@ class IcebergSession(SparkScope):
     @property
     def catalog(self) -> dict[str, str]:
         """The properties that a checkpoint may hold."""
-        return without_secrets(self._catalog)
+        return told(self._catalog)
 
     # -- before ------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.errors import NotCommittedError, SafeWriterError
 from safewriter.identity import attempts_in
-from safewriter.objects.store import StoreError, batches
+from safewriter.objects.location import Location
+from safewriter.objects.store import StoreError, batches, paced
 from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.iceberg.manifests import names_any
 from safewriter.tables.iceberg.metadata import FenceTag, data_folder, head_of, properties, references
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from safewriter.deadline import Clock
-    from safewriter.objects.location import Location
     from safewriter.objects.store import ObjectStore
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.tables.iceberg.metadata import LiveTable
@@ -169,7 +169,8 @@ class IcebergTable(Table):
         if self.files is None or _landed(table, name) is not None:
             return False
         try:
-            is_named = names_any(table.metadata, attempt.version_before, folder / name, self.files, self.may_go_on)
+            claimed = self._known_claim(table, attempt, folder / name)
+            is_named = names_any(table.metadata, claimed, folder / name, self.files, self.may_go_on)
         except StoreError as error:
             if not error.denied:
                 raise
@@ -181,6 +182,30 @@ class IcebergTable(Table):
         if is_named:
             _log.error("%s: snapshots name files of %s, which is settled as not published", self.name, name)
         return not is_named
+
+    def _known_claim(self, table: LiveTable, attempt: AttemptRecord, folder: Location) -> int:
+        """Return main's snapshot before the claim, or 0 if nothing but the document shows that it is older than the
+        files: no manifest names a file that S3 received after the snapshot's own list of manifests.
+        """
+        snapshots = table.metadata.get("snapshots") or ()
+        places = (entry.get("manifest-list") for entry in snapshots if entry["snapshot-id"] == attempt.version_before)
+        place = next(places, None)
+        if self.files is None or place is None:
+            return 0
+        files = self.files(f"s3://{folder.bucket}").list(f"{folder.key}/")
+        oldest = min((int(entry.last_modified.timestamp()) for entry in paced(files, self._check_time)), default=None)
+        where = Location.parse(place)
+        found = next(iter(self.files(f"s3://{where.bucket}").list(where.key)), None)
+        is_older = (
+            found is not None
+            and found.key == where.key
+            and (oldest is None or int(found.last_modified.timestamp()) < oldest)
+        )
+        return attempt.version_before if is_older else 0
+
+    def _check_time(self) -> None:
+        if not self.may_go_on():
+            raise StoreError(f"{self.name}: out of time while listing the files of an attempt")
 
     def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
         """Delete the data files of a skipped block: it has a folder of its own, too, which no settler knows."""

@@ -31,6 +31,7 @@ class Killed:
     def __init__(self, s3: EmbeddedS3, folder: Path, patched: pytest.MonkeyPatch) -> None:
         for variable, value in s3.environment().items():
             patched.setenv(variable, value)
+        patched.setenv("PYICEBERG_CATALOG__LITE__URI", f"sqlite:///{folder}/lite.db")
         self._s3, self.endpoint = s3, s3.endpoint
         self._in_memory = pytest.MonkeyPatch()
         self.bench = Bench(folder, self._in_memory)

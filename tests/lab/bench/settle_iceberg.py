@@ -84,6 +84,7 @@ class _Bench:
     def __init__(self, s3: EmbeddedS3, folder: str) -> None:
         self.s3 = s3
         self.where = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/bench.db", "warehouse": f"s3://{_LAKE}/w"}
+        os.environ["PYICEBERG_CATALOG__BENCH__URI"] = f"sqlite:///{folder}/bench.db"  # by which settlers reach it
         self.catalog = open_catalog("bench", self.where)
         self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -125,6 +126,7 @@ class _Iceberg(ExperimentTable):
         self.settings = settings(own)
         self._catalog = open_catalog(CATALOG, own)
         self._properties = to_pyiceberg(CATALOG, own)
+        os.environ[f"PYICEBERG_CATALOG__{CATALOG.upper()}__URI"] = self._properties["uri"]  # by which settlers reach it
         metadata = rf"^{place.prefix}/.*/metadata/"
         self.first_metadata = Match(operations={"PutObject"}, bucket=LAKE, key=metadata)
         self.commit = Match(operations={"PutObject"}, bucket=LAKE, key=rf"{metadata}[^/]+\.metadata\.json$")

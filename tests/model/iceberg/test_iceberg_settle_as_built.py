@@ -75,6 +75,7 @@ def test_the_code_settles_as_the_model_does(setting: IcebergSetting, monkeypatch
         settling, claims = scene.state.procs[OPERATOR].settling, alone.traced(scene.state)
         assert settling is not None
         world = Materialised(scene.state, scene.commit_point)
+        monkeypatch.setattr("safewriter.tables.iceberg.catalogs.configured", lambda *_: {"type": "rest"})
         monkeypatch.setattr("safewriter.tables.iceberg.catalogs.open_pointer", lambda *_, one=world.pointer: one)
         assert world.traced() == (None if claims is None else len(claims)), scene
         told = world.settled(settling)
@@ -86,6 +87,7 @@ def test_a_publication_that_lands_before_the_fence_is_found_behind_it(monkeypatc
     doc = Doc(Status.IN_PROGRESS, (Claim(0, 0),))
     world = Materialised(IcebergSetting().start()._replace(doc=doc), CommitPoint.WRITE)
     world.pointer.late = world.mark(0)
+    monkeypatch.setattr("safewriter.tables.iceberg.catalogs.configured", lambda *_: {"type": "rest"})
     monkeypatch.setattr("safewriter.tables.iceberg.catalogs.open_pointer", lambda *_: world.pointer)
 
     assert world.settled(Settling(Cause.RETRY, 0, nothing_sent=False, quiet=-1, then="done", failed="dead"))

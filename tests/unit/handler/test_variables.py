@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,7 +37,7 @@ OTHER_VALUES: dict[str, Any] = {
     "jit": "c1",
     "reuse": "off",
     "timeout_s": 300,
-    "conf": {"spark.sql.ansi.enabled": "false"},
+    "conf": {"spark.sql.catalog.lake.uri": "https://catalog"},
     "conf_allow": ("spark.sql.shuffle.*", "spark.x=1,2"),
     "secrets": {"PGPASSWORD": "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf#password"},
     "turns": {"t": {"A": {"script": "a.py", "predecessor": "B"}}},
@@ -46,7 +47,7 @@ OTHER_VALUES: dict[str, Any] = {
 AS_TEXT = {
     "turns": '{"t":{"A":{"script":"a.py","predecessor":"B"}}}',
     "audit_log": "false",
-    "conf": '{"spark.sql.ansi.enabled":"false"}',
+    "conf": '{"spark.sql.catalog.lake.uri":"https://catalog"}',
     "conf_allow": "spark.sql.shuffle.* spark.x=1,2",
     "secrets": '{"PGPASSWORD":"arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf#password"}',
 }
@@ -171,6 +172,14 @@ def test_a_context_key_becomes_its_variable_in_every_function_that_reads_it(vari
         assert environment.get(variable.name) == (expected if reader in variable.readers else None)
     if Config.model_fields[key].default is not None and variable.default:
         assert all(variable.name not in environment for environment in environments(Config()).values())
+
+
+def test_the_sweeper_gets_of_the_settings_only_catalogs() -> None:
+    """It reaches no catalog that only a document names, and runs no Spark."""
+    catalog = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}
+    config = Config().model_copy(update={"conf": {**catalog, "spark.sql.ansi.enabled": "false"}})
+    made = Resources("Soal", "checkpoints", "scripts")
+    assert json.loads(sweeper_environment(config, made)["SOAL_CONF"]) == catalog
 
 
 def test_the_stack_sets_what_is_listed_as_its_own_and_nothing_else() -> None:

@@ -125,7 +125,7 @@ class World:
             client=lambda: self,
             store=lambda _: self.store,
             start_child=self.start_child,
-            supervision=lambda *_: self,  # type: ignore[arg-type]
+            supervision=lambda *_, **__: self,  # type: ignore[arg-type]
             invoke=self.invoke,
             **({"read_secrets": self.read_secrets} if "SOAL_SECRETS" in environment else {}),  # type: ignore[arg-type]
         )

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 from unittest.mock import patch
 
+from pyspark.sql import SparkSession
+
 from handler.input_errors import InputError
 from handler.outcome.evidence import JobEvidence
 from handler.outcome.outcome import judge, of_error
@@ -97,7 +99,9 @@ def _judged(run: Run, run_id: str, script: Callable[[], None]) -> tuple[Outcome,
         began = epoch_ms()
         code = _exit_code(script, path)
         ended = Ended(code, None, None, began, epoch_ms(), 0, frozenset(), code)
-        supervision = Supervision(lines, Settings.from_environment(os.environ))
+        session = SparkSession.getActiveSession()
+        settings = {} if session is None else {one: str(value) for one, value in session.conf.getAll.items()}
+        supervision = Supervision(lines, Settings.from_environment(os.environ), spark_settings=settings)
         evidence = JobEvidence(
             ended=ended,
             writes=supervision.settle(budget_ms=_SETTLE_MS),

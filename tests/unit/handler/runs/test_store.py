@@ -10,10 +10,11 @@ import pytest
 
 from handler.input_errors import InputError
 from handler.request.job import Job, requested
-from handler.runs.store import AttemptRunningError, Runs
+from handler.runs.store import AttemptRunningError, Runs, UnreadableRecordError
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
 from safewriter.objects import StoreError
+from safewriter.objects.store import TooLarge
 from safewriter.schedule import Schedule
 from tests.support.memory_store import MemoryObjectStore
 
@@ -226,8 +227,8 @@ def test_of_two_attempts_that_find_the_same_dead_one_only_one_begins(monkeypatch
     bench.runs.end(bench.begin("one"), state="FAILED")
     get = bench.store.get
 
-    def another_was_faster(key: str) -> Any:
-        found = get(key)
+    def another_was_faster(key: str, **bound: Any) -> Any:
+        found = get(key, **bound)
         monkeypatch.setattr(bench.store, "get", get)
         bench.begin("two")
         return found
@@ -242,6 +243,30 @@ def test_a_record_that_goes_meanwhile_starts_no_attempt(monkeypatch: pytest.Monk
     """The reason is unknown; the next invocation creates a record."""
     bench = Bench()
     bench.begin("one")
-    monkeypatch.setattr(bench.store, "get", lambda _: None)
+    monkeypatch.setattr(bench.store, "get", lambda _, **__: None)
     with pytest.raises(StoreError, match="was there, and is gone"):
         bench.begin("two")
+
+
+@pytest.mark.parametrize("folder", ["runs/", "leases/", "cancels/"])
+def test_an_object_without_end_is_not_read_into_memory(monkeypatch: pytest.MonkeyPatch, folder: str) -> None:
+    """A record of such a size cannot be read, a request to cancel counts, and a lease is an error."""
+    bench = Bench()
+    run = bench.begin("one")
+    bench.runs.request_cancel(run.record, "why")
+    bench.runs.renew_lease(run)
+    get, bounds = bench.store.get, []
+
+    def large(key: str, *, max_bytes: int | None = None) -> Any:
+        assert max_bytes is not None
+        if not key.startswith(folder):
+            return get(key, max_bytes=max_bytes)
+        bounds.append(max_bytes)
+        raise TooLarge(bench.store.uri(key), max_bytes + 1, max_bytes)
+
+    monkeypatch.setattr(bench.store, "get", large)
+    if folder != "cancels/":
+        with pytest.raises(UnreadableRecordError if folder == "runs/" else TooLarge, match="more than the"):
+            bench.runs.read(run.record.run_key)
+    assert bench.runs.is_cancelled(run.record)
+    assert bounds

@@ -206,7 +206,7 @@ def test_a_server_that_is_not_there_is_tried_three_times(stubbed: Stubbed, monke
     with pytest.raises(StoreError, match="Could not connect"):
         stubbed.store.get("key")
     assert stubbed.naps == [0.05, 0.2]
-    monkeypatch.setattr(stubbed.store, "get", lambda _: None)
+    monkeypatch.setattr(stubbed.store, "get", lambda _, **__: None)
     with pytest.raises(StoreError, match="Could not connect"):
         stubbed.store.create("key", b"body")
     assert stubbed.naps == [0.05, 0.2] * 2

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from safewriter.identity import Attempt
 from safewriter.record.document import (
     AttemptRecord,
     Checkpoint,
@@ -11,14 +12,17 @@ from safewriter.record.document import (
     Status,
 )
 
+KEY = "sw-" + "1" * 32
+NONCE = "a" * 16
 
-def attempt(epoch: int = 1, nonce: str = "a", **more: Any) -> AttemptRecord:
+
+def attempt(epoch: int = 1, nonce: str = NONCE, **more: Any) -> AttemptRecord:
     fields: dict[str, Any] = {
         "epoch": epoch,
         "nonce": nonce,
         "run_id": "run-id",
         "request_id": None,
-        "prefix": f"sw-{epoch}-{nonce}-",
+        "prefix": Attempt(nonce).file_prefix(KEY, epoch),
         "deadline_ms": 10,
         "started_ms": 1,
         "version_before": 4,
@@ -29,7 +33,7 @@ def attempt(epoch: int = 1, nonce: str = "a", **more: Any) -> AttemptRecord:
 def document(status: Status = Status.IN_PROGRESS, epoch: int = 1, **more: Any) -> Checkpoint:
     fields: dict[str, Any] = {
         "run_key": "run",
-        "write_key": "sw-1",
+        "write_key": KEY,
         "fingerprint": "f",
         "table": "s3://lake/t",
         "format": "delta",
@@ -37,7 +41,7 @@ def document(status: Status = Status.IN_PROGRESS, epoch: int = 1, **more: Any) -
         "commit_point": CommitPoint.WRITE,
         "status": status,
         "epoch": epoch,
-        "owner": "a",
+        "owner": NONCE,
         "attempts": (attempt(epoch),),
     }
     return Checkpoint(**(fields | more))

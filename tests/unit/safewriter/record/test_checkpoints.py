@@ -10,7 +10,7 @@ import pytest
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Status
-from safewriter.tables.iceberg.catalogs import without_secrets
+from safewriter.tables.iceberg.catalogs import told
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
 
@@ -135,10 +135,10 @@ def test_the_audit_log_has_one_line_for_an_event() -> None:
     assert found["attempt"]["nonce"] == document.owner
 
 
-def test_a_marker_says_how_the_catalog_is_reached() -> None:
-    """Without it a settler without the document could not reach the table; the marker holds no secret."""
-    found = without_secrets({"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
-    assert found == {"type": "rest", "uri": "https://catalog"}
+def test_a_marker_says_which_catalog_it_is() -> None:
+    """As the document does; it holds no address and no secret."""
+    found = told({"type": "rest", "uri": "https://catalog", "credential": "id:secret"})
+    assert found == {"type": "rest"}
     world = World()
     job = world.job()
     job.checkpoints = job.checkpoints.announcing(found)
@@ -159,3 +159,18 @@ def test_all_markers_are_one_listing() -> None:
 
     assert [marked.nonce for marked in checkpoints.marked()] == [job.attempt.nonce]
     assert [sent.verb for sent in network.sent] == ["list"]
+
+
+@pytest.mark.parametrize("folder", ["checkpoints", "open"])
+def test_an_object_that_tells_of_another_write_is_damage(folder: str) -> None:
+    """A copy below another name would be settled as that other write."""
+    world = World()
+    job = world.job().begin()
+    name = ".json" if folder == "checkpoints" else f"/{job.attempt.nonce}"
+    other = f"sw-{'0' * 32}"
+    world.bucket.put(f"{folder}/{other}{name}", world.bucket.contents()[f"{folder}/{world.key}{name}"])
+    with pytest.raises(UnreadableCheckpointError, match=f"{folder}/{other}{name} tells of .*{world.key}"):
+        if folder == "checkpoints":
+            world.checkpoints.read(other)
+        else:
+            world.checkpoints.announced(next(world.checkpoints.markers_of(other)))

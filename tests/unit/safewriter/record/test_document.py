@@ -18,7 +18,7 @@ from safewriter.record.document import (
     IllegalMoveError,
     Status,
 )
-from tests.unit.safewriter.record.samples import attempt, document
+from tests.unit.safewriter.record.samples import NONCE, attempt, document
 
 # Written out again on purpose: the table in docs/concepts/protocol.md, not the one of the code.
 MOVES = {
@@ -50,7 +50,7 @@ def test_a_legal_move_is_made(before: Status, after: Status) -> None:
     moved = document(before, epoch=3).moved(after, reason="why", settled_by="test")
 
     assert (moved.status, moved.reason, moved.attempt.settled_by) == (after, "why", "test")
-    assert (moved.epoch, moved.owner, len(moved.attempts)) == (3, "a", 1)
+    assert (moved.epoch, moved.owner, len(moved.attempts)) == (3, NONCE, 1)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_a_claim_takes_only_a_write_that_was_rolled_back(status: Status) -> None
 
     assert (claimed.status, claimed.epoch, claimed.owner) == (Status.IN_PROGRESS, 3, "b")
     assert (claimed.commit_point, claimed.reason) == (CommitPoint.SUCCESS, None)
-    assert [record.nonce for record in claimed.attempts] == ["a", "b"]
+    assert [record.nonce for record in claimed.attempts] == [NONCE, "b"]
 
 
 def test_a_write_stays_incomplete_through_every_move() -> None:

@@ -11,22 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.identity import Attempt
 from safewriter.record.document import (
     AttemptRecord,
     Checkpoint,
     CommitPoint,
     Status,
 )
-from tests.unit.safewriter.record.samples import attempt, document
+from tests.unit.safewriter.record.samples import KEY, NONCE, attempt, document
 
 texts = st.text(max_size=8)
 records = st.builds(
     AttemptRecord,
     epoch=st.integers(1, 9),
-    nonce=texts,
+    nonce=st.just(NONCE),
     run_id=texts,
     request_id=st.none() | texts,
-    prefix=st.text(min_size=1, max_size=8),
+    prefix=st.just(""),
     deadline_ms=st.none() | st.integers(0, 10**14),
     started_ms=st.integers(0, 10**14),
     version_before=st.integers(-1, 9),
@@ -36,11 +37,11 @@ records = st.builds(
     commit_version=st.none() | st.integers(0, 2**63 - 1),
     rows=st.none() | st.integers(0, 2**63 - 1),
     cleaned=st.booleans(),
-)
+).map(lambda record: dataclasses.replace(record, prefix=Attempt(NONCE).file_prefix(KEY, record.epoch)))
 documents = st.builds(
     Checkpoint,
     run_key=texts,
-    write_key=texts,
+    write_key=st.just(KEY),
     fingerprint=texts,
     table=texts,
     format=texts,
@@ -81,7 +82,7 @@ def test_a_field_of_a_later_minor_change_is_ignored() -> None:
     body = json.loads(document().to_bytes()) | {"colour": "blue"}
     body["attempts"][0]["colour"] = "red"
 
-    assert Checkpoint.from_bytes(json.dumps(body).encode()).attempt.nonce == "a"
+    assert Checkpoint.from_bytes(json.dumps(body).encode()).attempt.nonce == NONCE
 
 
 @pytest.mark.parametrize("version", [0, 2, "1", None])
@@ -106,8 +107,7 @@ def test_an_unknown_schema_version_is_refused(version: object) -> None:
         document().to_bytes().replace(b'"in_progress"', b'"in_doubt"'),
         document().to_bytes().replace(b'"write"', b'"read"'),
         document().to_bytes().replace(b'"owner"', b'"master"'),
-        document().to_bytes().replace(b'"nonce": "a"', b'"once": "a"'),
-        document().to_bytes().replace(b'"prefix": "sw-1-a-"', b'"prefix": ""'),
+        document().to_bytes().replace(f'"nonce": "{NONCE}"'.encode(), f'"once": "{NONCE}"'.encode()),
         document().to_bytes().replace(b'"version_before": 4', b'"version_before": "none"'),
     ],
 )
@@ -115,6 +115,28 @@ def test_a_damaged_body_is_refused(body: bytes) -> None:
     """Whatever is wrong with it, an incomplete document is refused."""
     with pytest.raises(UnreadableCheckpointError):
         Checkpoint.from_bytes(body)
+
+
+@pytest.mark.parametrize(
+    ("write_key", "epoch", "nonce", "prefix"),
+    [
+        (KEY, 1, NONCE, ""),
+        (KEY, 1, NONCE, "part-"),
+        (KEY, 1, NONCE, f"sw-111111111111-2-{NONCE}-"),
+        (KEY, 1, NONCE, f"sw-222222222222-1-{NONCE}-"),
+        (KEY, 1, NONCE, f"sw-111111111111-1-{'b' * 16}-"),
+        ("part-00000", 12345678, "abcd", "part-00000-12345678-abcd-"),
+        (KEY, 0, NONCE, f"sw-111111111111-0-{NONCE}-"),
+        (KEY, 1, "", "sw-111111111111-1--"),
+    ],
+)
+def test_a_prefix_that_is_not_the_attempt_s_own_is_damage(write_key: str, epoch: int, nonce: str, prefix: str) -> None:
+    """A settler deletes files by it, so whoever writes a document would choose which."""
+    body = json.loads(document().to_bytes()) | {"write_key": write_key, "epoch": epoch, "owner": nonce}
+    body["attempts"][0] |= {"epoch": epoch, "nonce": nonce, "prefix": prefix}
+
+    with pytest.raises(UnreadableCheckpointError, match="is not the prefix"):
+        Checkpoint.from_bytes(json.dumps(body).encode())
 
 
 def test_a_document_without_attempts_is_refused() -> None:
@@ -169,5 +191,5 @@ def test_a_field_of_another_type_is_damage(name: str, value: object) -> None:
 @pytest.mark.parametrize(("name", "value"), [("version_before", 2**64), ("rows", 2**70), ("deadline_ms", 10**18)])
 def test_a_document_that_nobody_could_read_is_not_written(name: str, value: Any) -> None:
     """The earlier document stays readable, so a settler can continue from it."""
-    with pytest.raises(UnreadableCheckpointError, match=f"sw-1: nothing was written, .*{name}|64 bits"):
+    with pytest.raises(UnreadableCheckpointError, match=f"{KEY}: nothing was written, .*{name}|64 bits"):
         document(attempts=(dataclasses.replace(attempt(), **{name: value}),)).to_bytes()

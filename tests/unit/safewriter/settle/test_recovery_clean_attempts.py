@@ -74,6 +74,7 @@ def test_a_log_that_has_forgotten_an_earlier_attempt_does_not_keep_the_last_from
     world.recovery().clean(world.key)
     for _ in range(3):
         world.append_foreign()
+    world.sleep(1)
     second = world.job().begin()
     world.hide(key_of(2))
     world.settle()

@@ -211,6 +211,7 @@ def test_an_attempt_that_never_claimed_says_nothing_of_the_log() -> None:
     world, network = World(), Network()
     unclaimed = Marker.of(world.write, Attempt.draw(), world.commit_point, started_ms=1, deadline_ms=5)
     world.checkpoints.create(unclaimed.document(Status.ROLLED_BACK, "never claimed", world.now_ms, "sweeper"))
+    world.sleep(1)
     job = world.job().begin().land()
     assert job.success()
 

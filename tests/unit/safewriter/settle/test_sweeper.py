@@ -132,7 +132,8 @@ def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
     for number in range(2_000):
         world.sleep(1)
         keys.append(f"sw-{(number * 7919) % 10_007:032x}")
-        body = json.dumps({**marker, "write_key": keys[-1]}).encode()
+        own = {"write_key": keys[-1], "prefix": job.attempt.file_prefix(keys[-1], 1)}
+        body = json.dumps({**marker, **own}).encode()
         world.bucket.put(f"open/{keys[-1]}/{job.attempt.nonce}", body)
     world.grace_passes()
 

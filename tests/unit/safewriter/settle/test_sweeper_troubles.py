@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -23,6 +23,17 @@ from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from safewriter.record.document import Checkpoint
+
+OTHER = f"sw-{'0' * 32}"
+
+
+def another(world: World) -> Checkpoint:
+    """Return a committed document like that of the world's write."""
+    attempt = world.document.attempt
+    own = dataclasses.replace(attempt, prefix=Attempt(attempt.nonce).file_prefix(OTHER, attempt.epoch))
+    return dataclasses.replace(world.document, write_key=OTHER, status=Status.COMMITTED, attempts=(own,))
 
 
 def test_a_write_that_landed_stays_counted_as_failed_until_somebody_decides() -> None:
@@ -61,11 +72,11 @@ def test_a_write_whose_log_cannot_be_read_fails_and_stays_open() -> None:
     world.job().begin().land()
     world.owner_dies()
     world.lake.put(f"_delta_log/{world.log.head:020}.json", b"{")
-    settled = dataclasses.replace(world.document, write_key="sw-other", status=Status.COMMITTED)
+    settled = another(world)
     world.checkpoints.create(settled.cleaned([settled.owner], 0))
-    world.bucket.put(f"open/sw-other/{settled.owner}", b"{}")
+    world.bucket.put(f"open/{OTHER}/{settled.owner}", b"{}")
     found = sweep(world)
-    assert {one.write_key: one.action for one in found.looks} == {world.key: Action.FAILED, "sw-other": Action.NONE}
+    assert {one.write_key: one.action for one in found.looks} == {world.key: Action.FAILED, OTHER: Action.NONE}
     assert world.document.status is Status.IN_PROGRESS
 
 
@@ -131,16 +142,44 @@ def test_a_table_with_a_hostile_log_stays_open_and_hides_no_other() -> None:
     world.job().begin()
     world.owner_dies()
     world.lake.put(f"_delta_log/{world.log.head + 1:020}.json", b'{"commitInfo":{"x":[' + b"{}," * 1_000_000 + b"{}]}}")
-    other = dataclasses.replace(world.document, write_key="sw-other", status=Status.COMMITTED)
+    other = another(world)
     world.checkpoints.create(other.cleaned([other.owner], 0))
-    world.bucket.put(f"open/sw-other/{other.owner}", b"{}")
+    world.bucket.put(f"open/{OTHER}/{other.owner}", b"{}")
     before = world.lake.contents()
     told: list[Look] = []
     recovery = world.recovery()
 
     Sweeper(world.checkpoints, recovery, world.clock, forever, threads=1, on_look=told.append).sweep()
 
-    assert {one.write_key: one.action for one in told} == {world.key: Action.FAILED, "sw-other": Action.NONE}
+    assert {one.write_key: one.action for one in told} == {world.key: Action.FAILED, OTHER: Action.NONE}
     assert "bytes of memory" in str(next(one.problem for one in told if one.write_key == world.key))
     assert world.document.status is Status.IN_PROGRESS
     assert world.lake.contents() == before
+
+
+@pytest.mark.parametrize("folder", ["checkpoints", "open", "leases"])
+@pytest.mark.parametrize("body", [b'{"schema_version":1,"x":[' + b"{}," * 1_000_000 + b"{}]}", b" " * (5 << 20)])
+def test_an_object_without_end_is_not_read_into_memory(folder: str, body: bytes) -> None:
+    """A settler counts its write, leaves the object as it is, and settles the other write."""
+    world = World()
+    job = world.job().begin()
+    other = dataclasses.replace(world.write, step="another")
+    marker = Marker.of(other, Attempt.draw(), CommitPoint.WRITE, started_ms=world.now_ms, deadline_ms=world.now_ms)
+    world.checkpoints.mark(marker)
+    name = ".json" if folder == "checkpoints" else f"/{job.attempt.nonce}"
+    world.bucket.put(large := f"{folder}/{world.key}{name}", body)
+    if folder == "open":
+        world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.grace_passes()
+
+    def limited(key: str, *, max_bytes: int | None = None) -> Any:
+        assert max_bytes is not None
+        assert max_bytes < 5 << 20
+        return get(key, max_bytes=max_bytes)
+
+    get, world.bucket.get = world.bucket.get, limited  # type: ignore[method-assign]
+    looks = {one.write_key: one.action for one in sweep(world).looks}
+
+    assert looks.pop(other.key) is Action.SETTLED
+    assert looks.get(world.key) in ((Action.UNREADABLE,) if folder != "leases" else (Action.SETTLED, Action.FAILED))
+    assert large in world.bucket.contents() or folder == "leases"

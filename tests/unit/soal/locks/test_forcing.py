@@ -197,7 +197,7 @@ def test_a_document_that_may_not_be_read_is_not_gone() -> None:
         def __init__(self, store: Any) -> None:
             self.uri, self.list = store.uri, store.list
 
-        def get(self, _: str) -> None:
+        def get(self, _: str, **__: int) -> None:
             raise StoreError("GET: denied, or not there", denied=True)
 
     with pytest.raises(StoreError, match="denied, or not there"):

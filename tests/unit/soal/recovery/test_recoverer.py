@@ -68,8 +68,8 @@ def test_a_retry_that_has_claimed_meanwhile_is_left_alone() -> None:
     recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
     get = world.bucket.get
 
-    def overtaken(key: str) -> object:
-        found = get(key)
+    def overtaken(key: str, *, max_bytes: int | None = None) -> object:
+        found = get(key, max_bytes=max_bytes)
         if key.startswith("leases/"):  # between the look and the settling
             world.bucket.get = get  # type: ignore[method-assign]
             world.settle(Cause.RETRY)
@@ -187,7 +187,7 @@ def test_whatever_one_write_meets_is_told(error: Exception, reason: str) -> None
     world = World()
     world.job().begin()
 
-    def get(_: str) -> None:
+    def get(_: str, **__: int) -> None:
         raise error
 
     world.bucket.get = get  # type: ignore[method-assign,assignment]

@@ -11,6 +11,7 @@ from handler.request.job import requested
 from handler.runs.store import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
+from safewriter.identity import Attempt
 from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from soal.runs.ledger import Ledger
@@ -132,8 +133,9 @@ def test_of_many_writes_only_those_of_the_newest_runs_are_read() -> None:
     stored = bench.world.bucket.get(f"checkpoints/{bench.world.key}.json")
     assert stored is not None
     for number in range(9):
-        other = json.loads(stored.body) | {"write_key": f"sw-{number}", "run_key": f"run-{number}"}
-        bench.world.bucket.put(f"checkpoints/sw-{number}.json", json.dumps(other).encode())
+        other = json.loads(stored.body) | {"write_key": (key := f"sw-{number:032x}"), "run_key": f"run-{number}"}
+        other["attempts"][0]["prefix"] = Attempt(other["owner"]).file_prefix(key, 1)
+        bench.world.bucket.put(f"checkpoints/{key}.json", json.dumps(other).encode())
 
     assert not bench.ledger.runs(1).is_whole
     assert bench.ledger.runs(3).is_whole

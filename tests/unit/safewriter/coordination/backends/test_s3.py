@@ -39,6 +39,14 @@ def test_a_damaged_record_is_no_free_lock(store: MemoryObjectStore) -> None:
         S3Backend(store).read("lock")
 
 
+@pytest.mark.parametrize("body", [b" " * (9 << 20), b"[" + b"{}," * 600_000 + b"{}]"])
+def test_a_record_without_end_is_damage(store: MemoryObjectStore, body: bytes) -> None:
+    """It is neither parsed nor, beyond the bound, read."""
+    store.put("locks/orders.json", body)
+    with pytest.raises(UnreadableCheckpointError, match="restore an earlier version"):
+        S3Backend(store).read("orders")
+
+
 def test_locks_are_the_objects_of_their_folder(store: MemoryObjectStore) -> None:
     """Other objects there are ignored."""
     backend = S3Backend(store)

@@ -458,6 +458,24 @@ def test_a_mark_counts_after_a_hundred_later_publications(bench: Bench) -> None:
     assert bench.settle().status is Status.COMMITTED
 
 
+@pytest.mark.parametrize("status", [Status.ROLLED_BACK, Status.COMMITTED])
+def test_no_clean_up_deletes_shards_that_another_manifest_of_the_run_names(bench: Bench, status: Status) -> None:
+    """A document that says another moment of the build names another manifest, or none."""
+    held = bench.claim()
+    bench.publish(held)
+    names = BuildId.read(held.document.attempt.properties)
+    false = replace(names, created_at="2020-01-01T00:00:00+00:00")
+    manifest = bench.lake.get(names.manifest_key)
+    assert manifest is not None
+    bench.lake.put(false.manifest_key, manifest.body)
+    before = bench.keys()
+    attempt = replace(held.document.attempt, properties={**held.document.attempt.properties, **false.document()})
+    document = replace(held.document, status=status, attempts=(attempt,))
+    with pytest.raises(RetentionGapError, match="names shards of build"):
+        bench.table().remove_leftovers(document, document.attempts)
+    assert bench.keys() == before
+
+
 def test_no_clean_up_deletes_what_the_pointer_names(bench: Bench) -> None:
     """This holds for any document, for example if a person has set its verdict."""
     held = bench.claim()

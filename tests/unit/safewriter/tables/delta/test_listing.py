@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from safewriter.tables.delta import listing
 from safewriter.tables.delta.leftovers import root_of_other_table
-from safewriter.tables.delta.listing import keys_without
+from safewriter.tables.delta.listing import entries_without
 from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def test_a_run_of_files_hides_no_partition_that_is_called_nearly_so(
     monkeypatch.setattr(listing, "PAGE", PAGE)
     ours = f"{column}=1/{OURS[0]}part-00000-c000.parquet"
     others = {f"{column[: column.index('-')]}-0000{number}-c000.parquet" for number in range(PAGE)}
-    assert ours in set(keys_without(filled({ours, *others}), OURS))
+    assert ours in {one.key for one in entries_without(filled({ours, *others}), OURS)}
 
 
 @given(keys)
@@ -72,7 +72,7 @@ def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> Non
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(listing, "PAGE", PAGE)
         store = filled(found)
-        seen = list(keys_without(store, OURS))
+        seen = [one.key for one in entries_without(store, OURS)]
     assert seen == sorted(set(seen))
     ours = {key for key in found if key.rpartition("/")[2].startswith(OURS) and "_delta_log/" not in key}
     assert {key for key in ours if "metadata/" not in key} <= set(seen) <= found
@@ -98,5 +98,5 @@ def test_many_files_of_others_cost_no_more_requests(others: list[str]) -> None:
     """Five pages of them cost one, before ours and after them."""
     ours = {f"{OURS[0]}part-1-c000.parquet", f"zone=z/{OURS[1]}part-1-c000.parquet"}
     store = filled({*others, *ours})
-    assert ours <= set(keys_without(store, OURS))
+    assert ours <= {one.key for one in entries_without(store, OURS)}
     assert store.pages <= 3

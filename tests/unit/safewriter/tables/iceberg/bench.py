@@ -63,6 +63,7 @@ class Bench:
         self.checkpoints = Checkpoints(self.bucket)
         monkeypatch.setattr("safewriter.objects.s3.table_store", self.table_store)
         self.properties = {"type": "jdbc", "uri": f"jdbc:sqlite:{folder}/lite.db", "warehouse": "s3://lake/w"}
+        monkeypatch.setenv("PYICEBERG_CATALOG__LITE__URI", f"sqlite:///{folder}/lite.db")  # by which settlers reach it
         self.catalog = open_catalog("lite", self.properties)
         self.create()
         self.add("main", "foreign-0")

@@ -115,6 +115,40 @@ def test_without_a_commit_since_the_claim_no_manifest_is_read(bench: Bench, monk
     assert not [key for key in read if key.endswith(".avro")]
 
 
+@pytest.mark.parametrize("seconds", [0, 5])
+def test_a_document_that_says_a_later_snapshot_of_its_claim_leads_to_no_file_in_use(bench: Bench, seconds: int) -> None:
+    """The list of manifests of that snapshot is not older than the files, by S3's own times, so all are read."""
+    held = bench.claim()
+    snapshot = bench.publish(held)
+    bench.now_ms += seconds * 1000
+    head = bench.add("main", "foreign-1")
+    bench.unset_mark(held)
+    bench.forget(snapshot)
+    before = own_files(bench, held)
+    false = dataclasses.replace(held.document.attempt, version_before=head)
+    document = dataclasses.replace(rolled_back(held), attempts=(false,))
+    assert bench.table().remove_leftovers(document, document.attempts) == 0
+    assert own_files(bench, held) == before
+
+
+def test_files_that_are_younger_than_the_claim_s_snapshot_need_no_manifest(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3's times show it; one listing tells them."""
+    held = bench.claim()
+    bench.now_ms += 5000
+    folder = Location.parse(f"{bench.load().metadata.location}/data/{name_of(held.document.attempt)}").key
+    bench.lake.put(f"{folder}/one.parquet", b"rows")
+    get = bench.lake.get
+
+    def no_manifest(key: str, **more: Any) -> Any:
+        assert not key.endswith(".avro")
+        return get(key, **more)
+
+    monkeypatch.setattr(bench.lake, "get", no_manifest)
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 1
+
+
 def test_where_the_snapshot_of_the_claim_is_gone_all_manifests_are_read(bench: Bench) -> None:
     """It is unknown then which commits are younger."""
     held = published_and_forgotten(bench)

@@ -20,6 +20,8 @@ __all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_tab
 
 EPOCH_MAX: Final = 10**9 - 1
 """No write has as many attempts: a larger epoch in a table is not ours, and is ignored."""
+_EARLIER: Final = 15
+"""As much of a write key earlier versions had in an attempt's name. Only the whole key tells two writes apart."""
 _SLASHES: Final = re.compile(r"/{2,}")
 
 
@@ -130,13 +132,20 @@ class Attempt:
         return cls(uuid.uuid4().hex[:16])
 
     def file_prefix(self, write_key: str, epoch: int) -> str:
-        """Return the prefix of the name of every data file of this attempt."""
-        return f"{write_key[:15]}-{epoch}-{self.nonce}-"
+        """Return the prefix of the name of every data file of this attempt; without the last dash, the attempt's name.
+
+        It has the whole write key: on some formats a verdict rests on the name alone.
+        """
+        return f"{write_key}-{epoch}-{self.nonce}-"
 
 
 def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:
-    """Return those of the names that belong to attempts at a write, with their epochs, up to `EPOCH_MAX`."""
-    pattern = re.compile(rf"{re.escape(write_key[:15])}-([0-9]{{1,9}})-[0-9a-f]{{16}}")
+    """Return those of the names that belong to attempts at a write, with their epochs, up to `EPOCH_MAX`.
+
+    Earlier versions named an attempt by the first 12 digits of the write key only.
+    """
+    start, rest = re.escape(write_key[:_EARLIER]), re.escape(write_key[_EARLIER:])
+    pattern = re.compile(rf"{start}(?:{rest})?-([0-9]{{1,9}})-[0-9a-f]{{16}}")
     return {match[0]: int(match[1]) for name in names if (match := pattern.fullmatch(name))}
 
 

@@ -225,7 +225,7 @@ def test_a_skipped_block_is_opened_on_the_table_as_it_is(
     monkeypatch.setattr(session, "_open", lambda *arguments, skipped: began.extend((*arguments, skipped)))
     show(session, TABLE)
     session.skip(write_key="sw-0123456789abcdef", nonce="nonce")
-    assert began == ["sw-0123456789ab-skipped-nonce", "uuid", None, True]
+    assert began == ["sw-0123456789abcdef-skipped-nonce", "uuid", None, True]
 
 
 def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession, done: list[str]) -> None:
@@ -239,7 +239,7 @@ def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession,
 KEY = "sw-0123456789abcdef0123456789abcdef"
 SNAPSHOTS = [
     {"snapshot-id": 5},
-    {"snapshot-id": 6, "parent-snapshot-id": 5, "summary": {"safewriter.attempt": f"{KEY[:15]}-1-0123456789abcdef"}},
+    {"snapshot-id": 6, "parent-snapshot-id": 5, "summary": {"safewriter.attempt": f"{KEY}-1-0123456789abcdef"}},
     {"snapshot-id": 7, "parent-snapshot-id": 6},
 ]
 

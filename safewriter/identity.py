@@ -16,7 +16,7 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-__all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table"]
+__all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table", "is_file_of"]
 
 EPOCH_MAX: Final = 10**9 - 1
 """No write has as many attempts: a larger epoch in a table is not ours, and is ignored."""
@@ -137,6 +137,11 @@ class Attempt:
         It has the whole write key: on some formats a verdict rests on the name alone.
         """
         return f"{write_key}-{epoch}-{self.nonce}-"
+
+
+def is_file_of(name: str, write_key: str) -> bool:
+    """Return whether a data file has the name of an attempt at a write."""
+    return name.startswith((f"{write_key}-", f"{write_key[:_EARLIER]}-"))
 
 
 def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:

@@ -114,7 +114,7 @@ class Claimer:
                     continue
                 self._check_time()
                 self._check_name(stored.document)
-                trace = self._trace(before, version)  # again: the write may have been undone since
+                trace = self._trace(before, version, stored.document)  # the write may have been undone since
                 self._check_decided(trace)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
@@ -123,8 +123,12 @@ class Claimer:
                 return _claim_of(checkpoint, before)
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
-    def _trace(self, before: TableState, version: int | None) -> Trace | None:
-        """Look the write up in its table, from the version that names it."""
+    def _trace(self, before: TableState, version: int | None, document: Checkpoint | None = None) -> Trace | None:
+        """Look the write up in its table, from the version that names it, or from an undone attempt that is older."""
+        attempts = () if document is None else document.attempts
+        undone = next((old for old in attempts if old.commit_version is not None), None)
+        if undone is not None and (version is None or (undone.commit_version or 0) < version):
+            return self.recovery.table_of(self._first(before)).trace_undone(self.write.key, undone)
         if version is None:
             return None
         return self.recovery.table_of(self._first(before)).trace_from(self.write.key, version)

@@ -9,6 +9,7 @@ import pytest
 from safewriter.errors import (
     FingerprintError,
     StepError,
+    UnknownOutcomeError,
     UsageError,
 )
 from safewriter.identity import EPOCH_MAX, Run
@@ -84,6 +85,39 @@ def test_a_write_that_the_table_holds_is_found_by_one_request() -> None:
     document = world.document
     assert (document.status, document.epoch, document.attempt.commit_version) == (Status.COMMITTED, 2, version)
     assert document.reason == "retry: the table holds it, and its document was gone"
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_write_that_was_undone_and_brought_back_is_skipped(*, seen: bool) -> None:
+    """Also if the session no longer sees the write, in the last versions: the document names its undone commit."""
+    world = World()
+    undone = world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.EXCEPTION)
+    version = world.log.commit([{"commitInfo": {"operation": "RESTORE"}}, *(file.add() for file in undone.files)])
+    job = world.job()
+    job.claimer.announce()
+
+    claim = job.claimer.claim(job.state(), undone.slot if seen else None)
+
+    assert claim.already_committed
+    assert (world.document.status, world.document.attempt.commit_version) == (Status.COMMITTED, version)
+
+
+def test_with_success_nobody_guesses_whether_rows_that_were_brought_back_should_stay() -> None:
+    """The error says how to decide, and nothing is claimed."""
+    world = World(CommitPoint.SUCCESS)
+    undone = world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.KILLED)
+    world.log.commit([{"commitInfo": {"operation": "RESTORE"}}, *(file.add() for file in undone.files)])
+    job = world.job()
+    job.claimer.announce()
+
+    with pytest.raises(UnknownOutcomeError, match="Look at the table"):
+        job.claimer.claim(job.state(), undone.slot)
+
+    assert (world.document.status, world.document.epoch) == (Status.ROLLED_BACK, 1)
 
 
 def test_a_transaction_that_no_attempt_has_keeps_no_retry_away() -> None:

@@ -21,6 +21,7 @@ from safewriter.errors import (
     TooLateError,
     TryAgainError,
     UnknownOutcomeError,
+    UnsupportedError,
     UsageError,
 )
 from safewriter.identity import EPOCH_MAX
@@ -83,21 +84,24 @@ class Claimer:
             )
         )
 
-    def claim(self, before: TableState, version: int | None = None) -> Claim:
+    def claim(self, before: TableState, version: int | None = None, obstacle: str | None = None) -> Claim:
         """Steps 2 to 4. Raises `TryAgainError`, `FingerprintError`, `StepError`, `UnknownOutcomeError` or, if an
         earlier attempt has left the write incomplete, `NotCommittedError`; then nothing is claimed.
 
-        `version`: a version of the table that names the write, if the session has found one.
+        `version`: a version of the table that names the write, if the session has found one. `obstacle`: why the table
+        allows no undo, if the block must be undoable; `UnsupportedError` then, but a committed write is skipped.
         """
         self._check_time()
         trace = self._trace(before, version)
-        checkpoint = None if self._is_undecided(trace) else self.checkpoints.create(self._first(before, trace))
+        reads_first = obstacle is not None or self._is_undecided(trace)
+        checkpoint = None if reads_first else self.checkpoints.create(self._first(before, trace))
         if checkpoint is not None:
             return _claim_of(checkpoint, before)
         for _ in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
                 self._check_decided(trace)
+                self._check_undoable(trace, obstacle)
                 checkpoint = self.checkpoints.create(self._first(before, trace))
             else:
                 self._check_fingerprint(stored.document)
@@ -116,6 +120,7 @@ class Claimer:
                 self._check_name(stored.document)
                 trace = self._trace(before, version, stored.document)  # the write may have been undone since
                 self._check_decided(trace)
+                self._check_undoable(trace, obstacle)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
                 checkpoint = self.checkpoints.replace(stored, self._with_verdict(claimed, trace))
@@ -145,6 +150,14 @@ class Claimer:
                 f" document {self.checkpoints.uri(self.write.key)} does not tell of it, and with commit_point='success'"
                 " nothing tells whether it should stay. Look at the table. If it should stay, run the job once with"
                 " commit_point='write', which skips the write; if not, delete its rows and use a new clientToken"
+            )
+
+    def _check_undoable(self, trace: Trace | None, obstacle: str | None) -> None:
+        """Raise if the block would write a table that allows no undo, though it must be undoable."""
+        if obstacle is not None and (trace is None or trace.landed is None):
+            raise UnsupportedError(
+                f"{self.write.table}: a commit could not be undone ({obstacle}), so commit_point='success' cannot be"
+                " kept"
             )
 
     def _with_verdict(self, claimed: Checkpoint, trace: Trace | None) -> Checkpoint:

@@ -10,6 +10,7 @@ from safewriter.errors import (
     FingerprintError,
     StepError,
     UnknownOutcomeError,
+    UnsupportedError,
     UsageError,
 )
 from safewriter.identity import EPOCH_MAX, Run
@@ -117,6 +118,31 @@ def test_with_success_nobody_guesses_whether_rows_that_were_brought_back_should_
     with pytest.raises(UnknownOutcomeError, match="Look at the table"):
         job.claimer.claim(job.state(), undone.slot)
 
+    assert (world.document.status, world.document.epoch) == (Status.ROLLED_BACK, 1)
+
+
+def test_a_committed_write_is_skipped_whatever_the_table_allows_by_now() -> None:
+    """A neighbour may have made it append-only since: only a block that is to write must be undoable."""
+    world = World(CommitPoint.SUCCESS)
+    with pytest.raises(UnsupportedError, match=r"could not be undone \(it is append-only\)"):
+        world.job().claimer.claim(world.job().state(), None, "it is append-only")
+    assert world.checkpoints.read(world.key) is None
+    assert world.job().begin().land().success()
+    job = world.job()
+    job.claimer.announce()
+    assert job.claimer.claim(job.state(), None, "it is append-only").already_committed
+
+
+def test_a_write_that_was_rolled_back_is_not_claimed_in_a_table_that_allows_no_undo_any_more() -> None:
+    """The document stays as it is."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.KILLED)
+    job = world.job()
+    job.claimer.announce()
+    with pytest.raises(UnsupportedError, match="append-only"):
+        job.claimer.claim(job.state(), None, "it is append-only")
     assert (world.document.status, world.document.epoch) == (Status.ROLLED_BACK, 1)
 
 

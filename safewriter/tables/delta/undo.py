@@ -61,9 +61,10 @@ _SLOTS_MAX: Final = 10_000
 """As for a fence: the settler's time is the real bound."""
 _ROW_IDS: Final = "delta.rowTracking"
 """A domain that only grows: each commit with new rows moves it on."""
-_ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE"})
-"""Operations that decide about each row by itself: with no file in common they would have done the same without ours.
-A MERGE is not among them: it inserts rows that it has not found. Nor is an insert: its rows may come from the table."""
+_ROW_BY_ROW: Final = "DELETE"
+"""The operation that decides about each row by itself (Delta allows no subquery in its condition): with no file in
+common it would have done the same without ours. A MERGE inserts rows that it has not found, and the rows of an insert
+or the values of an UPDATE may come from a subquery on the table, of which the log does not tell."""
 
 
 def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit | None:
@@ -202,7 +203,7 @@ def _later_obstacle(commit: Commit, later: Commit) -> str | None:
     # By their names: another engine may have written the same path otherwise.
     if not {_name(path) for path in commit.paths}.isdisjoint(later.names):
         return f"version {later.version} rewrote files of version {commit.version} since"
-    if _is_indifferent(later) or later.info.get("operation") in _ROW_BY_ROW:
+    if _is_indifferent(later) or later.info.get("operation") == _ROW_BY_ROW:
         return None
     return f"version {later.version} may depend on rows of version {commit.version}"
 

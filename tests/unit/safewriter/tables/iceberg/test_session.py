@@ -262,6 +262,24 @@ def test_a_skipped_write_that_main_shows_as_before_is_a_success(
     session.check_skipped()
 
 
+@pytest.mark.parametrize(("head", "since", "told"), [(5, 0, True), (7, 0, False), (6, 1, False), (7, 2, False)])
+def test_a_skipped_write_that_main_does_not_show_is_told(
+    session: IcebergSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    head: int,
+    since: int,
+    *,
+    told: bool,
+) -> None:
+    """The snapshot is listed, and the branch's whole history is without it; after an expiry nobody can tell."""
+    monkeypatch.setattr(session, "_open", lambda *_, skipped: None)
+    show(session, _at(head, since))
+    session.skip(write_key=KEY, nonce="nonce")
+    session.check_skipped()
+    assert ("snapshot 6 is no longer in the history of main" in caplog.text) == told
+
+
 def test_a_skipped_write_from_which_main_was_set_back_is_none(
     session: IcebergSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

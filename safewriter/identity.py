@@ -17,12 +17,14 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-__all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table"]
+__all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table", "is_file_of"]
 
 EPOCH_MAX: Final = 10**9 - 1
 """No write has as many attempts: a larger epoch in a table is not ours, and is ignored."""
+_EARLIER: Final = 15
+"""As much of a write key earlier versions had in an attempt's name. Only the whole key tells two writes apart."""
 _SLASHES: Final = re.compile(r"/{2,}")
-_PREFIX: Final = re.compile(r"sw-[0-9a-f]{12}-[1-9][0-9]{0,8}-[0-9a-f]{16}-")
+_PREFIX: Final = re.compile(r"sw-[0-9a-f]{12}(?:[0-9a-f]{20})?-[1-9][0-9]{0,8}-[0-9a-f]{16}-")
 """The form of the prefix of an attempt's files, whose name no other program gives to a file."""
 
 
@@ -133,18 +135,31 @@ class Attempt:
         return cls(uuid.uuid4().hex[:16])
 
     def file_prefix(self, write_key: str, epoch: int) -> str:
-        """Return the prefix of the name of every data file of this attempt."""
-        return f"{write_key[:15]}-{epoch}-{self.nonce}-"
+        """Return the prefix of the name of every data file of this attempt; without the last dash, the attempt's name.
+
+        It has the whole write key: on some formats a verdict rests on the name alone.
+        """
+        return f"{write_key}-{epoch}-{self.nonce}-"
 
     def check_prefix(self, prefix: str, write_key: str, epoch: int) -> None:
         """Raise `ValueError` unless a prefix that was read is this attempt's own. A settler deletes by it."""
-        if prefix != self.file_prefix(write_key, epoch) or not _PREFIX.fullmatch(prefix):
+        own = (self.file_prefix(write_key, epoch), self.file_prefix(write_key[:_EARLIER], epoch))
+        if prefix not in own or not _PREFIX.fullmatch(prefix):
             raise ValueError(f"{short(prefix)} is not the prefix of epoch {epoch} of {short(write_key)}")
 
 
+def is_file_of(name: str, write_key: str) -> bool:
+    """Return whether a data file has the name of an attempt at a write."""
+    return name.startswith((f"{write_key}-", f"{write_key[:_EARLIER]}-"))
+
+
 def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:
-    """Return those of the names that belong to attempts at a write, with their epochs, up to `EPOCH_MAX`."""
-    pattern = re.compile(rf"{re.escape(write_key[:15])}-([0-9]{{1,9}})-[0-9a-f]{{16}}")
+    """Return those of the names that belong to attempts at a write, with their epochs, up to `EPOCH_MAX`.
+
+    Earlier versions named an attempt by the first 12 digits of the write key only.
+    """
+    start, rest = re.escape(write_key[:_EARLIER]), re.escape(write_key[_EARLIER:])
+    pattern = re.compile(rf"{start}(?:{rest})?-([0-9]{{1,9}})-[0-9a-f]{{16}}")
     return {match[0]: int(match[1]) for name in names if (match := pattern.fullmatch(name))}
 
 

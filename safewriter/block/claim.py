@@ -21,6 +21,7 @@ from safewriter.errors import (
     TooLateError,
     TryAgainError,
     UnknownOutcomeError,
+    UnsupportedError,
     UsageError,
 )
 from safewriter.identity import EPOCH_MAX
@@ -83,21 +84,24 @@ class Claimer:
             )
         )
 
-    def claim(self, before: TableState, version: int | None = None) -> Claim:
+    def claim(self, before: TableState, version: int | None = None, obstacle: str | None = None) -> Claim:
         """Steps 2 to 4. Raises `TryAgainError`, `FingerprintError`, `StepError`, `UnknownOutcomeError` or, if an
         earlier attempt has left the write incomplete, `NotCommittedError`; then nothing is claimed.
 
-        `version`: a version of the table that names the write, if the session has found one.
+        `version`: a version of the table that names the write, if the session has found one. `obstacle`: why the table
+        allows no undo, if the block must be undoable; `UnsupportedError` then, but a committed write is skipped.
         """
         self._check_time()
         trace = self._trace(before, version)
-        checkpoint = None if self._is_undecided(trace) else self.checkpoints.create(self._first(before, trace))
+        reads_first = obstacle is not None or self._is_undecided(trace)
+        checkpoint = None if reads_first else self.checkpoints.create(self._first(before, trace))
         if checkpoint is not None:
             return _claim_of(checkpoint, before)
         for _ in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
                 self._check_decided(trace)
+                self._check_undoable(trace, obstacle)
                 checkpoint = self.checkpoints.create(self._first(before, trace))
             else:
                 self._check_fingerprint(stored.document)
@@ -114,8 +118,9 @@ class Claimer:
                     continue
                 self._check_time()
                 self._check_name(stored.document)
-                trace = self._trace(before, version)  # again: the write may have been undone since
+                trace = self._trace(before, version, stored.document)  # the write may have been undone since
                 self._check_decided(trace)
+                self._check_undoable(trace, obstacle)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
                 checkpoint = self.checkpoints.replace(stored, self._with_verdict(claimed, trace))
@@ -123,8 +128,12 @@ class Claimer:
                 return _claim_of(checkpoint, before)
         raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} changes faster than it can be claimed; try again")
 
-    def _trace(self, before: TableState, version: int | None) -> Trace | None:
-        """Look the write up in its table, from the version that names it."""
+    def _trace(self, before: TableState, version: int | None, document: Checkpoint | None = None) -> Trace | None:
+        """Look the write up in its table, from the version that names it, or from an undone attempt that is older."""
+        attempts = () if document is None else document.attempts
+        undone = next((old for old in attempts if old.commit_version is not None), None)
+        if undone is not None and (version is None or (undone.commit_version or 0) < version):
+            return self.recovery.table_of(self._first(before)).trace_undone(self.write.key, undone)
         if version is None:
             return None
         return self.recovery.table_of(self._first(before)).trace_from(self.write.key, version)
@@ -141,6 +150,14 @@ class Claimer:
                 f" document {self.checkpoints.uri(self.write.key)} does not tell of it, and with commit_point='success'"
                 " nothing tells whether it should stay. Look at the table. If it should stay, run the job once with"
                 " commit_point='write', which skips the write; if not, delete its rows and use a new clientToken"
+            )
+
+    def _check_undoable(self, trace: Trace | None, obstacle: str | None) -> None:
+        """Raise if the block would write a table that allows no undo, though it must be undoable."""
+        if obstacle is not None and (trace is None or trace.landed is None):
+            raise UnsupportedError(
+                f"{self.write.table}: a commit could not be undone ({obstacle}), so commit_point='success' cannot be"
+                " kept"
             )
 
     def _with_verdict(self, claimed: Checkpoint, trace: Trace | None) -> Checkpoint:

@@ -16,7 +16,6 @@ from safewriter.errors import (
     TooLateError,
     TryAgainError,
     UnknownOutcomeError,
-    UnsupportedError,
     UsageError,
 )
 from safewriter.objects.store import StoreError
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from safewriter.block.block import Block
     from safewriter.coordination.borrowed import BorrowedTurn
     from safewriter.coordination.turn import Turn
-    from safewriter.tables.session import TableState
 
 __all__ = ["claim", "open_gate", "open_skipping", "record_in_turn", "tell_not_entered", "tell_not_made"]
 
@@ -84,8 +82,8 @@ def _claim(block: Block) -> Claim:
         before = block.session.state()
         version = block.session.named_since(block.write.key)
         announcing.result()
-    _check_undoable(block, before)
-    return claimer.claim(before, version)
+    must_undo = block.commit_point is CommitPoint.SUCCESS
+    return claimer.claim(before, version, block.session.undo_obstacle(before) if must_undo else None)
 
 
 def _announce(block: Block) -> None:
@@ -137,17 +135,6 @@ def _tell(path: str, event: str, block: Block, **fields: str) -> None:
         checkpoint=block.checkpoint_uri,
         **fields,
     )
-
-
-def _check_undoable(block: Block, before: TableState) -> None:
-    """Refuse `commit_point="success"` on a table that allows no undo."""
-    if block.commit_point is not CommitPoint.SUCCESS:
-        return
-    obstacle = block.session.undo_obstacle(before)
-    if obstacle is not None:
-        raise UnsupportedError(
-            f"{block.table}: a commit could not be undone ({obstacle}), so commit_point='success' cannot be kept"
-        )
 
 
 def record_in_turn(block: Block, claimed: Claim) -> None:

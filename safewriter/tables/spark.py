@@ -114,13 +114,18 @@ class SparkScope:
         self._restore.append(undo)
 
     def begin_group(self, group: str) -> None:
-        """Put the jobs of this thread into a group of the block's own."""
+        """Put the jobs of this thread into a group of the block's own, until the session is restored."""
         context = self.spark.sparkContext
-        before = {name: context.getLocalProperty(name) for name in _GROUP}
+        # The block may end on another thread, which has properties of its own: a generator, for example.
+        properties = self.jspark.sparkContext().getLocalProperties()
+        before = {name: properties.getProperty(name) for name in _GROUP}
 
         def restore() -> None:
             for name, value in before.items():
-                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
+                if value is None:
+                    properties.remove(name)
+                else:
+                    properties.setProperty(name, value)
 
         self._restore.append(restore)
         self._group = group

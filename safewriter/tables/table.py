@@ -136,3 +136,10 @@ class Table(Protocol):
         (`Session.named_since`). None if the table does not hold it; raises `RetentionGapError` if that is unknown.
         """
         ...
+
+    def trace_undone(self, write_key: str, attempt: AttemptRecord) -> Trace | None:  # noqa: ARG002 - as above
+        """Look for a write whose attempt was undone: somebody may have brought its rows back. Raises as `trace_from`.
+
+        By default None: most formats undo nothing.
+        """
+        return None

@@ -149,7 +149,7 @@ def catalog_of(
     return catalog
 
 
-_FENCE: Final = re.compile(r"sw-[0-9a-f]{12}-\d+-[0-9a-f]{16}")
+_FENCE: Final = re.compile(r"sw-[0-9a-f]{12}(?:[0-9a-f]{20})?-\d+-[0-9a-f]{16}")
 _KEPT: Final = timedelta(days=7)
 """How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
 _LEAST: Final = timedelta(days=1)

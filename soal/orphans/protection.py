@@ -36,7 +36,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilePrefix:
-    """The attempt in a file's name; `write` is the start of its write key."""
+    """The attempt in a file's name; `write` is its write key, or the start of it (earlier versions)."""
 
     write: str
     epoch: int
@@ -45,7 +45,7 @@ class FilePrefix:
 
 _CHANGES: Final = "_change_data/"
 _VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
-_PREFIX: Final = re.compile(r"(sw-[0-9a-f]{12})-(\d+)-([0-9a-f]{16})-")
+_PREFIX: Final = re.compile(r"(sw-[0-9a-f]{12}(?:[0-9a-f]{20})?)-(\d+)-([0-9a-f]{16})-")
 _OTHER_FORMAT: Final = "metadata/"
 """The folder of the Iceberg metadata of a Delta table that Iceberg can read, too."""
 

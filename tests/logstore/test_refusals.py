@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tests.logstore.jvm import LogStore
 
 TABLE: Final = "s3://lake/t"
-PREFIX: Final = "sw-0123456789ab-1-0123456789abcdef-"
+PREFIX: Final = "sw-0123456789abcdef0123456789abcdef-1-0123456789abcdef-"
 
 
 def opened(**more: object) -> dict[str, Any]:

@@ -79,10 +79,13 @@ def try_to_pass(setting: Setting, state: State, who: int) -> Iterator[tuple[str,
 
 
 def _landed_before(setting: Setting, state: State, statement: Proc) -> str:
-    """Return "landed" if the table already held the write before its document's first claim."""
+    """Return "landed" if the table already held the write before its document's first claim, or holds undone rows of
+    it again. The code looks for the latter in the claim, and in the gate for those that come later.
+    """
     assert statement.held is not None
     earlier = any(slot <= statement.held.claims[0].before for slot in state.live())
-    return "landed" if earlier and Rule.GATE_LANDED in setting.rules else ""
+    again = state.restored() and Rule.UNDONE_AGAIN in setting.rules
+    return "landed" if again or (earlier and Rule.GATE_LANDED in setting.rules) else ""
 
 
 def stranger(setting: Setting, state: State, who: int) -> State:

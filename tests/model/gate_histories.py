@@ -28,7 +28,7 @@ _BLOCKS_MAX: Final = 4
 _STEPS_MAX: Final = 12
 _CHOICES: Final = 400
 _OTHERS: Final = ("OPTIMIZE", "SET TBLPROPERTIES", "STREAMING UPDATE", "", *BRING_BACK)
-_FOREIGN_PREFIX: Final = "sw-cccccccccccc-1-00000000000000ff-"
+_FOREIGN_PREFIX: Final = "sw-cccccccccccccccccccccccccccccccc-1-00000000000000ff-"
 _EXECUTIONS: Final = (1, 2, 3, 4)
 
 
@@ -81,7 +81,7 @@ class _Drawn:
             table,
             self._often(_THREADS[number % 3], *_THREADS),
             self._often(_SESSIONS[number % 3], *_SESSIONS),
-            f"{key[:15]}-{0 if skips else epoch}-{number:016x}-",
+            f"{key}-{0 if skips else epoch}-{number:016x}-",
             1 if skips else epoch,
             claimed_at=claimed,
             undoable=not skips and bool(self._often("", "undoable")),

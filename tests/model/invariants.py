@@ -37,12 +37,13 @@ def untrue(state: State) -> str | None:
 
 def _untrue(state: State) -> str | None:
     live, doc = state.live(), state.doc
-    if len(live) > 1:
+    shown = len(live) + len(state.restored())
+    if shown > 1:
         return "the batch is in the table twice"
     if doc is None:
         return None
-    if doc.status is Status.COMMITTED and len(live) != (0 if doc.no_change else 1):
-        return "committed, but the table does not hold it" if not live else "no change, but the table holds one"
+    if doc.status is Status.COMMITTED and shown != (0 if doc.no_change else 1):
+        return "committed, but the table does not hold it" if not shown else "no change, but the table holds one"
     # A document covers what came after its first claim; an earlier one, now deleted, covered the rest.
     if doc.status is Status.ROLLED_BACK and any(slot > doc.claims[0].before for slot in live):
         return "rolled_back, but the table holds the batch"
@@ -89,7 +90,7 @@ def _missing(state: State) -> str | None:
 
 
 def _lost(state: State) -> str | None:
-    for slot in state.live():
+    for slot in {*state.live(), *state.restored()}:
         if state.files[state.log[slot].attempt] == "deleted":
             return "a file of the table is deleted"
     for at, entry in enumerate(state.log):

@@ -20,6 +20,7 @@ from tests.model.state import (
     NOTE,
     OURS,
     REMOVES,
+    RESTORE,
     REVERT,
     REWRITE,
     SCHEMA_NOTE,
@@ -82,6 +83,8 @@ class Materialised(World):
             txn = {"appId": self.key, "version": entry.epoch, "lastUpdated": 1}
             return [{"commitInfo": info}, {"txn": txn}, *born]
         ours = self._file(self.claims[state.log[entry.slot].epoch - 1])
+        if entry.kind == RESTORE:
+            return [{"commitInfo": {"operation": "RESTORE"}}, ours.add()]
         removal = {"remove": {"path": ours.path, "dataChange": True}}
         if entry.kind == REWRITE:
             return [{"commitInfo": {"operation": "OPTIMIZE"}}, removal, File(f"rewritten-{slot}.parquet").add()]
@@ -166,7 +169,9 @@ class Materialised(World):
         if commit.removes:
             removed = commit.removes[0]
             return Entry(REWRITE, slot=next(entry for entry in range(version) if removed in _added(self, entry)))
-        return Entry(FOREIGN)
+        brought = _added(self, version)
+        slots = [entry for entry in range(version) if brought & _added(self, entry)]
+        return Entry(RESTORE, slot=slots[0]) if slots else Entry(FOREIGN)
 
     def doc(self) -> tuple[str, int, bool, bool, tuple[bool, ...]]:
         """Return status, epoch, whether a commit is named, whether rows are missing, and each attempt's `cleaned`."""

@@ -62,6 +62,7 @@ SCENARIOS: Final = {
         _kinds(Fault.SECOND, Fault.SWALLOW, Fault.STRANGER, Fault.INTERRUPT, Fault.KILL), faults=2, operator=True
     ),
     "a checkpoint bucket that is emptied": Setting(_kinds(Fault.EMPTY, Fault.KILL), faults=2, second=True),
+    "an undone write that somebody restores": Setting(_kinds(Fault.RESTORE, Fault.EXCEPTION), faults=2, second=True),
     "lost versions": Setting(_kinds(Fault.KILL, Fault.GAP, Fault.EXCEPTION), faults=3, foreign=1, operator=True),
     "a document that is deleted while it is open": Setting(
         _kinds(Fault.KILL, Fault.EXCEPTION, Fault.GAP, Fault.FORGET), faults=3, foreign=1, operator=True, deadline=True
@@ -133,6 +134,10 @@ COUNTEREXAMPLES: Final = {
         "with a retry: a write counts without success(), and no undo could take it back",
     ),
     Rule.GATE_LANDED: ("a checkpoint bucket that is emptied", "with a retry: the batch is in the table twice"),
+    Rule.UNDONE_AGAIN: (
+        "an undone write that somebody restores",
+        "with a retry: the batch is in the table twice",
+    ),
     Rule.JOURNAL_FIRST: ("supervised", "rolled_back, but the table holds the batch"),
     Rule.CREATION_NOTE: ("new table", "rolled_back, but the table holds the batch"),
     Rule.SUCCESS_SHUTS: ("statements that outlive, repeat, do nothing", "no change, but the table holds one"),

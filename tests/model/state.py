@@ -23,6 +23,7 @@ __all__ = [
     "NOTE",
     "OURS",
     "REMOVES",
+    "RESTORE",
     "REVERT",
     "REWRITE",
     "SCHEMA_NOTE",
@@ -45,6 +46,7 @@ OURS = "ours"
 FENCE = "fence"
 REVERT = "revert"
 STRAY = "stray"
+RESTORE = "restore"
 
 REMOVES = "removes"
 TRANSACTION = "transaction"
@@ -55,7 +57,8 @@ CLOSED = "tombstone"
 
 
 class Entry(NamedTuple):
-    """A version of the log. `slot`: the version that a revert undoes or a rewrite rewrites. `epoch`: 0 without a mark.
+    """A version of the log. `slot`: the version that a revert undoes, a rewrite rewrites or a restore brings back.
+    `epoch`: 0 without a mark.
 
     `more`: what our commit does besides adding files: it removes some, or has the script's own transaction.
     """
@@ -185,6 +188,10 @@ class State(NamedTuple):
         """Return the slots of our commits that are in the table."""
         undone = {entry.slot for entry in self.log if entry.kind == REVERT}
         return [slot for slot, entry in enumerate(self.log) if entry.kind == OURS and slot not in undone]
+
+    def restored(self) -> set[int]:
+        """Return the slots of our undone commits whose rows somebody has brought back."""
+        return {entry.slot for entry in self.log if entry.kind == RESTORE}
 
     def refers(self, attempt: int) -> bool:
         """Return whether a version refers to an attempt's files."""

@@ -10,7 +10,7 @@ from tests.model import recovery
 from tests.model.requests import apply, can_ever_fit, fits, name_of_request, send
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS, OPERATOR, STATEMENTS, SUPERVISOR, WATCHDOG, attempt_of
-from tests.model.state import FOREIGN, REWRITE, Entry, Request, Settling, changed
+from tests.model.state import FOREIGN, RESTORE, REVERT, REWRITE, Entry, Request, Settling, changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -120,6 +120,10 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
         yield "the log loses versions", state.spend()._replace(gap=True)
     if setting.may(state, Fault.FORGET) and is_forgotten(setting, state):
         yield "the document is deleted", state.spend()._replace(doc=None, files=_of_nobody(state))
+    if setting.may(state, Fault.RESTORE) and not state.live():
+        for slot in sorted({entry.slot for entry in state.log if entry.kind == REVERT} - state.restored()):
+            after = state.spend()
+            yield "somebody restores an undone commit", after._replace(log=(*after.log, Entry(RESTORE, slot=slot)))
     if state.foreign:
         for entry in (
             Entry(FOREIGN),

@@ -26,6 +26,7 @@ NAMES = [
     "a statement that removes rows",
     "a statement with a transaction of its own",
     "refused statements, and a retry",
+    "an undone write that somebody restores",
     "stands still beyond its grace",
 ]
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["DeltaSession"]
 
 _log = logging.getLogger(__name__)
-_GATE_PROTOCOL: Final = 9
+_GATE_PROTOCOL: Final = 10
 _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
@@ -163,7 +163,7 @@ class DeltaSession(SparkScope):
                 "note": "",
                 "journal": "",
                 "nonce": nonce,
-                "filePrefix": f"{write_key[:15]}-0-{nonce}-",  # so that the log store recognises a late file
+                "filePrefix": f"{write_key}-0-{nonce}-",  # so that the log store recognises a late file
                 "undoable": False,
                 "skipped": True,
             },

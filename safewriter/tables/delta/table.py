@@ -11,7 +11,7 @@ from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.leftovers import remove_files
 from safewriter.tables.delta.readback import ReadBack
-from safewriter.tables.delta.undo import find_live, undo, undo_obstacle
+from safewriter.tables.delta.undo import find_again, find_live, undo, undo_obstacle
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
@@ -134,6 +134,14 @@ class DeltaTable(Table):
         """
         return _trace(self._history.from_version(version), write_key)
 
+    def trace_undone(self, write_key: str, attempt: AttemptRecord) -> Trace | None:
+        """Look for an undone write in all versions since its attempt began; in all of them, if it is another table."""
+        try:
+            commits = self._history.since(attempt)
+        except RetentionGapError:
+            commits = self._history.since_ms(attempt.started_ms)
+        return _trace(commits, write_key)
+
 
 def _check_verdict(document: Checkpoint, commits: tuple[Commit, ...]) -> None:
     """Raise `RetentionGapError` if the table holds a write that its document calls rolled back."""
@@ -148,11 +156,11 @@ def _check_verdict(document: Checkpoint, commits: tuple[Commit, ...]) -> None:
 
 
 def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:
-    epochs = [epoch for commit in commits if (epoch := commit.epoch_of(write_key)) is not None]
-    if not epochs:
-        return None
-    commit = find_live(commits, write_key, max(epochs))
-    return Trace(max(epochs)) if commit is None else Trace(max(epochs), _landed(commit), commit.version - 1)
+    epoch = max((epoch for commit in commits if (epoch := commit.epoch_of(write_key)) is not None), default=0)
+    commit = find_live(commits, write_key, epoch) or find_again(commits, write_key)
+    if commit is not None:
+        return Trace(epoch, _landed(commit), commit.version - 1)
+    return Trace(epoch) if epoch else None
 
 
 def _landed(commit: Commit) -> Landed:

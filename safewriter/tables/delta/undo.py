@@ -8,11 +8,14 @@ commits of others since. Source: https://github.com/delta-io/delta/blob/master/P
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from safewriter.bounds import short
+from safewriter.identity import is_file_of
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import REVERT, Commit, Signature
+from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
     from safewriter.tables.delta.commit import Added
     from safewriter.tables.delta.history import DeltaHistory
 
-__all__ = ["UNDOABLE_FEATURES", "find_live", "removals", "table_obstacle", "undo", "undo_obstacle"]
+__all__ = ["UNDOABLE_FEATURES", "find_again", "find_live", "removals", "table_obstacle", "undo", "undo_obstacle"]
 
 UNDOABLE_FEATURES: Final = frozenset(
     {
@@ -58,9 +61,10 @@ _SLOTS_MAX: Final = 10_000
 """As for a fence: the settler's time is the real bound."""
 _ROW_IDS: Final = "delta.rowTracking"
 """A domain that only grows: each commit with new rows moves it on."""
-_ROW_BY_ROW: Final = frozenset({"DELETE", "UPDATE"})
-"""Operations that decide about each row by itself: with no file in common they would have done the same without ours.
-A MERGE is not among them: it inserts rows that it has not found. Nor is an insert: its rows may come from the table."""
+_ROW_BY_ROW: Final = "DELETE"
+"""The operation that decides about each row by itself (Delta allows no subquery in its condition): with no file in
+common it would have done the same without ours. A MERGE inserts rows that it has not found, and the rows of an insert
+or the values of an UPDATE may come from a subquery on the table, of which the log does not tell."""
 
 
 def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit | None:
@@ -78,6 +82,29 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
         is_ours = commit.signature is None and commit_epoch is not None and commit_epoch <= epoch
         if is_ours and commit.version not in undone:
             return commit
+    return None
+
+
+def find_again(commits: tuple[Commit, ...], write_key: str) -> Commit | None:
+    """Return the version of somebody else that has brought an undone write back, as `RESTORE` to before the undo does.
+
+    Raises `RetentionGapError` if a version has added files of the write, and does not show that these are all of it.
+    """
+    undone: list[set[str]] = []
+    for commit in commits:
+        if (signature := commit.signature) is not None:
+            if signature.write_key == write_key and signature.reverts is not None:
+                undone.append({_name(path) for path in commit.removes})
+        elif commit.epoch_of(write_key) is None:
+            added = {name for one in commit.adds if is_file_of(name := _name(unquote(one.path)), write_key)}
+            if added and not any(names and names <= added for names in undone):
+                raise RetentionGapError(
+                    f"version {commit.version} of the table has added {len(added)} files of this write (one is"
+                    f" {min(added)}), which are not known to be all of it. Look at the table: delete their rows, or"
+                    " leave them, and use a new clientToken for what is missing"
+                )
+            if added:
+                return commit
     return None
 
 
@@ -139,6 +166,10 @@ def removals(commit: Commit, now_ms: int) -> list[dict[str, Any]]:
     return [_removal(added, now_ms) for added in commit.adds]
 
 
+def _name(path: str) -> str:
+    return path.rpartition("/")[2]
+
+
 def _more_than_adds(document: Checkpoint, commit: Commit) -> str | None:
     """Return what our commit has done besides adding files. `CommitBody.undoObstacle` is the gate's side of it."""
     version = f"version {commit.version}"
@@ -170,9 +201,9 @@ def _later_obstacle(commit: Commit, later: Commit) -> str | None:
     if later.metadata is not None or later.protocol is not None:
         return f"version {later.version} changed the table's schema or properties since"
     # By their names: another engine may have written the same path otherwise.
-    if not {path.rpartition("/")[2] for path in commit.paths}.isdisjoint(later.names):
+    if not {_name(path) for path in commit.paths}.isdisjoint(later.names):
         return f"version {later.version} rewrote files of version {commit.version} since"
-    if _is_indifferent(later) or later.info.get("operation") in _ROW_BY_ROW:
+    if _is_indifferent(later) or later.info.get("operation") == _ROW_BY_ROW:
         return None
     return f"version {later.version} may depend on rows of version {commit.version}"
 

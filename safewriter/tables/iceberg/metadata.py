@@ -21,6 +21,7 @@ __all__ = [
     "data_folder",
     "head_of",
     "history_of",
+    "left_behind",
     "misplaced",
     "properties",
     "references",
@@ -122,3 +123,11 @@ def history_of(metadata: Mapping[str, Any], reference: str) -> set[int]:
         history.add(at)
         at = parents[at]
     return history
+
+
+def left_behind(metadata: Mapping[str, Any], reference: str) -> set[int]:
+    """Return the listed snapshots that are not in a branch's history; none if the table lists only a part of that."""
+    history = history_of(metadata, reference)
+    entries = metadata.get("snapshots") or ()
+    is_whole = any(entry["snapshot-id"] in history and entry.get("parent-snapshot-id") is None for entry in entries)
+    return {entry["snapshot-id"] for entry in entries} - history if is_whole else set()

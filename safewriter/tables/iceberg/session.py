@@ -17,7 +17,7 @@ from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, told
-from safewriter.tables.iceberg.metadata import head_of, history_of, misplaced, references
+from safewriter.tables.iceberg.metadata import head_of, history_of, left_behind, misplaced, references
 from safewriter.tables.iceberg.name import MAIN, TableName
 from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name, snapshots_of
 from safewriter.tables.session import TableState
@@ -160,7 +160,14 @@ class IcebergSession(SparkScope):
         """Let each statement of the block write into a transaction that is never published."""
         self._open(skipped_name(write_key, nonce), str(self.state().table_id), None, skipped=True)
         if self._live is not None:
-            self._skipped = snapshots_of(self._live, write_key) & history_of(self._live.metadata, self._name.target)
+            published = snapshots_of(self._live, write_key)
+            self._skipped = published & history_of(self._live.metadata, self._name.target)
+            if gone := published & left_behind(self._live.metadata, self._name.target):
+                _log.warning(
+                    "%s: the write is committed, so it is skipped, but snapshot %s is no longer in the history of %s;"
+                    " its rows may not be there. To write them again, use a new clientToken",
+                    *(self._name, min(gone), self._name.target),
+                )
 
     def check_skipped(self) -> None:
         """Raise `NotCommittedError` if the target was set back to before the write since the skipped block began.

@@ -60,7 +60,7 @@ def name_of(attempt: AttemptRecord) -> str:
 
 def skipped_name(write_key: str, nonce: str) -> str:
     """Return the name of a skipped block, which is never published: the write is committed already."""
-    return f"{write_key[:15]}-skipped-{nonce}"
+    return f"{write_key}-skipped-{nonce}"
 
 
 @dataclass(frozen=True)

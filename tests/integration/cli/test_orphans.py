@@ -23,7 +23,7 @@ pytestmark = pytest.mark.spark
 
 BUCKET = "soal-orphans"
 DAYS_8_S = 8 * 86_400
-MARK = "sw-0123456789ab-1-0123456789abcdef-"
+MARK = "sw-0123456789abcdef0123456789abcdef-1-0123456789abcdef-"
 PARTITIONS = "CASE id % 3 WHEN 0 THEN 'a b/c%d=e' WHEN 1 THEN 'ü+&:?' END"
 CREATED_WITH = {
     "delta.enableDeletionVectors": "true",

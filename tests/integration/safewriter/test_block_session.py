@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +13,8 @@ from safewriter import SafeWriter
 from tests.integration.safewriter.appending import append, batch
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
     from tests.support.lake import Lake
@@ -48,6 +51,25 @@ def test_an_interrupt_at_the_very_end_of_a_block_leaves_the_session_free(spark: 
 
     with pytest.raises(KeyboardInterrupt), SafeWriter(spark, lake.table) as block:
         block._block.session.on_restore(interrupted)  # type: ignore[attr-defined]
+    append(spark, lake)
+    assert lake.rows() == 10
+
+
+def test_a_block_that_ends_on_another_thread_leaves_the_jobs_of_its_own_alone(spark: SparkSession, lake: Lake) -> None:
+    """A generator may be closed there; the opening thread must not stay in the block's group, which is cancelled."""
+
+    def write() -> Iterator[None]:
+        with SafeWriter(spark, lake.table) as block:
+            batch(spark).write.format("delta").mode("append").save(block.table)
+            yield
+            block.success()
+
+    writing = write()
+    next(writing)
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(writing.close).result()  # type: ignore[attr-defined]
+    assert lake.document().status == "rolled_back"
+    assert spark.range(3).count() == 3
     append(spark, lake)
     assert lake.rows() == 10
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 import safewriter
-from safewriter import SafeWriter
+from safewriter import SafeWriter, SafeWriterError
 from tests.integration.safewriter.appending import append, batch
 from tests.support.attempts import next_attempt
 from tests.support.lake import Lake
@@ -42,6 +43,63 @@ def test_an_exception_undoes_exactly_our_commit(spark: SparkSession, lake: Lake)
     append(spark, lake, 1, "after")  # Spark continues from there
     assert lake.rows() == 15
     lake.check()
+
+
+def test_a_committed_write_is_skipped_in_a_table_that_has_become_append_only(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise each retry would fail, and each restart of a stream."""
+    for attempt in range(2):
+        with SafeWriter(spark, lake.table, commit_point="success") as block:
+            batch(spark, 7).write.format("delta").mode("append").save(block.table)
+            block.success()
+        assert block.already_committed == (attempt > 0)
+        if attempt == 0:
+            spark.sql(f"ALTER TABLE delta.`{lake.table}` SET TBLPROPERTIES ('delta.appendOnly' = 'true')")
+            next_attempt(monkeypatch)
+    assert lake.rows() == 7
+
+
+def restore(spark: SparkSession, lake: Lake, version: int) -> None:
+    """Restore the table as a neighbour: in another session, on another thread."""
+    with ThreadPoolExecutor(1) as pool:
+        other = spark.newSession()
+        pool.submit(other.sql, f"RESTORE TABLE delta.`{lake.table}` TO VERSION AS OF {version}").result()
+
+
+def test_undone_rows_that_a_neighbour_restores_are_not_written_again(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The retry finds them in the table, and skips the write."""
+    append(spark, lake, 10, "base")
+    for attempt in range(2):
+        with suppress(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as block:
+            batch(spark, 7).write.format("delta").mode("append").save(block.table)
+            _ = 1 / attempt
+            block.success()
+        if attempt == 0:
+            restore(spark, lake, 1)
+            next_attempt(monkeypatch)
+    assert [one.status for one in lake.documents() if one.step == "fails"] == ["committed"]
+    assert (lake.rows(), lake.operations()) == (17, ["WRITE", "WRITE", "SAFEWRITER REVERT", "RESTORE"])
+
+
+def test_undone_rows_that_a_neighbour_restores_beside_an_open_block_keep_it_from_committing(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The gate sees them in the versions since the claim, whatever the block writes."""
+    append(spark, lake, 10, "base")
+    for attempt in range(2):
+        with suppress(ZeroDivisionError, SafeWriterError), SafeWriter(spark, lake.table, step="fails") as block:
+            if attempt == 1:
+                restore(spark, lake, 1)
+            batch(spark, 7).write.format("delta").mode("append").save(block.table)
+            _ = 1 / attempt
+            block.success()
+        if attempt == 0:
+            next_attempt(monkeypatch)
+    assert [one.status for one in lake.documents() if one.step == "fails"] == ["rolled_back"]
+    assert lake.rows() == 17
 
 
 def test_a_block_that_is_left_without_success_leaves_nothing(spark: SparkSession, lake: Lake) -> None:

@@ -122,13 +122,35 @@ def test_a_commit_that_would_delete_what_metadata_names_is_not_published(
     ice.client.put_object(Bucket=where.bucket, Key=f"{where.key}.csv", Body=b"theirs")
     spark.catalog.refreshTable(ice.name)
     with (
-        pytest.raises(ConflictError, match=r"\.csv, which is no metadata file, .*enabled to false"),
+        pytest.raises(ConflictError, match=r"\.csv, which is not named like a metadata file, .*enabled to false"),
         SafeWriter(spark, ice.name, format="iceberg") as block,
     ):
         append(spark, block.table, 6, 7)
         block.success()
     ice.client.head_object(Bucket=where.bucket, Key=f"{where.key}.csv")
     assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("name", ["v1764180000123", "1764180000"])
+def test_metadata_that_a_catalog_has_named_by_its_time_keeps_no_commit_away(
+    spark: SparkSession, ice: Ice, name: str
+) -> None:
+    """A table that was registered from such a file has it in its log."""
+    where = Location.parse(ice.load().metadata_location)
+    first = f"{where.key.rpartition('/')[0]}/{name}.metadata.json"
+    ice.client.copy_object(Bucket=where.bucket, Key=first, CopySource={"Bucket": where.bucket, "Key": where.key})
+    catalog, _, table = f"{ice.name}_{name}".partition(".")
+    spark.sql(
+        f"CALL {catalog}.system.register_table(table => '{table}', metadata_file => 's3a://{where.bucket}/{first}')"
+    )
+    spark.sql(
+        f"ALTER TABLE {catalog}.{table} SET TBLPROPERTIES ('write.metadata.delete-after-commit.enabled' = 'true',"
+        " 'write.metadata.previous-versions-max' = '1')"
+    )
+    with SafeWriter(spark, f"{catalog}.{table}", format="iceberg") as block:
+        append(spark, block.table, 5, 6)
+        block.success()
+    assert ids(spark, f"{catalog}.{table}") == [0, 1, 2, 3, 4, 5]
 
 
 def test_another_table_in_the_block_is_written_as_ever(spark: SparkSession, ice: Ice) -> None:

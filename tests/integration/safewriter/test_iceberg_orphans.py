@@ -51,7 +51,7 @@ def test_the_statements_that_are_shown_are_spark_s(
     pointer = open_pointer(name, lite.spark, table_store)
     held = pointer.read()
     assert held is not None
-    fence = f"sw-{'0' * 12}-1-{'0' * 16}"
+    fence = f"sw-{'0' * 32}-1-{'0' * 16}"
     assert pointer.commit(held, FenceTag(fence, held.metadata["current-snapshot-id"], 1))
 
     def looked() -> IcebergReport:

@@ -120,7 +120,7 @@ def test_a_prefix_names_write_epoch_and_attempt() -> None:
 
     assert len(prefixes) == 3
     assert not any(one.startswith(other) for one in prefixes for other in prefixes if one != other)
-    assert all(prefix.startswith(WRITE.key[:15]) and prefix.endswith("-") for prefix in prefixes)
+    assert all(prefix.startswith(f"{WRITE.key}-") and prefix.endswith("-") for prefix in prefixes)
 
 
 def test_a_stream_is_a_run_of_its_own_whatever_job_drives_it() -> None:
@@ -155,9 +155,32 @@ def test_an_empty_key_is_no_key() -> None:
 @pytest.mark.parametrize("epoch", ["9" * 24, "9" * 5_000, "1000000000", "\u0661", "-1", ""])
 def test_an_epoch_that_no_attempt_reaches_is_no_attempt_s(epoch: str) -> None:
     """Somebody else has put the name there: a retry would have to go beyond it."""
-    assert attempts_in([f"sw-{'a' * 12}-{epoch}-{'b' * 16}"], f"sw-{'a' * 32}") == {}
-    last = f"sw-{'a' * 12}-{EPOCH_MAX}-{'b' * 16}"
+    assert attempts_in([f"sw-{'a' * 32}-{epoch}-{'b' * 16}"], f"sw-{'a' * 32}") == {}
+    last = f"sw-{'a' * 32}-{EPOCH_MAX}-{'b' * 16}"
     assert attempts_in([last], f"sw-{'a' * 32}") == {last: EPOCH_MAX}
+
+
+def test_two_writes_whose_keys_begin_alike_have_no_attempt_in_common() -> None:
+    """Tokens with 48 equal bits are found in a minute: one of them would count the other's commit as its own."""
+    one, two = (
+        Write(Run(token, "id"), "lite.db.collide", "iceberg", None).key
+        for token in ("order-batch-3358202", "order-batch-691091")
+    )
+    assert one != two
+    assert one[:15] == two[:15]
+    names = [Attempt("0" * 16).file_prefix(key, 1).rstrip("-") for key in (one, two)]
+    assert attempts_in(names, one) == {names[0]: 1}
+    assert attempts_in(names, two) == {names[1]: 1}
+
+
+def test_an_attempt_that_an_earlier_version_has_named_is_one() -> None:
+    """It had the first twelve digits of the key: a retry after an update of the image must not write again."""
+    key, end = f"sw-{'a' * 32}", f"-3-{'b' * 16}"
+    earlier = f"{key[:15]}{end}"
+    assert attempts_in([earlier, f"{key}{end}", f"{key[:20]}{end}", f"{key}a{end}"], key) == {
+        earlier: 3,
+        f"{key}{end}": 3,
+    }
 
 
 def test_a_process_that_is_forked_off_is_another_run() -> None:

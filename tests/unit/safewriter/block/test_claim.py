@@ -9,6 +9,8 @@ import pytest
 from safewriter.errors import (
     FingerprintError,
     StepError,
+    UnknownOutcomeError,
+    UnsupportedError,
     UsageError,
 )
 from safewriter.identity import EPOCH_MAX, Run
@@ -84,6 +86,64 @@ def test_a_write_that_the_table_holds_is_found_by_one_request() -> None:
     document = world.document
     assert (document.status, document.epoch, document.attempt.commit_version) == (Status.COMMITTED, 2, version)
     assert document.reason == "retry: the table holds it, and its document was gone"
+
+
+@pytest.mark.parametrize("seen", [True, False])
+def test_a_write_that_was_undone_and_brought_back_is_skipped(*, seen: bool) -> None:
+    """Also if the session no longer sees the write, in the last versions: the document names its undone commit."""
+    world = World()
+    undone = world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.EXCEPTION)
+    version = world.log.commit([{"commitInfo": {"operation": "RESTORE"}}, *(file.add() for file in undone.files)])
+    job = world.job()
+    job.claimer.announce()
+
+    claim = job.claimer.claim(job.state(), undone.slot if seen else None)
+
+    assert claim.already_committed
+    assert (world.document.status, world.document.attempt.commit_version) == (Status.COMMITTED, version)
+
+
+def test_with_success_nobody_guesses_whether_rows_that_were_brought_back_should_stay() -> None:
+    """The error says how to decide, and nothing is claimed."""
+    world = World(CommitPoint.SUCCESS)
+    undone = world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.KILLED)
+    world.log.commit([{"commitInfo": {"operation": "RESTORE"}}, *(file.add() for file in undone.files)])
+    job = world.job()
+    job.claimer.announce()
+
+    with pytest.raises(UnknownOutcomeError, match="Look at the table"):
+        job.claimer.claim(job.state(), undone.slot)
+
+    assert (world.document.status, world.document.epoch) == (Status.ROLLED_BACK, 1)
+
+
+def test_a_committed_write_is_skipped_whatever_the_table_allows_by_now() -> None:
+    """A neighbour may have made it append-only since: only a block that is to write must be undoable."""
+    world = World(CommitPoint.SUCCESS)
+    with pytest.raises(UnsupportedError, match=r"could not be undone \(it is append-only\)"):
+        world.job().claimer.claim(world.job().state(), None, "it is append-only")
+    assert world.checkpoints.read(world.key) is None
+    assert world.job().begin().land().success()
+    job = world.job()
+    job.claimer.announce()
+    assert job.claimer.claim(job.state(), None, "it is append-only").already_committed
+
+
+def test_a_write_that_was_rolled_back_is_not_claimed_in_a_table_that_allows_no_undo_any_more() -> None:
+    """The document stays as it is."""
+    world = World(CommitPoint.SUCCESS)
+    world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.KILLED)
+    job = world.job()
+    job.claimer.announce()
+    with pytest.raises(UnsupportedError, match="append-only"):
+        job.claimer.claim(job.state(), None, "it is append-only")
+    assert (world.document.status, world.document.epoch) == (Status.ROLLED_BACK, 1)
 
 
 def test_a_transaction_that_no_attempt_has_keeps_no_retry_away() -> None:

@@ -80,7 +80,7 @@ def test_the_files_of_other_writes_and_runs_stay() -> None:
     """A prefix belongs to one attempt of one write."""
     world = World()
     job = world.job().begin()
-    other = [f"{world.key[:15]}-1-ffffffffffffffff-x.parquet", "sw-000000000000-1-0000000000000001-x.parquet"]
+    other = [f"{world.key}-1-ffffffffffffffff-x.parquet", f"sw-{'0' * 32}-1-0000000000000001-x.parquet"]
     for key in other:
         world.lake.put(key, b"")
     world.lake.begin_upload(Upload(other[0], "other"))

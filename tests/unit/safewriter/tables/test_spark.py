@@ -13,7 +13,7 @@ from py4j.clientserver import ClientServer
 from safewriter.errors import UnguardedSessionError, UnsupportedError, UsageError
 from safewriter.tables.session import MicroBatch
 from safewriter.tables.spark import SparkScope
-from tests.unit.safewriter.tables.scopes import scope
+from tests.unit.safewriter.tables.scopes import Properties, scope
 
 BATCH = {"sql.streaming.queryId": "query", "streaming.sql.batchId": "3"}
 
@@ -153,20 +153,22 @@ def test_a_session_is_put_back_whatever_fails_and_the_first_failure_is_told() ->
 @pytest.mark.parametrize(("theirs", "shown"), [("Nightly", "Nightly"), (None, "SafeWriter")])
 def test_a_thread_s_own_job_group_is_put_back(theirs: str | None, shown: str) -> None:
     """Its name, its description, which the block's jobs also have, and whether its tasks are interrupted."""
-    group: dict[str, Any] = {
-        "spark.jobGroup.id": "theirs",
-        "spark.job.description": theirs,
-        "spark.job.interruptOnCancel": "false",
-    }
-    found = scope(group, {})
+    group = Properties({"spark.jobGroup.id": "theirs", "spark.job.interruptOnCancel": "false"})
+    if theirs is not None:
+        group["spark.job.description"] = theirs
+    before, found = dict(group), scope(group, {})
     context: Any = found.spark.sparkContext
     began: list[Any] = []
-    put_back: dict[str, Any] = {}
-    context.setJobGroup = lambda *arguments, **options: began.extend((*arguments, options))
-    context.setLocalProperty = put_back.__setitem__
+
+    def begin(*arguments: object, **options: object) -> None:
+        began.extend((*arguments, options))
+        group.update(dict.fromkeys((*group, "spark.job.description"), "ours"))
+
+    context.setJobGroup = begin
 
     found.begin_group("safewriter-1")
 
     assert began == ["safewriter-1", shown, {"interruptOnCancel": True}]
+    assert group != before
     found.restore()
-    assert put_back == group
+    assert group == before

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.unit.safewriter.tables.scopes import scope
+from tests.unit.safewriter.tables.scopes import Properties, scope
 
 if TYPE_CHECKING:
     from safewriter.tables.spark import SparkScope
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
 @pytest.mark.parametrize(("stopped", "cancelled"), [(True, []), (False, ["safewriter-1"])])
 def test_the_jobs_of_a_block_are_cancelled_those_to_come_too(*, stopped: bool, cancelled: list[str]) -> None:
     """A Spark that was stopped has none."""
-    found, groups = scope({}, {}), list[str]()
-    context = SimpleNamespace(isStopped=lambda: stopped, cancelJobGroupAndFutureJobs=groups.append)
-    found.jspark.sparkContext = lambda: context
+    found, groups = scope(Properties(), {}), list[str]()
+    context = found.jspark.sparkContext()
+    context.isStopped = lambda: stopped
+    context.cancelJobGroupAndFutureJobs = groups.append
     python: Any = found.spark.sparkContext
     python.setJobGroup = lambda *_, **__: None
     found.begin_group("safewriter-1")

@@ -6,7 +6,8 @@ import pytest
 
 from soal.orphans.protection import FilePrefix, Kind, kind_of, prefix_of
 
-MARKED = "sw-0123456789ab-12-0123456789abcdef-part-00000-x.parquet"
+KEY = "sw-0123456789abcdef0123456789abcdef"
+MARKED = f"{KEY}-12-0123456789abcdef-part-00000-x.parquet"
 VECTOR = "deletion_vector_d2c639aa-8816-431a-aaf6-d3fe2512ff61.bin"
 
 
@@ -58,7 +59,9 @@ def test_what_is_not_named_like_a_tables_file_is_left_alone(key: str) -> None:
 
 
 def test_a_mark_names_its_attempt() -> None:
-    """A marked name contains the start of the write key, the epoch and the nonce."""
-    assert prefix_of(f"day=1/{MARKED}") == FilePrefix("sw-0123456789ab", 12, "0123456789abcdef")
+    """A marked name contains the write key, the epoch and the nonce; one of an earlier version the key's start."""
+    assert prefix_of(f"day=1/{MARKED}") == FilePrefix(KEY, 12, "0123456789abcdef")
+    assert prefix_of(MARKED.replace(KEY, KEY[:15])) == FilePrefix(KEY[:15], 12, "0123456789abcdef")
+    assert prefix_of(MARKED.replace(KEY, KEY[:20])) is None
     assert prefix_of("part-0.parquet") is None
     assert prefix_of(f"{MARKED}/part-0.parquet") is None

@@ -41,7 +41,7 @@ def surroundings(one: DeltaSession, monkeypatch: pytest.MonkeyPatch, **found: ob
     """Let the log store report this about the session."""
     said = json.dumps({"busy": False, "endpoint": "", **found})
     monkeypatch.setattr(one, "java_class", lambda _: SimpleNamespace(of=lambda *_: said))
-    one._gates = SimpleNamespace(protocol=lambda: 9)
+    one._gates = SimpleNamespace(protocol=lambda: 10)
 
 
 def test_a_driver_without_the_log_store_is_told_what_to_add() -> None:
@@ -79,7 +79,7 @@ def test_a_session_in_which_a_block_is_open_is_refused(monkeypatch: pytest.Monke
     surroundings(one, monkeypatch)
     one.verify()
     one._gates.protocol = lambda: 5
-    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 9"):
+    with pytest.raises(UnguardedSessionError, match="speaks protocol 5, this SafeWriter speaks 10"):
         one.verify()
 
 
@@ -154,7 +154,7 @@ def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch:
         "note": "",
         "journal": "",
         "nonce": "nonce",
-        "filePrefix": "sw-0123456789ab-0-nonce-",
+        "filePrefix": "sw-0123456789abcdef-0-nonce-",
         "undoable": False,
         "skipped": True,
     }

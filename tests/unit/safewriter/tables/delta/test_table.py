@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
@@ -10,9 +10,15 @@ from safewriter.objects import StoreError
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.delta.table import DeltaTable
-from safewriter.tables.table import Intent, RetentionGapError, Trace
+from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
+from tests.unit.safewriter.delta_log import File, creation, key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
+
+RESTORED: Final = {"commitInfo": {"operation": "RESTORE"}}
 
 
 def table(world: World, network: Network | None = None, **more: Any) -> DeltaTable:
@@ -112,3 +118,58 @@ def test_of_several_fences_the_highest_counts() -> None:
         world.settle()
 
     assert table(world).trace(world.key, 0) == Trace(2)
+
+
+def undone(world: World) -> Job:
+    """Land a commit and have it undone."""
+    job = world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.EXCEPTION)
+    assert world.document.status is Status.ROLLED_BACK
+    return job
+
+
+@pytest.mark.parametrize("folder", ["", "s3a://lake/accommodations/"])
+def test_an_undone_write_that_somebody_brings_back_is_in_the_table(folder: str) -> None:
+    """`RESTORE` to an undone version adds its files again, a clone by their URIs: a retry would write them twice."""
+    world = World()
+    job = undone(world)
+    assert table(world).trace(world.key, 0) == Trace(1)
+    version = world.log.commit([RESTORED, *(File(f"{folder}{file.path}").add() for file in job.files)])
+    assert table(world).trace(world.key, 0) == Trace(1, Landed(version, None, 200), version - 1)
+    found = table(world).trace_from(world.key, job.slot + 1)
+    assert found is not None, "from the undo on"
+    assert found.landed == Landed(version, None, 200)
+
+
+def test_a_part_of_an_undone_write_decides_nothing() -> None:
+    """A retry would write some of its rows twice, or a skip would lose the others."""
+    world = World()
+    job = undone(world)
+    world.log.commit([RESTORED, job.files[0].add()])
+    with pytest.raises(RetentionGapError, match=r"1 files of this write .* use a new clientToken"):
+        table(world).trace(world.key, 0)
+
+
+def test_files_of_the_write_in_a_table_made_anew_decide_nothing() -> None:
+    """`CONVERT TO DELTA` takes every file of the folder; the new log says nothing of the write."""
+    world = World()
+    job = undone(world)
+    attempt = world.document.attempts[0]
+    for version in range(world.log.head + 1):
+        world.lake.delete(key_of(version))
+    assert table(world).trace_undone(world.key, attempt) is None
+    world.log.commit([{"commitInfo": {"operation": "CONVERT"}}, *creation(), *(file.add() for file in job.files)])
+    with pytest.raises(RetentionGapError, match="2 files of this write"):
+        table(world).trace_undone(world.key, attempt)
+
+
+def test_other_writers_files_bring_nothing_back() -> None:
+    """Nor does the removal of an undone file, or the next attempt's own commit."""
+    world = World()
+    undone(world)
+    world.append_foreign()
+    world.log.commit([RESTORED, File(f"{world.key}x-1-part.parquet").add()])
+    assert table(world).trace(world.key, 0) == Trace(1)
+    job = world.job().begin().land()
+    assert table(world).trace(world.key, 0) == Trace(2, Landed(job.slot, 20, 200), job.slot - 1)

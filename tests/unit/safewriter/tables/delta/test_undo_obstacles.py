@@ -190,6 +190,7 @@ DEPENDENT = [
     later("WRITE", REMOVED, File("y").add()),
     later("WRITE", File("y").add(), isBlindAppend=False, **APPEND),
     later("MERGE", File("y").add(), isBlindAppend=False),
+    later("UPDATE", REMOVED, File("y").add()),
 ]
 INDIFFERENT = [
     later("WRITE", File("y").add(), isBlindAppend=True, **APPEND),
@@ -198,13 +199,12 @@ INDIFFERENT = [
     later("SAFEWRITER FENCE"),
     later("SAFEWRITER REVERT", REMOVED, userMetadata=Signature("k", 1, 1).to_text()),
     later("DELETE", REMOVED),
-    later("UPDATE", REMOVED, File("y").add()),
 ]
 
 
-@pytest.mark.parametrize("commit", DEPENDENT, ids=["overwrite", "insert that looks", "merge"])
+@pytest.mark.parametrize("commit", DEPENDENT, ids=["overwrite", "insert that looks", "merge", "update"])
 def test_our_rows_stay_where_another_commit_may_have_counted_on_them(commit: list[dict[str, Any]]) -> None:
-    """A MERGE does not insert a key that it found in ours; an insert and an overwrite may be computed from them."""
+    """A MERGE does not insert a key that it found in ours; the others may be computed from them."""
     world, job = landed()
     world.log.commit(commit)
 
@@ -213,7 +213,7 @@ def test_our_rows_stay_where_another_commit_may_have_counted_on_them(commit: lis
 
 @pytest.mark.parametrize("commit", INDIFFERENT, ids=lambda one: one[0]["commitInfo"]["operation"])
 def test_our_rows_go_where_another_commit_would_have_been_the_same_without_them(commit: list[dict[str, Any]]) -> None:
-    """Appends that read no row, compactions, the guard's own commits, and operations that decide row by row."""
+    """Appends that read no row, compactions, the guard's own commits, and a DELETE, which decides row by row."""
     world, job = landed()
     world.log.commit(commit)
 

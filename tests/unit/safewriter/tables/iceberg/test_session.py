@@ -223,7 +223,7 @@ def test_a_skipped_block_is_opened_on_the_table_as_it_is(
     monkeypatch.setattr(session, "_open", lambda *arguments, skipped: began.extend((*arguments, skipped)))
     show(session, TABLE)
     session.skip(write_key="sw-0123456789abcdef", nonce="nonce")
-    assert began == ["sw-0123456789ab-skipped-nonce", "uuid", None, True]
+    assert began == ["sw-0123456789abcdef-skipped-nonce", "uuid", None, True]
 
 
 def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession, done: list[str]) -> None:
@@ -237,7 +237,7 @@ def test_a_block_that_never_opened_is_shut_all_the_same(session: IcebergSession,
 KEY = "sw-0123456789abcdef0123456789abcdef"
 SNAPSHOTS = [
     {"snapshot-id": 5},
-    {"snapshot-id": 6, "parent-snapshot-id": 5, "summary": {"safewriter.attempt": f"{KEY[:15]}-1-0123456789abcdef"}},
+    {"snapshot-id": 6, "parent-snapshot-id": 5, "summary": {"safewriter.attempt": f"{KEY}-1-0123456789abcdef"}},
     {"snapshot-id": 7, "parent-snapshot-id": 6},
 ]
 
@@ -258,6 +258,24 @@ def test_a_skipped_write_that_main_shows_as_before_is_a_success(
     session.skip(write_key=KEY, nonce="nonce")
     show(session, ended)
     session.check_skipped()
+
+
+@pytest.mark.parametrize(("head", "since", "told"), [(5, 0, True), (7, 0, False), (6, 1, False), (7, 2, False)])
+def test_a_skipped_write_that_main_does_not_show_is_told(
+    session: IcebergSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    head: int,
+    since: int,
+    *,
+    told: bool,
+) -> None:
+    """The snapshot is listed, and the branch's whole history is without it; after an expiry nobody can tell."""
+    monkeypatch.setattr(session, "_open", lambda *_, skipped: None)
+    show(session, _at(head, since))
+    session.skip(write_key=KEY, nonce="nonce")
+    session.check_skipped()
+    assert ("snapshot 6 is no longer in the history of main" in caplog.text) == told
 
 
 def test_a_skipped_write_from_which_main_was_set_back_is_none(

@@ -32,7 +32,7 @@ def test_a_write_without_a_document_is_known_by_its_snapshot(bench: Bench) -> No
 
 def test_of_several_attempts_the_mark_of_the_highest_epoch_counts(bench: Bench) -> None:
     """Also beside fences of higher ones."""
-    key = bench.write.key[:15]
+    key = bench.write.key
     nonce = "0123456789abcdef"
     with bench.load().transaction() as change:
         change.set_properties({f"safewriter.{key}-{epoch}-{nonce}": f"{epoch} 1 1 1" for epoch in (2, 10, 9)})
@@ -46,14 +46,15 @@ def test_a_write_without_a_document_is_known_by_its_fences(bench: Bench) -> None
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(1)
     with bench.load().manage_snapshots() as change:
         for epoch in (3, 2):
-            change.create_tag(bench.refs()["main"], f"{bench.write.key[:15]}-{epoch}-0123456789abcdef")
+            change.create_tag(bench.refs()["main"], f"{bench.write.key}-{epoch}-0123456789abcdef")
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(3)
 
 
 def test_marks_and_fences_of_other_writes_tell_nothing(bench: Bench) -> None:
     """Nor do names that only begin or end alike, or a foreign property."""
-    key, nonce = bench.write.key[:15], "0123456789abcdef"
+    key, nonce = bench.write.key, "0123456789abcdef"
     names = [f"sw-ffffffffffff-1-{nonce}", f"{key}-1-{nonce}0", f"x{key}-1-{nonce}", f"{key}-skipped-{nonce}"]
+    names.append(f"{key[:15]}{'f' * 20}-1-{nonce}")
     with bench.load().transaction() as change:
         change.set_properties({f"safewriter.{name}": "1 1 1 1" for name in names})
         change.set_properties({f"{key}-1-{nonce}": "1 1 1 1"})
@@ -65,7 +66,7 @@ def test_a_write_that_the_session_has_seen_is_looked_for_whatever_its_age(bench:
     with pytest.raises(RetentionGapError, match="has named this write, and does not any more"):
         bench.table().trace_from(bench.write.key, 0)
     with bench.load().transaction() as change:
-        change.set_properties({f"safewriter.{bench.write.key[:15]}-3-0123456789abcdef": "7 20 200 1"})
+        change.set_properties({f"safewriter.{bench.write.key}-3-0123456789abcdef": "7 20 200 1"})
     assert bench.table().trace_from(bench.write.key, 0) == Trace(3, Landed(7, 20, 200), succeeded=True)
 
 

@@ -90,7 +90,7 @@ final class Race {
   }
 
   private static Gate open(Blocks blocks, Object session, Set<Long> running, long me, int round) {
-    String prefix = String.format("sw-%012x-%d-%016x-", me, 1, round);
+    String prefix = String.format("sw-%032x-%d-%016x-", me, 1, round);
     Block block = new Block(TABLE, "key", 1, 0, 0, "note", "", "nonce", prefix, false, false);
     return Gate.open(blocks, Set.copyOf(running), session, block);
   }

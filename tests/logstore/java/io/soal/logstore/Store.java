@@ -45,7 +45,7 @@ final class Store {
           Gate.BLOCKS, Set.of(), SESSION,
           new Block(
               request.get("table").asText(), "key", 1, 0, 0, "note", "", "nonce",
-              "sw-0123456789ab-1-0123456789abcdef-", false, false));
+              "sw-0123456789abcdef0123456789abcdef-1-0123456789abcdef-", false, false));
       return Map.of("done", true);
     }
     if (kind.equals("release")) {

@@ -21,8 +21,9 @@ import org.apache.iceberg.io.FileIO;
  * others stay.
  */
 public final class OldMetadata {
+  /** Some catalogs name a file by its time, in milliseconds. */
   private static final Pattern METADATA =
-      Pattern.compile("v?(?<version>\\d{1,9})(-[\\w-]+)?(\\.gz)?\\.metadata\\.json(\\.gz)?");
+      Pattern.compile("v?(?<version>\\d{1,18})(-[\\w-]+)?(\\.gz)?\\.metadata\\.json(\\.gz)?");
 
   private OldMetadata() {}
 
@@ -58,9 +59,9 @@ public final class OldMetadata {
   }
 
   /** Returns the version in the name of a metadata file; -1 for any other name. */
-  private static int version(String file) {
+  private static long version(String file) {
     Matcher name = METADATA.matcher(file.substring(file.lastIndexOf('/') + 1));
-    return name.matches() ? Integer.parseInt(name.group("version")) : -1;
+    return name.matches() ? Long.parseLong(name.group("version")) : -1;
   }
 
   private static String folder(String file) {

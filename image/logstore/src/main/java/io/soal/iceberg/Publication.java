@@ -130,7 +130,7 @@ final class Publication extends RowsOnly {
     String foreign = OldMetadata.foreign(found, changed);
     refuse(
         foreign != null,
-        "the commit would delete " + foreign + ", which is no metadata file, although metadata-log names it; set " + TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED + " to false");
+        "the commit would delete " + foreign + ", which is not named like a metadata file, although metadata-log names it; set " + TableProperties.METADATA_DELETE_AFTER_COMMIT_ENABLED + " to false");
     send(changed);
   }
 

@@ -21,7 +21,7 @@ import java.util.regex.Pattern;
  * would be rolled back, and its retry would write the rows again.
  */
 final class Blocks {
-  private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{12}-\\d+-[0-9a-f]{16}-");
+  private static final Pattern PREFIX = Pattern.compile("sw-[0-9a-f]{32}-\\d+-[0-9a-f]{16}-");
   private static final int ENDED_MAX = 100_000;
 
   /** Operations that may add files that were in the table before. */

@@ -31,7 +31,7 @@ import org.apache.spark.sql.SparkSession;
  */
 public final class Gate {
   /** The version of the protocol between this class and the guard; both sides must have the same. */
-  public static final int PROTOCOL = 9;
+  public static final int PROTOCOL = 10;
 
   /** The blocks of this JVM. */
   static final Blocks BLOCKS = new Blocks();

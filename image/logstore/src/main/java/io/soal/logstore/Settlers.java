@@ -3,6 +3,7 @@ package io.soal.logstore;
 import java.io.IOException;
 import java.nio.charset.StandardCharsets;
 import java.util.Locale;
+import java.util.regex.Pattern;
 import org.apache.hadoop.fs.Path;
 
 /**
@@ -11,11 +12,13 @@ import org.apache.hadoop.fs.Path;
  */
 final class Settlers {
   private final Block block;
+  private final Pattern files;
   private long seenUpTo;
   private volatile boolean noted;
 
   Settlers(Block block) {
     this.block = block;
+    this.files = Pattern.compile(Pattern.quote(block.key() + "-"));
     this.seenUpTo = block.claimedAt();
   }
 
@@ -42,8 +45,13 @@ final class Settlers {
     if (body == null) {
       return false;
     }
-    if (CommitBody.parse(body).transactions.getOrDefault(block.key(), -1L) >= block.epoch()) {
+    CommitBody commit = CommitBody.parse(body);
+    if (commit.transactions.getOrDefault(block.key(), -1L) >= block.epoch()) {
       throw settled();
+    }
+    // A RESTORE to an undone version, for example: this commit would write the same rows beside them.
+    if (!commit.transactions.containsKey(block.key()) && !commit.newPrefixes(files).isEmpty()) {
+      throw new Refused("fenced", slot + " has brought undone rows of this write back; nothing may be committed");
     }
     seenUpTo = version;
     return true;

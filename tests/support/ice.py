@@ -161,7 +161,7 @@ class Ice(Observed):
         for found in (marks, [*self._attempts()]):
             for document in self.documents():
                 if document.reason != NO_CHANGE and document.status in ("committed", "rolled_back"):
-                    held = {attempt for attempt in found if attempt.startswith(f"{document.write_key[:15]}-")}
+                    held = {attempt for attempt in found if attempt.startswith(f"{document.write_key}-")}
                     own = document.attempt.prefix.rstrip("-")
                     assert held == ({own} if document.status == "committed" else set()), (document, held)
 

@@ -79,7 +79,7 @@ def verdict_is_true(world: World) -> None:
 
 def nothing_is_left(world: World) -> None:
     """No unreferenced file of any attempt and no upload is left, and every attempt is clean."""
-    prefixes = tuple(f"{world.key[:15]}-{epoch}-" for epoch in range(10))
+    prefixes = tuple(f"{world.key}-{epoch}-" for epoch in range(10))
     referred = world.log.referred()
     names = [key for key in world.lake.contents() if key.rsplit("/", 1)[-1].startswith(prefixes)]
     assert [key for key in names if key not in referred] == []

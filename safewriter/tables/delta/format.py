@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.identity import canonical_table
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
+from safewriter.tables.delta.history import has_log
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,7 +48,7 @@ def _around(place: Location, settling: Settling) -> str | None:
     for count in range(len(folders) + 1):
         root = Location(place.bucket, "/".join(folders[:count]))
         try:
-            if next(iter(settling.table_store(str(root)).list("_delta_log/")), None) is not None:
+            if has_log(settling.table_store(str(root))):
                 return str(root)
         except StoreError as error:
             if not error.denied:

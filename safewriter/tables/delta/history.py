@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ListedObject, ObjectStore
     from safewriter.record.document import AttemptRecord
 
-__all__ = ["DeltaHistory"]
+__all__ = ["DeltaHistory", "has_log"]
 
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _ENGINE: Final = "SoAL SafeWriter"
@@ -86,7 +86,7 @@ class DeltaHistory:
         if recent.before >= 0:
             return self._read(recent)
         listing = self._list(-1, older_than_ms=time_ms)
-        if listing.first is None and next(iter(self.store.list("_delta_log/")), None) is not None:
+        if listing.first is None and has_log(self.store):
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
         return self._read(listing)
 
@@ -245,6 +245,11 @@ class DeltaHistory:
     def _last_timestamp(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int:
         last = commits[-1] if commits else (self.read(attempt.version_before) if attempt.version_before >= 0 else None)
         return 0 if last is None else int(last.info.get("inCommitTimestamp", last.info.get("timestamp", 0)))
+
+
+def has_log(store: ObjectStore) -> bool:
+    """Return whether a path has objects of a log. Markers of folders are none: Delta makes them before a creation."""
+    return any(not entry.key.endswith("/") for entry in store.list("_delta_log/"))
 
 
 def _check_same_table(attempt: AttemptRecord, listing: _Listing) -> None:

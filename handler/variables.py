@@ -347,7 +347,7 @@ CATALOG_VARIABLES: Final = ("PYICEBERG_CATALOG__", "PGPASSWORD")
 values, too.
 """
 REFERENCE: Final = re.compile(
-    r"(?P<arn>arn:aws(?:-[a-z-]+)?:secretsmanager:(?P<region>[a-z]{2}(?:-[a-z]+)+-[0-9]):[0-9]{12}:secret:"
+    r"(?P<arn>arn:aws(?:-[a-z-]+)?:secretsmanager:(?P<region>[a-z]{2,4}(?:-[a-z]+)+-[0-9]):[0-9]{12}:secret:"
     r"[A-Za-z0-9/_+=.@-]+-[A-Za-z0-9]{6})(?:#(?P<key>.+))?"
 )
 """The whole ARN of a secret, with the six characters that Secrets Manager adds to a name, and perhaps a key in it."""

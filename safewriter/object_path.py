@@ -19,12 +19,15 @@ def object_path(bucket: str, key: str) -> str:
     >>> print(object_path("lake", "in/prices[1].csv"))
     s3a://lake/in/prices\[1\].csv
 
-    Spark takes a path as a pattern, and leaves empty elements, `.` and `..` out of it. Whoever names an object could so
-    have a script read others. Raises `UsageError` for a key that has no path of its own.
+    It is for `spark.read` and `spark.readStream`, not for a `SparkContext`'s readers, which split paths at commas.
+    Spark takes a path as a pattern, leaves empty elements, `.` and `..` out of it, and passes over files whose names
+    begin with `_` or `.`. Whoever names an object could so have a script read others, or nothing. Raises `UsageError`
+    for a key that has no path of its own.
     """
-    if not {"", ".", ".."}.isdisjoint(key.split("/")):
+    elements = key.split("/")
+    if not {"", ".", ".."}.isdisjoint(elements) or elements[-1].startswith(("_", ".")):
         raise UsageError(
-            f"the object with the key {key!r} in {bucket} has no path, since an element of the key is empty, '.' or"
-            " '..': Spark would take another object for it; copy it to another key"
+            f"Spark would take another object, or none, for the key {key!r} in {bucket}: an element of the key is"
+            " empty, '.' or '..', or its name begins with '_' or '.'. Copy the object to another key"
         )
     return f"s3a://{bucket}/" + _GLOB.sub(r"\\\g<0>", key)

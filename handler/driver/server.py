@@ -57,13 +57,16 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
         words = _read(size).decode().split("\0")
         # Java and all jobs have the same pipe: without O_NONBLOCK, which asyncio sets, no line of theirs is lost.
         fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)  # also after a process that a job had left
+        journal = _open_journal()
         driver = os.fork()
         if driver == 0:
+            if journal is not None:
+                os.close(journal)
             break
         _, status = os.waitpid(driver, 0)
         fcntl.fcntl(_OUT, fcntl.F_SETFL, flags)  # Java prints, too
         code = os.waitstatus_to_exitcode(status)
-        _note_end(code)
+        _note_end(journal, code)
         os.write(answers, _NUMBER.pack(code if code >= 0 else _SIGNALLED - code))
         _begin_guard(bootstrap)  # while the JVM and the handler end the job
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -75,12 +78,21 @@ def _next_job(answers: int, bootstrap: ModuleType) -> list[str]:
     return words
 
 
-def _note_end(code: int) -> None:
+def _open_journal() -> int | None:
+    """Open the journal before the job, which may delete it; the supervisor reads on."""
+    with suppress(KeyError, OSError):
+        return os.open(os.environ["SOAL_JOURNAL"], os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+    return None
+
+
+def _note_end(handle: int | None, code: int) -> None:
     from safewriter.record import journal
 
-    # Without the note the handler has only the JVM's word. The job may have filled the disk, or deleted the journal.
-    with suppress(KeyError, OSError):
-        journal.append(os.environ["SOAL_JOURNAL"], "driver_ended", exitCode=code)
+    if handle is None:
+        return
+    with suppress(OSError):  # on a full disk the handler has only the JVM's word
+        journal.append(f"/proc/self/fd/{handle}", "driver_ended", exitCode=code)
+    os.close(handle)
 
 
 def _begin_guard(bootstrap: ModuleType) -> None:

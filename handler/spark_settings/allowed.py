@@ -78,7 +78,7 @@ _ZONE: Final = _matching(
     r"|[+-](0[0-9]|1[0-7]):[0-5][0-9]",
     "a time zone such as UTC, Europe/Vienna or +02:00",
 )
-_REGION: Final = _matching(r"[a-z]{2}(-[a-z]+){1,3}-[0-9]{1,2}", "a region such as eu-west-1")
+_REGION: Final = _matching(r"[a-z]{2,4}(-[a-z]+){1,3}-[0-9]{1,2}", "a region such as eu-west-1")
 _TEXT: Final = Form("a text", lambda _value: True)
 _PLACE: Final = Form("an s3:// or s3a:// location", _is_place)
 _EXTENSIONS: Final = Form(

@@ -26,7 +26,7 @@ _READ_HERE: Final = frozenset({"spark.driver.memory", "spark.driver.cores"})
 """The handler derives JVM options from these, so it checks their form even with an owner's permit."""
 _S3A: Final = "spark.hadoop.fs.s3a."
 _CATALOG: Final = re.compile(r"spark\.sql\.catalog\.[^.]+")
-_PARTITION: Final = re.compile(r"(?:cn|us-gov|us-iso[a-z]?|eu-iso[a-z]?)-")
+_PARTITION: Final = re.compile(r"(?:cn|us-gov|us-iso[a-z]?|eu-iso[a-z]?|eusc)-")
 """The beginning of a region's name tells AWS's partition; the names of the public one have no common beginning."""
 
 

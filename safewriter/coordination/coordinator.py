@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from contextlib import contextmanager, suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from safewriter.coordination import current
@@ -81,8 +82,12 @@ class JobCoordinator:
 
     @classmethod
     def from_spark(cls, spark: SparkSession) -> Self:
-        """Read the same keys from a session's settings, with or without the prefix `spark.`."""
-        return cls(Configuration.from_spark(spark))
+        """Read the same keys from a session's settings, with or without the prefix `spark.`.
+
+        Of a dead holder's writes it settles those in the session's catalogs, too.
+        """
+        catalogs = {key: value for key, value in spark.conf.getAll.items() if key.startswith("spark.sql.catalog.")}
+        return cls(Configuration.from_spark(spark), settle=partial(settle, spark_settings=catalogs))
 
     @property
     def held(self) -> Turn | BorrowedTurn | None:

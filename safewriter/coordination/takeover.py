@@ -21,7 +21,7 @@ from safewriter.settings import audits
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from safewriter.coordination.record import OpenWrite
     from safewriter.objects.store import ObjectStore
@@ -39,8 +39,11 @@ def settle(
     *,
     store: Callable[[Location], ObjectStore] | None = None,
     table_store: Callable[[str], ObjectStore] | None = None,
+    spark_settings: Mapping[str, str] | None = None,
 ) -> None:
     """Settle a write of a holder that lost the lock, so that it cannot commit any more even if its process is alive.
+
+    `spark_settings` name the catalogs that this job reaches, by default those of `SOAL_CONF`.
 
     Raises `UnknownOutcomeError` if there is no verdict now. That includes a document that may not be read, is gone, or
     is older than the write: the write was claimed before it was noted, so it may still land. A write that was noted
@@ -56,6 +59,7 @@ def settle(
         clock=epoch_ms,
         audit_log=audits(os.environ),
         may_go_on=may_go_on,
+        spark_settings=spark_settings,
     )
     stored = recovery.settle(write.write_key, Cause.TURN, Evidence(write.epoch))
     if stored is not None and stored.document.epoch >= write.epoch:

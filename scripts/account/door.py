@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, urlencode
 
 from ministack import app as ministack
-from ministack.core.iam_evaluator import is_root_access_key
-from ministack.core.router import extract_access_key_id
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, MutableMapping
@@ -32,6 +30,10 @@ _OF_PAGES: Final = (b"origin", b"sec-fetch-site")
 """What a browser sends with a request of a web page."""
 _KEY: Final = re.compile(r"<AccessKeyId>([^<]+)<")
 _SECRET: Final = re.compile(r"<SecretAccessKey>([^<]+)<")
+_HEADER: Final = re.compile(rb"AWS4-HMAC-SHA256 Credential=(?:AKIA|ASIA)[A-Z0-9]+/")
+_NAMED: Final = re.compile(r"(?:AKIA|ASIA)[A-Z0-9]+/", re.ASCII)
+"""Keys of users and of sessions, as ministack gives them: a root's is a number, or a word."""
+_IN_QUERIES: Final = ("x-amz-credential", "awsaccesskeyid")
 _OWN: Final = ("/_ministack/", "/_localstack/")
 
 
@@ -108,16 +110,26 @@ class Door:
 
 def refusal(scope: Message) -> str | None:
     """Return why a request is not let in, None if it is."""
-    headers = dict(scope["headers"])
-    texts = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
-    query = parse_qs(scope["query_string"].decode("latin-1"), keep_blank_values=True)
-    if any(name in headers for name in _OF_PAGES):
+    if any(name.lower() in _OF_PAGES for name, _ in scope["headers"]):
         return "no web page may talk to this account"
     if scope["path"].startswith(_OWN):
         return "ministack's own settings are closed here"
-    if is_root_access_key(extract_access_key_id(texts, query) or ""):
+    if not _names_a_key(scope):
         return "this account has no root: sign with a key that it has given"
     return None
+
+
+def _names_a_key(scope: Message) -> bool:
+    """Return whether a request names one key, in a form that no two readers understand otherwise, and no root's."""
+    headers = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+    query = scope["query_string"]
+    if not query.isascii():
+        return False
+    parameters = parse_qs(query.decode("ascii"), keep_blank_values=True).items()
+    named = [value for name, values in parameters if name.lower() in _IN_QUERIES for value in values]
+    if headers:
+        return len(headers) == 1 and not named and _HEADER.match(headers[0]) is not None
+    return len(named) == 1 and _NAMED.match(named[0]) is not None
 
 
 def main(file: Path) -> None:

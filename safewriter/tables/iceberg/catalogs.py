@@ -48,7 +48,7 @@ _TYPES: Final = {
 _TOLD: Final = {
     "type": re.compile("jdbc|rest|glue"),
     "glue.id": re.compile("[0-9]{12}"),
-    "client.region": re.compile("[a-z]{2}(-[a-z]+)+-[0-9]{1,2}"),
+    "client.region": re.compile("[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}"),
 }
 """What a checkpoint tells of a catalog, and the form of each value."""
 
@@ -94,8 +94,8 @@ def configured(name: str, settings: Mapping[str, str], document: Mapping[str, st
     `settings`: Spark's, if the settler has them. `document`: what the checkpoint says of the catalog; it counts only
     for Glue. Raises `UnsupportedError` if the settler's configuration does not name the catalog.
     """
-    variables = parsed(_of_environment(name))
-    settings, named = settings or _own_settings(), {}
+    variables, named = parsed(_of_environment(name)), {}
+    settings = settings or _own_settings(needed="uri" not in variables)
     if f"{_SETTINGS}{name}" in settings:
         try:
             named = to_pyiceberg(name, of_session(name, settings))
@@ -110,20 +110,25 @@ def configured(name: str, settings: Mapping[str, str], document: Mapping[str, st
     glue = told(document)
     if glue.get("type") == "glue" and not named:
         return {**glue, **own}
+    variable = f"PYICEBERG_CATALOG__{name.upper().replace('-', '_')}"
     raise UnsupportedError(
         f"this settler has no configuration for the catalog {name!r}, and asks no address that a document names: set"
-        f" spark.sql.catalog.{name} and its properties in SOAL_CONF, or PYICEBERG_CATALOG__{name.upper()}__URI (and"
-        " __TYPE, __CREDENTIAL …) in its environment"
+        f" spark.sql.catalog.{name} and its properties in SOAL_CONF, or {variable}__URI (and __TYPE, __CREDENTIAL …)"
+        " in its environment"
     )
 
 
-def _own_settings() -> dict[str, str]:
+def _own_settings(*, needed: bool) -> dict[str, str]:
     try:
         settings = parsed(os.environ.get(_CONF) or "{}")
     except ValueError:
         settings = None
     if not isinstance(settings, dict):
-        raise UnsupportedError(f"{_CONF} is no JSON object, so that it names no catalog")
+        if not needed:
+            return {}
+        raise UnsupportedError(
+            f"{_CONF} is no JSON object, so that it names no catalog: make it one of Spark's settings"
+        )
     return {str(key): str(value) for key, value in settings.items()}
 
 

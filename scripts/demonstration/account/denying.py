@@ -15,7 +15,7 @@ _RIGHT: Final = "s3:PutObject"
 
 
 def denied_and_allowed(journey: Journey) -> None:
-    """Take away the right to write to the lake, by the account's root, and give it back."""
+    """Take away the right to write to the lake, by the account's administrator, and give it back."""
     journey.act(f"The job's role loses {_RIGHT} on the lake")
     before = journey.table()
     event = journey.event("accommodations_delta", "denied")

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import contextmanager
+import ssl
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
+from http.client import HTTPSConnection
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote, urlsplit
 
 import pytest
 from botocore.auth import SigV4Auth
@@ -413,6 +416,31 @@ def test_nobody_is_the_account_s_root(account: Account, key: str | None) -> None
     """Ministack would take each of these keys, and none at all, for its root's, without a look at the signature."""
     assert answered(account, key) == HTTPStatus.FORBIDDEN
     assert answered(account, account.aws["AWS_ACCESS_KEY_ID"]) == HTTPStatus.OK
+
+
+@pytest.mark.parametrize("second", [ACCOUNT, "١٢٣٤٥٦٧٨٩٠١٢"], ids=["its number", "a number in other digits"])
+@pytest.mark.parametrize("where", ["before", "behind", "alone", "in the query", "in small letters"])
+def test_nobody_names_two_keys(account: Account, second: str, where: str) -> None:
+    """Ministack takes the first of several names, wherever they stand, and knows the digits of all scripts."""
+    own, root = (
+        f"AWS4-HMAC-SHA256 Credential={key}/20260101/{REGION}/iam/aws4_request, SignedHeaders=host, Signature=0"
+        for key in (account.aws["AWS_ACCESS_KEY_ID"], second)
+    )
+    headers = {"before": [root, own], "behind": [own, root], "alone": [root]}.get(where, [own])
+    named = {"in the query": "X-Amz-Credential", "in small letters": "x-amz-credential"}.get(where)
+    query = "" if named is None else f"?{named}={quote(second)}/20260101/{REGION}/iam/aws4_request"
+    place = urlsplit(account.endpoint)
+    context = ssl.create_default_context(cafile=account.aws["AWS_CA_BUNDLE"])
+    connection = HTTPSConnection(str(place.hostname), place.port, context=context)
+    with closing(connection):
+        connection.putrequest("POST", "/" + query)
+        for header in headers:
+            connection.putheader("Authorization", header.encode())
+        connection.putheader("Content-Type", "application/x-www-form-urlencoded")
+        body = b"Action=ListUsers&Version=2010-05-08"
+        connection.putheader("Content-Length", str(len(body)))
+        connection.endheaders(body)
+        assert connection.getresponse().status == HTTPStatus.FORBIDDEN
 
 
 def test_a_key_of_the_account_needs_its_secret(account: Account) -> None:

@@ -131,12 +131,13 @@ def test_the_answer_is_how_the_driver_ended(server: Server, ending: str, code: i
 
 
 def test_the_end_is_on_record_before_the_answer(server: Server) -> None:
-    """Each driver's exit code, or the signal that ended it; without a journal the job ends as well."""
+    """Each driver's exit code, or the signal that ended it, also where the job deletes the journal."""
     assert server.run("raise SystemExit(3)")[0] == 3
     assert server.exits() == [("python_exited", 3), ("driver_ended", 3)]
     assert server.run("import os, signal\nos.kill(os.getpid(), signal.SIGKILL)")[0] == 137
     assert server.exits()[2:] == [("driver_ended", -9)]
-    (server.folder / "journal").unlink()
+    assert server.run("import os; os.unlink(os.environ['SOAL_JOURNAL'])") == (0, [])
+    assert server.exits()[3:] == [("driver_ended", 0)]
     assert server.run("pass") == (0, [])
 
 

@@ -229,3 +229,18 @@ def test_a_coordinator_is_made_of_keys() -> None:
     assert JobCoordinator.from_spark(spark).configuration.job == "A"
     with pytest.raises(SettingError, match="backend"):
         JobCoordinator.from_mapping({**settings, "job.coordinator.backend": "redis://here"})
+
+
+def test_a_dead_holder_s_write_is_settled_in_the_catalogs_of_the_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A document tells no address of one."""
+    settled: list[tuple[str, object]] = []
+    monkeypatch.setattr(
+        coordinators, "settle", lambda write, _, *, spark_settings: settled.append((write.write_key, spark_settings))
+    )
+    keys = {"lock.name": "lock", "name": "B", "backend": "memory://session"}
+    catalog = {"spark.sql.catalog.lake.uri": "https://own"}
+    settings = {**{f"job.coordinator.{key}": value for key, value in keys.items()}, **catalog}
+    left_by_a_dead_holder(by_name("session"), ONE)
+    spark: Any = SimpleNamespace(conf=SimpleNamespace(getAll=settings))
+    with JobCoordinator.from_spark(spark).turn():
+        assert settled == [("one", catalog)]

@@ -34,6 +34,17 @@ def test_a_database_in_the_variables_is_found_by_its_address(monkeypatch: pytest
     assert configured("my_lake", {}, {})["type"] == "sql"
 
 
+def test_damaged_settings_keep_no_settler_from_a_catalog_that_its_variables_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Without such variables it says so, and asks nobody."""
+    monkeypatch.setenv("SOAL_CONF", "{")
+    with pytest.raises(UnsupportedError, match="SOAL_CONF is no JSON object"):
+        configured("lake", {}, {})
+    monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__URI", "https://own")
+    assert configured("lake", {}, {}) == {"type": "rest", "uri": "https://own"}
+
+
 @pytest.mark.parametrize("by", ["variable", "argument"])
 def test_spark_s_settings_name_the_catalog(monkeypatch: pytest.MonkeyPatch, by: str) -> None:
     """The function's own, or those of the run; the variables of pyiceberg add a login or another address."""

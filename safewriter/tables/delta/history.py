@@ -93,15 +93,14 @@ class DeltaHistory:
         return self._read(self._list_since_ms(time_ms))
 
     def _list_since_ms(self, time_ms: int) -> _Listing:
-        back_to = f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
         # Try the versions after the last checkpoint first: usually that is older than the time, and the log is longer.
         recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=time_ms)
         if recent.before >= 0:
-            return _whole(recent, back_to)
+            return _whole(recent, _text_of(time_ms))
         listing = self._list(-1, older_than_ms=time_ms)
         if listing.first is None and next(iter(self.store.list("_delta_log/")), None) is not None:
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
-        return _whole(listing, back_to)
+        return _whole(listing, _text_of(time_ms))
 
     def of_write(self, write_key: str, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version since an attempt began that names the write or files of it, with no other files.
@@ -308,13 +307,20 @@ def _whole(listing: _Listing, back_to: str) -> _Listing:
     """Return a listing without a gap; raise `RetentionGapError` for any other."""
     if listing.lost is None:
         return listing
-    if listing.head == listing.before:
+    if listing.first is not None and listing.first[0] == listing.lost:
         raise RetentionGapError(
             f"the log does not reach back to {back_to} (log retention): the next one is {listing.lost}"
         )
     raise RetentionGapError(
         f"the log has lost versions after {listing.head} (log retention): the next one is {listing.lost}"
     )
+
+
+def _text_of(time_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):  # a document may say any number
+        return f"{time_ms} ms"
 
 
 def _check_same_table(attempt: AttemptRecord, listing: _Listing) -> None:

@@ -119,7 +119,7 @@ class Claimer:
                 self._check_time()
                 self._check_name(stored.document)
                 trace = self._trace(before, version, stored.document)  # the write may have been undone since
-                self._check_decided(trace)
+                self._check_decided(trace, stored.document)
                 self._check_undoable(trace, obstacle)
                 record = self._record(stored.document.epoch + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
@@ -143,13 +143,20 @@ class Claimer:
         holds = trace is not None and trace.landed is not None and not trace.succeeded
         return holds and self.commit_point is CommitPoint.SUCCESS
 
-    def _check_decided(self, trace: Trace | None) -> None:
+    def _check_decided(self, trace: Trace | None, document: Checkpoint | None = None) -> None:
         if trace is not None and trace.landed is not None and self._is_undecided(trace):
+            where, version = self.checkpoints.uri(self.write.key), trace.landed.commit_version
+            if document is None:
+                said = f"its document {where} does not tell of it"
+            elif any(attempt.commit_version not in (None, version) for attempt in document.attempts):
+                said = f"it was undone, as its document {where} says, and version {version} has brought its rows back"
+            else:
+                said = f"its document {where} says {document.status.value}"
             raise UnknownOutcomeError(
-                f"nothing was written: {self.write.table} holds this write as {trace.landed.commit_version}, its"
-                f" document {self.checkpoints.uri(self.write.key)} does not tell of it, and with commit_point='success'"
-                " nothing tells whether it should stay. Look at the table. If it should stay, run the job once with"
-                " commit_point='write', which skips the write; if not, delete its rows and use a new clientToken"
+                f"nothing was written: {self.write.table} holds this write as {version}, {said}, and with"
+                " commit_point='success' nothing tells whether it should stay. Look at the table. If it should stay,"
+                " run the job once with commit_point='write', which skips the write; if not, delete its rows and use a"
+                " new clientToken"
             )
 
     def _check_undoable(self, trace: Trace | None, obstacle: str | None) -> None:

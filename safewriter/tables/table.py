@@ -138,8 +138,8 @@ class Table(Protocol):
         ...
 
     def trace_undone(self, write_key: str, attempt: AttemptRecord) -> Trace | None:  # noqa: ARG002 - as above
-        """Look for a write whose attempt was undone: somebody may have brought its rows back. Raises as `trace_from`.
+        """Look for a write whose attempt was undone: somebody may have brought its rows back.
 
-        By default None: most formats undo nothing.
+        Raises `UnknownOutcomeError` if the table does not tell. By default None: most formats undo nothing.
         """
         return None

@@ -21,7 +21,7 @@ __all__ = ["Watched"]
 
 _MARK: Final = "safewriter."
 _KEY: Final = 15
-"""The length of the part of a write's key with which its attempts' names begin."""
+"""As much of a write's key as tells the writes of one history apart; their attempts' names begin with the key."""
 
 
 class Watched:

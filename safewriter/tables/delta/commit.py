@@ -17,12 +17,14 @@ from safewriter.identity import EPOCH_MAX
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["FENCE", "HELD_MAX_BYTES", "LINE_MAX_BYTES", "REVERT", "Added", "Commit", "Signature"]
+__all__ = ["FENCE", "HELD_MAX_BYTES", "LINE_MAX_BYTES", "RESTORE", "REVERT", "Added", "Commit", "Signature"]
 
 FENCE: Final = "SAFEWRITER FENCE"
 REVERT: Final = "SAFEWRITER REVERT"
+RESTORE: Final = "RESTORE"
+"""Delta's own operation."""
 HELD_MAX_BYTES: Final = 64 << 20
 """The most memory for the versions of one table that a settler holds: about 100,000 added or 200,000 removed files."""
 LINE_MAX_BYTES: Final = 8 << 20
@@ -40,6 +42,7 @@ _SHOWN_MAX: Final = 100
 _ENDS: Final = re.compile(r"[/?#]")
 """The characters that end a name in a path or a URI."""
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
+_FILES: Final = frozenset({"add", "remove", "cdc"})
 _INFO: Final = ("operation", "userMetadata", "isBlindAppend")
 _TIMES: Final = ("timestamp", "inCommitTimestamp")
 _FEATURES: Final = ("readerFeatures", "writerFeatures")
@@ -96,7 +99,8 @@ class Added:
 class Commit:
     """A version with what a settler needs of its actions: statistics of files, which fill most of a log, are left out.
 
-    The paths of `removes` and `cdc` are decoded. `held_bytes`: about how much memory the commit takes.
+    The paths of `removes` and `cdc` are decoded. `held_bytes`: about how much memory the commit takes. `adds_others`:
+    it adds files that its reader has left out.
     """
 
     version: int
@@ -110,14 +114,23 @@ class Commit:
     protocol: dict[str, Any] | None
     domains: tuple[str, ...]
     held_bytes: int
+    adds_others: bool
 
     @classmethod
-    def parse(cls, version: int, body: bytes | Iterable[bytes], *, most_bytes: int = HELD_MAX_BYTES) -> Commit:
+    def parse(
+        cls,
+        version: int,
+        body: bytes | Iterable[bytes],
+        *,
+        most_bytes: int = HELD_MAX_BYTES,
+        only: Callable[[str], bool] | None = None,
+    ) -> Commit:
         """Parse the JSON lines of a commit, as a whole or in blocks, one line after the other.
 
-        Raises `ValueError` if they are not valid, or if they would take more memory than `most_bytes`.
+        `only`: leave out every file whose path, as it stands in the log, does not satisfy it. Raises `ValueError` if
+        the lines are not valid, or if they would take more memory than `most_bytes`.
         """
-        actions = _Actions(most_bytes)
+        actions = _Actions(most_bytes, only)
         for line in _lines([body] if isinstance(body, bytes) else body):
             if line.strip():
                 actions.take(line)
@@ -133,6 +146,7 @@ class Commit:
             protocol=actions.protocol,
             domains=tuple(actions.domains),
             held_bytes=actions.held_bytes,
+            adds_others=actions.adds_others,
         )
 
     @property
@@ -199,8 +213,10 @@ class Commit:
 class _Actions:
     """The actions of one commit, collected line by line."""
 
-    def __init__(self, most_bytes: int) -> None:
+    def __init__(self, most_bytes: int, only: Callable[[str], bool] | None) -> None:
         self._most_bytes = most_bytes
+        self._only = only
+        self.adds_others = False
         self.held_bytes = 0
         self._hold(_COMMIT_BYTES)
         self.info: dict[str, Any] | None = None
@@ -227,6 +243,9 @@ class _Actions:
             if (take := self._TAKEN.get(kind)) is not None:
                 if not isinstance(action, dict):
                     raise ValueError(f"its action {kind} is no object")
+                if kind in _FILES and self._only is not None and not self._only(_text(action["path"])):
+                    self.adds_others |= kind == "add"
+                    continue
                 self._hold(_EACH_BYTES + take(self, action))
 
     def _hold(self, size: int) -> None:

@@ -8,18 +8,21 @@ from __future__ import annotations
 import json
 import re
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import unquote
 
 from safewriter.bounds import LONG_MAX, whole
+from safewriter.identity import is_file_of
 from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge, paced
 from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import HELD_MAX_BYTES, Commit, Signature
+from safewriter.tables.delta.commit import HELD_MAX_BYTES, RESTORE, Commit, Signature
 from safewriter.tables.table import RetentionGapError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from datetime import datetime
 
     from safewriter.deadline import Clock
     from safewriter.objects.store import ListedObject, ObjectStore
@@ -32,6 +35,8 @@ _ENGINE: Final = "SoAL SafeWriter"
 _WHOLE_MAX_BYTES: Final = 1 << 20
 _COMMIT_MAX_BYTES: Final = 256 << 20
 _HINT_MAX_BYTES: Final = 64 << 10
+_PARALLEL: Final = 16
+"""The requests at a time for a long log; a JVM reads the last versions as fast."""
 
 
 @dataclass(slots=True)
@@ -67,28 +72,67 @@ class DeltaHistory:
         """Return the same, and the moment when the store received the version before them; None if it is not known,
         as there is none, or it is gone.
         """
+        listing = self._list_since(attempt)
+        first = listing.first
+        moment = first[1].last_modified if first is not None and first[0] == listing.before else None
+        return self._read(listing), moment
+
+    def _list_since(self, attempt: AttemptRecord) -> _Listing:
         before = attempt.version_before
         # -1 sorts before every version: a minus sign sorts before the digits.
         listing = self._list(before, f"_delta_log/{before:020}")
         if before >= 0:
             _check_same_table(attempt, listing)
-        first = listing.first
-        moment = first[1].last_modified if first is not None and first[0] == before else None
-        return self._read(listing), moment
+        return _whole(listing, f"version {before + 1}")
 
     def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
         """Return every version that the store has received since a time (epoch milliseconds).
 
         Raises `RetentionGapError` if the log does not reach back so far. One that begins with version 0 is whole.
         """
+        return self._read(self._list_since_ms(time_ms))
+
+    def _list_since_ms(self, time_ms: int) -> _Listing:
         # Try the versions after the last checkpoint first: usually that is older than the time, and the log is longer.
         recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=time_ms)
         if recent.before >= 0:
-            return self._read(recent)
+            return _whole(recent, _text_of(time_ms))
         listing = self._list(-1, older_than_ms=time_ms)
         if listing.first is None and has_log(self.store):
             raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
-        return self._read(listing)
+        return _whole(listing, _text_of(time_ms))
+
+    def of_write(self, write_key: str, attempt: AttemptRecord) -> tuple[Commit, ...]:
+        """Return every version since an attempt began that names the write or files of it, with no other files.
+
+        If the table is no longer the one that the attempt began on, the versions since that time count. Raises
+        `RetentionGapError` if one is missing. Of a long log several versions are read at a time.
+        """
+        try:
+            listing = self._list_since(attempt)
+        except RetentionGapError:
+            listing = self._list_since_ms(attempt.started_ms)
+        versions = range(listing.before + 1, listing.head + 1)
+        found: list[Commit] = []
+        held_bytes = 0
+
+        def read(version: int) -> Commit:
+            return self._read_of(version, write_key, HELD_MAX_BYTES - held_bytes)
+
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            for begin in range(0, len(versions), _PARALLEL):
+                some = versions[begin : begin + _PARALLEL]
+                for commit in pool.map(read, some) if len(versions) > _PARALLEL else map(read, some):
+                    if commit.paths or write_key in commit.owners or commit.info.get("operation") == RESTORE:
+                        found.append(commit)
+                        held_bytes += commit.held_bytes
+        return tuple(found)
+
+    def _read_of(self, version: int, write_key: str, most_bytes: int) -> Commit:
+        def is_ours(path: str) -> bool:
+            return is_file_of(unquote(path).rpartition("/")[2], write_key)
+
+        return self._parsed(version, self._listed(version), most_bytes, is_ours)
 
     def from_version(self, version: int) -> tuple[Commit, ...]:
         """Return a version and all that follow; raise `RetentionGapError` if any of them is missing."""
@@ -96,7 +140,7 @@ class DeltaHistory:
         listing = self._list(before, f"_delta_log/{before:020}.json")
         if listing.first is None or listing.first[0] != version:
             raise RetentionGapError(f"{self.store.uri(_key(version))} is gone: the table was dropped or replaced")
-        return self._read(listing)
+        return self._read(_whole(listing, f"version {version}"))
 
     def _list(self, before: int, start_after: str = "", *, older_than_ms: int = -1) -> _Listing:
         """List the log from a version on; `before` moves up to the last version older than `older_than_ms`."""
@@ -133,10 +177,6 @@ class DeltaHistory:
         return max(version, -1)
 
     def _read(self, listing: _Listing) -> tuple[Commit, ...]:
-        if listing.lost is not None:
-            raise RetentionGapError(
-                f"the log has lost versions after {listing.head} (log retention): the next one is {listing.lost}"
-            )
         return tuple(self.read(version) for version in range(listing.before + 1, listing.head + 1))
 
     def further(self, commits: tuple[Commit, ...], before: int) -> tuple[Commit, ...]:
@@ -160,14 +200,20 @@ class DeltaHistory:
             return self._parsed(version, body)
         commit = self._find(version)
         if commit is None:
-            raise StoreError(f"{self.store.uri(_key(version))} is listed, and is gone")
+            raise self._gone(version)
         return commit
+
+    def _gone(self, version: int) -> StoreError:
+        return StoreError(f"{self.store.uri(_key(version))} is listed, and is gone")
+
+    def _listed(self, version: int) -> bytes | Iterator[bytes]:
+        if (body := self._body(version)) is None:
+            raise self._gone(version)
+        return body
 
     def _find(self, version: int) -> Commit | None:
         if version not in self._known:
-            if not self._may_go_on():
-                raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
-            body = self._body(_key(version))
+            body = self._body(version)
             if body is None:
                 return None
             commit = self._parsed(version, body)
@@ -175,8 +221,11 @@ class DeltaHistory:
             self._known[version] = commit
         return self._known[version]
 
-    def _body(self, key: str) -> bytes | Iterator[bytes] | None:
+    def _body(self, version: int) -> bytes | Iterator[bytes] | None:
         """Return a commit as a whole if it is small, as most are, or else in blocks."""
+        if not self._may_go_on():
+            raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
+        key = _key(version)
         try:
             stored = self.store.get(key, max_bytes=_WHOLE_MAX_BYTES)
         except TooLarge:
@@ -193,9 +242,16 @@ class DeltaHistory:
                 raise StoreError(f"{self.store.uri(key)}: out of time after {size:,} bytes of it")
             yield block
 
-    def _parsed(self, version: int, body: bytes | Iterable[bytes]) -> Commit:
+    def _parsed(
+        self,
+        version: int,
+        body: bytes | Iterable[bytes],
+        most_bytes: int | None = None,
+        only: Callable[[str], bool] | None = None,
+    ) -> Commit:
+        most_bytes = HELD_MAX_BYTES - self._held_bytes if most_bytes is None else most_bytes
         try:
-            return Commit.parse(version, body, most_bytes=HELD_MAX_BYTES - self._held_bytes)
+            return Commit.parse(version, body, most_bytes=most_bytes, only=only)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise StoreError(
                 f"{self.store.uri(_key(version))} is no commit that a settler can read: {error!r}"
@@ -250,6 +306,26 @@ class DeltaHistory:
 def has_log(store: ObjectStore) -> bool:
     """Return whether a path has objects of a log. Markers of folders are none: Delta makes them before a creation."""
     return any(not entry.key.endswith("/") for entry in store.list("_delta_log/"))
+
+
+def _whole(listing: _Listing, back_to: str) -> _Listing:
+    """Return a listing without a gap; raise `RetentionGapError` for any other."""
+    if listing.lost is None:
+        return listing
+    if listing.first is not None and listing.first[0] == listing.lost:
+        raise RetentionGapError(
+            f"the log does not reach back to {back_to} (log retention): the next one is {listing.lost}"
+        )
+    raise RetentionGapError(
+        f"the log has lost versions after {listing.head} (log retention): the next one is {listing.lost}"
+    )
+
+
+def _text_of(time_ms: int) -> str:
+    try:
+        return f"{datetime.fromtimestamp(time_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
+    except (ValueError, OverflowError, OSError):  # a document may say any number
+        return f"{time_ms} ms"
 
 
 def _check_same_table(attempt: AttemptRecord, listing: _Listing) -> None:

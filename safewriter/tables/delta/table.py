@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from safewriter.errors import UnknownOutcomeError
+from safewriter.identity import EPOCH_MAX
 from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.gate import GateState
@@ -15,7 +17,7 @@ from safewriter.tables.delta.undo import find_again, find_live, undo, undo_obsta
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from datetime import datetime
 
     from safewriter.deadline import Clock
@@ -125,22 +127,38 @@ class DeltaTable(Table):
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
-        return _trace(self._history.since_ms(since_ms), write_key)
+        return self._trace(self._history.since_ms(since_ms), write_key)
 
     def trace_from(self, write_key: str, version: int) -> Trace | None:
         """Look for a commit of the write that was not undone, in a version and all that follow.
 
         The log may well lack it: Java may remember a version of a table that was dropped and recreated since.
         """
-        return _trace(self._history.from_version(version), write_key)
+        return self._trace(self._history.from_version(version), write_key)
 
     def trace_undone(self, write_key: str, attempt: AttemptRecord) -> Trace | None:
-        """Look for an undone write in all versions since its attempt began; in all of them, if it is another table."""
+        """Look for an undone write in all versions since its attempt began.
+
+        Raises `UnknownOutcomeError` if one is missing: it does not come back, so no retry would ever know more.
+        """
         try:
-            commits = self._history.since(attempt)
-        except RetentionGapError:
-            commits = self._history.since_ms(attempt.started_ms)
-        return _trace(commits, write_key)
+            commits = self._history.of_write(write_key, attempt)
+        except RetentionGapError as error:
+            start = attempt.prefix.rsplit("-", 3)[0]  # of the names of all attempts, without epoch and nonce
+            raise UnknownOutcomeError(
+                f"nothing was written: version {attempt.commit_version} of {self._history.store.uri('')} was undone,"
+                f" and whether somebody has restored its rows since is not known: {error}. Look whether the table has"
+                f" rows of a file whose name (_metadata.file_name) begins with {start}-: delete them, or leave them if"
+                " all are there. Use a new clientToken for what is missing"
+            ) from error
+        return self._trace(commits, write_key)
+
+    def _trace(self, commits: tuple[Commit, ...], write_key: str) -> Trace | None:
+        epoch = max((epoch for commit in commits for epoch in _epochs(commit, write_key)), default=0)
+        commit = find_live(commits, write_key, epoch) or find_again(commits, write_key, self._history.store.uri(""))
+        if commit is not None:
+            return Trace(epoch, _landed(commit), commit.version - 1)
+        return Trace(epoch) if epoch else None
 
 
 def _check_verdict(document: Checkpoint, commits: tuple[Commit, ...]) -> None:
@@ -155,12 +173,12 @@ def _check_verdict(document: Checkpoint, commits: tuple[Commit, ...]) -> None:
         )
 
 
-def _trace(commits: tuple[Commit, ...], write_key: str) -> Trace | None:
-    epoch = max((epoch for commit in commits if (epoch := commit.epoch_of(write_key)) is not None), default=0)
-    commit = find_live(commits, write_key, epoch) or find_again(commits, write_key)
-    if commit is not None:
-        return Trace(epoch, _landed(commit), commit.version - 1)
-    return Trace(epoch) if epoch else None
+def _epochs(commit: Commit, write_key: str) -> Iterator[int]:
+    if (epoch := commit.epoch_of(write_key)) is not None:
+        yield epoch
+    signature = commit.signature  # an undo has no transaction
+    if signature is not None and signature.write_key == write_key and 0 <= signature.epoch <= EPOCH_MAX:
+        yield signature.epoch
 
 
 def _landed(commit: Commit) -> Landed:

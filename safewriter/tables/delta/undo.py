@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
 from safewriter.bounds import short
+from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import is_file_of
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import REVERT, Commit, Signature
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.delta.commit import RESTORE, REVERT, Commit, Signature
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -85,27 +85,44 @@ def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit
     return None
 
 
-def find_again(commits: tuple[Commit, ...], write_key: str) -> Commit | None:
-    """Return the version of somebody else that has brought an undone write back, as `RESTORE` to before the undo does.
+def find_again(commits: tuple[Commit, ...], write_key: str, table: str) -> Commit | None:
+    """Return the version of somebody else that has brought an undone write back, as `RESTORE` to before the undo does;
+    None if there is none, or if a later version has taken all of it out again.
 
-    Raises `RetentionGapError` if a version has added files of the write, and does not show that these are all of it.
+    Raises `UnknownOutcomeError` if the table holds files of the write, and the log does not show that these are one
+    undone commit as a whole: only a person can decide.
     """
     undone: list[set[str]] = []
+    back: set[str] = set()
+    brings: Commit | None = None
+    one = ""
+    moved = unsure = False
     for commit in commits:
+        removed = {_name(path) for path in commit.removes}
         if (signature := commit.signature) is not None:
             if signature.write_key == write_key and signature.reverts is not None:
-                undone.append({_name(path) for path in commit.removes})
+                undone.append(removed)
         elif commit.epoch_of(write_key) is None:
             added = {name for one in commit.adds if is_file_of(name := _name(unquote(one.path)), write_key)}
-            if added and not any(names and names <= added for names in undone):
-                raise RetentionGapError(
-                    f"version {commit.version} of the table has added {len(added)} files of this write (one is"
-                    f" {min(added)}), which are not known to be all of it. Look at the table: delete their rows, or"
-                    " leave them, and use a new clientToken for what is missing"
-                )
+            is_restore = commit.info.get("operation") == RESTORE
+            if is_restore or not (commit.adds or commit.adds_others):
+                back -= removed
+                unsure |= is_restore and moved
+            else:
+                moved |= not back.isdisjoint(removed - added)  # the rows may be in other files now
+            back |= added
             if added:
-                return commit
-    return None
+                brings, one = commit, min(added)
+    if brings is None or not (back or unsure):
+        return None
+    if unsure or back not in undone:
+        raise UnknownOutcomeError(
+            f"version {brings.version} of {table} has brought files of this write back (one is {one}), of which"
+            f" {len(back)} are there now, and the log does not show that all of its rows are there, or that none is."
+            f" Look for rows whose file (_metadata.file_name) is named {write_key}-..., or was made of such a file:"
+            " delete them, or leave them, and use a new clientToken for what is missing"
+        )
+    return brings
 
 
 def undo(

@@ -115,9 +115,31 @@ def test_with_success_nobody_guesses_whether_rows_that_were_brought_back_should_
     job = world.job()
     job.claimer.announce()
 
-    with pytest.raises(UnknownOutcomeError, match="Look at the table"):
+    with pytest.raises(UnknownOutcomeError, match=r"it was undone, as its document .* brought its rows back.* Look at"):
         job.claimer.claim(job.state(), undone.slot)
 
+    assert (world.document.status, world.document.epoch) == (Status.ROLLED_BACK, 1)
+
+
+@pytest.mark.parametrize("gone", [True, False])
+def test_an_undone_write_of_which_the_log_does_not_tell_is_refused_for_good(*, gone: bool) -> None:
+    """Versions since the undo are gone, or some of the files are back: no later try would know more, so none is due."""
+    world = World()
+    undone = world.job().begin().land()
+    world.grace_passes()
+    world.settle(Cause.EXCEPTION)
+    world.log.commit([{"commitInfo": {"operation": "RESTORE"}}, undone.files[0].add()])
+    job = world.job()
+    job.claimer.announce()
+    before = job.state()
+    if gone:
+        for version in range(world.log.head):
+            world.lake.delete(key_of(version))
+
+    with pytest.raises(UnknownOutcomeError, match=r"s3://lake/.* [Uu]se a new clientToken") as raised:
+        job.claimer.claim(before)
+
+    assert (raised.value.retryable, raised.value.exit_code) == (False, 1)
     assert (world.document.status, world.document.epoch) == (Status.ROLLED_BACK, 1)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import pytest
 
@@ -70,6 +71,27 @@ def test_a_commit_that_was_taken_back_is_no_commit() -> None:
 
     assert close(world).action is Action.SETTLED
     assert world.document.status is Status.ROLLED_BACK
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_an_undo_tells_the_epoch_of_a_commit_that_is_older_than_what_is_read(*, restored: bool) -> None:
+    """The commit came before the oldest marker, its undo later; a document of epoch 0 could not be written."""
+    world, job = landed()
+    late = world.job()
+    late.claimer.announce()
+    signature = {"safewriter": {"key": world.key, "epoch": 1, "reverts": job.slot}}
+    info = {"operation": "SAFEWRITER REVERT", "userMetadata": json.dumps(signature)}
+    gone = ({"remove": {"path": file.path, "dataChange": True}} for file in job.files)
+    world.log.commit([{"commitInfo": info}, *gone])
+    if restored:
+        world.log.commit([{"commitInfo": {"operation": "RESTORE"}}, *(file.add() for file in job.files)])
+    world.checkpoints.unmark(world.key, job.attempt.nonce)
+    world.grace_passes()
+    assert close(world).action is Action.SETTLED
+    assert (world.document.status, world.document.epoch) == (
+        Status.COMMITTED if restored else Status.ROLLED_BACK,
+        1,
+    )
 
 
 def test_a_log_that_does_not_reach_back_decides_nothing() -> None:

@@ -72,6 +72,32 @@ def test_a_gap_after_the_known_version_is_said(lost: int) -> None:
         history(world).since(attempt(version_before=1))
 
 
+def test_a_log_that_begins_too_late_says_how_far_back_it_does_not_reach() -> None:
+    """A version if one was asked for, or a time."""
+    world = World()
+    world.append_foreign()
+    world.lake.delete(key_of(0))
+
+    with pytest.raises(RetentionGapError, match=r"reach back to version 0 .*: the next one is 1"):
+        history(world).since(attempt(version_before=-1))
+    with pytest.raises(RetentionGapError, match=r"reach back to 1970-01-01 00:00:01 UTC .*: the next one is 1"):
+        history(world).since_ms(1_000)
+    with pytest.raises(RetentionGapError, match=r"reach back to -9{15} ms"):
+        history(world).since_ms(-999_999_999_999_999)
+    assert history(world).since_ms(2**62) == (), "a time that no calendar has"
+
+
+def test_a_gap_behind_a_version_that_was_listed_names_the_version() -> None:
+    """The log reaches back, and is not whole."""
+    world = World()
+    world.append_foreign()
+    world.append_foreign()
+    world.lake.delete(key_of(1))
+
+    with pytest.raises(RetentionGapError, match=r"has lost versions after 0 .*: the next one is 2"):
+        history(world).since(attempt(version_before=0))
+
+
 @pytest.mark.parametrize("gone", [(0, 1, 2), (0, 1, 2, 3)])
 def test_retention_of_what_came_before_does_not_matter(gone: tuple[int, ...]) -> None:
     """Old versions may be gone, also version 0 with the table's id and the one on which the attempt began."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from threading import Barrier
 from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from safewriter.errors import UnknownOutcomeError
 from safewriter.objects import StoreError
 from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence
+from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.table import DeltaTable
 from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
 from tests.unit.safewriter.delta_log import File, creation, key_of
@@ -147,7 +150,7 @@ def test_a_part_of_an_undone_write_decides_nothing() -> None:
     world = World()
     job = undone(world)
     world.log.commit([RESTORED, job.files[0].add()])
-    with pytest.raises(RetentionGapError, match=r"1 files of this write .* use a new clientToken"):
+    with pytest.raises(UnknownOutcomeError, match=r"of which 1 are there now.* use a new clientToken"):
         table(world).trace(world.key, 0)
 
 
@@ -160,8 +163,102 @@ def test_files_of_the_write_in_a_table_made_anew_decide_nothing() -> None:
         world.lake.delete(key_of(version))
     assert table(world).trace_undone(world.key, attempt) is None
     world.log.commit([{"commitInfo": {"operation": "CONVERT"}}, *creation(), *(file.add() for file in job.files)])
-    with pytest.raises(RetentionGapError, match="2 files of this write"):
+    with pytest.raises(UnknownOutcomeError, match="of which 2 are there now"):
         table(world).trace_undone(world.key, attempt)
+
+
+def removal(file: File) -> dict[str, Any]:
+    return {"remove": {"path": file.path, "deletionTimestamp": 1, "dataChange": True}}
+
+
+@pytest.mark.parametrize("operation", ["RESTORE", "DELETE"])
+def test_rows_that_were_brought_back_and_taken_out_again_are_not_in_the_table(operation: str) -> None:
+    """A restore by mistake, and another one back: a retry that was skipped for it would write no row."""
+    world = World()
+    job = undone(world)
+    world.log.commit([RESTORED, *(file.add() for file in job.files)])
+    others = [File("other.parquet").add()] if operation == "RESTORE" else []
+    world.log.commit([{"commitInfo": {"operation": operation}}, *map(removal, job.files), *others])
+    assert table(world).trace(world.key, 0) == Trace(1)
+    assert table(world).trace_undone(world.key, world.document.attempts[0]) == Trace(1)
+
+
+def test_rows_of_which_a_part_was_taken_out_again_decide_nothing() -> None:
+    """A retry would write the others twice."""
+    world = World()
+    job = undone(world)
+    world.log.commit([RESTORED, *(file.add() for file in job.files)])
+    world.log.commit([{"commitInfo": {"operation": "DELETE"}}, removal(job.files[0])])
+    with pytest.raises(UnknownOutcomeError, match="of which 1 are there now"):
+        table(world).trace(world.key, 0)
+
+
+def test_rows_that_were_brought_back_and_compacted_are_in_the_table() -> None:
+    """No file of the write is left then; a restore after that may have taken the rows out, or not."""
+    world = World()
+    job = undone(world)
+    attempt = world.document.attempts[0]
+    version = world.log.commit([RESTORED, *(file.add() for file in job.files)])
+    world.log.commit([{"commitInfo": {"operation": "OPTIMIZE"}}, *map(removal, job.files), File("large").add()])
+    expected = Trace(1, Landed(version, None, 200), version - 1)
+    assert table(world).trace(world.key, 0) == expected
+    assert table(world).trace_undone(world.key, attempt) == expected
+    world.log.commit([RESTORED, removal(File("large"))])
+    with pytest.raises(UnknownOutcomeError, match="was made of such a file"):
+        table(world).trace_undone(world.key, attempt)
+
+
+def test_two_undone_attempts_that_are_back_decide_nothing() -> None:
+    """The batch is in the table twice already."""
+    world = World()
+    files = [*undone(world).files, *undone(world).files]
+    world.log.commit([RESTORED, *(file.add() for file in files)])
+    with pytest.raises(UnknownOutcomeError, match="of which 4 are there now"):
+        table(world).trace(world.key, 0)
+
+
+def test_an_undo_alone_tells_the_epoch() -> None:
+    """The commit may be older than what is read: a claim must go past its epoch, and a verdict must name it."""
+    world = World()
+    undone(world)
+    job = undone(world)
+    assert table(world).trace_from(world.key, job.slot + 1) == Trace(2)
+
+
+def test_a_log_that_no_longer_shows_what_followed_an_undo_decides_nothing() -> None:
+    """Somebody may have restored the rows in a version that is gone; the error is final, and says how to look."""
+    world = World()
+    job = undone(world)
+    for version in range(world.log.head + 1):
+        world.lake.delete(key_of(version))
+    world.lake.put(key_of(job.slot + 5), b"{}")
+    with pytest.raises(UnknownOutcomeError, match=rf"does not reach back to .* begins with {world.key}-: ") as raised:
+        table(world).trace_undone(world.key, world.document.attempts[0])
+    assert not raised.value.retryable
+
+
+def test_the_look_for_restored_rows_in_a_long_log_is_quick_and_holds_little(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It reads 16 versions at a time, and holds no other writer's files: a busy table keeps no retry away."""
+    world = World()
+    job = undone(world)
+    attempt = world.document.attempts[0]
+    for _ in range(30 - (world.log.head - attempt.version_before)):
+        world.append_foreign()
+    version = world.log.commit(
+        [RESTORED, *(file.add() for file in job.files), *(File(f"{n}").add() for n in range(99))]
+    )
+    world.append_foreign()
+    together = Barrier(16)
+    inner = DeltaHistory._body
+
+    def body(self: DeltaHistory, number: int) -> Any:
+        together.wait(timeout=10)  # all 16 come, or the test fails
+        return inner(self, number)
+
+    monkeypatch.setattr(DeltaHistory, "_body", body)
+    monkeypatch.setattr("safewriter.tables.delta.history.HELD_MAX_BYTES", 12_000)
+    found = table(world).trace_undone(world.key, attempt)
+    assert found == Trace(1, Landed(version, None, 200), version - 1)
 
 
 def test_other_writers_files_bring_nothing_back() -> None:

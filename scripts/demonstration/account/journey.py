@@ -50,6 +50,7 @@ def play(console: Console, claims: Claims, image: str | None) -> None:
             deploying.updated(journey)
             killing.deadline(journey)
             killing.killed_and_retried(journey)
+            killing.killed_after_the_commit(journey)
             killing.killed_and_swept(journey)
             killing.frozen(journey)
             triggering.object_landed(journey)

@@ -10,7 +10,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from scripts.demonstration.account import failing
+from scripts.demonstration.account import failing, killing
 from scripts.demonstration.account.stage import Journey, Said
 from scripts.demonstration.stage import Claims
 from soal.console.screen import Screen
@@ -63,6 +63,27 @@ def test_the_operators_command_sees_the_account_and_nothing_of_the_caller(
     assert options["env"]["AWS_ENDPOINT_URL"] == "http://account"
     assert options["env"]["SW_CHECKPOINT_BUCKET"] == "checkpoints"
     assert "AWS_PROFILE" not in options["env"]
+
+
+@pytest.mark.parametrize(
+    ("run", "is_dead"),
+    [
+        ({"life": "dead", "writes": [{"life": "dead"}]}, True),
+        ({"life": "dead", "writes": [{"life": "alive"}]}, False),
+        ({"life": "alive", "writes": [{"life": "dead"}]}, False),
+        ({}, False),
+    ],
+)
+def test_a_killed_job_is_over_when_its_run_and_its_writes_are(
+    run: dict[str, object],
+    is_dead: bool,  # noqa: FBT001 - a row's field
+    journey: Journey,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each has a lease of its own: before the last one is over, `soal recover` settles nothing."""
+    monkeypatch.setattr(Journey, "run_of", lambda *_: run)
+
+    assert killing._is_dead(journey, "killed") is is_dead
 
 
 def test_messages_that_somebody_has_received_wait_still(journey: Journey) -> None:

@@ -55,6 +55,7 @@ def play(console: Console, claims: Claims, image: str | None) -> None:
             killing.frozen(journey)
             triggering.object_landed(journey)
             triggering.message_sent(journey)
+            triggering.two_at_once(journey)
             triggering.ticked(journey)
             operating.operated(journey)
             operating.alarmed(journey)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from scripts.account.deployment import Deployment, programs_of_account
+from scripts.account.deployment import Deployment, jars_of_glue, programs_of_account
 from scripts.account.image import image_of_account
 from scripts.account.server import Account, environment, gateway
-from scripts.demonstration.account import denying, deploying, failing, killing, operating, triggering
+from scripts.demonstration.account import cataloging, denying, deploying, failing, killing, operating, triggering
 from scripts.demonstration.account.record import record
 from scripts.demonstration.account.stage import Journey
 from scripts.image.build import TAG, Build, build, choose_base
@@ -40,7 +40,7 @@ def play(console: Console, claims: Claims, image: str | None, kept: Path | None)
         gateway(docker)  # before minutes for the image
         image = image or _built(docker, console)
         with (
-            image_of_account(docker, image, home.rie, _NAME) as name,
+            image_of_account(docker, image, home.rie, _NAME, jars_of_glue()) as name,
             Account(docker, programs) as account,
         ):
             console.print(Text(f"{account.endpoint} is the account, by ministack; log: {account.log}"), soft_wrap=True)
@@ -59,6 +59,7 @@ def play(console: Console, claims: Claims, image: str | None, kept: Path | None)
             killing.frozen(journey)
             triggering.object_landed(journey)
             triggering.message_sent(journey)
+            cataloging.in_glue(journey)
             triggering.two_at_once(journey)
             triggering.ticked(journey)
             operating.operated(journey)

@@ -6,21 +6,23 @@ import json
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from scripts.account.client import client_of
 from scripts.account.server import ACCOUNT
-from scripts.provision.account import ensure_account
+from scripts.provision.account import ensure_account, ensure_glue_jars
 from scripts.provision.place import ROOT, Place
 from scripts.provision.steps import SetupError
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.local.names import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from scripts.provision.account import Programs
+
+_T = TypeVar("_T")
 
 STACK: Final = "Soal"
 _DEPLOYER: Final = "deployer"
@@ -30,8 +32,17 @@ _TAIL_LINES: Final = 30
 
 def programs_of_account() -> Programs:
     """Install what an account needs. Raises `Problem`."""
+    return _ensured(ensure_account)
+
+
+def jars_of_glue() -> list[Path]:
+    """Fetch what a job needs for the account's Glue catalog. Raises `Problem`."""
+    return _ensured(ensure_glue_jars)
+
+
+def _ensured(ensure: Callable[[Place], _T]) -> _T:
     try:
-        return ensure_account(Place(ROOT))
+        return ensure(Place(ROOT))
     except SetupError as error:
         raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
 

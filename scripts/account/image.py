@@ -1,6 +1,7 @@
 """The function's image as an account on this machine takes it: under a name of the account's own registry.
 
-Lambda's service gives an image its runtime interface. Here AWS's emulator of it is one layer on top.
+Lambda's service gives an image its runtime interface. Here AWS's emulator of it is one layer on top, and may bring jars
+that a derived image adds.
 """
 
 from __future__ import annotations
@@ -17,16 +18,17 @@ from scripts.image.docker import require
 from soal.local.names import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from scripts.image.docker import Docker
 
 _RIE: Final = "soal-rie"
+_EXTRA: Final = "/opt/soal/extra/"
 _BUILD_TIMEOUT_S: Final = 300
 
 
 @contextmanager
-def image_of_account(docker: Docker, image: str, rie: Path, tag: str) -> Iterator[str]:
+def image_of_account(docker: Docker, image: str, rie: Path, tag: str, jars: Sequence[Path] = ()) -> Iterator[str]:
     """Make the image under its name in the account, which is `image_uri` for the stack; remove it at the end, when no
     container has it any more.
     """
@@ -36,7 +38,12 @@ def image_of_account(docker: Docker, image: str, rie: Path, tag: str) -> Iterato
     with tempfile.TemporaryDirectory(prefix="soal-image-") as folder:
         context = Path(folder)
         shutil.copy2(rie, context / _RIE)
-        lines = [f"FROM {image}", f"COPY {_RIE} /{_RIE}", f"ENTRYPOINT {json.dumps([f'/{_RIE}', *words])}"]
+        extra = context / "extra"
+        extra.mkdir()
+        for jar in jars:
+            shutil.copy2(jar, extra)
+        copies = [f"COPY {_RIE} /{_RIE}", f"COPY extra {_EXTRA}"]
+        lines = [f"FROM {image}", *copies, f"ENTRYPOINT {json.dumps([f'/{_RIE}', *words])}"]
         (context / "Dockerfile").write_text("\n".join(lines) + "\n", encoding="utf-8")
         docker.read("build", "--quiet", "--tag", name, folder, timeout_s=_BUILD_TIMEOUT_S)
     try:

@@ -14,6 +14,7 @@ import json
 import sys
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import psutil
 from rich.text import Text
@@ -41,18 +42,21 @@ def main() -> int:
         "--account", action="store_true", help="deploy the stack into an account on this machine (needs Docker)"
     )
     parser.add_argument("--image", help="with --account: an image that Docker has; default: that of this tree, built")
+    parser.add_argument("--record", type=Path, metavar="FILE", help="with --account: write the run as JSON to a file")
     options = parser.parse_args()
     if options.account and (options.durable or options.format != "delta"):
         parser.error("--account has one journey, on Delta: leave --durable and --format out")
     if options.image and not options.account:
         parser.error("--image is the image of the account's function: add --account")
+    if options.record and not options.account:
+        parser.error("--record keeps the journey in an account: add --account")
     as_json = options.json
     console = Screen(stderr=as_json)
     claims = Claims(console)
     begin_s = time.monotonic()
     try:
         if options.account:
-            journey.play(console, claims, options.image)
+            journey.play(console, claims, options.image, options.record)
         else:
             with (
                 EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,

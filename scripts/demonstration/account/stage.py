@@ -17,6 +17,7 @@ from rich.text import Text
 from scripts.account.client import client_of
 from scripts.account.deployment import outputs
 from scripts.account.server import environment
+from scripts.demonstration.account.record import Acts
 from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.console.problem import EXIT_FAILED, Problem
@@ -37,7 +38,7 @@ TABLE: Final = "accommodations"
 SOURCE: Final = "raw/accommodations.csv"
 _COMMAND_TIMEOUT_S: Final = 960
 _POLL_S: Final = 0.5
-_TRUST: Final = "SSL_CERT_FILE"
+_TRUST: Final = ("SSL_CERT_FILE", "AWS_CA_BUNDLE")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +68,13 @@ class Journey:
     deployment: Deployment
     context: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
-    acts: int = 0
+    acts: Acts = field(default_factory=Acts)
     _clients: dict[str, Any] = field(default_factory=dict)
 
     def act(self, title: str) -> None:
         """Begin a part of the journey."""
-        self.acts += 1
-        self.console.print(Rule(f"{self.acts}  {title}", align="left"))
+        number = self.acts.begin(title, len(self.claims.entries))
+        self.console.print(Rule(f"{number}  {title}", align="left"))
 
     def line(self, name: str, value: str) -> None:
         """Print a fact."""
@@ -163,7 +164,7 @@ class Journey:
     def look(self, key: str = TABLE) -> TableView:
         """Read a Delta table of the lake from outside."""
         aws = {**self.account.aws, "AWS_ENDPOINT_URL_S3": self.account.endpoint}
-        with _trusted(aws["AWS_CA_BUNDLE"]):
+        with trusted(aws["AWS_CA_BUNDLE"]):
             return view(self.client("s3"), self.made["LakeBucket"], key, aws)
 
     def table(self, key: str = TABLE) -> TableView:
@@ -188,12 +189,13 @@ class Journey:
 
 
 @contextmanager
-def _trusted(bundle: str) -> Iterator[None]:
-    """Let deltalake trust a certificate: it has an option for none, and reads this variable for each table."""
-    before = os.environ.get(_TRUST)
-    os.environ[_TRUST] = bundle
+def trusted(bundle: str) -> Iterator[None]:
+    """Let deltalake and pyiceberg trust a certificate: they take it from these variables."""
+    before = {name: os.environ.get(name) for name in _TRUST}
+    os.environ.update(dict.fromkeys(_TRUST, bundle))
     try:
         yield
     finally:
-        del os.environ[_TRUST]
-        os.environ.update({} if before is None else {_TRUST: before})
+        for name, value in before.items():
+            del os.environ[name]
+            os.environ.update({} if value is None else {name: value})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.accommodations import ROWS, csv_bytes
 from scripts.demonstration.account.deploying import LANDING
 from scripts.demonstration.account.failing import waiting
+from scripts.demonstration.account.killing import held, hold
 
 if TYPE_CHECKING:
     from scripts.demonstration.account.stage import Journey
@@ -15,6 +16,10 @@ if TYPE_CHECKING:
 _WAIT_S: Final = 180.0
 _VISIBLE_S: Final = 5
 """Of a message that has failed, instead of six timeouts of the function, as the stack sets it."""
+
+_AGAIN_S: Final = 60
+"""Of a message whose job has met another one's commit: by then the other one has ended."""
+_OVERLAP_S: Final = 10
 
 
 def object_landed(journey: Journey) -> None:
@@ -54,6 +59,33 @@ def message_sent(journey: Journey) -> None:
     journey.waits("the redriven run", lambda: journey.look("messages").rows > seen.rows, _WAIT_S)
     after = journey.table("messages")
     journey.check("its rows are in the table once", holds=(after.rows, after.orphans) == (seen.rows + ROWS, ()))
+
+
+def two_at_once(journey: Journey) -> None:
+    """Two messages at once are the first jobs of a table: one meets the commit of the other, and is repeated."""
+    journey.act("Two messages at once: the first jobs of a table that is not there yet")
+    client, queue = journey.client("sqs"), journey.made["JobQueueUrl"]
+    named = {"QueueUrl": queue, "AttributeNames": ["VisibilityTimeout"]}
+    as_deployed = client.get_queue_attributes(**named)["Attributes"]
+    client.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": str(_AGAIN_S)})
+    hold(journey, "write", _OVERLAP_S)
+    tokens = ("fan-1", "fan-2")
+    bodies = [json.dumps(held(journey, token, "fan")) for token in tokens]
+    entries = [{"Id": str(place), "MessageBody": body} for place, body in enumerate(bodies)]
+    client.send_message_batch(QueueUrl=queue, Entries=entries)
+    waited = journey.waits("the end of both", lambda: waiting(journey, "JobQueueUrl") == 0, _WAIT_S)
+    client.set_queue_attributes(QueueUrl=queue, Attributes=as_deployed)
+    runs = [journey.run_of(token) for token in tokens]
+    attempts = sorted(run.get("attempt", 0) for run in runs)
+    journey.line("attempts", " and ".join(map(str, attempts)))
+    journey.check(
+        f"after {waited or _WAIT_S:.0f} s both are SUCCESS, and one of them has needed a second attempt",
+        holds=[run.get("state") for run in runs] == ["SUCCESS", "SUCCESS"] and attempts[0] == 1 < attempts[1],
+    )
+    seen = journey.table("fan")
+    journey.check(
+        f"the rows of both are in the table once: 2 * {ROWS:,}", holds=(seen.rows, seen.orphans) == (2 * ROWS, ())
+    )
 
 
 def _job(journey: Journey, source: str) -> dict[str, Any]:

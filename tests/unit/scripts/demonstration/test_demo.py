@@ -38,7 +38,9 @@ def test_a_demonstration_without_an_archive_says_so(
     assert ("without a class-data archive" in console.file.getvalue()) is not is_there  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize("words", [["--account", "--durable"], ["--account", "--format", "iceberg"], ["--image", "x"]])
+@pytest.mark.parametrize(
+    "words", [["--account", "--durable"], ["--account", "--format", "iceberg"], ["--image", "x"], ["--record", "x"]]
+)
 def test_an_option_that_would_have_no_effect_is_refused(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

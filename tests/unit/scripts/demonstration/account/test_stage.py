@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import subprocess
 import sys
 from typing import TYPE_CHECKING
@@ -10,8 +11,8 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from scripts.demonstration.account import failing
-from scripts.demonstration.account.stage import Journey, Said
+from scripts.demonstration.account import failing, killing
+from scripts.demonstration.account.stage import Journey, Said, trusted
 from scripts.demonstration.stage import Claims
 from soal.console.screen import Screen
 
@@ -63,6 +64,39 @@ def test_the_operators_command_sees_the_account_and_nothing_of_the_caller(
     assert options["env"]["AWS_ENDPOINT_URL"] == "http://account"
     assert options["env"]["SW_CHECKPOINT_BUCKET"] == "checkpoints"
     assert "AWS_PROFILE" not in options["env"]
+
+
+def test_a_certificate_is_trusted_only_within_the_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the caller has set is back afterwards, and what was not set is not."""
+    monkeypatch.setenv("SSL_CERT_FILE", "/own.pem")
+    monkeypatch.delenv("AWS_CA_BUNDLE", raising=False)
+
+    with trusted("/account.pem"):
+        assert (os.environ["SSL_CERT_FILE"], os.environ["AWS_CA_BUNDLE"]) == ("/account.pem", "/account.pem")
+
+    assert os.environ["SSL_CERT_FILE"] == "/own.pem"
+    assert "AWS_CA_BUNDLE" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("run", "is_dead"),
+    [
+        ({"life": "dead", "writes": [{"life": "dead"}]}, True),
+        ({"life": "dead", "writes": [{"life": "alive"}]}, False),
+        ({"life": "alive", "writes": [{"life": "dead"}]}, False),
+        ({}, False),
+    ],
+)
+def test_a_killed_job_is_over_when_its_run_and_its_writes_are(
+    run: dict[str, object],
+    is_dead: bool,  # noqa: FBT001 - a row's field
+    journey: Journey,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each has a lease of its own: before the last one is over, `soal recover` settles nothing."""
+    monkeypatch.setattr(Journey, "run_of", lambda *_: run)
+
+    assert killing._is_dead(journey, "killed") is is_dead
 
 
 def test_messages_that_somebody_has_received_wait_still(journey: Journey) -> None:

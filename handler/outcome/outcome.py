@@ -20,8 +20,8 @@ that answers SIGTERM by exit(0) is one.
 
 "Ended by the deadline": the shutdown sequence stopped the script, or SafeWriter did (exit 124), or SafeWriter refused a
 block or part for want of time: that of a script that had committed a write, or that swallowed the error and ended with
-exit code 0. INCOMPLETE can be continued: the same job under the same token skips
-the committed writes. A write is incomplete if it lacks rows of its block, or if its block has left rows beside it.
+exit code 0. INCOMPLETE can be continued: the same job under the same token skips the committed writes. A write is
+incomplete if it lacks rows of its block, or if its block has left rows beside it.
 """
 
 from __future__ import annotations
@@ -194,8 +194,10 @@ def _at_deadline(
 def _why_incomplete(evidence: JobEvidence) -> str:
     """Return whether the deadline came, or was too near for the script to begin the next write."""
     late = [entry.fields for entry in evidence.journal if entry.event == "too_late"]
-    if _is_stopped(evidence) or any(entry.event == "deadline" for entry in evidence.journal) or not late:
+    if _is_stopped(evidence):
         return "the deadline came before the script's end"
+    if any(entry.event == "deadline" for entry in evidence.journal) or not late:
+        return "SafeWriter ended a block of the script for the deadline"
     if (parts_left := late[-1].get("partsLeft")) is None:
         return "the deadline was too near to begin the next write"
     return (

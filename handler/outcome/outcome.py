@@ -197,7 +197,7 @@ def _why_incomplete(evidence: JobEvidence) -> str:
     if _is_stopped(evidence):
         return "the deadline came before the script's end"
     if any(entry.event == "deadline" for entry in evidence.journal) or not late:
-        return "SafeWriter ended a block of the script for the deadline"
+        return "the deadline came before the end of a block of the script"
     if (parts_left := late[-1].get("partsLeft")) is None:
         return "the deadline was too near to begin the next write"
     return (

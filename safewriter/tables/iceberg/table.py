@@ -51,6 +51,8 @@ _MARKED: Final = re.compile(
 )  # snapshot, rows, bytes, epoch milliseconds
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _TRIES_MAX: Final = 50
+_ANCESTORS_MAX: Final = 16
+"""As many blocks may follow one another within the second to which S3 tells its times."""
 
 
 def name_of(attempt: AttemptRecord) -> str:
@@ -184,24 +186,32 @@ class IcebergTable(Table):
         return not is_named
 
     def _known_claim(self, table: LiveTable, attempt: AttemptRecord, folder: Location) -> int:
-        """Return main's snapshot before the claim, or 0 if nothing but the document shows that it is older than the
-        files: no manifest names a file that S3 received after the snapshot's own list of manifests.
+        """Return the snapshot before the claim, or the next of its ancestors that S3 shows to be older than the files:
+        no manifest names a file that S3 received after the snapshot's own list of manifests. 0 if there is none.
         """
-        snapshots = table.metadata.get("snapshots") or ()
-        places = (entry.get("manifest-list") for entry in snapshots if entry["snapshot-id"] == attempt.version_before)
-        place = next(places, None)
-        if self.files is None or place is None:
+        if self.files is None:
             return 0
+        known = {entry["snapshot-id"]: entry for entry in table.metadata.get("snapshots") or ()}
         files = self.files(f"s3://{folder.bucket}").list(f"{folder.key}/")
         oldest = min((int(entry.last_modified.timestamp()) for entry in paced(files, self._check_time)), default=None)
+        snapshot = known.get(attempt.version_before)
+        for _ in range(_ANCESTORS_MAX):
+            if snapshot is None:
+                break
+            if self._is_older(snapshot.get("manifest-list"), oldest):
+                return int(snapshot["snapshot-id"])
+            snapshot = known.get(snapshot.get("parent-snapshot-id"))
+        return 0
+
+    def _is_older(self, place: str | None, oldest: int | None) -> bool:
+        """Return whether S3 received a list of manifests in an earlier second than the oldest of the files, if any."""
+        if self.files is None or place is None:
+            return False
         where = Location.parse(place)
         found = next(iter(self.files(f"s3://{where.bucket}").list(where.key)), None)
-        is_older = (
-            found is not None
-            and found.key == where.key
-            and (oldest is None or int(found.last_modified.timestamp()) < oldest)
-        )
-        return attempt.version_before if is_older else 0
+        if found is None or found.key != where.key:
+            return False
+        return oldest is None or int(found.last_modified.timestamp()) < oldest
 
     def _check_time(self) -> None:
         if not self.may_go_on():

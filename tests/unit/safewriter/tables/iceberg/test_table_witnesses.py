@@ -149,6 +149,29 @@ def test_files_that_are_younger_than_the_claim_s_snapshot_need_no_manifest(
     assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 1
 
 
+def test_files_of_the_second_of_the_claim_s_snapshot_need_the_manifests_since_an_older_one(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks may follow one another that fast; a table may have thousands of snapshots."""
+    for number in range(8):
+        bench.add("main", f"foreign-{number}")
+        bench.now_ms += 5000
+    bench.add("main", "last")
+    held = bench.claim()
+    folder = Location.parse(f"{bench.load().metadata.location}/data/{name_of(held.document.attempt)}").key
+    bench.lake.put(f"{folder}/one.parquet", b"rows")
+    read: list[str] = []
+    get = bench.lake.get
+
+    def noted(key: str, **more: Any) -> Any:
+        read.append(key)
+        return get(key, **more)
+
+    monkeypatch.setattr(bench.lake, "get", noted)
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 1
+    assert len([key for key in read if key.endswith(".avro")]) == 2
+
+
 def test_where_the_snapshot_of_the_claim_is_gone_all_manifests_are_read(bench: Bench) -> None:
     """It is unknown then which commits are younger."""
     held = published_and_forgotten(bench)

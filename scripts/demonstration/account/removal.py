@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 _STACK_TIMEOUT_S: Final = 1800.0
 _POLL_S: Final = 2.0
+_UNBEGUN: Final = "REVIEW_IN_PROGRESS"
+"""Of a stack that has a plan only: nothing is in progress."""
 _TRIES: Final = 3
 """A job that still runs may write into a bucket once more."""
 _GONE: Final = frozenset(
@@ -126,23 +128,22 @@ class Removal:
 
     def _end_stack(self) -> None:
         """Delete the stack, once CloudFormation has ended what it does with it."""
-        self._settled()
+        self._until(lambda status: not status.endswith("_IN_PROGRESS") or status == _UNBEGUN)
         self.note()
         if self._described() is None:
             return
         self.journey.client("cloudformation").delete_stack(StackName=self._stack_id)
-        if (status := self._settled()) is not None:
-            raise TimeoutError(f"its status is {status}")
+        self._until(lambda status: status == "DELETE_FAILED")
+        if (found := self._described()) is not None:
+            raise TimeoutError(f"its status is {found['StackStatus']}")
 
-    def _settled(self) -> str | None:
-        """Wait until nothing is in progress; return the status, None for a stack that is not there."""
+    def _until(self, holds: Callable[[str], bool]) -> None:
+        """Wait, within a bound, until the stack is not there, or its status is as it is to be."""
         until = time.monotonic() + _STACK_TIMEOUT_S
-        while (found := self._described()) is not None:
-            status = str(found["StackStatus"])
-            if not status.endswith("_IN_PROGRESS") or time.monotonic() > until:
-                return status
+        while (found := self._described()) is not None and not holds(str(found["StackStatus"])):
+            if time.monotonic() > until:
+                return
             time.sleep(_POLL_S)
-        return None
 
 
 def _tried(left: list[Left], what: str, command: str, act: Callable[[], Any]) -> bool:
@@ -182,6 +183,7 @@ def remove_bucket(client: Any, name: str) -> None:  # noqa: ANN401 - a boto3 cli
 
 def _remove_table(client: Any, name: str) -> None:  # noqa: ANN401 - a boto3 client
     client.update_table(TableName=name, DeletionProtectionEnabled=False)
+    client.get_waiter("table_exists").wait(TableName=name)  # it cannot be deleted while it is updated
     client.delete_table(TableName=name)
 
 

@@ -134,8 +134,10 @@ def destroyed(journey: Journey) -> None:
         seconds = journey.deployment.destroy(journey.context)
     journey.line("destroy", f"{seconds:.0f} s")
     journey.check("CloudFormation describes no such stack any more", holds=not _is_there(journey))
-    functions = journey.client("lambda").list_functions()["Functions"]
-    journey.check("Lambda lists no function", holds=not functions)
+    pages = journey.client("lambda").get_paginator("list_functions").paginate()
+    names = {one["FunctionName"] for page in pages for one in page["Functions"]}
+    own = {name for name in names if name.startswith(f"{journey.stack}-")}
+    journey.check("Lambda lists no function of the stack", holds=not own)
     buckets = {one["Name"] for one in journey.client("s3").list_buckets()["Buckets"]}
     journey.check("S3 lists the buckets with data, which stay", holds=kept <= buckets)
     journey.check("the table is as it was", holds=journey.table() == before)
@@ -151,6 +153,8 @@ def _stack(journey: Journey) -> tuple[dict[str, Any], int]:
 def _is_there(journey: Journey) -> bool:
     try:
         stack, _ = _stack(journey)
-    except ClientError:
+    except ClientError as error:
+        if "does not exist" not in str(error):
+            raise
         return False
     return bool(stack["StackStatus"] != "DELETE_COMPLETE")

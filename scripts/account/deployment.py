@@ -1,4 +1,4 @@
-"""The stack in an account on this machine, by the CDK's command line: bootstrap, deploy, destroy."""
+"""The stack in an account, by default one on this machine, by the CDK's command line: bootstrap, deploy, destroy."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ _T = TypeVar("_T")
 
 STACK: Final = "Soal"
 _DEPLOYER: Final = "deployer"
-_TIMEOUT_S: Final = 600
+_TIMEOUT_S: Final = 1800
+"""An image that the CDK builds and pushes takes many minutes."""
 _TAIL_LINES: Final = 30
 
 
@@ -54,26 +55,29 @@ class Deployment:
     programs: Programs
     variables: Mapping[str, str]
     folder: Path
+    stack: str = STACK
+    account: str = ACCOUNT
+    region: str = REGION
 
     def bootstrap(self) -> float:
         """Make what the CDK needs in an account, as one does once; return the seconds."""
-        return self._run("bootstrap", f"aws://{ACCOUNT}/{REGION}")
+        return self._run("bootstrap", f"aws://{self.account}/{self.region}")
 
     def deploy(self, context: Mapping[str, str]) -> float:
         """Deploy the stack with these context keys; return the seconds."""
         given = [word for pair in context.items() for word in ("-c", "=".join(pair))]
-        return self._run("deploy", STACK, *given, "--require-approval", "never", "--ci")
+        return self._run("deploy", self.stack, *given, "--require-approval", "never", "--ci")
 
     def destroy(self, context: Mapping[str, str]) -> float:
         """Remove the stack; return the seconds."""
         given = [word for pair in context.items() for word in ("-c", "=".join(pair))]
-        return self._run("destroy", STACK, *given, "--force", "--ci")
+        return self._run("destroy", self.stack, *given, "--force", "--ci")
 
     def _run(self, *words: str) -> float:
         begun = time.monotonic()
         path = f"{self.programs.path}:{self.variables['PATH']}"
         own = {"PATH": path, "CDK_HOME": str(self.folder / "cdk"), "CDK_DISABLE_CLI_TELEMETRY": "1"}
-        where = {"CDK_DEFAULT_ACCOUNT": ACCOUNT, "CDK_DEFAULT_REGION": REGION}
+        where = {"CDK_DEFAULT_ACCOUNT": self.account, "CDK_DEFAULT_REGION": self.region}
         output = ("--output", str(self.folder / "cdk.out"))
         try:
             done = subprocess.run(
@@ -108,10 +112,10 @@ def deployer_of(aws: Mapping[str, str]) -> dict[str, str]:
     return {**aws, **own}
 
 
-def outputs(client: Any) -> dict[str, str]:  # noqa: ANN401 - a boto3 client
+def outputs(client: Any, stack: str = STACK) -> dict[str, str]:  # noqa: ANN401 - a boto3 client
     """Return the outputs of the deployed stack, as CloudFormation describes them."""
-    (stack,) = client.describe_stacks(StackName=STACK)["Stacks"]
-    return {one["OutputKey"]: one["OutputValue"] for one in stack["Outputs"]}
+    (found,) = client.describe_stacks(StackName=stack)["Stacks"]
+    return {one["OutputKey"]: one["OutputValue"] for one in found["Outputs"]}
 
 
 def _failed(word: str, how: str, said: str) -> Problem:

@@ -53,7 +53,7 @@ class Account:
     """
 
     def __init__(self, docker: Docker, programs: Programs, *, memory_mb: int = 3008) -> None:
-        self._docker = docker
+        self.docker = docker
         self._programs = programs
         self._memory_mb = memory_mb
         self._stack = ExitStack()
@@ -64,7 +64,7 @@ class Account:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._address = gateway(self._docker)
+            self._address = gateway(self.docker)
             self._port = _free_port(self._address)
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-account-")))
             self.certificate.make(self._address)
@@ -124,21 +124,21 @@ class Account:
     def containers(self, *, function: str | None = None, with_ended: bool = False) -> tuple[str, ...]:
         """Return the ids of its containers that run, of one function or of all; or of all that there are."""
         which = ("--all",) if with_ended else ()
-        listed = self._docker.read("ps", "--quiet", "--no-trunc", *which, "--filter", f"label={self.label}").split()
+        listed = self.docker.read("ps", "--quiet", "--no-trunc", *which, "--filter", f"label={self.label}").split()
         return tuple(one for one in listed if function is None or self._function_in(one) == function)
 
     def _function_in(self, container: str) -> str | None:
         """Return the name of the function that a container runs."""
-        variables = json.loads(self._docker.read("inspect", "--format", "{{json .Config.Env}}", container))
+        variables = json.loads(self.docker.read("inspect", "--format", "{{json .Config.Env}}", container))
         named = (text.partition("=") for text in variables)
         return next((value for name, _, value in named if name == "AWS_LAMBDA_FUNCTION_NAME"), None)
 
     def _command(self) -> tuple[str, ...]:
-        return (self._docker.program, self.label, str(self.folder), *self._programs.emulator, str(self._key))
+        return (self.docker.program, self.label, str(self.folder), *self._programs.emulator, str(self._key))
 
     def _server_variables(self) -> dict[str, str]:
         limits = ("--read-only", "--tmpfs", _TMP, "--memory", f"{self._memory_mb}m")
-        own = {name: value for name, value in self._docker.environment.items() if not name.startswith("AWS_")}
+        own = {name: value for name, value in self.docker.environment.items() if not name.startswith("AWS_")}
         return {
             **own,
             "PYTHONPATH": str(ROOT),

@@ -1,5 +1,6 @@
 """`scripts/demo`: a guarded job succeeds, the next one reaches its deadline, its retry lands once. With `--durable` one
-durable execution runs a job that is longer than three timeouts. With `--account` the stack runs in an account.
+durable execution runs a job that is longer than three timeouts. With `--account` the stack runs in an account
+on this machine, or with `--profile` in that of an AWS profile.
 
 Without `--account` everything is real (the handler under Lambda's runtime interface emulator, Spark, SafeWriter, a REST
 catalog for `--format iceberg`) except S3, which is moto, and the durable service, which AWS's emulation replaces. Each
@@ -34,28 +35,15 @@ from soal.local.names import BUCKETS, CHECKPOINTS
 
 def main() -> int:
     """Play the three acts; return 0 if every claim was true."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--json", action="store_true", help="print the claims as JSON on stdout, the rest on stderr")
-    parser.add_argument("--durable", action="store_true", help="a job of three timeouts as one durable execution")
-    parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
-    parser.add_argument(
-        "--account", action="store_true", help="deploy the stack into an account on this machine (needs Docker)"
-    )
-    parser.add_argument("--image", help="with --account: an image that Docker has; default: that of this tree, built")
-    parser.add_argument("--record", type=Path, metavar="FILE", help="with --account: write the run as JSON to a file")
-    options = parser.parse_args()
-    if options.account and (options.durable or options.format != "delta"):
-        parser.error("--account has one journey, on Delta: leave --durable and --format out")
-    if options.image and not options.account:
-        parser.error("--image is the image of the account's function: add --account")
-    if options.record and not options.account:
-        parser.error("--record keeps the journey in an account: add --account")
+    options = _options()
     as_json = options.json
     console = Screen(stderr=as_json)
     claims = Claims(console)
     begin_s = time.monotonic()
     try:
-        if options.account:
+        if options.profile:
+            journey.play_on_profile(console, claims, options.profile, options.image, agreed=options.yes)
+        elif options.account:
             journey.play(console, claims, options.image, options.record)
         else:
             with (
@@ -72,6 +60,37 @@ def main() -> int:
     true = sum(claim.holds for claim in claims.entries)
     console.print(f"\n{true} of {len(claims.entries)} claims are true. {time.monotonic() - begin_s:.0f} s.")
     return EXIT_OK if claims.all_hold else EXIT_FAILED
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--json", action="store_true", help="print the claims as JSON on stdout, the rest on stderr")
+    parser.add_argument("--durable", action="store_true", help="a job of three timeouts as one durable execution")
+    parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
+    parser.add_argument(
+        "--account", action="store_true", help="deploy the stack into an account on this machine (needs Docker)"
+    )
+    parser.add_argument("--profile", metavar="NAME", help="with --account: the account of an AWS profile, which pays")
+    parser.add_argument("--yes", action="store_true", help="with --profile: do not ask after the budget")
+    parser.add_argument(
+        "--image",
+        help="with --account: an image that Docker has, with --profile: one of ECR; default: that of this tree, built",
+    )
+    parser.add_argument("--record", type=Path, metavar="FILE", help="with --account: write the run as JSON to a file")
+    options = parser.parse_args()
+    if options.account and (options.durable or options.format != "delta"):
+        parser.error("--account has one journey, on Delta: leave --durable and --format out")
+    if options.image and not options.account:
+        parser.error("--image is the image of the account's function: add --account")
+    if options.record and not options.account:
+        parser.error("--record keeps the journey in an account: add --account")
+    if options.profile and not options.account:
+        parser.error("--profile is that of an account: add --account")
+    if options.yes and not options.profile:
+        parser.error("--yes agrees to the budget of an account that costs: add --account --profile NAME")
+    if options.profile and options.record:
+        parser.error("--record names the emulator's versions: leave it out with --account --profile")
+    return options
 
 
 def _play(demo: Demo, *, durable: bool) -> None:

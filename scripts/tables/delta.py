@@ -43,8 +43,11 @@ def view(client: S3Client, bucket: str, prefix: str, aws: Mapping[str, str]) -> 
 
 def options(aws: Mapping[str, str]) -> dict[str, str]:
     """Return deltalake's storage options for the S3 of these variables."""
+    where = {"AWS_ENDPOINT_URL": aws["AWS_ENDPOINT_URL_S3"]} if "AWS_ENDPOINT_URL_S3" in aws else {}
+    token = {name: aws[name] for name in ("AWS_SESSION_TOKEN",) if name in aws}
     return {
-        "AWS_ENDPOINT_URL": aws["AWS_ENDPOINT_URL_S3"],
+        **where,
+        **token,
         "AWS_ALLOW_HTTP": "true",
         **{name: aws[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")},
     }

@@ -96,7 +96,7 @@ def _glue(journey: Journey) -> dict[str, str]:
     aws = journey.account.aws
     return {
         "type": "glue",
-        "glue.endpoint": journey.account.endpoint,
+        "glue.endpoint": journey.here.endpoint,
         "glue.region": aws["AWS_REGION"],
         "glue.access-key-id": aws["AWS_ACCESS_KEY_ID"],
         "glue.secret-access-key": aws["AWS_SECRET_ACCESS_KEY"],

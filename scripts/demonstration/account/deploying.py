@@ -10,27 +10,28 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError
 
 from scripts.accommodations import ROWS, csv_bytes
-from scripts.account.deployment import STACK, deployer_of
+from scripts.account.deployment import deployer_of
 from scripts.account.server import environment
 from scripts.demonstration.account.killing import comes_once, in_a_write
 from scripts.demonstration.account.stage import SOURCE
 from scripts.local.sample import JOBS
 from soal.console.progress import JobProgress
+from soal.local.names import REGION
 
 if TYPE_CHECKING:
     from scripts.demonstration.account.stage import Journey
 
-LANDING: Final = "soal-landing"
-"""A bucket beside the stack, whose new objects start jobs."""
 GLUE_DATABASE: Final = "soal"
 SHORT_S: Final = 120
 """A new sandbox of a busy machine takes a minute for a job."""
-_MEMORY_MB: Final = 3008
+MEMORY_MB: Final = 3008
+_IN_FLIGHT_S: Final = 240
+"""Longer than an update."""
 _OWN_JOBS: Final = Path(__file__).with_name("jobs")
 
 
-def first_result(journey: Journey, image: str) -> None:
-    """Bootstrap, deploy, upload, invoke, and invoke again."""
+def bootstrapped(journey: Journey, image: str) -> None:
+    """Make what an empty account needs: the bootstrap, a deployer, and the image in its registry."""
     journey.act("From an empty account to the first result")
     with JobProgress(journey.console, "cdk bootstrap"):
         seconds = journey.deployment.bootstrap()
@@ -39,7 +40,12 @@ def first_result(journey: Journey, image: str) -> None:
     journey.deployment = replace(journey.deployment, variables=deployer)
     journey.line("deployer", "a user who may only assume the roles of the bootstrap")
     _push(journey, image)
-    seconds = journey.deploy(lake_bucket="true", alarm_email="you@example.org", image_uri=image)
+    first_result(journey, alarm_email="you@example.org", image_uri=image)
+
+
+def first_result(journey: Journey, **context: str) -> None:
+    """Deploy, upload, invoke, and invoke again."""
+    seconds = journey.deploy(lake_bucket="true", **context)
     stack, resources = _stack(journey)
     journey.line("deploy", f"{seconds:.0f} s, {resources} resources")
     journey.check(
@@ -47,10 +53,11 @@ def first_result(journey: Journey, image: str) -> None:
     )
     function = journey.client("lambda").get_function(FunctionName=journey.made["FunctionName"])
     found = function["Configuration"]
+    image = journey.context.get("image_uri", function["Code"]["ImageUri"])
     journey.check(
-        f"Lambda describes the function: active, {_MEMORY_MB} MB, 900 s, the image {image}",
+        f"Lambda describes the function: active, {MEMORY_MB} MB, 900 s, the image {image}",
         holds=(found["State"], found["MemorySize"], found["Timeout"], function["Code"]["ImageUri"])
-        == ("Active", _MEMORY_MB, 900, image),
+        == ("Active", MEMORY_MB, 900, image),
     )
     put_sample(journey)
     event = journey.event("accommodations_delta", "first")
@@ -87,15 +94,18 @@ def updated(journey: Journey) -> None:
     """Update in place: another timeout, triggers, a sweeper that comes each minute."""
     journey.act("An update in place: timeout, queue, S3 trigger, sweeper")
     client = journey.client("s3")
-    client.create_bucket(Bucket=LANDING)
+    region = journey.deployment.region
+    # S3 refuses to hear of the region that it takes by default.
+    elsewhere = {} if region == REGION else {"CreateBucketConfiguration": {"LocationConstraint": region}}
+    client.create_bucket(Bucket=journey.landing, **elsewhere)
     client.put_bucket_notification_configuration(
-        Bucket=LANDING, NotificationConfiguration={"EventBridgeConfiguration": {}}
+        Bucket=journey.landing, NotificationConfiguration={"EventBridgeConfiguration": {}}
     )
     name, before = journey.made["FunctionName"], journey.table()
-    job = in_a_write(journey, "in-flight")
+    job = in_a_write(journey, "in-flight", _IN_FLIGHT_S)
     tables = json.dumps({"TABLES": f"s3a://{journey.made['LakeBucket']}"})
     seconds = journey.deploy(
-        timeout_s=str(SHORT_S), sweep_minutes="1", queue="true", s3_trigger=LANDING, environment=tables,
+        timeout_s=str(SHORT_S), sweep_minutes="1", queue="true", s3_trigger=journey.landing, environment=tables,
         entry_point="jobs/triggered.py", glue_databases=GLUE_DATABASE,
     )  # fmt: skip
     stack, resources = _stack(journey)
@@ -124,8 +134,10 @@ def destroyed(journey: Journey) -> None:
         seconds = journey.deployment.destroy(journey.context)
     journey.line("destroy", f"{seconds:.0f} s")
     journey.check("CloudFormation describes no such stack any more", holds=not _is_there(journey))
-    functions = journey.client("lambda").list_functions()["Functions"]
-    journey.check("Lambda lists no function", holds=not functions)
+    pages = journey.client("lambda").get_paginator("list_functions").paginate()
+    names = {one["FunctionName"] for page in pages for one in page["Functions"]}
+    own = {name for name in names if name.startswith(f"{journey.stack}-")}
+    journey.check("Lambda lists no function of the stack", holds=not own)
     buckets = {one["Name"] for one in journey.client("s3").list_buckets()["Buckets"]}
     journey.check("S3 lists the buckets with data, which stay", holds=kept <= buckets)
     journey.check("the table is as it was", holds=journey.table() == before)
@@ -133,14 +145,16 @@ def destroyed(journey: Journey) -> None:
 
 def _stack(journey: Journey) -> tuple[dict[str, Any], int]:
     client = journey.client("cloudformation")
-    (stack,) = client.describe_stacks(StackName=STACK)["Stacks"]
-    pages = client.get_paginator("list_stack_resources").paginate(StackName=STACK)
+    (stack,) = client.describe_stacks(StackName=journey.stack)["Stacks"]
+    pages = client.get_paginator("list_stack_resources").paginate(StackName=journey.stack)
     return stack, sum(len(page["StackResourceSummaries"]) for page in pages)
 
 
 def _is_there(journey: Journey) -> bool:
     try:
         stack, _ = _stack(journey)
-    except ClientError:
+    except ClientError as error:
+        if "does not exist" not in str(error):
+            raise
         return False
     return bool(stack["StackStatus"] != "DELETE_COMPLETE")

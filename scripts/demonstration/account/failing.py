@@ -39,7 +39,8 @@ def failed_and_redriven(journey: Journey) -> None:
         f"its rows are in the table once: {before.rows:,} + {ROWS:,}",
         holds=(seen.rows, seen.orphans) == (before.rows + ROWS, ()),
     )
-    journey.check("the failure queue is empty", holds=waiting(journey, "FailureQueueUrl") == 0)
+    waited = journey.waits("the failure queue", lambda: waiting(journey, "FailureQueueUrl") == 0, _WAIT_S)
+    journey.check("the failure queue is empty", holds=waited is not None)
 
 
 def waiting(journey: Journey, output: str) -> int:

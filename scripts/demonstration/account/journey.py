@@ -1,7 +1,8 @@
-"""The journey from its start to its end, on an account that it starts and removes."""
+"""The journey from its start to its end, on an account that it starts and removes, or on that of a profile."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
@@ -9,7 +10,16 @@ from rich.text import Text
 from scripts.account.deployment import Deployment, jars_of_glue, programs_of_account
 from scripts.account.image import image_of_account
 from scripts.account.server import Account, environment, gateway
-from scripts.demonstration.account import cataloging, denying, deploying, failing, killing, operating, triggering
+from scripts.demonstration.account import (
+    cataloging,
+    denying,
+    deploying,
+    failing,
+    killing,
+    operating,
+    profile,
+    triggering,
+)
 from scripts.demonstration.account.record import record
 from scripts.demonstration.account.stage import Journey
 from scripts.image.build import TAG, Build, build, choose_base
@@ -20,6 +30,7 @@ from soal.console.progress import JobProgress
 from soal.home import Home
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from rich.console import Console
@@ -28,6 +39,59 @@ if TYPE_CHECKING:
     from scripts.image.docker import Docker
 
 _NAME: Final = "account"
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """A part of the journey. `job_s`: the seconds that its jobs may take, all in all; `only_here`: why an account that
+    is not on this machine has not this part.
+    """
+
+    play: Callable[[Journey], None]
+    job_s: int = 0
+    only_here: str = ""
+
+
+_LONG_S, _SHORT_S = 900, deploying.SHORT_S
+_HELD: Final = "it kills or stops a container by its id, which Lambda tells nobody"
+_ACTS: Final = (
+    Act(operating.listening, only_here="it serves the alarms' part"),
+    Act(denying.denied_and_allowed, only_here="it counts on a right that is gone at once; IAM takes its time"),
+    Act(failing.failed_and_redriven, 2 * _LONG_S),
+    Act(killing.killed_and_recovered, only_here=_HELD),
+    Act(deploying.updated, _LONG_S + _SHORT_S),
+    Act(killing.deadline, _SHORT_S),
+    Act(killing.killed_and_retried, only_here=_HELD),
+    Act(killing.killed_after_the_commit, only_here=_HELD),
+    Act(killing.killed_and_swept, only_here=_HELD),
+    Act(killing.frozen, only_here=_HELD),
+    Act(triggering.object_landed, _SHORT_S),
+    Act(triggering.message_sent, _SHORT_S),
+    Act(
+        triggering.message_redriven,
+        only_here="it shows a message again after seconds, while its job may run; else it takes many timeouts",
+    ),
+    Act(cataloging.in_glue, only_here=f"it needs jars that the image slim has not, and {_HELD}"),
+    Act(triggering.two_at_once, 4 * _SHORT_S),
+    Act(triggering.ticked, 8 * _SHORT_S),
+    Act(operating.operated),
+    Act(operating.alarmed, only_here="it puts values into AWS's own metrics, which only the emulator takes"),
+    Act(deploying.destroyed),
+)
+
+
+def play_on_profile(console: Console, claims: Claims, name: str, image: str | None, *, agreed: bool) -> None:
+    """Play what an account of AWS can have, on that of a profile; name what is left out. Raises `Problem`."""
+
+    def begin(journey: Journey) -> None:
+        for act in _ACTS:
+            if act.only_here:
+                journey.line("left out", f"{act.play.__name__}: {act.only_here}")
+        journey.act("From a bootstrapped account to the first result")
+        deploying.first_result(journey)
+
+    possible = [(act.job_s, act.play) for act in _ACTS if not act.only_here]
+    profile.play(console, claims, name, image, [(2 * _LONG_S, begin), *possible], agreed=agreed)
 
 
 def play(console: Console, claims: Claims, image: str | None, kept: Path | None) -> None:
@@ -45,26 +109,10 @@ def play(console: Console, claims: Claims, image: str | None, kept: Path | None)
         ):
             console.print(Text(f"{account.endpoint} is the account, by ministack; log: {account.log}"), soft_wrap=True)
             deployment = Deployment(programs, environment(account.aws), account.folder)
-            journey = Journey(console, claims, docker, account, deployment)
-            deploying.first_result(journey, name)
-            operating.listening(journey)
-            denying.denied_and_allowed(journey)
-            failing.failed_and_redriven(journey)
-            killing.killed_and_recovered(journey)
-            deploying.updated(journey)
-            killing.deadline(journey)
-            killing.killed_and_retried(journey)
-            killing.killed_after_the_commit(journey)
-            killing.killed_and_swept(journey)
-            killing.frozen(journey)
-            triggering.object_landed(journey)
-            triggering.message_sent(journey)
-            cataloging.in_glue(journey)
-            triggering.two_at_once(journey)
-            triggering.ticked(journey)
-            operating.operated(journey)
-            operating.alarmed(journey)
-            deploying.destroyed(journey)
+            journey = Journey(console, claims, account, deployment)
+            deploying.bootstrapped(journey, name)
+            for act in _ACTS:
+                act.play(journey)
         claims.check("no container and no file of the account is left", holds=_is_gone(account))
         if kept is not None:
             found = record(journey.acts, claims.entries, docker, programs, image)

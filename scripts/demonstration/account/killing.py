@@ -56,7 +56,7 @@ def frozen(journey: Journey) -> None:
     before = journey.table()
     process = in_a_write(journey, "frozen")
     for container in _containers(journey):
-        journey.docker.read("exec", container, "sh", "-c", _FREEZE)
+        journey.here.docker.read("exec", container, "sh", "-c", _FREEZE)
     with JobProgress(journey.console, "the timeout"):
         said = journey.shown(journey.ended(process))
     journey.check(
@@ -155,27 +155,27 @@ def kill(journey: Journey, process: subprocess.Popen[str]) -> int:
     """Kill the containers of the function, and wait for the command; return how many there were."""
     containers = _containers(journey)
     for container in containers:
-        journey.docker.read("kill", container)
+        journey.here.docker.read("kill", container)
     journey.shown(journey.ended(process))
     return len(containers)
 
 
-def in_a_write(journey: Journey, token: str) -> subprocess.Popen[str]:
+def in_a_write(journey: Journey, token: str, seconds: int = HUNG_S) -> subprocess.Popen[str]:
     """Invoke a job that hangs; return the command when a file of its write is in S3."""
-    process = _begun(journey, token, "write")
+    process = _begun(journey, token, "write", seconds)
     journey.waits("the first file of the write", lambda: len(journey.look().orphans) > 0, WRITES_S)
     return process
 
 
-def _begun(journey: Journey, token: str, point: str) -> subprocess.Popen[str]:
+def _begun(journey: Journey, token: str, point: str, seconds: int = HUNG_S) -> subprocess.Popen[str]:
     """Invoke a job that hangs at a point."""
-    hold(journey, point, HUNG_S)
+    hold(journey, point, seconds)
     event = journey.event_file(held(journey, token))
     return journey.begun("invoke", event, "--function", journey.made["InvokeArn"], "--json")
 
 
 def _containers(journey: Journey) -> tuple[str, ...]:
-    return journey.account.containers(function=journey.made["FunctionName"])
+    return journey.here.containers(function=journey.made["FunctionName"])
 
 
 def _holds_what_it_held(journey: Journey, when: str, before: TableView) -> None:

@@ -1,4 +1,7 @@
-"""The stage of the journey: an account, the stack in it, the operator's command, and witnesses of others."""
+"""The stage of the journey: an account, the stack in it, the operator's command, and witnesses of others.
+
+The account is one on this machine, or that of a profile; nobody can reach the containers of the latter.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ import sys
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from rich.rule import Rule
 from rich.text import Text
 
-from scripts.account.client import client_of
+from scripts.account.client import client_of, with_keys
 from scripts.account.deployment import outputs
-from scripts.account.server import environment
+from scripts.account.server import Account, environment
 from scripts.demonstration.account.record import Acts
 from scripts.provision.place import ROOT
 from scripts.tables.delta import view
@@ -24,14 +27,13 @@ from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.progress import JobProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
 
     from rich.console import Console
 
     from scripts.account.deployment import Deployment
-    from scripts.account.server import Account
     from scripts.demonstration.stage import Claims
-    from scripts.image.docker import Docker
     from scripts.tables.delta import TableView
 
 TABLE: Final = "accommodations"
@@ -57,19 +59,43 @@ class Said:
             return None
 
 
+class Place(Protocol):
+    """An account. `aws`: the variables of its clients and commands; `folder`: for the files of the journey."""
+
+    @property
+    def aws(self) -> Mapping[str, str]: ...
+    @property
+    def folder(self) -> Path: ...
+
+
 @dataclass(slots=True)
 class Journey:
     """The account and the stack in it. `context`: the context keys of its last deployment; `made`: its outputs."""
 
     console: Console
     claims: Claims
-    docker: Docker
-    account: Account
+    account: Place
     deployment: Deployment
     context: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
     acts: Acts = field(default_factory=Acts)
     _clients: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def here(self) -> Account:
+        """The account as one on this machine, whose containers can be reached."""
+        if not isinstance(self.account, Account):
+            raise TypeError("the containers of this account are not here")
+        return self.account
+
+    @property
+    def stack(self) -> str:
+        return self.deployment.stack
+
+    @property
+    def landing(self) -> str:
+        """A bucket beside the stack, whose new objects start jobs."""
+        return f"{self.stack.lower()}-landing"
 
     def act(self, title: str) -> None:
         """Begin a part of the journey."""
@@ -95,7 +121,7 @@ class Journey:
         self.context |= context
         with JobProgress(self.console, "cdk deploy"):
             seconds = self.deployment.deploy(self.context)
-        self.made = outputs(self.client("cloudformation"))
+        self.made = outputs(self.client("cloudformation"), self.stack)
         return seconds
 
     def soal(self, *words: str) -> Said:
@@ -163,8 +189,10 @@ class Journey:
 
     def look(self, key: str = TABLE) -> TableView:
         """Read a Delta table of the lake from outside."""
-        aws = {**self.account.aws, "AWS_ENDPOINT_URL_S3": self.account.endpoint}
-        with trusted(aws["AWS_CA_BUNDLE"]):
+        aws = with_keys(self.account.aws)
+        if "AWS_ENDPOINT_URL" in aws:
+            aws["AWS_ENDPOINT_URL_S3"] = aws["AWS_ENDPOINT_URL"]
+        with trusted(aws.get("AWS_CA_BUNDLE")):
             return view(self.client("s3"), self.made["LakeBucket"], key, aws)
 
     def table(self, key: str = TABLE) -> TableView:
@@ -189,8 +217,11 @@ class Journey:
 
 
 @contextmanager
-def trusted(bundle: str) -> Iterator[None]:
-    """Let deltalake and pyiceberg trust a certificate: they take it from these variables."""
+def trusted(bundle: str | None) -> Iterator[None]:
+    """Let deltalake and pyiceberg trust a certificate, if there is one: they take it from these variables."""
+    if bundle is None:
+        yield
+        return
     before = {name: os.environ.get(name) for name in _TRUST}
     os.environ.update(dict.fromkeys(_TRUST, bundle))
     try:

@@ -6,7 +6,6 @@ import json
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.accommodations import ROWS, csv_bytes
-from scripts.demonstration.account.deploying import LANDING
 from scripts.demonstration.account.failing import waiting
 from scripts.demonstration.account.killing import held, hold
 
@@ -25,7 +24,7 @@ _OVERLAP_S: Final = 10
 def object_landed(journey: Journey) -> None:
     """A new object in a bucket: S3 tells EventBridge, whose rule invokes the function."""
     journey.act("A new object: S3, EventBridge, job")
-    journey.client("s3").put_object(Bucket=LANDING, Key="today.csv", Body=csv_bytes())
+    journey.client("s3").put_object(Bucket=journey.landing, Key="today.csv", Body=csv_bytes())
     waited = journey.waits("the job of the object", lambda: journey.look("landed").rows > 0, _WAIT_S)
     seen = journey.table("landed")
     journey.check(
@@ -34,14 +33,21 @@ def object_landed(journey: Journey) -> None:
 
 
 def message_sent(journey: Journey) -> None:
-    """A message of the queue is a job; one that fails too often comes to the dead-letter queue, and is redriven."""
-    journey.act("Messages: one is a job, one fails and is redriven")
+    """A message of the queue is a job."""
+    journey.act("A message: SQS, job")
     client, queue = journey.client("sqs"), journey.made["JobQueueUrl"]
     client.send_message(QueueUrl=queue, MessageBody=json.dumps(_job(journey, "raw/accommodations.csv")))
     waited = journey.waits("the job of the message", lambda: journey.look("messages").rows > 0, _WAIT_S)
     seen = journey.table("messages")
     journey.check(f"{waited or _WAIT_S:.0f} s later its rows are in a table, once", holds=seen.rows == ROWS)
-    journey.waits("the end of the message", lambda: waiting(journey, "JobQueueUrl") == 0, _WAIT_S)
+    waited = journey.waits("the end of the message", lambda: waiting(journey, "JobQueueUrl") == 0, _WAIT_S)
+    journey.check("the queue is empty", holds=waited is not None)
+
+
+def message_redriven(journey: Journey) -> None:
+    """A message that fails too often comes to the dead-letter queue, and is redriven."""
+    journey.act("A message that fails: dead-letter queue, redrive")
+    client, queue, seen = journey.client("sqs"), journey.made["JobQueueUrl"], journey.table("messages")
     named = {"QueueUrl": queue, "AttributeNames": ["VisibilityTimeout"]}
     as_deployed = client.get_queue_attributes(**named)["Attributes"]
     client.set_queue_attributes(QueueUrl=queue, Attributes={"VisibilityTimeout": str(_VISIBLE_S)})

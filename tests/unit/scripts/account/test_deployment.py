@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -35,6 +36,17 @@ def test_the_cdk_is_told_account_context_and_where_its_files_belong(tmp_path: Pa
     assert words[words.index("--output") + 1] == str(tmp_path / "cdk.out")
     assert variables["CDK_HOME"].startswith(str(tmp_path))
     assert variables["AWS_ENDPOINT_URL"] == "http://account"
+
+
+@pytest.mark.slow
+def test_the_cdk_is_told_of_another_account_and_stack(tmp_path: Path) -> None:
+    """As the account of a profile has them."""
+    made = replace(deployment(tmp_path, SHOW), stack="soal-demo-1", account="210987654321", region="eu-west-1")
+    made.destroy({"stack_name": "soal-demo-1"})
+    words, variables = json.loads((tmp_path / "cdk.seen").read_text())
+
+    assert words[:4] == ["destroy", "soal-demo-1", "-c", "stack_name=soal-demo-1"]
+    assert (variables["CDK_DEFAULT_ACCOUNT"], variables["CDK_DEFAULT_REGION"]) == ("210987654321", "eu-west-1")
 
 
 @pytest.mark.slow

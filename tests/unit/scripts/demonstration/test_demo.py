@@ -39,7 +39,16 @@ def test_a_demonstration_without_an_archive_says_so(
 
 
 @pytest.mark.parametrize(
-    "words", [["--account", "--durable"], ["--account", "--format", "iceberg"], ["--image", "x"], ["--record", "x"]]
+    "words",
+    [
+        ["--account", "--durable"],
+        ["--account", "--format", "iceberg"],
+        ["--image", "x"],
+        ["--record", "x"],
+        ["--profile", "x"],
+        ["--account", "--yes"],
+        ["--account", "--profile", "x", "--record", "x"],
+    ],
 )
 def test_an_option_that_would_have_no_effect_is_refused(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

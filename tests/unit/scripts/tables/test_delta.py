@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scripts.emulator import EmbeddedS3
-from scripts.tables.delta import TableView, view
+from scripts.tables.delta import TableView, options, view
 from soal.local.names import CREDENTIALS
 
 if TYPE_CHECKING:
@@ -75,3 +75,10 @@ def test_files_without_a_table_are_all_orphans(s3: EmbeddedS3) -> None:
     """After a creation that never committed there is no table, and all files are orphans."""
     put(s3, "t/left.parquet")
     assert seen(s3) == TableView(version=-1, rows=0, files=0, orphans=("t/left.parquet",))
+
+
+def test_a_session_in_aws_itself_has_a_token_and_no_endpoint() -> None:
+    """As the keys of a profile that assumes a role."""
+    keys = {"AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b", "AWS_REGION": "eu-west-1"}
+
+    assert options({**keys, "AWS_SESSION_TOKEN": "c"}) == {**keys, "AWS_SESSION_TOKEN": "c", "AWS_ALLOW_HTTP": "true"}

@@ -26,7 +26,7 @@ MADE = {"ScriptBucket": "scripts", "LakeBucket": "lake", "CheckpointBucket": "ch
 def journey(tmp_path: Path) -> Journey:
     console = Screen(file=io.StringIO(), width=120)
     account = MagicMock(folder=tmp_path, aws={"AWS_ENDPOINT_URL": "http://account"}, endpoint="http://account")
-    return Journey(console, Claims(console), MagicMock(), account, MagicMock(), made=dict(MADE))
+    return Journey(console, Claims(console), account, MagicMock(), made=dict(MADE))
 
 
 def test_an_answer_that_is_no_json_has_no_document() -> None:

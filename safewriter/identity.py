@@ -17,15 +17,17 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-__all__ = ["EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table", "is_file_of"]
+__all__ = ["ATTEMPT", "EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table", "is_file_of"]
 
 EPOCH_MAX: Final = 10**9 - 1
 """No write has as many attempts: a larger epoch in a table is not ours, and is ignored."""
 _EARLIER: Final = 15
 """As much of a write key earlier versions had in an attempt's name. Only the whole key tells two writes apart."""
 _SLASHES: Final = re.compile(r"/{2,}")
-_PREFIX: Final = re.compile(r"sw-[0-9a-f]{12}(?:[0-9a-f]{20})?-[1-9][0-9]{0,8}-[0-9a-f]{16}-")
-"""The form of the prefix of an attempt's files, whose name no other program gives to a file."""
+ATTEMPT: Final = re.compile(r"(sw-[0-9a-f]{12}(?:[0-9a-f]{20})?)-(\d+)-([0-9a-f]{16})")
+"""The name of an attempt: its write's key, or the start of it (earlier versions), its epoch and nonce. No other program
+names a file so.
+"""
 
 
 def canonical_table(table: str) -> Location:
@@ -144,7 +146,7 @@ class Attempt:
     def check_prefix(self, prefix: str, write_key: str, epoch: int) -> None:
         """Raise `ValueError` unless a prefix that was read is this attempt's own. A settler deletes by it."""
         own = (self.file_prefix(write_key, epoch), self.file_prefix(write_key[:_EARLIER], epoch))
-        if prefix not in own or not _PREFIX.fullmatch(prefix):
+        if prefix not in own or not ATTEMPT.fullmatch(prefix.removesuffix("-")) or not 1 <= epoch <= EPOCH_MAX:
             raise ValueError(f"{short(prefix)} is not the prefix of epoch {epoch} of {short(write_key)}")
 
 

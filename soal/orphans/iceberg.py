@@ -10,7 +10,6 @@ This module deletes nothing. The report contains the Spark SQL statements that d
 from __future__ import annotations
 
 import io
-import re
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -20,6 +19,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
 from pyiceberg.utils.config import Config
 
+from safewriter.identity import ATTEMPT
 from safewriter.objects import s3
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
@@ -149,7 +149,6 @@ def catalog_of(
     return catalog
 
 
-_FENCE: Final = re.compile(r"sw-[0-9a-f]{12}(?:[0-9a-f]{20})?-\d+-[0-9a-f]{16}")
 _KEPT: Final = timedelta(days=7)
 """How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
 _LEAST: Final = timedelta(days=1)
@@ -260,7 +259,7 @@ def _statements(name: TableName, fences: tuple[Fence, ...], now: datetime, befor
 def _fences(table: Table) -> Iterator[Fence]:
     for name, reference in table.metadata.refs.items():
         snapshot = table.snapshot_by_id(reference.snapshot_id)
-        if _FENCE.fullmatch(name) and snapshot is not None and reference.max_ref_age_ms is not None:
+        if ATTEMPT.fullmatch(name) and snapshot is not None and reference.max_ref_age_ms is not None:
             expires = datetime.fromtimestamp((snapshot.timestamp_ms + reference.max_ref_age_ms) / 1000, UTC)
             yield Fence(name=name, snapshot_id=snapshot.snapshot_id, made=expires - _KEPT, expires=expires)
 

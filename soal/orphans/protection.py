@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.identity import ATTEMPT
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import OPEN
 
@@ -45,7 +46,7 @@ class FilePrefix:
 
 _CHANGES: Final = "_change_data/"
 _VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
-_PREFIX: Final = re.compile(r"(sw-[0-9a-f]{12}(?:[0-9a-f]{20})?)-(\d+)-([0-9a-f]{16})-")
+_PREFIX: Final = re.compile(f"{ATTEMPT.pattern}-")
 _OTHER_FORMAT: Final = "metadata/"
 """The folder of the Iceberg metadata of a Delta table that Iceberg can read, too."""
 

@@ -95,7 +95,7 @@ def find_again(commits: tuple[Commit, ...], write_key: str, table: str) -> Commi
     undone: list[set[str]] = []
     back: set[str] = set()
     brings: Commit | None = None
-    one = ""
+    example = ""
     moved = unsure = False
     for commit in commits:
         removed = {_name(path) for path in commit.removes}
@@ -112,12 +112,12 @@ def find_again(commits: tuple[Commit, ...], write_key: str, table: str) -> Commi
                 moved |= not back.isdisjoint(removed - added)  # the rows may be in other files now
             back |= added
             if added:
-                brings, one = commit, min(added)
+                brings, example = commit, min(added)
     if brings is None or not (back or unsure):
         return None
     if unsure or back not in undone:
         raise UnknownOutcomeError(
-            f"version {brings.version} of {table} has brought files of this write back (one is {one}), of which"
+            f"version {brings.version} of {table} has brought files of this write back (one is {example}), of which"
             f" {len(back)} are there now, and the log does not show that all of its rows are there, or that none is."
             f" Look for rows whose file (_metadata.file_name) is named {write_key}-..., or was made of such a file:"
             " delete them, or leave them, and use a new clientToken for what is missing"

@@ -39,6 +39,20 @@ def published_and_forgotten(bench: Bench) -> HeldCheckpoint:
     return held
 
 
+def manifests_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The manifests, and lists of them, that are read from now on."""
+    read: list[str] = []
+    get = bench.lake.get
+
+    def noted(key: str, **more: Any) -> Any:
+        if key.endswith(".avro"):
+            read.append(key)
+        return get(key, **more)
+
+    monkeypatch.setattr(bench.lake, "get", noted)
+    return read
+
+
 def test_a_publication_without_its_mark_is_known_by_its_snapshot(bench: Bench) -> None:
     """Its process had ended before the verdict; the clean-up then keeps its files."""
     held = bench.claim()
@@ -103,16 +117,9 @@ def test_files_that_no_snapshot_names_go_also_beside_other_commits(bench: Bench,
 def test_without_a_commit_since_the_claim_no_manifest_is_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """That there is none is the witness; a clean-up then sends no further request."""
     held = bench.claim()
-    read: list[str] = []
-    get = bench.lake.get
-
-    def noted(key: str, **more: Any) -> Any:
-        read.append(key)
-        return get(key, **more)
-
-    monkeypatch.setattr(bench.lake, "get", noted)
+    read = manifests_read(bench, monkeypatch)
     bench.table().remove_leftovers(rolled_back(held), held.document.attempts)
-    assert not [key for key in read if key.endswith(".avro")]
+    assert not read
 
 
 @pytest.mark.parametrize("seconds", [0, 5])
@@ -139,14 +146,9 @@ def test_files_that_are_younger_than_the_claim_s_snapshot_need_no_manifest(
     bench.now_ms += 5000
     folder = Location.parse(f"{bench.load().metadata.location}/data/{name_of(held.document.attempt)}").key
     bench.lake.put(f"{folder}/one.parquet", b"rows")
-    get = bench.lake.get
-
-    def no_manifest(key: str, **more: Any) -> Any:
-        assert not key.endswith(".avro")
-        return get(key, **more)
-
-    monkeypatch.setattr(bench.lake, "get", no_manifest)
+    read = manifests_read(bench, monkeypatch)
     assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 1
+    assert not read
 
 
 def test_files_of_the_second_of_the_claim_s_snapshot_need_the_manifests_since_an_older_one(
@@ -160,16 +162,9 @@ def test_files_of_the_second_of_the_claim_s_snapshot_need_the_manifests_since_an
     held = bench.claim()
     folder = Location.parse(f"{bench.load().metadata.location}/data/{name_of(held.document.attempt)}").key
     bench.lake.put(f"{folder}/one.parquet", b"rows")
-    read: list[str] = []
-    get = bench.lake.get
-
-    def noted(key: str, **more: Any) -> Any:
-        read.append(key)
-        return get(key, **more)
-
-    monkeypatch.setattr(bench.lake, "get", noted)
+    read = manifests_read(bench, monkeypatch)
     assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 1
-    assert len([key for key in read if key.endswith(".avro")]) == 2
+    assert len(read) == 2
 
 
 def test_where_the_snapshot_of_the_claim_is_gone_all_manifests_are_read(bench: Bench) -> None:

@@ -6,6 +6,7 @@ image that its stack names, with Lambda's read-only root and memory.
 
 from __future__ import annotations
 
+import ipaddress
 import json
 import os
 import shlex
@@ -190,14 +191,16 @@ def _end(keeper: subprocess.Popen[bytes]) -> None:
 def gateway(docker: Docker) -> str:
     """Return the address at which containers reach this machine. Raises `Problem` without one."""
     try:
-        found = docker.read("network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}").strip()
+        bridge = json.loads(docker.read("network", "inspect", "bridge", "--format", "{{json (index .IPAM.Config 0)}}"))
     except DockerError as error:
         raise Problem(
             f"the containers of an account need Docker's network `bridge`, which is not there: {error}",
             todo="start Docker itself, as the system does, or set DOCKER_HOST",
             exit_code=EXIT_FAILED,
         ) from error
-    return found
+    # A daemon that has just made its bridge names no gateway before its next start. It took the subnet's first address
+    # then: another one has to be configured, and is named.
+    return str(bridge.get("Gateway") or ipaddress.ip_network(bridge["Subnet"])[1])
 
 
 def _free_port(address: str) -> int:

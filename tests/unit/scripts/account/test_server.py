@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from scripts.account.server import Account, environment
+from scripts.account.server import Account, environment, gateway
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.account import Programs
 from soal.console.problem import Problem
@@ -49,6 +49,16 @@ def test_docker_without_a_bridge_is_refused_with_what_to_do() -> None:
     assert "DOCKER_HOST" in raised.value.todo
 
 
+@pytest.mark.parametrize(
+    ("bridge", "address"),
+    [('{"Subnet": "172.17.0.0/16"}', "172.17.0.1"), ('{"Subnet": "10.9.0.0/24", "Gateway": "10.9.0.7"}', "10.9.0.7")],
+    ids=["made by this daemon", "configured"],
+)
+def test_the_bridge_of_a_daemon_in_its_first_hour_has_an_address(bridge: str, address: str) -> None:
+    """Docker names the gateway only once it has been started again, or where somebody has configured it."""
+    assert gateway(MagicMock(spec=Docker, **{"read.return_value": bridge})) == address
+
+
 @pytest.mark.slow
 def test_a_server_that_does_not_start_says_why_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -57,7 +67,7 @@ def test_a_server_that_does_not_start_says_why_and_leaves_nothing(
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     docker = MagicMock(spec=Docker, program="true", environment={"PATH": "/bin:/usr/bin"})
-    docker.read.return_value = "127.0.0.1\n"
+    docker.read.return_value = '{"Subnet": "127.0.0.0/8", "Gateway": "127.0.0.1"}\n'
     programs = Programs(("sh", "-c", "echo no port is free; exit 3"), (), Path("/nowhere"))
 
     with pytest.raises(Problem, match="no port is free"), Account(docker, programs, memory_mb=512):

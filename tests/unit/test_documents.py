@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -22,6 +23,7 @@ from tests.support.command_line import app
 ROOT = Path(__file__).parents[2]
 README_WORDS_MAX = 900
 COLUMNS_MAX = 100
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "chromium-browser"))), None)
 THREAT_COLUMNS = ("what could happen", "what stops it", "what stays open", "test")
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("docs/*/*.md")])
 
@@ -101,13 +103,37 @@ def test_the_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= README_WORDS_MAX
 
 
-@pytest.mark.slow
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
-    """All references resolve, each page is in the contents, and each name of the API exists."""
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """The folder of the built site, and what the build has said."""
+    folder = tmp_path_factory.mktemp("site")
     build = [sys.executable, "-P", "-m", "sphinx", "-W", "--keep-going", "-n", "-q", "-b", "html"]
-    done = subprocess.run([*build, "docs", str(tmp_path)], cwd=ROOT, capture_output=True, text=True, check=False)
+    done = subprocess.run([*build, "docs", str(folder)], cwd=ROOT, capture_output=True, text=True, check=False)
+    return folder, done.stderr
 
-    assert (done.returncode, done.stderr) == (0, "")
+
+@pytest.mark.slow
+def test_the_site_builds_without_a_warning(site: tuple[Path, str]) -> None:
+    """All references resolve, each page is in the contents, and each name of the API exists."""
+    assert site[1] == ""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(BROWSER is None, reason="no Chromium is installed (Debian: apt install chromium)")
+def test_a_browser_draws_each_diagram(site: tuple[Path, str], tmp_path: Path) -> None:
+    """Each diagram of a page is a picture, and none says that its text has an error."""
+    pages = [page for page in ROOT.glob("docs/**/*.md") if "```mermaid" in page.read_text(encoding="utf-8")]
+    assert pages
+    for page in pages:
+        built = (site[0] / page.relative_to(ROOT / "docs")).with_suffix(".html")
+        words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+        dump = [str(BROWSER), *words, "--virtual-time-budget=30000", "--dump-dom", built.as_uri()]
+        seen = subprocess.run(dump, capture_output=True, text=True, check=True, timeout=120).stdout
+        drawn = re.findall(
+            r'<pre class="mermaid"[^>]*><svg [^>]*aria-roledescription="([a-z0-9-]+)"', seen, re.IGNORECASE
+        )
+        assert (page.name, len(drawn)) == (page.name, page.read_text(encoding="utf-8").count("```mermaid"))
+        assert "error" not in drawn
 
 
 def test_every_generated_part_has_its_place() -> None:

@@ -21,13 +21,15 @@ def object_path(bucket: str, key: str) -> str:
 
     It is for `spark.read` and `spark.readStream`, not for a `SparkContext`'s readers, which split paths at commas.
     Spark takes a path as a pattern, leaves empty elements, `.` and `..` out of it, and passes over files whose names
-    begin with `_` or `.`. Whoever names an object could so have a script read others, or nothing. Raises `UsageError`
-    for a key that has no path of its own.
+    begin with `_` or `.`, or end with `._COPYING_`. Whoever names an object could so have a script read others, or
+    nothing. Raises `UsageError` for a key that has no path of its own.
     """
     elements = key.split("/")
-    if not {"", ".", ".."}.isdisjoint(elements) or elements[-1].startswith(("_", ".")):
+    name = elements[-1]
+    if not {"", ".", ".."}.isdisjoint(elements) or name.startswith(("_", ".")) or name.endswith("._COPYING_"):
         raise UsageError(
             f"Spark would take another object, or none, for the key {key!r} in {bucket}: an element of the key is"
-            " empty, '.' or '..', or its name begins with '_' or '.'. Copy the object to another key"
+            " empty, '.' or '..', or its name begins with '_' or '.', or ends with '._COPYING_'. Copy the object to"
+            " another key"
         )
     return f"s3a://{bucket}/" + _GLOB.sub(r"\\\g<0>", key)

@@ -58,7 +58,7 @@ def orphans(prefix):
     return list(action.usePrefixListing(prefix).olderThan(later).execute().orphanFileLocations())
 
 def stream(source, target):
-    query = spark.readStream.text(source).writeStream.format("text").trigger(availableNow=True)
+    query = spark.readStream.text(source).select('value').writeStream.format("text").trigger(availableNow=True)
     query.option("checkpointLocation", target + "-checkpoint").start(target).awaitTermination()
 
 def dstream(folder, names):
@@ -335,6 +335,49 @@ def test_a_script_reads_the_object_of_its_event_and_no_other(function: LambdaEmu
     assert answer.error is None
     landed = f"rows(spark.read.format('delta').load('s3a://{LAKE}/event/tables/landed'))"
     assert told(function, landed) == [str((["a", "b"], [("own", 1)]))]
+
+
+def test_an_object_below_the_key_of_a_file_takes_no_file_s_place(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """S3 has `a.csv` and `a.csv/z.csv` side by side: the path of the first is that object, also in a stream."""
+    for folder in ("other", "hidden"):
+        put(s3, f"beside/{folder}/a.csv", "own\n")
+        put(s3, f"beside/{folder}/b.csv", "second\n")
+    put(s3, "beside/other/a.csv/z.csv", "other\n")
+    put(s3, "beside/hidden/a.csv/_", "")
+    reads = [
+        read % path
+        for folder in ("other", "hidden")
+        for path in (f"object_path('{LAKE}', 'beside/{folder}/a.csv')", f"'s3a://{LAKE}/beside/{folder}/a.csv'")
+        for read in ("rows(spark.read.text(%s))", "rows(spark.read.text(%s, wholetext=True).selectExpr('trim(value)'))")
+    ]
+    binary = f"spark.read.format('binaryFile').load('s3a://{LAKE}/beside/other/a.csv').first().content.decode()"
+    source, target = f"s3a://{LAKE}/beside/hidden", f"s3a://{LAKE}/beside/streamed"
+
+    ends = told(function, *reads, binary, f"stream('{source}', '{target}')", f"rows(spark.read.text('{target}'))")
+
+    assert [end for end in ends[: len(reads)] if "own" not in end or "other" in end] == []
+    assert ends[len(reads) :] == ["own\n", "None", str((["value"], [("own",), ("second",)]))]
+
+
+def test_one_partition_hides_no_file_beside_it(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """Spark would read the files of the partitions only, so the statement fails, and names a file and a partition."""
+    put(s3, "mixed/in/a.csv", "first\n")
+    put(s3, "mixed/in/p=1/c.csv", "second\n")
+    put(s3, "whole/in/p=1/c.csv", "only\n")
+    for key in ("whole/in/p=2/_hidden", "whole/in/_SUCCESS", "whole/in/p=3_$folder$", "whole/in/.notes"):
+        put(s3, key, "" if "$" in key else "hidden\n")
+    mixed, whole = f"s3a://{LAKE}/mixed/in", f"s3a://{LAKE}/whole/in"
+    recursive = f"rows(spark.read.option('recursiveFileLookup', 'true').text('{mixed}'))"
+
+    ends = told(
+        function, f"spark.read.text('{mixed}').collect()", f"spark.sql('SELECT * FROM text.`{mixed}`').collect()",
+        f"stream('{mixed}', 's3a://{LAKE}/mixed/out')", recursive,
+        f"rows(spark.read.option('pathGlobFilter', 'c.*').text('{mixed}'))", f"rows(spark.read.text('{whole}'))",
+    )  # fmt: skip
+
+    assert [end for end in ends[:3] if f"{mixed}/a.csv lies in no partition" not in end] == []
+    assert ends[3] == str((["value"], [("first",), ("second",)]))
+    assert ends[4:] == [str((["value", "p"], [("second", 1)])), str((["value", "p"], [("only", 1)]))]
 
 
 def test_a_stream_reads_each_file_once_whatever_its_name(function: LambdaEmulator, s3: EmbeddedS3) -> None:

@@ -15,7 +15,7 @@ def test_signs_of_patterns_are_taken_literally() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["", "in/../pay/a.csv", "./a.csv", "in//a.csv", "/a.csv", "in/", "in/_a.csv", "in/.a.csv"]
+    "key", ["", "in/../pay/a.csv", "./a.csv", "in//a.csv", "/a.csv", "in/", "in/_a.csv", "in/.a.csv", "in/a._COPYING_"]
 )
 def test_a_key_that_is_no_path_is_refused(key: str) -> None:
     """For Spark it would be the path of another object, of a folder, or of a file to pass over."""

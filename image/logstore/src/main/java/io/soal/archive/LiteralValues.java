@@ -37,7 +37,7 @@ import org.apache.xbean.asm9.Type;
  *
  * <p>The jar registers no file system but {@code file}; all others are those that settings name ({@code
  * fs.SCHEME.impl}), so that no path makes Java ask another server. {@link io.soal.host.ObjectKeys}, {@link
- * io.soal.host.ListedFiles}, {@link io.soal.host.StreamOutput}, {@link io.soal.host.ExistenceDefaults}, {@link
+ * io.soal.host.ListedFiles}, {@link io.soal.host.Partitions}, {@link io.soal.host.StreamOutput}, {@link io.soal.host.ExistenceDefaults}, {@link
  * io.soal.host.TableClasses} and {@link io.soal.iceberg.OldMetadata} check other things that files, folders and tables
  * name.
  *
@@ -75,6 +75,11 @@ public final class LiteralValues {
   private static final String STREAMS = "org/apache/spark/input/StreamInputFormat";
   private static final Set<String> INFERRING = Set.of(SOURCES + "csv/MultiLineCSVDataSource$",
       SOURCES + "json/MultiLineJsonDataSource$", SOURCES + "xml/MultiLineXmlDataSource$");
+  /** Lists the files of the paths that a statement names. */
+  private static final String LISTING = "org/apache/spark/util/HadoopFSUtils$";
+  private static final int IS_NAMED = 7;
+  private static final String INDEX = SOURCES + "PartitioningAwareFileIndex";
+  private static final String PARTITIONS = "io/soal/host/Partitions";
   /** The image's variant slim has no DStreams. */
   private static final String DSTREAM = "org/apache/spark/streaming/dstream/FileInputDStream";
   private static final String STATUSES = "[Lorg/apache/hadoop/fs/FileStatus;";
@@ -172,13 +177,17 @@ public final class LiteralValues {
             Opcodes.INVOKESTATIC, LISTED, "pattern", "(Ljava/lang/String;)Ljava/lang/String;", false);
         code.visitVarInsn(Opcodes.ASTORE, 1);
       },
+      INDEX + ".listFiles(L" + SEQ + ";L" + SEQ + ";)L" + SEQ + ";", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 0);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, PARTITIONS, "check", "(L" + INDEX + ";)V", false);
+      },
       DEFAULT_COLUMNS + ".analyzeExistenceDefaultValue(L" + FIELD + ";)L" + EXPRESSION + ";", code -> {
         code.visitVarInsn(Opcodes.ALOAD, 1);
         code.visitMethodInsn(Opcodes.INVOKESTATIC, EXISTENCE, "check", "(L" + FIELD + ";)V", false);
       });
 
   /** Our classes that the others call. */
-  private static final List<String> OURS = List.of(OPTIONS, KEYS, LISTED, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
+  private static final List<String> OURS = List.of(OPTIONS, KEYS, LISTED, PARTITIONS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
 
   private LiteralValues() {}
 
@@ -190,6 +199,13 @@ public final class LiteralValues {
         code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, OPTIONS, by, CHECKED_SET, false)));
     INFERRING.forEach(host -> open.put(
         host + ": StreamInputFormat", code -> code.visitLdcInsn(Type.getObjectType(LISTED))));
+    open.put(LISTING + ": listStatus", code -> {
+      code.visitVarInsn(Opcodes.ILOAD, IS_NAMED);
+      code.visitMethodInsn(
+          Opcodes.INVOKESTATIC, LISTED, "children", "(L" + FILES + ";L" + PATH + ";Z)" + STATUSES, false);
+    });
+    open.put(LISTING + ": listFiles", code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, LISTED, "below",
+        "(L" + FILES + ";L" + PATH + ";Z)Lorg/apache/hadoop/fs/RemoteIterator;", false));
     Set<String> hosts = new LinkedHashSet<>();
     open.keySet().forEach(place -> hosts.add(place.split("[.:]")[0]));
     Map<String, byte[]> made = new TreeMap<>();
@@ -235,7 +251,8 @@ public final class LiteralValues {
         Consumer<MethodVisitor> code = open.remove(host + "." + name + type);
         if (code == null) {
           return INFERRING.contains(host) ? withListedFiles(host, method, open)
-              : CHECKED_BY.containsKey(host) ? withCheckedOptions(host, method, open) : method;
+              : CHECKED_BY.containsKey(host) ? withCheckedOptions(host, method, open)
+              : host.equals(LISTING) ? withNamedObjects(method, open) : method;
         }
         if (BEFORE.containsKey(host + "." + name + type)) {
           return new MethodVisitor(Opcodes.ASM9, method) {
@@ -266,6 +283,24 @@ public final class LiteralValues {
         } else {
           super.visitMethodInsn(opcode, owner, name, type, isInterface);
         }
+      }
+    };
+  }
+
+  private static MethodVisitor withNamedObjects(MethodVisitor method, Map<String, Consumer<MethodVisitor>> open) {
+    return new MethodVisitor(Opcodes.ASM9, method) {
+      @Override
+      public void visitMethodInsn(int opcode, String owner, String name, String type, boolean isInterface) {
+        if (owner.equals(FILES) && (name.equals("listStatus") || name.equals("listFiles"))) {
+          open.remove(LISTING + ": " + name).accept(mv); // as above
+        } else {
+          super.visitMethodInsn(opcode, owner, name, type, isInterface);
+        }
+      }
+
+      @Override
+      public void visitMaxs(int stack, int locals) {
+        super.visitMaxs(Math.max(stack, 3), locals);
       }
     };
   }

@@ -141,8 +141,8 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
         spark.sql.datetime.java8API.enabled spark.sql.execution.arrow.pyspark.enabled
         spark.sql.execution.arrow.pyspark.fallback.enabled spark.sql.execution.arrow.pyspark.selfDestruct.enabled
         spark.sql.execution.pythonUDF.arrow.enabled spark.sql.execution.pyspark.udf.faulthandler.enabled
-        spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled spark.sql.files.ignoreCorruptFiles
-        spark.sql.files.ignoreMissingFiles spark.sql.groupByAliases spark.sql.groupByOrdinal spark.sql.orderByOrdinal
+        spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled spark.sql.groupByAliases
+        spark.sql.groupByOrdinal spark.sql.orderByOrdinal
         spark.sql.inMemoryColumnarStorage.compressed spark.sql.jsonGenerator.ignoreNullFields
         spark.sql.join.preferSortMergeJoin spark.sql.crossJoin.enabled
         spark.sql.optimizer.dynamicPartitionPruning.enabled spark.sql.optimizer.runtime.bloomFilter.enabled

@@ -6,10 +6,11 @@ import functools
 import os
 import time
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 from urllib.parse import unquote_plus
 
 from botocore.exceptions import BotoCoreError, ClientError
+from botocore.parsers import ResponseParserError
 
 from safewriter.objects.location import Location
 from safewriter.objects.rights import lacking
@@ -41,7 +42,8 @@ _BLOCK: Final = 1 << 20
 # https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes.html
 _CONFLICT: Final = "ConditionalRequestConflict"
 _PRECONDITION: Final = ("PreconditionFailed", "412")
-_MISSING: Final = ("NoSuchKey", "404")
+# A 404 without this code in its body is that of a proxy or another server, and says nothing about the object.
+_MISSING: Final = "NoSuchKey"
 # S3 also answers 403 to a GET of a missing key, for a caller without s3:ListBucket. So a 403 proves nothing.
 _FORBIDDEN: Final = ("AccessDenied", "403")
 
@@ -107,6 +109,22 @@ def table_store(uri: str) -> S3ObjectStore:
     return open_store(Location.parse(uri))
 
 
+class ForeignAnswerError(BotoCoreError):
+    """A successful answer without a field that S3 always sends: that of a proxy, or of another server."""
+
+    fmt = "the answer is not S3's: it has no {field}. Check the endpoint and a proxy"
+
+
+_FAULTS: Final = (ClientError, BotoCoreError, ResponseParserError, UnicodeEncodeError)
+
+
+def _of_s3(answer: Any, field: str) -> Any:  # noqa: ANN401 - a boto3 TypedDict
+    """Return the answer, which shows that S3 sent it. botocore reads any page of HTML as an answer without fields."""
+    if field not in answer:
+        raise ForeignAnswerError(field=field)
+    return answer
+
+
 class S3ObjectStore:
     """One bucket (and prefix) of S3, or of anything that honours its conditional requests."""
 
@@ -126,13 +144,13 @@ class S3ObjectStore:
     def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
         def request() -> StoredObject | None:
             try:
-                answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
+                answer = _of_s3(self._client.get_object(Bucket=self._bucket, Key=self._prefix + key), "ETag")
                 if max_bytes is not None and answer["ContentLength"] > max_bytes:
                     answer["Body"].close()
                     raise TooLarge(self.uri(key), answer["ContentLength"], max_bytes, answer["ETag"])
                 body = answer["Body"].read()
             except ClientError as error:
-                if code_of(error) in _MISSING:
+                if code_of(error) == _MISSING:
                     return None
                 raise
             return StoredObject(key, body, answer["ETag"], answer["LastModified"], _server_date(answer))
@@ -142,11 +160,12 @@ class S3ObjectStore:
     def stream(self, key: str) -> Iterator[bytes] | None:
         def request() -> StreamingBody | None:
             try:
-                return self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)["Body"]
+                answer = _of_s3(self._client.get_object(Bucket=self._bucket, Key=self._prefix + key), "ETag")
             except ClientError as error:
-                if code_of(error) in _MISSING:
+                if code_of(error) == _MISSING:
                     return None
                 raise
+            return cast("StreamingBody", answer["Body"])
 
         body = self._tried("GET", key, request)
         return None if body is None else self._blocks(key, body)
@@ -158,9 +177,11 @@ class S3ObjectStore:
         return self._conditional(key, body, {"IfMatch": etag}, tag)
 
     def put(self, key: str, body: bytes) -> str:
-        return self._tried(
-            "PUT", key, lambda: self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body)["ETag"]
-        )
+        def request() -> str:
+            answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body)
+            return str(_of_s3(answer, "ETag")["ETag"])
+
+        return self._tried("PUT", key, request)
 
     def delete(self, key: str) -> None:
         self._tried("DELETE", key, lambda: self._client.delete_object(Bucket=self._bucket, Key=self._prefix + key))
@@ -197,7 +218,7 @@ class S3ObjectStore:
             page = self._tried("LIST", prefix, functools.partial(self._page, prefix, more))
             for row in page.get("Contents", ()):
                 yield ListedObject(row["Key"][len(self._prefix) :], row["Size"], row["LastModified"])
-            if not page.get("IsTruncated"):
+            if not page["IsTruncated"]:
                 return
             more = {"ContinuationToken": page["NextContinuationToken"]}
 
@@ -209,7 +230,7 @@ class S3ObjectStore:
             name = unquote_plus if page.get("EncodingType") == "url" else str
             for row in page.get("Uploads", ()):
                 yield Upload(name(row["Key"])[len(self._prefix) :], row["UploadId"], row.get("Initiated"))
-            if not page.get("IsTruncated"):
+            if not page["IsTruncated"]:
                 return
             more = {"KeyMarker": name(page["NextKeyMarker"]), "UploadIdMarker": page["NextUploadIdMarker"]}
 
@@ -237,10 +258,11 @@ class S3ObjectStore:
 
     def _uploads_page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - as below
         query: dict[str, Any] = {"Prefix": self._prefix + prefix, "EncodingType": "url", **more}
-        return self._client.list_multipart_uploads(Bucket=self._bucket, **query)
+        return _of_s3(self._client.list_multipart_uploads(Bucket=self._bucket, **query), "IsTruncated")
 
     def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
-        return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
+        answer = self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
+        return _of_s3(answer, "IsTruncated")
 
     def _conditional(self, key: str, body: bytes, condition: dict[str, str], tag: str) -> str:
         """Write under a condition; after any refusal or doubt read back, since equal bytes can only be our own."""
@@ -248,7 +270,8 @@ class S3ObjectStore:
         for pause_s in (*PAUSES_S, None):
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
-            except (ClientError, BotoCoreError, UnicodeEncodeError) as error:
+                return str(_of_s3(answer, "ETag")["ETag"])
+            except _FAULTS as error:
                 stored = None if isinstance(error, UnicodeEncodeError) else self._read_back(key, len(body), error)
                 if stored is not None and stored.body == body:
                     return stored.etag
@@ -257,8 +280,6 @@ class S3ObjectStore:
                 if pause_s is None or not may_pass(error):
                     raise failure("PUT", self.uri(key), error) from error
                 self._sleep(pause_s)
-            else:
-                return answer["ETag"]
         raise AssertionError
 
     def _read_back(self, key: str, size: int, refusal: Exception) -> StoredObject | None:
@@ -281,7 +302,7 @@ class S3ObjectStore:
         for pause_s in (*PAUSES_S, None):
             try:
                 return request()
-            except (ClientError, BotoCoreError, UnicodeEncodeError) as error:
+            except _FAULTS as error:
                 if pause_s is None or not may_pass(error):
                     raise failure(verb, self.uri(key), error) from error
                 self._sleep(pause_s)
@@ -290,7 +311,7 @@ class S3ObjectStore:
 
 def _gone(error: ClientError, condition: dict[str, str]) -> bool:
     """Return whether an `If-Match` was refused because the object is gone."""
-    return "IfMatch" in condition and code_of(error) in ("NoSuchKey", "404")
+    return "IfMatch" in condition and code_of(error) == _MISSING
 
 
 def code_of(error: ClientError) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -95,11 +97,63 @@ def stubbed() -> Iterator[Stubbed]:
         found.answers.assert_no_pending_responses()
 
 
-@pytest.mark.parametrize(("code", "status"), [("NoSuchKey", 404), ("404", 404)])
-def test_a_missing_object_is_known_without_a_body_too(stubbed: Stubbed, code: str, status: int) -> None:
-    """A proxy may send only the status, which botocore then reports as the code."""
-    stubbed.refuses("get_object", code, status)
+def test_only_s3s_own_words_say_that_an_object_is_missing(stubbed: Stubbed) -> None:
+    """Botocore reports a 404 without S3's XML, as a proxy sends it, by its status: that says nothing."""
+    stubbed.refuses("get_object", "NoSuchKey", 404)
     assert stubbed.store.get("key") is None
+    stubbed.refuses("get_object", "404", 404)
+    with pytest.raises(StoreError):
+        stubbed.store.get("key")
+
+
+@pytest.fixture
+def page(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[S3ObjectStore]:
+    """A store whose endpoint answers each request with a page of HTML, as a proxy does that wants a log-in."""
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            body = str(request.param).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "text/html")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_PUT = do_GET  # noqa: N815 - the name of the protocol's method
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            endpoint = f"http://127.0.0.1:{server.server_port}"
+            yield S3ObjectStore(s3_client(endpoint=endpoint), "bucket", sleep=lambda _: None)
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.mark.parametrize(
+    "page", ["<html><body>Log in</body></html>", "<html><br>Log in", ""], indirect=True, ids=["XML", "HTML", "empty"]
+)
+@pytest.mark.parametrize(
+    "asks",
+    [
+        lambda store: list(store.list("")),
+        lambda store: list(store.uploads("")),
+        lambda store: store.get("key"),
+        lambda store: store.stream("key"),
+        lambda store: store.put("key", b"body"),
+        lambda store: store.create("key", b"body"),
+    ],
+    ids=["list", "uploads", "get", "stream", "put", "create"],
+)
+def test_a_page_of_a_proxy_is_no_answer_of_s3(page: S3ObjectStore, asks: Callable[[S3ObjectStore], object]) -> None:
+    """A 200 without S3's fields is no empty listing, no object and no write."""
+    with pytest.raises(StoreError):
+        asks(page)
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "403"])
@@ -121,11 +175,10 @@ def test_a_lost_race_is_known_without_a_body_too(stubbed: Stubbed, code: str) ->
         stubbed.store.create("key", b"body")
 
 
-@pytest.mark.parametrize("code", ["NoSuchKey", "404"])
-def test_only_a_replacement_is_lost_because_nothing_is_there(stubbed: Stubbed, code: str) -> None:
+def test_only_a_replacement_is_lost_because_nothing_is_there(stubbed: Stubbed) -> None:
     """A creation needs no object, so a 404 for it has another cause."""
     for _ in range(2):
-        stubbed.refuses("put_object", code, 404)
+        stubbed.refuses("put_object", "NoSuchKey", 404)
         stubbed.refuses("get_object", "NoSuchKey", 404)
     with pytest.raises(PreconditionFailed):
         stubbed.store.replace("key", b"body", etag='"1"')

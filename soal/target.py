@@ -16,9 +16,10 @@ from safewriter.errors import SettingError
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore, s3_client
 from safewriter.settings import bucket_of
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Problem
 from soal.local.names import CATALOG, CHECKPOINTS, CREDENTIALS, rest_properties
 from soal.local.state import running
+from soal.remote.failure import failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -130,11 +131,9 @@ def asking() -> Iterator[None]:
         yield
     except StoreError as error:
         todo = (
-            "the caller needs ListBucket and GetObject there (and PutObject, to change anything)"
-            if error.denied
-            else "check the endpoint, the network and your AWS configuration, then try again"
+            "name a bucket that exists; the caller needs ListBucket and GetObject (and PutObject, to change anything)"
         )
-        raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
+        raise failed(str(error), error.__cause__, todo) from error
 
 
 def _of_url(endpoint_url: str) -> Target:

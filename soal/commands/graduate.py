@@ -13,7 +13,6 @@ import shlex
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
 from rich.json import JSON
 
 from handler.input_errors import InputError
@@ -21,11 +20,12 @@ from handler.request.job import requested
 from handler.settings import read_settings
 from safewriter.session import LOG_STORE
 from soal.console.output import Output
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Problem
 from soal.console.view import View
 from soal.invocation.event import read_event, with_token
 from soal.options import DryRun, EndpointUrl, Event, Json
 from soal.remote.aws import aws_client
+from soal.remote.failure import AWS_ERRORS, failed
 from soal.shipped import shipped_settings
 
 if TYPE_CHECKING:
@@ -68,12 +68,9 @@ def graduate(
         return
     try:
         answer = aws_client("emr-serverless", endpoint_url).start_job_run(**request)
-    except (BotoCoreError, ClientError) as error:
-        raise Problem(
-            f"application {application_id}: {error}",
-            todo="correct it and try again; a clientToken never starts a job twice",
-            exit_code=EXIT_FAILED,
-        ) from error
+    except AWS_ERRORS as error:
+        todo = "correct it and try again; a clientToken never starts a job twice"
+        raise failed(f"application {application_id}: {error}", error, todo) from error
     out.show(_view({name: answer[name] for name in ("applicationId", "jobRunId", "arn")}))
 
 

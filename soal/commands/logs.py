@@ -11,17 +11,17 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
 from safewriter.deadline import epoch_ms
 from safewriter.parsing import parsed
 from soal.console.document import document_of
 from soal.console.output import Output
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Problem
 from soal.console.view import View
 from soal.options import EndpointUrl, FunctionNameIfGiven, Json
 from soal.remote.aws import aws_client
+from soal.remote.failure import AWS_ERRORS, failed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,14 +118,10 @@ def logs(
     as_json: Json = False,
 ) -> None:
     """Print the log of a function. With --json, each line is a JSON object."""
-    out = Output(as_json=as_json)
+    out, group = Output(as_json=as_json), log_group
     try:
-        reader = LogReader(
-            aws_client("logs", endpoint_url),
-            log_group or _group_of(function, endpoint_url),
-            epoch_ms() - since_minutes * 60_000,
-            run,
-        )
+        group = log_group or _group_of(function, endpoint_url)
+        reader = LogReader(aws_client("logs", endpoint_url), group, epoch_ms() - since_minutes * 60_000, run)
         has_lines = False
         while True:
             for line in reader.look():
@@ -136,12 +132,10 @@ def logs(
             time.sleep(_POLL_S)
     except KeyboardInterrupt:
         return
-    except (BotoCoreError, ClientError) as error:
-        raise Problem(
-            str(error),
-            todo="name a function (or --log-group) that exists there, and allow logs:FilterLogEvents on its log group",
-            exit_code=EXIT_FAILED,
-        ) from error
+    except AWS_ERRORS as error:
+        right = "logs:FilterLogEvents on its log group" if group else "lambda:GetFunctionConfiguration on it"
+        todo = f"name a function (or --log-group) that exists there, and allow {right}"
+        raise failed(f"{group or function}: {error}", error, todo) from error
     if not has_lines:
         out.remark(f"no line in the last {since_minutes} minutes")
 
@@ -150,4 +144,7 @@ def _group_of(function: str | None, endpoint_url: str | None) -> str:
     if function is None:
         raise Problem("no function is named", todo="give --function, SOAL_FUNCTION, or --log-group")
     configuration = aws_client("lambda", endpoint_url).get_function_configuration(FunctionName=function)
-    return str(configuration.get("LoggingConfig", {}).get("LogGroup") or f"/aws/lambda/{configuration['FunctionName']}")
+    return str(
+        configuration.get("LoggingConfig", {}).get("LogGroup")
+        or f"/aws/lambda/{configuration.get('FunctionName', function)}"
+    )

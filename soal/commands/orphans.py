@@ -74,9 +74,7 @@ def orphans(
                 counting.says("deleting")
                 report, problem = delete(store, report, retained, counting.show)
         except UnreadableLogError as error:
-            raise Problem(
-                f"{location} cannot be judged: {error}", todo="clean it with VACUUM", exit_code=EXIT_FAILED
-            ) from error
+            raise Problem(f"{location} cannot be judged: {error}", todo=error.todo, exit_code=EXIT_FAILED) from error
         except LogMovedError as error:
             raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
     out.show(orphans_view(report))

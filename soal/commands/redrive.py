@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from botocore.exceptions import BotoCoreError, ClientError
 from rich.text import Text
 
 from handler.functions.failure_queue import NotTakenError, redrive_queue
@@ -15,6 +14,7 @@ from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.view import View, columns, number, styled
 from soal.options import DryRun, EndpointUrl, FunctionName, Json
 from soal.remote.aws import aws_client
+from soal.remote.failure import AWS_ERRORS, failed
 from soal.remote.function import RemoteFunction
 
 if TYPE_CHECKING:
@@ -69,14 +69,11 @@ def redrive(
                 jobs_arn=job_queue_arn,
             )
         )
-    except (BotoCoreError, ClientError) as error:
+    except AWS_ERRORS as error:
         if redriven:
             out.show(redriven_view(redriven))
-        raise Problem(
-            f"queue {queue_url}: {error}",
-            todo="name a queue that exists; sqs:ReceiveMessage, DeleteMessage and ChangeMessageVisibility are needed",
-            exit_code=EXIT_FAILED,
-        ) from error
+        todo = "name a queue that exists; sqs:ReceiveMessage, DeleteMessage and ChangeMessageVisibility are needed"
+        raise failed(f"queue {queue_url}: {error}", error, todo) from error
     out.show(redriven_view(redriven))
     if dry_run:
         out.remark("nothing was invoked")

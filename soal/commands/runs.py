@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
+from handler.outcome.state import State
 from safewriter.deadline import epoch_ms
+from safewriter.record.document import Status
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.home import Home
@@ -27,9 +29,24 @@ _ENDS: Final = ("SUCCESS", "SKIPPED", "CANCELLED")
 
 app = typer.Typer(no_args_is_help=True, help="The state of runs and their writes.")
 
+_STATES: Final = sorted({"running", "alive", "dead", *map(str.lower, (*State, *Status))})
+
+
+def _known(states: list[str] | None) -> list[str]:
+    words = [state.lower() for state in states or ()]
+    for word in words:
+        if word not in _STATES:
+            raise typer.BadParameter(f"{word!r} is none of {', '.join(_STATES)}")
+    return words
+
+
 States = Annotated[
     list[str] | None,
-    typer.Option("--state", help="Only these: a run's state, a write's status, alive or dead. May be repeated."),
+    typer.Option(
+        "--state",
+        callback=_known,
+        help="Only these: a run's state, a write's status, alive or dead. May be repeated.",
+    ),
 ]
 
 
@@ -53,7 +70,7 @@ def show_all(
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
         listing = ledger.runs(limit)
-    states = _lower(state)
+    states = frozenset(state or ())
     out.show(runs_view([run for run in listing.runs if run.has(states)]))
     for uri in listing.unread[:_UNREAD_MAX]:
         out.remark(f"{uri} is damaged, or of a version that this soal does not know; it is left out")
@@ -97,7 +114,7 @@ def watch(
     """Print a line whenever a run or a write changes its state; with --json, a JSON value on each line."""
     out = Output(as_json=as_json)
     watcher = Watcher(_ledger(endpoint_url, bucket, local=local))
-    states = _lower(state)
+    states = frozenset(state or ())
     with asking():
         for event in watcher.follow(past=past, every_s=every_s, for_s=for_s):
             if not states or event.state.lower() in states:
@@ -181,7 +198,3 @@ def _unknown(run_key: str) -> Problem:
     return Problem(
         f"nothing is known of a run {run_key!r}", todo="see the run keys with: soal runs list", exit_code=EXIT_FAILED
     )
-
-
-def _lower(states: list[str] | None) -> frozenset[str]:
-    return frozenset(state.lower() for state in states or ())

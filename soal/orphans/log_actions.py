@@ -60,6 +60,14 @@ _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*|/.*", re.DOTALL)
 class UnreadableLogError(Exception):
     """The log contains something unknown, so that no file can be called an orphan."""
 
+    todo = "clean it with VACUUM"
+
+
+class NoTableError(UnreadableLogError):
+    """The folder holds no Delta table."""
+
+    todo = "check the path: a Delta table's folder has `_delta_log` in it"
+
 
 def is_known(kind: str) -> bool:
     """Return whether this module knows this kind of action."""

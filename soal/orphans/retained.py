@@ -12,7 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
-from soal.orphans.log_actions import UnreadableLogError, actions_of, file_keys, is_known, protocol_obstacle
+from soal.orphans.log_actions import (
+    NoTableError,
+    UnreadableLogError,
+    actions_of,
+    file_keys,
+    is_known,
+    protocol_obstacle,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -58,7 +65,7 @@ class LogFiles:
             if len(keys) == count:
                 checkpoints.setdefault(version, []).extend(keys.values())
         if not commits:
-            raise UnreadableLogError("there is no Delta table: its log holds no commit")
+            raise NoTableError("there is no Delta table: its log holds no commit")
         head = max(commits)
         return cls(
             {version: entry.key for version, entry in sorted(commits.items())},

@@ -12,19 +12,19 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from soal.console.document import document_of
-from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.view import View
 from soal.invocation.event import run_key_of
 from soal.invocation.report import report_of
 from soal.remote.answer import answer_of
 from soal.remote.execution import Execution
+from soal.remote.failure import AWS_ERRORS, failed, step_of
 
 if TYPE_CHECKING:
     from soal.invocation.report import Report
 
 _LONGEST_S: Final = 920
 """Lambda's maximum timeout, 900 s, and a margin."""
-_AGAIN: Final = ("TooManyRequestsException", "ServiceException", "ResourceConflictException", "EC2ThrottledException")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +93,13 @@ class RemoteFunction:
             return self._client(retries=1).invoke(
                 FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode()
             )
-        except ClientError as error:
-            code = error.response["Error"]["Code"]
-            is_retried = code in _AGAIN
-            todo = (
-                "nothing was started; try again"
-                if is_retried
-                else "name a function that exists there, and allow lambda:InvokeFunction on it"
-            )
+        except AWS_ERRORS as error:
+            todo = "name a function that exists there, and allow lambda:InvokeFunction on it"
+            subject = f"function {self.name}"
+            if isinstance(error, ClientError) or step_of(error, todo).is_unsent:
+                raise failed(f"{subject}: {error}", error, todo) from error
             raise Problem(
-                f"function {self.name}: {error}", todo=todo, exit_code=EXIT_TRY_AGAIN if is_retried else EXIT_FAILED
-            ) from error
-        except BotoCoreError as error:
-            raise Problem(
-                f"function {self.name}: {error}",
+                f"{subject}: {error}",
                 todo="the job may run all the same: see `soal runs list`, then try again with the same clientToken",
                 exit_code=EXIT_FAILED,
             ) from error

@@ -11,6 +11,7 @@ from safewriter.snapshots.errors import (
     ConfigValidationError,
     PublishConflictError,
     PublishCurrentError,
+    ReaderStateError,
     SnapshotError,
 )
 from safewriter.snapshots.read.source import Source
@@ -46,6 +47,9 @@ def problems() -> Iterator[None]:
     except (PublishConflictError, PublishCurrentError) as error:
         todo = "see which one is current with: soal snapshot history"
         raise Problem(str(error), todo=todo, exit_code=EXIT_TRY_AGAIN) from error
+    except ReaderStateError as error:
+        todo = "check the prefix, that a snapshot was published there, and the room on this disk"
+        raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
     except SnapshotError as error:
         todo = "see what is there with: soal snapshot history"
         raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,7 +13,7 @@ from typer.testing import CliRunner
 from handler.outcome.result import ErrorResult
 from handler.outcome.state import State
 from scripts.emulator.rie import LambdaEmulator
-from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, Problem
+from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.remote.function import RemoteFunction
 from tests.support.command_line import app
 from tests.unit.handler.outcome.test_result import result
@@ -81,10 +83,28 @@ def test_a_function_that_was_killed_says_what_to_do(emulator: LambdaEmulator) ->
     assert "killed at its timeout before" in str(found.problem)
 
 
-def test_an_endpoint_that_does_not_answer_leaves_the_question_open() -> None:
-    """Without an answer the problem says that the job may run all the same."""
+def test_a_request_that_has_not_left_this_machine_started_nothing() -> None:
+    """Nobody listens there, so the problem says what to check, and the same call may be tried again."""
     with pytest.raises(Problem, match="function f: ") as raised:
         RemoteFunction("f", "http://127.0.0.1:9").invoke({})
+    assert "check the network" in raised.value.todo
+    assert raised.value.exit_code == EXIT_TRY_AGAIN
+
+
+def test_a_request_without_an_answer_leaves_the_question_open() -> None:
+    """The connection ends behind the request: the problem says that the job may run all the same."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            connection, _ = server.accept()
+            connection.recv(65_536)
+            connection.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        with pytest.raises(Problem, match="function f: ") as raised:
+            RemoteFunction("f", f"http://127.0.0.1:{server.getsockname()[1]}").invoke({})
+        thread.join()
     assert "may run all the same" in raised.value.todo
 
 

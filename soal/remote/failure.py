@@ -1,0 +1,85 @@
+"""An error of AWS's Python client as a problem: its cause, and the next step.
+
+The first row of the table that fits decides. A row whose request has not left this machine says so, because then
+nothing can have been started.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from botocore import exceptions as aws
+from botocore.parsers import ResponseParserError
+
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+
+AWS_ERRORS: Final = (aws.BotoCoreError, aws.ClientError, ResponseParserError)
+"""All that a call of a client raises; a parser's error is neither of the other two."""
+
+_LOG_IN: Final = (
+    "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE; log in again (aws sso login) if they have expired"
+)
+_REACH: Final = "check the network, a proxy (HTTPS_PROXY), and the endpoint (--endpoint-url, AWS_ENDPOINT_URL)"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next step. `is_unsent`: the request has not left this machine. `is_passing`: the same call may succeed."""
+
+    todo: str
+    is_unsent: bool = False
+    is_passing: bool = False
+
+
+_BY_CLASS: Final[tuple[tuple[tuple[type[Exception], ...], Step], ...]] = (
+    (
+        (aws.NoRegionError,),
+        Step(
+            "set AWS_DEFAULT_REGION, or `region` in the profile (this client does not read AWS_REGION)", is_unsent=True
+        ),
+    ),
+    (
+        (aws.ProfileNotFound,),
+        Step("correct AWS_PROFILE; `aws configure list-profiles` shows the profiles of this machine", is_unsent=True),
+    ),
+    (
+        (
+            aws.NoCredentialsError,
+            aws.PartialCredentialsError,
+            aws.CredentialRetrievalError,
+            aws.TokenRetrievalError,
+            aws.SSOError,
+        ),
+        Step(_LOG_IN, is_unsent=True),
+    ),
+    (
+        (aws.EndpointConnectionError, aws.ConnectTimeoutError, aws.ProxyConnectionError),
+        Step(_REACH, is_unsent=True, is_passing=True),
+    ),
+    ((aws.ParamValidationError, aws.InvalidRegionError), Step("correct the name, and try again", is_unsent=True)),
+    ((ResponseParserError,), Step(f"that answer is not from AWS: {_REACH}")),
+    ((aws.HTTPClientError,), Step(_REACH, is_passing=True)),
+    ((aws.BotoCoreError,), Step(_REACH)),
+)
+_CREDENTIALS: Final = ("ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient", "InvalidAccessKeyId", "Signature")
+_PASSING: Final = (
+    *("Throttl", "TooManyRequests", "RequestLimitExceeded", "SlowDown", "EC2Throttled", "ResourceConflict"),
+    *("ServiceException", "ServiceUnavailable", "InternalError", "InternalFailure"),
+)
+_BY_CODE: Final = ((_CREDENTIALS, Step(_LOG_IN)), (_PASSING, Step("try again", is_passing=True)))
+"""How codes begin."""
+
+
+def step_of(error: BaseException | None, todo: str) -> Step:
+    """Return the next step after an error of AWS's client; `todo` is the step after any other refusal."""
+    if isinstance(error, aws.ClientError):
+        code = str(error.response.get("Error", {}).get("Code", ""))
+        return next((step for starts, step in _BY_CODE if code.startswith(starts)), Step(todo))
+    return next((step for classes, step in _BY_CLASS if isinstance(error, classes)), Step(todo))
+
+
+def failed(text: str, error: BaseException | None, todo: str) -> Problem:
+    """Return the problem with this text, which an error of `AWS_ERRORS` has caused; `todo` as in `step_of`."""
+    step = step_of(error, todo)
+    return Problem(text, todo=step.todo, exit_code=EXIT_TRY_AGAIN if step.is_passing else EXIT_FAILED)

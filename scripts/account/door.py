@@ -1,8 +1,9 @@
 """The account's server behind a door: `python -m door FILE` in ministack's own environment.
 
-Ministack takes whoever names an account's number for its root, without a signature; whoever asks for a path below
-`/_ministack/` changes how functions run, for example as programs of this machine. The door lets neither in, nor a web
-page. Root makes one administrator, whose key goes to FILE as JSON; ministack checks the signatures of everybody else.
+Ministack takes whoever names an account's number, or no key, for its root, without a signature; whoever asks for a path
+below `/_ministack/` changes how functions run, for example as programs of this machine; and it decodes Lambda's paths
+twice, the second time behind the check of rights. The door lets none of these in, nor a web page. Root makes one
+administrator, whose key goes to FILE as JSON; ministack checks the signatures of everybody else.
 """
 
 from __future__ import annotations
@@ -33,8 +34,13 @@ _SECRET: Final = re.compile(r"<SecretAccessKey>([^<]+)<")
 _HEADER: Final = re.compile(rb"AWS4-HMAC-SHA256 Credential=(?:AKIA|ASIA)[A-Z0-9]+/")
 _NAMED: Final = re.compile(r"(?:AKIA|ASIA)[A-Z0-9]+/", re.ASCII)
 """Keys of users and of sessions, as ministack gives them: a root's is a number, or a word."""
+_IN_QUERY: Final = "X-Amz-Credential"
 _IN_QUERIES: Final = ("x-amz-credential", "awsaccesskeyid")
-_OWN: Final = ("/_ministack/", "/_localstack/")
+_FOR_S3: Final = re.compile(rb"/s3/aws4_request\b")
+_CLOSED: Final = ("/_ministack/", "/_localstack/", "/v2/", "/health", "/latest/", "/oauth2/")
+"""Ministack's own settings, and places at which it asks nobody for a signature (the registry of images, instance
+metadata).
+"""
 
 
 class Door:
@@ -112,24 +118,30 @@ def refusal(scope: Message) -> str | None:
     """Return why a request is not let in, None if it is."""
     if any(name.lower() in _OF_PAGES for name, _ in scope["headers"]):
         return "no web page may talk to this account"
-    if scope["path"].startswith(_OWN):
-        return "ministack's own settings are closed here"
-    if not _names_a_key(scope):
+    if scope["path"].startswith(_CLOSED):
+        return "this path is closed here"
+    credential = _credential(scope)
+    if credential is None:
         return "this account has no root: sign with a key that it has given"
+    if "%" in scope["path"] and not _FOR_S3.search(credential):
+        return "only a key of S3 may hold a percent sign"
     return None
 
 
-def _names_a_key(scope: Message) -> bool:
-    """Return whether a request names one key, in a form that no two readers understand otherwise, and no root's."""
+def _credential(scope: Message) -> bytes | None:
+    """Return the one credential that a request names; None without one that all readers understand alike."""
     headers = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
     query = scope["query_string"]
     if not query.isascii():
-        return False
-    parameters = parse_qs(query.decode("ascii"), keep_blank_values=True).items()
-    named = [value for name, values in parameters if name.lower() in _IN_QUERIES for value in values]
-    if headers:
-        return len(headers) == 1 and not named and _HEADER.match(headers[0]) is not None
-    return len(named) == 1 and _NAMED.match(named[0]) is not None
+        return None
+    parameters = parse_qs(query.decode("ascii"), keep_blank_values=True)
+    named = [name for name in parameters if name.lower() in _IN_QUERIES]
+    if not named:
+        return headers[0] if len(headers) == 1 and _HEADER.match(headers[0]) else None
+    values = parameters[named[0]]
+    # Ministack reads two spellings of the name and leaves out all others, as if nobody had named a key.
+    is_one = not headers and named == [_IN_QUERY] and len(values) == 1
+    return values[0].encode() if is_one and _NAMED.match(values[0]) else None
 
 
 def main(file: Path) -> None:

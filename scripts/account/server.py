@@ -152,6 +152,7 @@ class Account:
             "MINISTACK_REGION": REGION,
             "AWS_ENDPOINT_URL": self.endpoint,
             "LAMBDA_EXECUTOR": "docker",
+            "LAMBDA_STRICT": "1",  # without Docker a function fails: it never runs as a program of this machine
             "LAMBDA_WARM_TTL_SECONDS": str(_WARM_S),
             "LAMBDA_DOCKER_FLAGS": shlex.join([*limits, *self.certificate.container_options()]),
             "AUTH": "true",

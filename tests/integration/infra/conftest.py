@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def account() -> Iterator[Account]:
     """An account without Docker, on the loopback."""
     docker = MagicMock(spec=Docker, program="true", environment=dict(os.environ))
-    docker.read.return_value = "127.0.0.1\n"
+    docker.read.return_value = '{"Subnet": "127.0.0.0/8", "Gateway": "127.0.0.1"}\n'
     with Account(docker, ensure_account(Place(ROOT)), memory_mb=512) as account:
         yield account
 

@@ -419,7 +419,7 @@ def test_nobody_is_the_account_s_root(account: Account, key: str | None) -> None
 
 
 @pytest.mark.parametrize("second", [ACCOUNT, "١٢٣٤٥٦٧٨٩٠١٢"], ids=["its number", "a number in other digits"])
-@pytest.mark.parametrize("where", ["before", "behind", "alone", "in the query", "in small letters"])
+@pytest.mark.parametrize("where", ["before", "behind", "alone", "in the query", "in small letters", "in capitals"])
 def test_nobody_names_two_keys(account: Account, second: str, where: str) -> None:
     """Ministack takes the first of several names, wherever they stand, and knows the digits of all scripts."""
     own, root = (
@@ -427,7 +427,8 @@ def test_nobody_names_two_keys(account: Account, second: str, where: str) -> Non
         for key in (account.aws["AWS_ACCESS_KEY_ID"], second)
     )
     headers = {"before": [root, own], "behind": [own, root], "alone": [root]}.get(where, [own])
-    named = {"in the query": "X-Amz-Credential", "in small letters": "x-amz-credential"}.get(where)
+    spellings = {"in the query": str, "in small letters": str.lower, "in capitals": str.upper}
+    named = None if where not in spellings else spellings[where]("X-Amz-Credential")
     query = "" if named is None else f"?{named}={quote(second)}/20260101/{REGION}/iam/aws4_request"
     place = urlsplit(account.endpoint)
     context = ssl.create_default_context(cafile=account.aws["AWS_CA_BUNDLE"])
@@ -450,10 +451,25 @@ def test_a_key_of_the_account_needs_its_secret(account: Account) -> None:
         forged.client("iam").list_users()
 
 
-@pytest.mark.parametrize("path", ["/_ministack/config", "/_ministack/reset", "/_localstack/health"])
-def test_the_settings_of_the_emulator_are_closed(account: Account, path: str) -> None:
-    """By one of them functions would run as programs of this machine."""
+@pytest.mark.parametrize(
+    "path",
+    ["/_ministack/config", "/_ministack/reset", "/_localstack/health", "/v2/_catalog", "/health", "/latest/meta-data/"],
+)
+def test_what_the_emulator_gives_without_a_signature_is_closed(account: Account, path: str) -> None:
+    """By its own settings functions would run as programs of this machine, and its registry takes any image."""
     assert answered(account, account.aws["AWS_ACCESS_KEY_ID"], path) == HTTPStatus.FORBIDDEN
+
+
+@pytest.mark.parametrize("key", ["?X-AMZ-CREDENTIAL=AKIAX/", "?x-amz-credential=AKIAX/", "?AWSAccessKeyId=AKIAX", ""])
+@pytest.mark.parametrize("path", ["/2015-03-31/functions/", "/2015-03-31/%2566unctions", "/%2532015-03-31/functions/"])
+def test_no_spelling_reaches_a_function_without_a_key(account: Account, path: str, key: str) -> None:
+    """Ministack knows two spellings of a credential's name, and decodes Lambda's paths twice."""
+    assert answered(account, None, path + key) == HTTPStatus.FORBIDDEN
+
+
+def test_a_path_that_is_encoded_twice_is_closed_to_keys_too(account: Account) -> None:
+    """Behind the check of rights it would be another path, so that a user without rights could make functions."""
+    assert answered(account, account.aws["AWS_ACCESS_KEY_ID"], "/2015-03-31/%2566unctions") == HTTPStatus.FORBIDDEN
 
 
 @pytest.mark.parametrize("header", ["Origin", "Sec-Fetch-Site"])

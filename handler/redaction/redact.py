@@ -34,6 +34,8 @@ _LINE_MIN_LENGTH: Final = 8
 _LETTERS_MAX: Final = 4_194_304
 """The total length of all forms: the value of an argument may have 64 KiB. Later forms are dropped."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
+_PAIR: Final = re.compile(r"[^\s:/]+:[^\s:]+")
+"""As `credential` of an Iceberg REST catalog is written."""
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
 _DIGIT: Final = re.compile(r"\d")
@@ -80,8 +82,15 @@ class Redactor:
         return self._knowing_pairs(settings.items())
 
     def knowing_secrets(self, values: Iterable[str]) -> Redactor:
-        """Return a redactor that also knows secrets that the handler has read."""
-        return self._knowing(value for value in values if len(value) >= START)
+        """Return a redactor that also knows secrets that the handler has read, and the secrets in them: the password of
+        a JSON object or URL, and the second half of `id:secret`.
+        """
+        known: list[str] = []
+        for value in values:
+            known += [value, *secrets_in(value)]
+            if _PAIR.fullmatch(value):
+                known.append(value.partition(":")[2])
+        return self._knowing(value for value in known if len(value) >= START)
 
     def _knowing_pairs(self, settings: Iterable[tuple[str, str]]) -> Redactor:
         values: list[str] = []

@@ -353,3 +353,18 @@ def test_a_redactor_that_knows_more_has_the_time_that_is_left() -> None:
     first = Redactor(("hunter22",), Effort(39, lambda: next(clock)))
     assert first("x hunter22") == "x [redacted]"
     assert first.knowing_secrets(["open sesame"])("hunter22, open sesame") == WITHHELD
+
+
+@pytest.mark.parametrize(
+    "secret",
+    [
+        '{"username": "etl", "password": "Tr0ub4dor&3xyz", "engine": "postgres", "port": 5432}',
+        "postgresql://etl:Tr0ub4dor&3xyz@db.example/lake",
+        "etl:Tr0ub4dor&3xyz",
+    ],
+    ids=["JSON", "URL", "pair"],
+)
+def test_the_password_within_a_secret_is_masked_alone(secret: str) -> None:
+    """Secrets Manager's own form for a database is JSON; an error shows only its password. Other members stay."""
+    known = Redactor().knowing_secrets([secret])
+    assert known("the server refused Tr0ub4dor&3xyz of postgres") == "the server refused [redacted] of postgres"

@@ -166,11 +166,11 @@ def _is_stopped(evidence: JobEvidence) -> bool:
 
 def _is_cut_short(evidence: JobEvidence) -> bool:
     """Return whether the deadline has ended a block, and that block's success() has not returned in spite of it."""
-    ended, returned = (
-        {str(entry.fields.get("nonce")) for entry in evidence.journal if entry.event == event}
-        for event in ("deadline", "deadline_passed")
-    )
-    return not ended <= returned
+    return not _nonces(evidence, "deadline") <= _nonces(evidence, "succeeded")
+
+
+def _nonces(evidence: JobEvidence, *events: str) -> set[str]:
+    return {str(entry.fields.get("nonce")) for entry in evidence.journal if entry.event in events}
 
 
 def _at_deadline(
@@ -224,7 +224,9 @@ def _cancelled(
 def _ended_well(
     evidence: JobEvidence, writes: tuple[WriteReport, ...], uncommitted: list[WriteReport]
 ) -> tuple[State, str, Fault | None]:
-    """Judge a script that exited with 0, by its writes."""
+    """Judge a script whose process exited with 0, by the script's own end and its writes."""
+    if evidence.uncaught is not None or evidence.exited:
+        return _ended_in_spite(evidence)
     if uncommitted:
         return State.FAILED, *_not_committed(uncommitted, evidence.retry)
     not_made = next((entry.fields for entry in evidence.journal if entry.event == "not_made"), None)
@@ -237,7 +239,37 @@ def _ended_well(
     incomplete = next((write for write in writes if write.incomplete is not None), None)
     if incomplete is not None:
         return State.FAILED, *_incomplete(incomplete)
+    if left := _left_without_success(evidence, writes):
+        return State.FAILED, *_without_success(left, evidence.retry)
     return State.SUCCESS, _success(writes), None
+
+
+def _left_without_success(evidence: JobEvidence, writes: tuple[WriteReport, ...]) -> list[WriteReport]:
+    """Return the writes whose last block neither returned from success() nor was skipped, although a commit stands."""
+    last = {
+        entry.fields.get("checkpoint"): str(entry.fields.get("nonce"))
+        for entry in evidence.journal
+        if entry.event == "write_opened"
+    }
+    accepted = _nonces(evidence, "succeeded", "write_skipped")
+    return [write for write in writes if last.get(write.checkpoint) not in accepted]
+
+
+def _without_success(left: list[WriteReport], retry: str) -> tuple[str, Fault]:
+    message = (
+        f"the script ended with exit code 0, but a block of {_names(left)} ended without success(), and its commit"
+        f" stays ({left[0].reason})"
+    )
+    return f"{message}. Mend the script; {retry} skips that write", Fault("NoSuccess", message)
+
+
+def _ended_in_spite(evidence: JobEvidence) -> tuple[State, str, Fault]:
+    """Judge a script that failed, and whose process something made exit with 0, such as a hook that reports errors."""
+    uncaught = evidence.uncaught
+    why = f"exit code {evidence.exited}" if uncaught is None else f"{uncaught['type']}: {uncaught['message']}"
+    message = f"the script ended with {why}, although its process left exit code 0"
+    kind = "ScriptExit" if uncaught is None else str(uncaught["type"])
+    return State.FAILED, f"{message}; its committed writes stay", Fault(kind, message)
 
 
 def _success(writes: tuple[WriteReport, ...]) -> str:

@@ -85,8 +85,7 @@ class Ending:
             else:
                 self._commit(no_change=no_change)
             self.succeeded = True
-            if self._after_deadline:
-                self._tell_supervisor("deadline_passed")  # the deadline has taken nothing from the script
+            self._tell_supervisor("succeeded")
 
     def fail(self, error: BaseException | None) -> None:
         """Settle a block that ended without `success()`, and undo its commit. `error`: the user's exception, if any.
@@ -166,8 +165,8 @@ class Ending:
             _log.warning("the turn has ended, and the JVM does not answer (%s)", error)
 
     def _tell_supervisor(self, event: str) -> None:
-        """Log the deadline to the journal: an exception may lose its type, or get lost, in a stream or in the user's
-        code.
+        """Log the deadline, or the success, to the journal: an exception may lose its type, or get lost, in a stream or
+        in the user's code. A commit alone does not say that the script has accepted it.
         """
         if self._block.journal:
             with suppress(OSError):

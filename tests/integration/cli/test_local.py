@@ -65,7 +65,7 @@ def test_up_status_down(soal: Soal) -> None:
     assert soal("local", "status", "--json").json == {"running": False}
     assert soal("local", "status").code == 1
     refused = soal("local", "invoke", "s3://soal-scripts/jobs/accommodations_delta.py", "--json")
-    assert (refused.code, refused.out) == (2, "")
+    assert (refused.code, json.loads(refused.out)["exitCode"]) == (2, 2)
     assert "soal local up" in refused.err
 
 

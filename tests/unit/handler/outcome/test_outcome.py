@@ -55,6 +55,9 @@ def evidence(
         entries.append(
             Entry("uncaught", 2, {"type": "E", "message": "m", "exitCode": 1, "retryable": False, **uncaught})
         )
+    for write in writes or ():
+        entries.append(Entry("write_opened", 2, {"checkpoint": write.checkpoint, "nonce": write.checkpoint}))
+        entries.append(Entry("succeeded", 2, {"nonce": write.checkpoint}))
     if exited is not None:
         entries.append(Entry("python_exited", 3, {"exitCode": exited}))
     own = 0 if own is None and exit_code == 0 and stop is None else own
@@ -62,6 +65,24 @@ def evidence(
     unsettled = "S3 is gone" if writes is None else doubt
     killed = MemoryKills(kills, machine_kills)
     return JobEvidence(ended, tuple(entries), writes, unsettled, killed, java_out_of_memory, "a retry")
+
+
+@pytest.mark.parametrize("witness", ["succeeded", "write_skipped"])
+def test_a_commit_alone_is_no_success(witness: str) -> None:
+    """A block that an exception or the script's end has left keeps a commit that cannot be undone: FAILED."""
+    whole = evidence(writes=(COMMITTED,))
+    left = replace(whole, journal=tuple(entry for entry in whole.journal if entry.event != "succeeded"))
+    outcome = judge(left)
+    assert (outcome.state, outcome.fault and outcome.fault.type) == (State.FAILED, "NoSuccess")
+    assert "ended without success(), and its commit stays" in outcome.details
+    found = replace(left, journal=(*left.journal, Entry(witness, 3, {"nonce": COMMITTED.checkpoint})))
+    assert judge(found).state is State.SUCCESS
+
+
+@pytest.mark.parametrize("given", [{"uncaught": {"type": "ValueError"}, "exited": 1}, {"exited": 1}, {"uncaught": {}}])
+def test_a_script_that_failed_is_no_success_whatever_its_process_leaves(given: dict[str, Any]) -> None:
+    """A hook may end the process with exit code 0 after an error."""
+    assert judge(evidence(writes=(COMMITTED,), **given)).state is State.FAILED
 
 
 @pytest.mark.parametrize(
@@ -199,7 +220,7 @@ def test_without_a_witness_of_the_script_s_end_nothing_is_known() -> None:
 def test_a_deadline_in_spite_of_which_success_returned_takes_nothing_from_the_script() -> None:
     """Each block that the deadline has ended needs its own note of that."""
     found = evidence(0, deadline=True, writes=(COMMITTED,))
-    passed = replace(found, journal=(*found.journal, Entry("deadline_passed", 3, {"nonce": "n"})))
+    passed = replace(found, journal=(*found.journal, Entry("succeeded", 3, {"nonce": "n"})))
     assert judge(passed).state is State.SUCCESS
     other = Entry("deadline", 3, {"nonce": "other"})
     assert judge(replace(passed, journal=(*passed.journal, other))).state is State.INCOMPLETE

@@ -241,7 +241,7 @@ def test_the_supervisor_hears_whether_success_returned_in_spite_of_the_deadline(
                 end.fail(None)
         told = [(entry.event, entry.fields) for entry in journal.entries()[1:]]
     about = {"nonce": job.attempt.nonce}
-    assert told == [("deadline", about), *([("deadline_passed", about)] if returns else [])]
+    assert told == [("deadline", about), *([("succeeded", about)] if returns else [])]
 
 
 def test_a_journal_that_is_gone_does_not_keep_the_watchdog_from_settling(

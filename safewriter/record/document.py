@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.bounds import checked, shortened, space_bytes, whole
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
-from safewriter.identity import Attempt
+from safewriter.identity import Attempt, check_write_key
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -308,6 +308,7 @@ def _read(fields: dict[str, Any]) -> Checkpoint:
     if not known["attempts"]:
         raise ValueError("no attempt")
     document = checked(Checkpoint(**known))
+    check_write_key(document.write_key, document.run_key, document.table, document.step)
     for attempt in document.attempts:
         Attempt(attempt.nonce).check_prefix(attempt.prefix, document.write_key, attempt.epoch)
     return document

@@ -103,8 +103,8 @@ class AttemptRecord:
     """One attempt as the document records it. Times are epoch milliseconds.
 
     `version_before` is a lower bound of the table's version at the claim; -1, in JSON "absent", if there was no table.
-    `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are those of
-    the table at that time: enough to settle without Spark.
+    `modified_ms` and `sequence` as in `TableState`. `table_id`, `features` and `properties` are those of the table at
+    that time: enough to settle without Spark.
     """
 
     epoch: int
@@ -116,6 +116,7 @@ class AttemptRecord:
     started_ms: int
     version_before: int
     modified_ms: int | None = None
+    sequence: int = 0
     table_id: str | None = None
     features: tuple[str, ...] = ()
     properties: dict[str, str] = dataclasses.field(default_factory=dict)

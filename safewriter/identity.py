@@ -17,7 +17,17 @@ from safewriter.objects.location import Location
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping
 
-__all__ = ["ATTEMPT", "EPOCH_MAX", "Attempt", "Run", "Write", "attempts_in", "canonical_table", "is_file_of"]
+__all__ = [
+    "ATTEMPT",
+    "EPOCH_MAX",
+    "Attempt",
+    "Run",
+    "Write",
+    "attempts_in",
+    "canonical_table",
+    "check_write_key",
+    "is_file_of",
+]
 
 EPOCH_MAX: Final = 10**9 - 1
 """No write has as many attempts: a larger epoch in a table is not ours, and is ignored."""
@@ -112,7 +122,7 @@ class Write:
     @property
     def key(self) -> str:
         """The write key: names the checkpoint document, and is the application id of the transaction action."""
-        return "sw-" + _digest(self.run.key, str(self.table), self.step)[:32]
+        return _write_key(self.run.key, str(self.table), self.step)
 
     @property
     def fingerprint(self) -> str:
@@ -150,6 +160,15 @@ class Attempt:
             raise ValueError(f"{short(prefix)} is not the prefix of epoch {epoch} of {short(write_key)}")
 
 
+def check_write_key(write_key: str, run_key: str, table: str, step: str | None) -> None:
+    """Raise `ValueError` unless a write key that was read is made of the names beside it.
+
+    The write's files bear the key, and a settler looks for them in the table: in another one nothing would name them.
+    """
+    if write_key != _write_key(run_key, table, step):
+        raise ValueError(f"{short(write_key)} is not the key of a write of run {short(run_key)} to {short(table)}")
+
+
 def is_file_of(name: str, write_key: str) -> bool:
     """Return whether a data file has the name of an attempt at a write."""
     return name.startswith((f"{write_key}-", f"{write_key[:_EARLIER]}-"))
@@ -163,6 +182,10 @@ def attempts_in(names: Iterable[str], write_key: str) -> dict[str, int]:
     start, rest = re.escape(write_key[:_EARLIER]), re.escape(write_key[_EARLIER:])
     pattern = re.compile(rf"{start}(?:{rest})?-([0-9]{{1,9}})-[0-9a-f]{{16}}")
     return {match[0]: int(match[1]) for name in names if (match := pattern.fullmatch(name))}
+
+
+def _write_key(run_key: str, table: str, step: str | None) -> str:
+    return "sw-" + _digest(run_key, table, step)[:32]
 
 
 def _digest(*parts: str | None) -> str:

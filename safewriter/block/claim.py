@@ -279,6 +279,7 @@ class Claimer:
             started_ms=self.clock(),
             version_before=before.version,
             modified_ms=before.modified_ms,
+            sequence=before.sequence,
             table_id=before.table_id,
             features=before.features,
             properties=before.properties,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.bounds import checked, shortened, space_bytes, whole
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
-from safewriter.identity import Attempt
+from safewriter.identity import Attempt, check_write_key
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -103,8 +103,8 @@ class AttemptRecord:
     """One attempt as the document records it. Times are epoch milliseconds.
 
     `version_before` is a lower bound of the table's version at the claim; -1, in JSON "absent", if there was no table.
-    `modified_ms` is when the store received that version. `table_id`, `features` and `properties` are those of
-    the table at that time: enough to settle without Spark.
+    `modified_ms` and `sequence` as in `TableState`. `table_id`, `features` and `properties` are those of the table at
+    that time: enough to settle without Spark.
     """
 
     epoch: int
@@ -116,6 +116,7 @@ class AttemptRecord:
     started_ms: int
     version_before: int
     modified_ms: int | None = None
+    sequence: int = 0
     table_id: str | None = None
     features: tuple[str, ...] = ()
     properties: dict[str, str] = dataclasses.field(default_factory=dict)
@@ -308,6 +309,7 @@ def _read(fields: dict[str, Any]) -> Checkpoint:
     if not known["attempts"]:
         raise ValueError("no attempt")
     document = checked(Checkpoint(**known))
+    check_write_key(document.write_key, document.run_key, document.table, document.step)
     for attempt in document.attempts:
         Attempt(attempt.nonce).check_prefix(attempt.prefix, document.write_key, attempt.epoch)
     return document

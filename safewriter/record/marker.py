@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.bounds import checked
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
-from safewriter.identity import Attempt
+from safewriter.identity import Attempt, check_write_key
 from safewriter.record.document import AttemptRecord, Checkpoint, CommitPoint, Status, read_record
 from safewriter.tables.table import Trace
 
@@ -122,6 +122,7 @@ class Marker:
             fields = {"catalog": {}, **fields}  # a marker of an earlier version has none
             known = {field.name: fields[field.name] for field in dataclasses.fields(cls)}
             marker = checked(cls(**{**known, "commit_point": CommitPoint(known["commit_point"])}))
+            check_write_key(marker.write_key, marker.run_key, marker.table, marker.step)
             Attempt(marker.nonce).check_prefix(marker.prefix, marker.write_key, 1)
         except (ValueError, TypeError, KeyError) as error:
             raise UnreadableCheckpointError(f"not a marker: {error!r}") from error

@@ -22,7 +22,9 @@ class TableState:
     """A table before a write. `version` is -1 if there is none; `features` are those of its protocol.
 
     `modified_ms`: when the store received that version (epoch milliseconds); it shows whether the table was dropped and
-    recreated. `catalog`: the properties by which a settler reaches the table's catalog, without secrets.
+    recreated. On Iceberg, when the table was changed last, by its writer's clock. `sequence`: Iceberg's number of the
+    last snapshot, in the order of commits; 0 if the format has none. `catalog`: the properties by which a settler
+    reaches the table's catalog, without secrets.
     """
 
     version: int
@@ -30,6 +32,7 @@ class TableState:
     features: tuple[str, ...]
     properties: dict[str, str]
     modified_ms: int | None = None
+    sequence: int = 0
     catalog: dict[str, str] = field(default_factory=dict)
 
 

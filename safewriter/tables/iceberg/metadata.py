@@ -25,6 +25,7 @@ __all__ = [
     "misplaced",
     "properties",
     "references",
+    "sequence_of",
 ]
 
 TEXT_MAX_BYTES: Final = 32 << 20
@@ -112,6 +113,11 @@ def head_of(metadata: Mapping[str, Any], reference: str) -> int | None:
     """Return the snapshot that a branch or tag shows; None if there is no such reference."""
     ref = references(metadata).get(reference)
     return None if ref is None else int(ref["snapshot-id"])
+
+
+def sequence_of(metadata: Mapping[str, Any]) -> int:
+    """Return the number of the last snapshot in the order of commits, on any branch; 0 in format version 1."""
+    return int(metadata.get("last-sequence-number") or 0)
 
 
 def history_of(metadata: Mapping[str, Any], reference: str) -> set[int]:

@@ -17,7 +17,7 @@ from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.record import journal
 from safewriter.tables.iceberg.catalogs import of_session, open_pointer, told
-from safewriter.tables.iceberg.metadata import head_of, history_of, left_behind, misplaced, references
+from safewriter.tables.iceberg.metadata import head_of, history_of, left_behind, misplaced, references, sequence_of
 from safewriter.tables.iceberg.name import MAIN, TableName
 from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name, snapshots_of
 from safewriter.tables.session import TableState
@@ -140,6 +140,8 @@ class IcebergSession(SparkScope):
             table_id=str(metadata["table-uuid"]),
             features=(f"v{metadata['format-version']}",),
             properties={},
+            modified_ms=metadata["last-updated-ms"],
+            sequence=sequence_of(metadata),
             catalog=self.catalog,
         )
 

@@ -19,7 +19,7 @@ from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError, batches, paced
 from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.iceberg.manifests import names_any
-from safewriter.tables.iceberg.metadata import FenceTag, data_folder, head_of, properties, references
+from safewriter.tables.iceberg.metadata import FenceTag, data_folder, head_of, properties, references, sequence_of
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
@@ -50,6 +50,8 @@ _MARKED: Final = re.compile(
     r"(\d{1,19}) (\d{1,19}) (\d{1,19}) \d+", re.ASCII
 )  # snapshot, rows, bytes, epoch milliseconds
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
+_CLOCKS_MS: Final = 60_000
+"""By so much the clocks of a table's writers may differ: Iceberg refuses an earlier change."""
 _TRIES_MAX: Final = 50
 _ANCESTORS_MAX: Final = 16
 """As many blocks may follow one another within the second to which S3 tells its times."""
@@ -108,7 +110,7 @@ class IcebergTable(Table):
         for _ in range(_TRIES_MAX):
             if not self.may_go_on():
                 break
-            table = self._read(attempt.table_id)
+            table = self._read(attempt.table_id, document.attempts)
             if (landed := _landed(table, name)) is not None:
                 return landed
             # Checked before the fence: a settler may have set that after a publication whose mark is gone since.
@@ -135,13 +137,22 @@ class IcebergTable(Table):
             raise RetentionGapError(f"{self.name} has no snapshot on which {name} could be fenced off")
         return FenceTag(name, snapshot_id, max(0, self.clock() - snapshots[snapshot_id]) + _KEPT_MS)
 
-    def _read(self, table_id: str | None) -> LiveTable:
+    def _read(self, table_id: str | None, seen: tuple[AttemptRecord, ...] = ()) -> LiveTable:
+        """Return the table as it is now; raise `RetentionGapError` if it is not the one that those attempts have seen.
+
+        Another catalog of that name may have a copy of the table, with its id, that shows none of their publications.
+        """
         table = self.pointer.read()
         if table is None:
             raise RetentionGapError(f"the table {self.name} was dropped")
         table_uuid = table.metadata.get("table-uuid")  # format version 1 allows a table without one
         if table_id is not None and table_uuid != table_id:
             raise RetentionGapError(f"the table was dropped and recreated: its id is {table_uuid}, it was {table_id}")
+        if any(_is_behind(table.metadata, attempt) for attempt in seen if attempt.table_id == table_uuid):
+            raise RetentionGapError(
+                f"{self.name} in this settler's catalog {self.name.catalog!r} is an older state of the table than the"
+                " one that was written: let the settler's configuration name the catalog of the job"
+            )
         return table
 
     def remove_leftovers(
@@ -157,7 +168,7 @@ class IcebergTable(Table):
         ended = [attempt for attempt in (*earlier, *attempts) if attempt.settled_by != BY_HAND]
         if document.status is Status.COMMITTED:
             ended = [attempt for attempt in ended if attempt.nonce != document.owner]
-        place = self._data_folder() if ended else None
+        place = self._data_folder(document.attempts) if ended else None
         if place is None:
             return 0
         table, folder = place
@@ -219,13 +230,13 @@ class IcebergTable(Table):
 
     def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
         """Delete the data files of a skipped block: it has a folder of its own, too, which no settler knows."""
-        place = None if self.files is None else self._data_folder()
+        place = None if self.files is None else self._data_folder(document.attempts)
         return 0 if place is None else self._remove(place[1] / skipped_name(document.write_key, nonce))
 
-    def _data_folder(self) -> tuple[LiveTable, Location] | None:
+    def _data_folder(self, seen: tuple[AttemptRecord, ...]) -> tuple[LiveTable, Location] | None:
         """Return the table as it is now, with the folder of its data files; None if the folder is unknown."""
         try:
-            table = self._read(None)
+            table = self._read(None, seen)
             return table, data_folder(table.metadata)
         except StoreError:
             raise  # the caller tries again: the table may well have such a folder
@@ -285,6 +296,13 @@ def snapshots_of(table: LiveTable, write_key: str) -> frozenset[int]:
     """Return the snapshots by which the attempts of a write were published, as far as the table shows."""
     publications = [_landed(table, name) for name in epochs_of(table, write_key)]
     return frozenset(landed.commit_version for landed in publications if landed is not None)
+
+
+def _is_behind(metadata: Mapping[str, Any], attempt: AttemptRecord) -> bool:
+    """Return whether the table was in a later state when an attempt has claimed its write."""
+    if attempt.sequence > 0:
+        return sequence_of(metadata) < attempt.sequence
+    return attempt.modified_ms is not None and metadata["last-updated-ms"] < attempt.modified_ms - _CLOCKS_MS
 
 
 def _names(table: LiveTable) -> Iterator[str]:

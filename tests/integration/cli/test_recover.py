@@ -11,7 +11,6 @@ from typer.testing import CliRunner
 from soal.console.problem import Problem
 from tests.support.command_line import app
 from tests.unit.safewriter.delta_log import key_of
-from tests.unit.safewriter.surroundings import TABLE
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ class Bench:
         self.name = name
         if BUCKET not in [row["Name"] for row in self.client.list_buckets()["Buckets"]]:
             self.client.create_bucket(Bucket=BUCKET)
-        self.world = World()
+        self.world = World(table=f"s3://{BUCKET}/{name}/table")
         self.world.job().begin()
         for key, body in self.world.lake.contents().items():
             self.client.put_object(Bucket=BUCKET, Key=f"{name}/table/{key}", Body=body)
@@ -39,16 +38,15 @@ class Bench:
     def put(self, *, dead: bool) -> None:
         """Put the document, with a deadline far in the past or the future, and its marker."""
         for key, body in self.world.bucket.contents().items():
-            text = body.replace(TABLE.encode(), f"s3://{BUCKET}/{self.name}/table".encode())
             if key.startswith("checkpoints/"):
-                document = json.loads(text)
+                document = json.loads(body)
                 attempt = document["attempts"][0]
                 attempt["deadline_ms"] = 1_000 if dead else 2**42
                 commit = f"{self.name}/table/{key_of(attempt['version_before'])}"  # the S3 dates it now
                 modified = self.client.head_object(Bucket=BUCKET, Key=commit)["LastModified"]
                 attempt["modified_ms"] = int(modified.timestamp() * 1000)
-                text = json.dumps(document).encode()
-            self.client.put_object(Bucket=BUCKET, Key=f"{self.name}/{key}", Body=text)
+                body = json.dumps(document).encode()  # noqa: PLW2901 - as it was, but for the times
+            self.client.put_object(Bucket=BUCKET, Key=f"{self.name}/{key}", Body=body)
 
     def soal(self, *arguments: str) -> tuple[int, str, str]:
         options = ("--endpoint-url", self.endpoint, "--bucket", f"{BUCKET}/{self.name}")

@@ -48,9 +48,11 @@ class Surroundings:
         existing: bool = True,
         properties: dict[str, str] | None = None,
         features: tuple[str, ...] = (),
+        table: str = TABLE,
     ) -> None:
         self.now_ms = 1_800_000_000_000
         self.commit_point = commit_point
+        self.table = table
         self.properties = properties or {}
         self.features = features
         self.bucket = RecordingStore(self.now, "checkpoints")
@@ -74,7 +76,7 @@ class Surroundings:
 
     @property
     def write(self) -> Write:
-        return Write(Run("run", "run-id", "request", "job"), canonical_table(TABLE), "delta", None)
+        return Write(Run("run", "run-id", "request", "job"), canonical_table(self.table), "delta", None)
 
     @property
     def key(self) -> str:

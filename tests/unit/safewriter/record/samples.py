@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
-from safewriter.identity import Attempt
+from safewriter.identity import Attempt, Run, Write
 from safewriter.record.document import (
     AttemptRecord,
     Checkpoint,
@@ -12,7 +13,7 @@ from safewriter.record.document import (
     Status,
 )
 
-KEY = "sw-" + "1" * 32
+KEY = Write(Run("run", "run-id"), "s3://lake/t", "delta", None).key
 NONCE = "a" * 16
 
 
@@ -44,4 +45,12 @@ def document(status: Status = Status.IN_PROGRESS, epoch: int = 1, **more: Any) -
         "owner": NONCE,
         "attempts": (attempt(epoch),),
     }
-    return Checkpoint(**(fields | more))
+    return named(Checkpoint(**(fields | more)))
+
+
+def named(found: Checkpoint, **names: Any) -> Checkpoint:
+    """Return a document of a run, table or step of another name, with the key and the attempts of that write."""
+    found = dataclasses.replace(found, **names)
+    key = Write(Run(found.run_key, "run-id"), found.table, found.format, found.step).key
+    attempts = (dataclasses.replace(one, prefix=one.prefix.replace(found.write_key, key, 1)) for one in found.attempts)
+    return dataclasses.replace(found, write_key=key, attempts=tuple(attempts))

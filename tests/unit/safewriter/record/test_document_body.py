@@ -18,7 +18,7 @@ from safewriter.record.document import (
     CommitPoint,
     Status,
 )
-from tests.unit.safewriter.record.samples import KEY, NONCE, attempt, document
+from tests.unit.safewriter.record.samples import KEY, NONCE, attempt, document, named
 
 texts = st.text(max_size=8)
 records = st.builds(
@@ -53,7 +53,7 @@ documents = st.builds(
     attempts=st.lists(records, min_size=1, max_size=3).map(tuple),
     reason=st.none() | texts,
     undo_refused=st.none() | texts,
-)
+).map(named)
 
 
 @given(documents)
@@ -118,24 +118,35 @@ def test_a_damaged_body_is_refused(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("write_key", "epoch", "nonce", "prefix"),
+    ("epoch", "nonce", "prefix"),
     [
-        (KEY, 1, NONCE, ""),
-        (KEY, 1, NONCE, "part-"),
-        (KEY, 1, NONCE, f"sw-111111111111-2-{NONCE}-"),
-        (KEY, 1, NONCE, f"sw-222222222222-1-{NONCE}-"),
-        (KEY, 1, NONCE, f"sw-111111111111-1-{'b' * 16}-"),
-        ("part-00000", 12345678, "abcd", "part-00000-12345678-abcd-"),
-        (KEY, 0, NONCE, f"sw-111111111111-0-{NONCE}-"),
-        (KEY, 1, "", "sw-111111111111-1--"),
+        (1, NONCE, ""),
+        (1, NONCE, "part-"),
+        (1, NONCE, f"{KEY[:15]}-2-{NONCE}-"),
+        (1, NONCE, f"sw-222222222222-1-{NONCE}-"),
+        (1, NONCE, f"{KEY[:15]}-1-{'b' * 16}-"),
+        (12345678, "abcd", f"{KEY}-12345678-abcd-"),
+        (0, NONCE, f"{KEY[:15]}-0-{NONCE}-"),
+        (1, "", f"{KEY[:15]}-1--"),
     ],
 )
-def test_a_prefix_that_is_not_the_attempt_s_own_is_damage(write_key: str, epoch: int, nonce: str, prefix: str) -> None:
+def test_a_prefix_that_is_not_the_attempt_s_own_is_damage(epoch: int, nonce: str, prefix: str) -> None:
     """A settler deletes files by it, so whoever writes a document would choose which."""
-    body = json.loads(document().to_bytes()) | {"write_key": write_key, "epoch": epoch, "owner": nonce}
+    body = json.loads(document().to_bytes()) | {"epoch": epoch, "owner": nonce}
     body["attempts"][0] |= {"epoch": epoch, "nonce": nonce, "prefix": prefix}
 
     with pytest.raises(UnreadableCheckpointError, match="is not the prefix"):
+        Checkpoint.from_bytes(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("table", "s3://lake/other"), ("run_key", "other"), ("step", "other"), ("write_key", "part-0")]
+)
+def test_a_write_key_that_is_not_that_of_the_names_beside_it_is_damage(name: str, value: str) -> None:
+    """A settler would look for the write's files in another table, which does not name them, and delete them."""
+    body = json.loads(document().to_bytes()) | {name: value}
+
+    with pytest.raises(UnreadableCheckpointError, match="is not the key of a write"):
         Checkpoint.from_bytes(json.dumps(body).encode())
 
 

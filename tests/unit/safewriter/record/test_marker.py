@@ -43,6 +43,7 @@ def test_a_marker_of_before_catalogs_were_named_is_read() -> None:
         json.dumps({**json.loads(marker().to_bytes()), "schema_version": 99}).encode(),
         json.dumps({**json.loads(marker().to_bytes()), "commit_point": "later"}).encode(),
         json.dumps({**json.loads(marker().to_bytes()), "prefix": "part-"}).encode(),
+        json.dumps({**json.loads(marker().to_bytes()), "table": "s3://lake/other"}).encode(),
         b'{"schema_version": 1}',
     ],
 )

@@ -7,8 +7,10 @@ import json
 
 import pytest
 
+from safewriter.identity import Attempt
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
+from safewriter.record.marker import Marker
 from safewriter.settle.one_write import Action, Inspection, settle_one
 from safewriter.settle.recovery import Cause, Recovery
 from tests.unit.safewriter.delta_log import key_of
@@ -168,17 +170,14 @@ def test_a_marker_that_has_gone_since_it_was_listed_tells_nothing() -> None:
 def test_a_table_that_cannot_be_asked_decides_nothing(named: str) -> None:
     """It has an unknown format, or lies in a catalog that the marker does not name."""
     world = World()
-    job = world.job()
-    job.claimer.announce()
-    (mark,) = world.checkpoints.markers_of(world.key)
-    announced = world.checkpoints.announced(mark)
-    assert announced is not None
-    world.checkpoints.mark(dataclasses.replace(announced.marker, format=named, table="nowhere.db.t"))
-    world.grace_passes()
+    write, attempt = dataclasses.replace(world.write, format=named, table="nowhere.db.t"), Attempt.draw()
+    world.checkpoints.mark(Marker.of(write, attempt, CommitPoint.WRITE, started_ms=world.now_ms, deadline_ms=None))
+    world.sleep(3 * 86_400)
 
-    found = close(world)
-    assert (found.action, found.marker) == (Action.FAILED, marker_of(world))
-    assert world.marked() == (job.attempt.nonce,)
+    found = settle_one(world.checkpoints, world.recovery(), write.key, Cause.SWEEPER, world.clock)
+    assert found.action is Action.FAILED
+    assert found.marker is not None
+    assert world.marked() == (attempt.nonce,)
 
 
 def test_a_write_is_looked_for_since_its_oldest_marker() -> None:

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from safewriter.identity import Attempt
 from safewriter.record.checkpoints import HeldCheckpoint
 from safewriter.record.document import Status
 from safewriter.settle.recovery import Recovery
 from safewriter.tables.table import RetentionGapError
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import key_of
-from tests.unit.safewriter.record.samples import KEY, attempt, document
+from tests.unit.safewriter.record.samples import attempt, document
 from tests.unit.safewriter.settle.traces import data_files
 from tests.unit.safewriter.world import World
 
@@ -76,7 +75,9 @@ def test_a_path_without_a_log_inside_a_table_keeps_its_files(*, inside: bool) ->
     """They may be that table's. Elsewhere they are those of an attempt that has died before it created its table."""
     world, folder, outer = World(), MemoryObjectStore(), MemoryObjectStore()
     nonce = "f" * 16
-    folder.put(name := f"{Attempt(nonce).file_prefix(KEY, 1)}part-0.parquet", b"")
+    one = attempt(nonce=nonce, version_before=-1)
+    left = document(Status.ROLLED_BACK, table="s3://lake/t/day=1/h=2", owner=nonce, attempts=(one,))
+    folder.put(name := f"{left.attempt.prefix}part-0.parquet", b"")
     for store in (folder, outer):  # as Delta makes them before the data of a table that it creates
         store.put("_delta_log/", b"")
         store.put("_delta_log/_staged_commits/", b"")
@@ -86,11 +87,10 @@ def test_a_path_without_a_log_inside_a_table_keeps_its_files(*, inside: bool) ->
     recovery = Recovery(
         world.checkpoints, lambda uri: stores.get(uri, MemoryObjectStore()), clock=world.clock, audit_log=False
     )
-    one = attempt(nonce=nonce, version_before=-1)
-    world.checkpoints.create(document(Status.ROLLED_BACK, table="s3://lake/t/day=1/h=2", owner=nonce, attempts=(one,)))
+    world.checkpoints.create(left)
     if inside:
         with pytest.raises(RetentionGapError, match="lies inside the table s3://lake/t"):
-            recovery.clean(KEY)
+            recovery.clean(left.write_key)
     else:
-        assert recovery.clean(KEY) == 1
+        assert recovery.clean(left.write_key) == 1
     assert [found.key for found in folder.list("") if found.key == name] == ([name] if inside else [])

@@ -18,6 +18,7 @@ from safewriter.settle.override import override
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Look, Sweeper
 from tests.support.memory_store import MemoryObjectStore
+from tests.unit.safewriter.record.samples import named
 from tests.unit.safewriter.settle.sweeps import forever, look, sweep
 from tests.unit.safewriter.world import World
 
@@ -26,14 +27,10 @@ if TYPE_CHECKING:
 
     from safewriter.record.document import Checkpoint
 
-OTHER = f"sw-{'0' * 32}"
-
 
 def another(world: World) -> Checkpoint:
     """Return a committed document like that of the world's write."""
-    attempt = world.document.attempt
-    own = dataclasses.replace(attempt, prefix=Attempt(attempt.nonce).file_prefix(OTHER, attempt.epoch))
-    return dataclasses.replace(world.document, write_key=OTHER, status=Status.COMMITTED, attempts=(own,))
+    return named(dataclasses.replace(world.document, status=Status.COMMITTED), step="another")
 
 
 def test_a_write_that_landed_stays_counted_as_failed_until_somebody_decides() -> None:
@@ -74,9 +71,12 @@ def test_a_write_whose_log_cannot_be_read_fails_and_stays_open() -> None:
     world.lake.put(f"_delta_log/{world.log.head:020}.json", b"{")
     settled = another(world)
     world.checkpoints.create(settled.cleaned([settled.owner], 0))
-    world.bucket.put(f"open/{OTHER}/{settled.owner}", b"{}")
+    world.bucket.put(f"open/{settled.write_key}/{settled.owner}", b"{}")
     found = sweep(world)
-    assert {one.write_key: one.action for one in found.looks} == {world.key: Action.FAILED, OTHER: Action.NONE}
+    assert {one.write_key: one.action for one in found.looks} == {
+        world.key: Action.FAILED,
+        settled.write_key: Action.NONE,
+    }
     assert world.document.status is Status.IN_PROGRESS
 
 
@@ -144,14 +144,14 @@ def test_a_table_with_a_hostile_log_stays_open_and_hides_no_other() -> None:
     world.lake.put(f"_delta_log/{world.log.head + 1:020}.json", b'{"commitInfo":{"x":[' + b"{}," * 1_000_000 + b"{}]}}")
     other = another(world)
     world.checkpoints.create(other.cleaned([other.owner], 0))
-    world.bucket.put(f"open/{OTHER}/{other.owner}", b"{}")
+    world.bucket.put(f"open/{other.write_key}/{other.owner}", b"{}")
     before = world.lake.contents()
     told: list[Look] = []
     recovery = world.recovery()
 
     Sweeper(world.checkpoints, recovery, world.clock, forever, threads=1, on_look=told.append).sweep()
 
-    assert {one.write_key: one.action for one in told} == {world.key: Action.FAILED, OTHER: Action.NONE}
+    assert {one.write_key: one.action for one in told} == {world.key: Action.FAILED, other.write_key: Action.NONE}
     assert "bytes of memory" in str(next(one.problem for one in told if one.write_key == world.key))
     assert world.document.status is Status.IN_PROGRESS
     assert world.lake.contents() == before

@@ -6,12 +6,13 @@ from datetime import timedelta
 
 import pytest
 
+from safewriter.objects.location import Location
 from safewriter.settle.recovery import Cause
 from soal.orphans.protection import Attempts, FilePrefix, prefix_of
 from tests.unit.safewriter.world import World
 from tests.unit.soal.orphans.bench import LOCATION
 
-OTHER_TABLE = b"s3://lake/other"
+OTHER_TABLE = "s3://lake/other"
 
 
 def attempts(world: World) -> Attempts:
@@ -77,9 +78,8 @@ def test_a_settled_write_protects_nothing() -> None:
 
 def test_an_open_write_of_another_table_protects_nothing_here() -> None:
     """An open write of another table in the same bucket protects nothing."""
-    world = World()
+    world = World(table=OTHER_TABLE)
     world.job().begin()
-    change(world, "checkpoints/", str(LOCATION).encode(), OTHER_TABLE)
     assert attempts(world).open_writes == ()
 
 
@@ -88,8 +88,9 @@ def test_an_attempt_that_has_not_claimed_yet_is_open() -> None:
     world = World()
     world.job().claimer.announce()
     assert [one.run_key for one in attempts(world).open_writes] == ["run"]
-    change(world, "open/", str(LOCATION).encode(), OTHER_TABLE)
-    assert attempts(world).open_writes == ()
+    other = World(table=OTHER_TABLE)
+    other.job().claimer.announce()
+    assert attempts(other).open_writes == ()
 
 
 @pytest.mark.parametrize("start", ["checkpoints/", "open/"])
@@ -134,5 +135,4 @@ def test_a_prefix_of_which_nothing_is_known_is_an_obstacle() -> None:
     assert "no document" in str(attempts(world).prefix_obstacle(own))
     change(world, "checkpoints/", b'"schema_version": 99', b'"schema_version": 1')
     assert attempts(world).prefix_obstacle(own) is None
-    change(world, "checkpoints/", str(LOCATION).encode(), OTHER_TABLE)
-    assert "no document" in str(attempts(world).prefix_obstacle(own))
+    assert "no document" in str(Attempts(world.bucket, Location.parse(OTHER_TABLE)).prefix_obstacle(own))

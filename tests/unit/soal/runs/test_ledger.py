@@ -11,11 +11,11 @@ from handler.request.job import requested
 from handler.runs.store import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
-from safewriter.identity import Attempt
 from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
 from soal.runs.ledger import Ledger
 from soal.runs.watching import Watcher
+from tests.unit.safewriter.record.samples import named
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -130,12 +130,8 @@ def test_of_many_writes_only_those_of_the_newest_runs_are_read() -> None:
     """Only the documents of the newest runs are read, and the listing says that others were left out."""
     bench = Bench()
     bench.world.job().begin()
-    stored = bench.world.bucket.get(f"checkpoints/{bench.world.key}.json")
-    assert stored is not None
     for number in range(9):
-        other = json.loads(stored.body) | {"write_key": (key := f"sw-{number:032x}"), "run_key": f"run-{number}"}
-        other["attempts"][0]["prefix"] = Attempt(other["owner"]).file_prefix(key, 1)
-        bench.world.bucket.put(f"checkpoints/{key}.json", json.dumps(other).encode())
+        assert bench.world.checkpoints.create(named(bench.world.document, run_key=f"run-{number}"))
 
     assert not bench.ledger.runs(1).is_whole
     assert bench.ledger.runs(3).is_whole

@@ -145,8 +145,16 @@ class Bench:
             self.sleep,
         )
         claimer.announce()
-        table = self.load()
-        before = TableState(self.refs()["main"], str(table.metadata.table_uuid), (), {}, catalog=self.properties)
+        metadata = self.load().metadata
+        before = TableState(
+            self.refs()["main"],
+            str(metadata.table_uuid),
+            (),
+            {},
+            modified_ms=metadata.last_updated_ms,
+            sequence=getattr(metadata, "last_sequence_number", 0),
+            catalog=self.properties,
+        )
         claim = claimer.claim(before)
         assert not claim.already_committed
         return claim.checkpoint

@@ -17,6 +17,8 @@ TABLE = {
     "location": "s3://lake/t",
     "table-uuid": "uuid",
     "format-version": 2,
+    "last-updated-ms": 5,
+    "last-sequence-number": 3,
     "refs": {"main": {"snapshot-id": 7, "type": "branch"}, "audit": {"snapshot-id": 8, "type": "branch"}},
 }
 

@@ -14,7 +14,7 @@ from safewriter.settle.recovery import Cause, Recovery
 from safewriter.tables.iceberg.catalogs import configured
 from tests.support.listener import Listener
 from tests.support.memory_store import MemoryObjectStore
-from tests.unit.safewriter.record.samples import KEY, attempt, document
+from tests.unit.safewriter.record.samples import attempt, document
 
 REST = {"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog", "spark.sql.catalog.lake.type": "rest"}
 OWN = {**REST, "spark.sql.catalog.lake.uri": "https://own"}
@@ -93,11 +93,11 @@ def test_a_hostile_document_gets_no_request(monkeypatch: pytest.MonkeyPatch, tol
     bucket, listener = MemoryObjectStore(), Listener()
     catalog = {**told, "uri": listener.url, **({"oauth2-server-uri": listener.url} if len(told) > 1 else {})}
     hostile = document(table="lake.db.t", format="iceberg", attempts=(attempt(table_id="u", catalog=catalog),))
-    bucket.put(f"checkpoints/{KEY}.json", hostile.to_bytes())
+    bucket.put(f"checkpoints/{hostile.write_key}.json", hostile.to_bytes())
     monkeypatch.setenv("PYICEBERG_CATALOG__LAKE__CREDENTIAL", "id:s3cr3t")
     checkpoints = Checkpoints(bucket)
     recovery = Recovery(checkpoints, lambda _: MemoryObjectStore(), clock=epoch_ms)
-    found = settle_one(checkpoints, recovery, KEY, Cause.SWEEPER, epoch_ms)
+    found = settle_one(checkpoints, recovery, hostile.write_key, Cause.SWEEPER, epoch_ms)
     listener.close()
     assert found.action is Action.FAILED
     assert "PYICEBERG_CATALOG__LAKE__URI" in str(found.problem)

@@ -110,14 +110,15 @@ def test_a_write_to_a_branch_that_is_gone_is_fenced_off_on_main(bench: Bench) ->
 def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: Bench) -> None:
     """`CREATE OR REPLACE TABLE` without rows leaves a table without main, and keeps its snapshots."""
     held = bench.claim()
+    seen = held.document.attempt
     snapshots = [{"snapshot-id": number, "timestamp-ms": bench.clock()} for number in (5, 6)]
 
     class Replaced(Pointer):
         refs: dict[str, Any] = {}  # noqa: RUF012 - of this test alone
 
         def _read(self) -> LiveTable:
-            table = {"table-uuid": held.document.attempt.table_id, "snapshots": snapshots, "current-snapshot-id": -1}
-            return LiveTable({**table, "refs": self.refs}, None)
+            table = {"table-uuid": seen.table_id, "last-sequence-number": seen.sequence, "current-snapshot-id": -1}
+            return LiveTable({**table, "snapshots": snapshots, "refs": self.refs}, None)
 
         def _commit(self, _: LiveTable, fence: FenceTag) -> bool:
             self.refs[fence.name] = fence.tag
@@ -133,7 +134,8 @@ def test_a_table_that_was_replaced_bears_the_fence_on_its_last_snapshot(bench: B
 def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
     """A block gives an empty table its first one; here the table was recreated under the same id."""
     held = bench.claim()
-    empty = LiveTable({"table-uuid": held.document.attempt.table_id, "properties": {}, "refs": {}}, None)
+    seen = held.document.attempt
+    empty = LiveTable({"table-uuid": seen.table_id, "last-sequence-number": seen.sequence, "refs": {}}, None)
 
     class Empty(Pointer):
         def _read(self) -> LiveTable:

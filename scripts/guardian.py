@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import select
+import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from handler.process.tree import become_subreaper, end_all
+from handler.process.tree import become_subreaper, end_all, signal_all
 from scripts.memory_limit import MemoryLimit
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def main(arguments: Sequence[str]) -> int:
     while not ready:
         ready = {file for file, _ in poll.poll(None if limit is None else limit.look() * 1000)}
     code = child.wait() if handle in ready else 0
+    signal_all(signal.SIGSTOP, without=frozenset())  # or one complains in the log that another one has ended
     end_all(without=frozenset(), timeout_s=_END_TIMEOUT_S)
     return code if code >= 0 else 128 - code
 

@@ -121,6 +121,8 @@ class HandlerSettings(BaseModel):
     general_endpoint: Annotated[str, AfterValidator(_url)] | None = Field(alias="AWS_ENDPOINT_URL", default=None)
     region: str | None = Field(alias="AWS_REGION", default=None)
     function_name: str | None = Field(alias="AWS_LAMBDA_FUNCTION_NAME", default=None)
+    memory_kills: Path | None = Field(alias="SOAL_MEMORY_KILLS", default=None)
+    """The local emulator's counter of the processes that it has killed for memory."""
     tmp: Annotated[Path, AfterValidator(_directory)] = Field(alias="TMPDIR", default=Path("/tmp"))  # noqa: S108 - the one place on Lambda that can be written
 
     @field_validator("conf")

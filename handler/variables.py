@@ -296,6 +296,13 @@ VARIABLES: Final = (
         setter=Setter.PLATFORM,
         choices=("slim", "full"),
     ),
+    Variable(
+        "SOAL_MEMORY_KILLS",
+        "file",
+        "where the local emulator counts the processes that it has killed for memory, in the kernel's place",
+        (Reader.JOB,),
+        setter=Setter.PLATFORM,
+    ),
     Variable("AWS_REGION", "region", "the function's region", _FUNCTIONS, setter=Setter.PLATFORM),
     Variable(
         "AWS_LAMBDA_FUNCTION_NAME",

@@ -2,8 +2,9 @@
 
 No exit code shows such a kill: the parent of a killed Python worker sees an ordinary exception. The counter of a
 control group is a witness for the job if nothing else runs in the group, as in the function's own container; on a bare
-machine the group usually belongs to a whole session. Where no group is visible, as on Lambda, there is only the counter
-of the machine (in a container: of its host), which does not say whose process was killed.
+machine the group usually belongs to a whole session. There the local emulator keeps the limit, and has a counter of its
+own. Where no group is visible, as on Lambda, there is only the counter of the machine (in a container: of its host),
+which does not say whose process was killed.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ class MemoryKills:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The counters at one time. `group` is the control group, if no unrelated process shares it, else None."""
+    """The counters at one time. `group` is the control group, if no unrelated process shares it, or the emulator's
+    counter, else None.
+    """
 
     group: Path | None
     job: int | None
@@ -57,9 +60,14 @@ def read_counters(
     proc: Path = Path("/proc"),
     cgroups: Path = Path("/sys/fs/cgroup"),
     relatives: Callable[[], frozenset[int]] = family,
+    emulated: Path | None = None,
 ) -> Reading:
-    """Read all available counters. `relatives` returns the ids of this process, its ancestors and its descendants."""
+    """Read all available counters. `relatives` returns the ids of this process, its ancestors and its descendants;
+    `emulated` is the counter of the local emulator.
+    """
     machine = _counter(proc / "vmstat")
+    if emulated is not None:
+        return Reading(emulated, _counter(emulated), machine)
     for root, kind, counter in (
         (cgroups, "", "memory.events"),
         (cgroups / "memory", "memory", "memory.oom_control"),

@@ -144,7 +144,8 @@ class _Run:
             metric=observability.print_metric,
             namespace=observability.NAMESPACE,
         )
-        before = read_counters()
+        emulated = self.prepared.settings.memory_kills
+        before = read_counters(emulated=emulated)
         # Spark needs the Python files when it starts; for everything else only the script has to wait, not the JVM.
         supervisor = self._begin() if self.prepared.job.py_files else None
         jvm = self.place.jvm_for(command)
@@ -167,7 +168,7 @@ class _Run:
                 progress.settled = self._settle(supervisor, None)
                 raise
             settled = progress.settled = self._settle(supervisor, ended)
-        kills = before.until(read_counters())
+        kills = before.until(read_counters(emulated=emulated))
         progress.warn(*_remarks(ended, settled, job_log, kills))
         if reason := why_unused(self.prepared.settings.soal_home, self.place.sandbox.archive_log):
             progress.warn(f"{reason}, so Spark started slowly; scripts/setup, or a new image, makes it again")

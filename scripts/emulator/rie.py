@@ -1,7 +1,7 @@
 """A Lambda function on this machine: a handler under the real runtime interface emulator (RIE).
 
 This module hides where the RIE differs from Lambda: it answers 200 for errors and timeouts, a second concurrent
-invocation crashes it, and processes that leave its process group survive its kill.
+invocation crashes it, processes that leave its process group survive its kill, and it limits no memory.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ class LambdaEmulator:
     The function sees `environment` and Lambda's variables, none of ours. `python` (default: the Python of the image's
     variant slim) imports `handler`, `module.function`, from `directory`. A thread calls `on_line` with each line that
     the function or the emulator prints. All processes end with the block, or with this process, even if it is killed.
+    They hold at most `memory_mb` MiB: above that, as on Lambda, one of them is killed.
     """
 
     def __init__(
@@ -75,6 +76,7 @@ class LambdaEmulator:
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
         }
         self._timeout_s = timeout_s
+        self._memory_mb = memory_mb
         self._handler = handler
         self._directory = directory
         home = Path(os.environ.get("SOAL_HOME", ROOT / ".soal"))
@@ -162,7 +164,7 @@ class LambdaEmulator:
 
     def _command(self, addresses: tuple[str, ...]) -> list[str]:
         """Return the command that runs the emulator; all its processes end when its standard input does."""
-        guardian = (sys.executable, "-P", "-m", "scripts.guardian")
+        guardian = (sys.executable, "-P", "-m", "scripts.guardian", "--memory-mb", str(self._memory_mb))
         return [*guardian, str(self._binary), *addresses, str(self._python), "-m", "awslambdaric", self._handler]
 
     def _variables(self) -> dict[str, str]:

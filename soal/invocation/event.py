@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import uuid
 from pathlib import Path
@@ -23,6 +24,11 @@ def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an eve
         return _parsed(sys.stdin.read(), "standard input")
     if text.lstrip().startswith(_INLINE):
         return _parsed(text, "EVENT")
+    if text.endswith(".py"):
+        raise Problem(
+            f"EVENT {text!r} is a script, not an event",
+            todo=f"run it on this machine: soal local run {shlex.quote(text)}; or upload it, and give s3://…/script.py",
+        )
     try:
         return _parsed(Path(text).read_text(encoding="utf-8"), text)
     except (OSError, UnicodeDecodeError) as error:

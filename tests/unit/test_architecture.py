@@ -219,6 +219,20 @@ def test_what_rooms_share_is_data(module: str) -> None:
         assert [found.module for found in imports_of(each, ROOT) if found.top in OURS] == []
 
 
+def test_nothing_but_set_up_installs_system_packages() -> None:
+    """Only one module runs apt, and only the program of scripts/setup imports it."""
+    sources = [path for room in MAY_IMPORT for path in (ROOT / room).rglob("*.py")]
+    running = {path for path in sources if '"apt-get"' in path.read_text(encoding="utf-8")}
+    importing = {
+        path
+        for path in sources
+        if any(imported.module == "scripts.provision.system" for imported in imports_of(path, ROOT))
+    }
+
+    assert running == {ROOT / "scripts/provision/system.py"}
+    assert importing == {ROOT / "scripts/provision/__main__.py"}
+
+
 def test_every_room_is_looked_at() -> None:
     """The rule is applied to real files: each room has some."""
     assert {name.split(".")[0] for name in packages()} >= {"handler", "safewriter", "scripts"}

@@ -131,6 +131,15 @@ def test_a_job_past_its_deadline_exits_124(soal: Soal, client: S3Client) -> None
 
 
 @pytest.mark.emulator
+def test_a_job_above_the_functions_memory_is_killed_as_on_lambda(soal: Soal, client: S3Client) -> None:
+    """The handler lives, and its answer names the cause and what to do; the machine's own memory is not used up."""
+    uri = script(client, "eats", "held = []\nfor _ in range(64):\n    held.append(b'x' * (64 << 20))\n")
+    answer = soal("local", "invoke", uri, "--json", "--memory-mb", "1536")
+    assert (answer.code, answer.json["state"], answer.json["error"]["type"]) == (1, "FAILED", "OutOfMemory"), answer
+    assert "more memory" in answer.json["stateDetails"]
+
+
+@pytest.mark.emulator
 def test_try_again_exits_75_and_variables_and_logs_arrive(soal: Soal, client: S3Client) -> None:
     """--env reaches the job; --logs shows its lines on stderr; exit code 75 is passed on."""
     uri = script(client, "again", "import os, sys\nprint('the variable is', os.environ['MINE'])\nsys.exit(75)\n")

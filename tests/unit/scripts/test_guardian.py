@@ -32,3 +32,44 @@ def test_the_end_of_input_ends_the_command() -> None:
         assert guardian.stdout.readline() == b"up\n"
         guardian.stdin.close()
         assert guardian.wait(30) == 0
+
+
+def test_no_process_of_the_command_sees_another_one_end() -> None:
+    """All are stopped before the first is killed: none has time to complain of the loss of its peer."""
+    reader = "echo up; read line; echo alone"
+    code = f"""
+import subprocess
+idle = [subprocess.Popen(["sleep", "300"]) for _ in range(100)]
+subprocess.Popen(["sh", "-c", {reader!r}], stdin=subprocess.PIPE).wait()
+"""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scripts.guardian", sys.executable, "-c", code],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as guardian:
+        assert guardian.stdin is not None
+        assert guardian.stdout is not None
+        assert guardian.stdout.readline() == b"up\n"
+        guardian.stdin.close()
+        assert guardian.stdout.read() == b""
+        assert guardian.wait(30) == 0
+
+
+def test_the_command_knows_the_counter_of_its_limit() -> None:
+    """The guardian keeps the limit, and gives the command the place of the count."""
+    eat = "held = b'x' * (400 << 20); input()"
+    code = f"""
+import os, subprocess, sys
+eater = subprocess.run([sys.executable, "-c", {eat!r}], stdin=subprocess.PIPE)
+print(eater.returncode, open(os.environ["SOAL_MEMORY_KILLS"]).read().strip())
+"""
+    with subprocess.Popen(
+        [sys.executable, "-m", "scripts.guardian", "--memory-mb", "300", sys.executable, "-c", code],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as guardian:
+        assert guardian.stdout is not None
+        assert guardian.stdout.readline() == b"-9 oom_kill 1\n"
+        assert guardian.wait(30) == 0

@@ -142,3 +142,14 @@ def test_the_family_is_what_is_above_and_below() -> None:
         child.kill()
         child.wait()
     assert child.pid not in family()
+
+
+def test_the_emulators_counter_is_that_of_the_job(tmp_path: Path) -> None:
+    """A function that the local emulator limits has no group of its own, but a counter that counts nothing else."""
+    kernel, counter = Kernel(tmp_path), tmp_path / "counter"
+    kernel.machine(5)
+    counter.write_text("oom_kill 0\n", encoding="ascii")
+    before = read_counters(kernel.proc, kernel.groups, emulated=counter)
+    counter.write_text("oom_kill 1\n", encoding="ascii")
+    after = read_counters(kernel.proc, kernel.groups, emulated=counter)
+    assert before.until(after) == MemoryKills(job=1, machine=0)

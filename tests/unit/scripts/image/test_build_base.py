@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from scripts.image.build import choose_base, default_base, pinned
+from scripts.image.build import DEBOOTSTRAP, choose_base, default_base, pinned
+from scripts.image.daemon import DaemonError
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.place import Place
 
@@ -22,10 +23,11 @@ class Daemon:
     """A fake daemon that has every image, with a given content."""
 
     says: str
+    has_all: bool = True
     ran: list[tuple[str, ...]] = field(default_factory=list)
 
     def has(self, _image: str) -> bool:
-        return True
+        return self.has_all
 
     def read(self, *arguments: str, timeout_s: float) -> str:
         assert timeout_s > 0
@@ -72,3 +74,16 @@ def test_a_base_that_is_not_what_its_tag_says_is_refused(tmp_path: Path, says: s
     with pytest.raises(DockerError, match=r"expected amzn 2023 python:3\.13, found .*soal image pin"):
         chosen(Daemon(says), None, tmp_path)
     assert chosen(Daemon(says), "mine:1", tmp_path) == "mine:1"
+
+
+def test_a_base_is_not_made_by_a_program_that_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without debootstrap the error names its package, and nothing is installed."""
+    apt = tmp_path / "apt-get"
+    apt.write_text('#!/bin/sh\n: > "$0.called"\n')
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with pytest.raises(DaemonError, match="debootstrap") as caught:
+        chosen(Daemon("", has_all=False), DEBOOTSTRAP, tmp_path / "clone")
+    assert "apt install debootstrap" in caught.value.todo
+    assert [path.name for path in tmp_path.iterdir()] == ["apt-get"]

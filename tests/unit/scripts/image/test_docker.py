@@ -57,6 +57,21 @@ def test_an_own_daemon_is_known_by_its_address(tmp_path: Path) -> None:
     assert not ground.answers()
 
 
+def test_a_daemon_that_is_not_installed_is_named_and_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As root on Debian, too, the command only says which package is missing."""
+    apt = tmp_path / "apt-get"
+    apt.write_text('#!/bin/sh\n: > "$0.called"\n')
+    apt.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/nowhere")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    with pytest.raises(DaemonError, match="no dockerd") as caught, own_daemon(tmp_path):
+        pass
+    assert "docker.io" in caught.value.todo
+    assert [path.name for path in tmp_path.iterdir()] == ["apt-get"]
+
+
 def test_whoever_is_not_root_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without root no daemon is started; the error names DOCKER_HOST."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)

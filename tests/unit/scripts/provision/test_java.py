@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.provision import java
-from scripts.provision.java import ensure_java, java_at
+from scripts.provision.java import ensure_java, find_maven, java_at
 from scripts.provision.place import Place
+from scripts.provision.steps import SetupError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -98,3 +99,28 @@ def test_a_runtime_without_compiler_is_told(tmp_path: Path) -> None:
     assert runtime is not None
     assert development is not None
     assert development.javac == home / "bin" / "javac"
+
+
+def test_set_up_installs_java_and_maven_and_other_commands_only_name_what_is_missing(
+    place: Place, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The caller brings the means to install; without it Maven is an error that names its package."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    monkeypatch.setenv("PATH", str(bin_folder))
+    asked = []
+
+    def by_apt(package: str) -> bool:
+        asked.append(package)
+        if package == "maven":
+            (bin_folder / "mvn").touch(mode=0o755)
+        else:
+            install(tmp_path / "jvm" / "java-17", "17.0.3")
+        return True
+
+    found, _ = ensure_java(place, {"PATH": str(bin_folder)}, by_apt)
+    with pytest.raises(SetupError, match="Maven") as caught:
+        find_maven(found)
+    assert "apt install maven" in caught.value.todo
+    assert find_maven(found, by_apt).program == str(bin_folder / "mvn")
+    assert asked == ["openjdk-17-jdk-headless", "maven"]

@@ -36,6 +36,15 @@ def test_what_is_no_event_is_a_usage_error(text: str) -> None:
     assert caught.value.todo
 
 
+def test_a_script_of_this_machine_is_not_an_event(tmp_path: Path) -> None:
+    """The problem says how to run it, whether the file exists or not."""
+    script = tmp_path / "my job.py"
+    with pytest.raises(Problem, match="is a script, not an event") as caught:
+        read_event(str(script))
+    assert f"soal local run '{script}'" in caught.value.todo
+    assert "s3://" in caught.value.todo
+
+
 def test_a_job_without_a_token_gets_one() -> None:
     """A job without a token gets one, so that all attempts are the same run; other events are unchanged."""
     named = with_token("s3://b/a.py")

@@ -1,0 +1,92 @@
+"""`soal local run` uploads a script with the files of its arguments, and finds what the run has written."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from scripts.emulator import EmbeddedS3
+from scripts.local.own_script import commits, event_of, written
+from soal.console.problem import Problem
+from soal.local.names import BUCKETS
+from soal.target import local_target
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from mypy_boto3_s3 import S3Client
+
+    from soal.target import Target
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    with EmbeddedS3(buckets=BUCKETS) as s3:
+        yield local_target(s3.endpoint)
+
+
+@pytest.fixture
+def client(target: Target) -> S3Client:
+    return target.client()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "job.py").write_text("print()", encoding="utf-8")
+    (tmp_path / "rows.csv").write_text("a\n1\n", encoding="utf-8")
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_the_script_and_the_files_of_its_arguments_are_uploaded(client: S3Client, folder: Path) -> None:
+    """An argument that names a file, alone or behind an option's equals sign, becomes its s3a:// path; others stay."""
+    rest = ["--table", "s3a://soal-lake/t", "--n=1", "data", "", "a=rows.csv"]
+    event = event_of(client, folder / "job.py", ["rows.csv", "--more=rows.csv", *rest])
+    assert event == {
+        "entryPoint": "s3://soal-scripts/job.py",
+        "entryPointArguments": ["s3a://soal-data/rows.csv", "--more=s3a://soal-data/rows.csv", *rest],
+    }
+    assert client.get_object(Bucket="soal-scripts", Key="job.py")["Body"].read() == b"print()"
+    assert client.get_object(Bucket="soal-data", Key="rows.csv")["Body"].read() == b"a\n1\n"
+
+
+@pytest.mark.parametrize(("name", "said"), [("none.py", "no such file"), ("rows.csv", "not a Python script")])
+def test_what_is_no_script_is_a_usage_error(client: S3Client, folder: Path, name: str, said: str) -> None:
+    """The problem names the file and the form of the command, and nothing is uploaded."""
+    with pytest.raises(Problem, match=f"{name}: .*{said}") as caught:
+        event_of(client, folder / name, ["rows.csv"])
+    assert "soal local run" in caught.value.todo
+    assert "Contents" not in client.list_objects_v2(Bucket="soal-data")
+
+
+def test_two_files_of_one_name_are_refused(client: S3Client, folder: Path) -> None:
+    """One would replace the other in the bucket."""
+    (folder / "data" / "rows.csv").write_text("b\n", encoding="utf-8")
+    with pytest.raises(Problem, match=r"two files are called rows\.csv"):
+        event_of(client, folder / "job.py", ["rows.csv", "data/rows.csv"])
+
+
+def test_what_a_run_has_written_is_each_table_once_with_its_newest_version(client: S3Client, target: Target) -> None:
+    """Commits before the run, and objects that end no write, do not count."""
+
+    def put(*keys: str) -> None:
+        for key in keys:
+            client.put_object(Bucket="soal-lake", Key=key, Body=b"")
+
+    put(f"old/_delta_log/{0:020}.json", "ice/metadata/00000-a.metadata.json")
+    before = commits(client)
+    put(f"a/b/_delta_log/{0:020}.json", f"a/b/_delta_log/{1:020}.json", "a/b/part.parquet")
+    put("ice/metadata/00001-b.metadata.json", "ice/metadata/snap-1.avro", "out/_SUCCESS", "half/part.csv")
+    found = written(commits(client) - before, target)
+    assert [(one.location, one.kind) for one in found] == [
+        ("s3a://soal-lake/a/b", "Delta"),
+        ("s3a://soal-lake/ice", "Iceberg"),
+        ("s3a://soal-lake/out", "files"),
+    ]
+    assert "ice/metadata/00001-b.metadata.json" in str(found[1].read)
+    assert found[2].read is None

@@ -312,6 +312,14 @@ def test_an_event_names_no_place_whose_content_spark_trusts(key: str, value: str
     check_own_conf({key: value}, "SOAL_CONF")
 
 
+@pytest.mark.parametrize("key", ["spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles"])
+def test_an_event_passes_over_no_file(key: str) -> None:
+    """A guarded UPDATE would drop the rows of a file that cannot be read. The owner may say so."""
+    with pytest.raises(InputError, match="not a setting that an event may bring"):
+        check(key, "true")
+    check_own_conf({key: "true"}, "SOAL_CONF")
+
+
 @pytest.mark.parametrize("key", ["endpoint.region", "bucket.lake.endpoint.region"])
 def test_an_event_reads_no_bucket_of_another_partition(key: str) -> None:
     """In China, GovCloud and isolated regions anybody may have a public bucket with the name of the job's; the function

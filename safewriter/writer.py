@@ -216,12 +216,14 @@ class SafeWriter:
         """Declare the block done: read the commit back from the table, and only then record committed.
 
         `no_change`: the program declares that it has nothing to write; then the write is committed, and a retry skips
-        it. Raises `UsageError` if the block has made a commit anyway.
+        it. Raises `UsageError` if the block has made a commit anyway, and in a process that was forked in the block.
 
         Raises `NotCommittedError` if the table does not hold the write, or not all of it, `SupersededError` if another
         process has settled it, `DeadlineError` if the deadline came first and the write was rolled back,
         `UnknownOutcomeError` if that is unknown in time; then the write may be committed, and a retry finds out.
         """
+        if os.getpid() != self._process:
+            raise UsageError("this process was forked in the block, which is its parent's: call success() there")
         if self.already_committed:
             self._block.session.check_skipped()
             return

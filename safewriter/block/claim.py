@@ -181,6 +181,7 @@ class Claimer:
             settled_ms=self.clock(),
             settled_by=Cause.RETRY.value,
             version_before=trace.before,
+            properties=trace.properties,  # the names in this attempt's own are of nothing that was published
             cleaned=True,  # this attempt has written nothing; the files of earlier ones are unknown
             **asdict(trace.landed),
         )

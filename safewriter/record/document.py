@@ -302,12 +302,12 @@ def _written(document: Checkpoint) -> dict[str, Any]:
 def _read(fields: dict[str, Any]) -> Checkpoint:
     names = {field.name for field in dataclasses.fields(Checkpoint)}
     known = {name: value for name, value in fields.items() if name in names}
+    if not 1 <= (number := len(fields["attempts"])) <= ATTEMPTS_MAX:  # a settler looks in the table for each of them
+        raise ValueError(f"{number} attempts, not 1 to {ATTEMPTS_MAX}")
     known["attempts"] = tuple(_read_attempt(attempt) for attempt in fields["attempts"])
     known["status"] = Status(fields["status"])
     known["deliveries"] = tuple(fields.get("deliveries") or ())
     known["commit_point"] = CommitPoint(fields["commit_point"])
-    if not known["attempts"]:
-        raise ValueError("no attempt")
     document = checked(Checkpoint(**known))
     check_write_key(document.write_key, document.run_key, document.table, document.step)
     for attempt in document.attempts:

@@ -84,6 +84,7 @@ class Marker:
             deadline_ms=self.deadline_ms,
             started_ms=self.started_ms,
             version_before=trace.before,
+            properties=trace.properties,
             catalog=self.catalog,
             settled_ms=settled_ms,
             settled_by=settled_by,

@@ -6,7 +6,7 @@ Only `recovery` changes the document, by compare-and-swap.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from safewriter.bounds import shortened, whole
@@ -80,13 +80,14 @@ class Move:
 class Trace:
     """A write as its table alone shows it. `epoch`: the highest that the table knows. `landed`: None if the table no
     longer holds the write; `before`: the version before its commit. `succeeded`: the table shows that `success()` was
-    called.
+    called. `properties`: those that the document of a write which was found so has of its attempt.
     """
 
     epoch: int
     landed: Landed | None = None
     before: int = -1
     succeeded: bool = False
+    properties: dict[str, str] = field(default_factory=dict)
 
 
 class Table(Protocol):

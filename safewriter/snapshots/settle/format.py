@@ -22,7 +22,7 @@ class _Snapshot:
     def table(self, document: Checkpoint, settling: Settling) -> Table:
         from safewriter.snapshots.settle.table import SnapshotTable
 
-        store = settling.table_store(document.table)
+        store = settling.table_store(str(canonical_table(document.table)))
         return SnapshotTable(store, settling.clock, settling.may_go_on, settling.rehearsal)
 
 

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
     from safewriter.objects.store import ObjectStore
 
-__all__ = ["BuildId"]
+__all__ = ["MANIFEST", "BuildId", "published_key"]
 
+MANIFEST: Final = "manifest"
+"""The property of an attempt that was found by its mark alone: the key of its manifest. Its other names are unknown."""
 _BUILD: Final = re.compile("[0-9a-f]{16}")
 _RUN: Final = re.compile("[^/]+")
 
@@ -147,3 +149,10 @@ def _is_moment(text: str) -> bool:
         return datetime.fromisoformat(text) is not None
     except ValueError:
         return False
+
+
+def published_key(properties: Mapping[str, str]) -> str:
+    """Return the key of the manifest that a committed attempt has published; raise `RetentionGapError` if its document
+    does not tell.
+    """
+    return properties.get(MANIFEST) or BuildId.read(properties).manifest_key

@@ -22,7 +22,7 @@ from safewriter.record.document import Status
 from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
-from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import MANIFEST, BuildId
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
@@ -217,7 +217,8 @@ class SnapshotTable(Table):
             last = max(published)
             mark = current.published[published[last]]
             self._check_mark(current, published[last], mark, None)
-            return Trace(last, _landed(mark), mark.version - 1, succeeded=True)
+            key = mark.manifest_ref.removeprefix(self.store.uri(""))
+            return Trace(last, _landed(mark), mark.version - 1, succeeded=True, properties={MANIFEST: key})
         if self.clock() - since_ms > DECIDED_MS:
             raise RetentionGapError(f"{self.store.uri(CURRENT)} may have forgotten a build that began so long ago")
         return Trace(max(epochs.values())) if epochs else None

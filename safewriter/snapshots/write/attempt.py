@@ -20,7 +20,7 @@ from safewriter.coordination.current import turn_of_this_thread
 from safewriter.objects.s3 import open_store
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.errors import PublishConflictError
-from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId, published_key
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.snapshots.write.session import SnapshotSession
 from safewriter.tables.spark import SparkScope
@@ -68,8 +68,8 @@ def _guarded(spark: SparkSession, config: WriteConfig, step: str | None) -> Iter
     guarded = Block.of(spark, config.s3_prefix, format="snapshot", step=step, open_session=lambda *_: session)
     with SafeWriter.around(spark, guarded) as block:
         if block.already_committed and block.checkpoint is not None:
-            names = BuildId.read(block.checkpoint.attempt.properties)
-            yield BuildAttempt(names, lambda _: "", session.publisher.store.uri(names.manifest_key))
+            key = published_key(block.checkpoint.attempt.properties)
+            yield BuildAttempt(session.names, lambda _: "", session.publisher.store.uri(key))
             return
 
         def publish(manifest: Manifest) -> str:

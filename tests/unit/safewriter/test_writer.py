@@ -191,9 +191,11 @@ def test_a_deadline_has_a_watchdog_and_a_job_without_a_supervisor_a_heartbeat(bl
 
 
 def test_a_fork_leaves_the_block_to_its_parent(block: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It has no JVM of its own."""
+    """It has no JVM of its own, and does not know what the parent still writes."""
     sw = guarded().__enter__()
     monkeypatch.setattr(os, "getpid", lambda: -1)
+    with pytest.raises(UsageError, match="forked in the block"):
+        sw.success()
     assert sw.__exit__(None, None, None) is False
     assert block.done == ["verified", "opened"]
 

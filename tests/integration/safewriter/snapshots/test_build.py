@@ -159,6 +159,18 @@ def test_a_retry_of_a_run_builds_once(
     assert prefix.document().attempt.rows == 10
 
 
+def test_a_retry_whose_document_is_gone_gets_the_snapshot_that_was_published(
+    spark: SparkSession, prefix: SnapshotPrefix, build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`_CURRENT` has its mark; the document that this retry writes leads the next one there, too."""
+    first = build(small(spark, "first"), step="users")
+    prefix.checkpoints.store.delete(f"checkpoints/{prefix.document().write_key}.json")
+    for retry in ("the retry", "another"):
+        monkeypatch.setenv("SOAL_RUN_ID", retry)
+        again = build(small(spark, "second"), step="users")
+        assert (again.already_committed, again.manifest_ref) == (True, first.manifest_ref)
+
+
 def test_a_build_in_a_turn_is_fenced_by_its_token(spark: SparkSession, prefix: SnapshotPrefix, build: Build) -> None:
     """A build whose turn was taken away publishes nothing; `_CURRENT` holds the token of the last one that did."""
     backend = MemoryBackend()

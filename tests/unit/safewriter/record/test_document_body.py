@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.identity import Attempt
 from safewriter.record.document import (
+    ATTEMPTS_MAX,
     AttemptRecord,
     Checkpoint,
     CommitPoint,
@@ -150,12 +151,15 @@ def test_a_write_key_that_is_not_that_of_the_names_beside_it_is_damage(name: str
         Checkpoint.from_bytes(json.dumps(body).encode())
 
 
-def test_a_document_without_attempts_is_refused() -> None:
-    """It would not show what to look for in the table."""
-    body = json.loads(document().to_bytes()) | {"attempts": []}
+@pytest.mark.parametrize("number", [0, ATTEMPTS_MAX + 1])
+def test_a_document_of_no_attempt_or_of_more_than_any_write_has_is_refused(number: int) -> None:
+    """A settler looks for each of them in the table."""
+    body = json.loads(document().to_bytes())
+    whole, body["attempts"] = body["attempts"] * ATTEMPTS_MAX, body["attempts"] * number
 
-    with pytest.raises(UnreadableCheckpointError, match="no attempt"):
+    with pytest.raises(UnreadableCheckpointError, match=f"{number} attempts, not 1 to {ATTEMPTS_MAX}"):
         Checkpoint.from_bytes(json.dumps(body).encode())
+    assert len(Checkpoint.from_bytes(json.dumps(body | {"attempts": whole}).encode()).attempts) == ATTEMPTS_MAX
 
 
 def test_a_catalog_is_written_down_where_there_is_one() -> None:

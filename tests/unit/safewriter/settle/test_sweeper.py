@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import TYPE_CHECKING
 
@@ -131,10 +132,11 @@ def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
     keys = []
     for number in range(2_000):
         world.sleep(1)
-        keys.append(f"sw-{(number * 7919) % 10_007:032x}")
-        own = {"write_key": keys[-1], "prefix": job.attempt.file_prefix(keys[-1], 1)}
+        write = dataclasses.replace(world.write, step=f"step {number}")
+        keys.append(write.key)
+        own = {"write_key": write.key, "step": write.step, "prefix": job.attempt.file_prefix(write.key, 1)}
         body = json.dumps({**marker, **own}).encode()
-        world.bucket.put(f"open/{keys[-1]}/{job.attempt.nonce}", body)
+        world.bucket.put(f"open/{write.key}/{job.attempt.nonce}", body)
     world.grace_passes()
 
     def once(draw: float) -> Sweep:

@@ -17,7 +17,7 @@ from safewriter.schedule import Schedule
 from safewriter.settle.recovery import Cause, Evidence, Recovery
 from safewriter.snapshots.format.current import CURRENT, Current
 from safewriter.snapshots.settle.leftovers import BuildId
-from safewriter.snapshots.settle.table import SnapshotTable, name_of
+from safewriter.snapshots.settle.table import SnapshotTable, name_of, names_of
 from safewriter.snapshots.write.publish import Publisher
 from safewriter.tables.session import TableState
 from tests.support.memory_store import MemoryObjectStore
@@ -90,7 +90,9 @@ class Bench:
             self.clock,
         )
         claimer.announce()
-        return claimer.claim(TableState(self.publisher.base().version, None, (), names.document())).checkpoint
+        base = self.publisher.base()
+        named = None if base.current is None or not names_of(base.current, write.key) else 0
+        return claimer.claim(TableState(base.version, None, (), names.document()), named).checkpoint
 
     def build(self, held: HeldCheckpoint) -> Manifest:
         """Write two shards, a losing attempt at one of them, the manifest, and the run's record."""

@@ -61,6 +61,15 @@ def test_without_a_bound_a_table_may_be_read_to_its_end() -> None:
     assert found.next_move(document, Intent("operator", undo=False, nothing_sent=False)).status is Status.COMMITTED
 
 
+@pytest.mark.parametrize("format", ["delta", "snapshot"])
+def test_a_document_of_a_whole_bucket_is_not_settled(format: str) -> None:  # noqa: A002 - as in SafeWriter
+    """No block is opened on one, so somebody has forged it; a clean-up would list all that is there."""
+    world = World()
+    document = replace(world.job().begin().document, table="s3://lake", format=format)
+    with pytest.raises(UnsupportedError, match="is a whole bucket"):
+        format_of(format).table(document, Settling(lambda _: world.lake, world.checkpoints, world.clock))
+
+
 def test_a_format_of_ones_own_is_guarded_like_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """One module and one entry are enough: a block is claimed, and its dead attempt is settled."""
     monkeypatch.setitem(FORMATS, "toy", "tests.unit.safewriter.tables.toy")

@@ -12,12 +12,12 @@ from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.objects.store import PreconditionFailed, StoreError
 from safewriter.record.document import Status
 from safewriter.record.liveness import GRACE_MS
-from safewriter.settle.one_write import Action
+from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Sweep, Sweeper
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
-from safewriter.snapshots.settle.leftovers import BuildId
+from safewriter.snapshots.settle.leftovers import BuildId, published_key
 from safewriter.snapshots.settle.table import name_of
 from safewriter.snapshots.write.session import PublicationState
 from safewriter.tables.registry import format_of
@@ -27,8 +27,14 @@ from tests.unit.safewriter.snapshots.bench import DAY_MS, WHOLE_MS, Bench
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from safewriter.record.checkpoints import HeldCheckpoint
+
 SENT, UNSENT = PublicationState(passed=True, answered=True), PublicationState(passed=False, answered=True)
 KILLED = Intent("killed", undo=False, nothing_sent=False)
+
+
+def manifest_of(held: HeldCheckpoint) -> str:
+    return BuildId.read(held.document.attempt.properties).manifest_key
 
 
 @pytest.fixture
@@ -150,7 +156,8 @@ def test_a_build_whose_document_is_gone_is_found_by_its_retry(bench: Bench) -> N
     """A second publication would hide a newer snapshot."""
     held = bench.claim()
     bench.publish(held)
-    assert bench.table().trace_from(held.document.write_key, 0) == Trace(1, Landed(1, 10, 14), 0, succeeded=True)
+    found = bench.table().trace_from(held.document.write_key, 0)
+    assert found == Trace(1, Landed(1, 10, 14), 0, succeeded=True, properties=found.properties)
     with pytest.raises(RetentionGapError, match="has named this build, and does not any more"):
         bench.table().trace_from("sw-" + "f" * 32, 0)
 
@@ -284,8 +291,9 @@ def test_a_build_without_a_document_is_known_by_its_names(bench: Bench) -> None:
     bench.claim()
     bench.settle()
     assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(1)
-    bench.publish(bench.claim())
-    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(2, Landed(1, 10, 14), 0, succeeded=True)
+    bench.publish(held := bench.claim())
+    found = Trace(2, Landed(1, 10, 14), 0, succeeded=True, properties={"manifest": manifest_of(held)})
+    assert bench.table().trace(bench.write.key, bench.now_ms) == found
     assert bench.table().trace("sw-ffffffffffff", bench.now_ms) is None
 
 
@@ -299,7 +307,28 @@ def test_of_several_attempts_without_a_document_the_last_one_counts(bench: Bench
     later = f"{bench.write.key}-9-{'0' * 16}"
     bench.lake.put("later", b"a manifest")
     bench.publisher.point("s3://lake/later", manifest, bench.publisher.base(), attempt=later)
-    assert bench.table().trace(bench.write.key, bench.now_ms) == Trace(9, Landed(2, 10, 14), 1, succeeded=True)
+    found = Trace(9, Landed(2, 10, 14), 1, succeeded=True, properties={"manifest": "later"})
+    assert bench.table().trace(bench.write.key, bench.now_ms) == found
+
+
+@pytest.mark.parametrize("by", ["retry", "sweeper"])
+def test_a_build_without_a_document_is_found_with_its_manifest(bench: Bench, by: str) -> None:
+    """Also a retry that comes when `_CURRENT` has forgotten the mark gets the snapshot, and no clean-up harms it."""
+    first = bench.claim()
+    bench.publish(first)
+    bench.bucket.delete(f"checkpoints/{bench.write.key}.json")
+    before = bench.keys()
+    if by == "retry":
+        bench.claim()
+    else:
+        bench.now_ms += DAY_MS
+        found = settle_one(bench.checkpoints, bench.recovery(), bench.write.key, Cause.SWEEPER, bench.clock)
+        assert found.action is Action.SETTLED
+    bench.clean()
+
+    assert bench.document.status is Status.COMMITTED
+    assert published_key(bench.document.attempt.properties) == manifest_of(first)
+    assert bench.keys() == before
 
 
 @pytest.mark.parametrize(("age_ms", "decided"), [(6 * DAY_MS, True), (6 * DAY_MS + 1, False)])

@@ -23,6 +23,7 @@ from safewriter.identity import ATTEMPT
 from safewriter.objects import s3
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.tables.delta.leftovers import root_of_other_table
 from safewriter.tables.iceberg.name import TableName
 from soal.console.document import Part, schema_text
 from soal.console.problem import EXIT_FAILED, Problem
@@ -183,8 +184,11 @@ class IcebergReport(Part):
     orphans: tuple[IcebergOrphan, ...]
     retained: Tally = Field(description="files that the table's metadata names")
     young: Tally = Field(description="files that it does not name, younger than older_than_s")
+    other_tables: tuple[str, ...] = Field(description="folders of other tables inside this one, which are left alone")
     fences: tuple[Fence, ...]
-    statements: tuple[str, ...] = Field(description="Spark SQL that removes the orphans and the expired fences")
+    statements: tuple[str, ...] = Field(
+        description="Spark SQL that removes the expired fences, and the orphans, unless the folder holds other tables"
+    )
 
 
 def look(
@@ -210,9 +214,12 @@ def look(
     if stored is None:
         raise Problem(f"{file} does not exist", todo="run the command again", exit_code=EXIT_FAILED)
     now, references = stored.server_date, referred(table)
-    unnamed = [entry for entry in objects if store.uri(entry.key) not in references]
+    others = tuple(sorted({root for entry in objects if (root := root_of_other_table(entry.key)) is not None}))
+    unnamed = [e for e in objects if store.uri(e.key) not in references and not e.key.startswith(others)]
     old = [entry for entry in unnamed if entry.last_modified < now - older_than]
     fences = tuple(_fences(table))
+    # Iceberg's procedure can leave no folder out, and in a bucket's root anything may lie.
+    can_remove = bool(old) and not others and place.key != ""
     return IcebergReport(
         table=str(name),
         location=str(place),
@@ -223,8 +230,9 @@ def look(
         ),
         retained=_tally(entry for entry in objects if store.uri(entry.key) in references),
         young=_tally(entry for entry in unnamed if entry.last_modified >= now - older_than),
+        other_tables=tuple(store.uri(root) for root in others),
         fences=fences,
-        statements=tuple(_statements(name, fences, now, now - max(older_than, _LEAST) if old else None)),
+        statements=tuple(_statements(name, fences, now, now - max(older_than, _LEAST) if can_remove else None)),
     )
 
 

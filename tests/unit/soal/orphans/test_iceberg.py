@@ -100,6 +100,19 @@ def test_what_no_snapshot_names_and_what_fences_there_are_is_told(left: Left) ->
     assert left.s3.keys("lake") == keys
 
 
+@pytest.mark.parametrize("file", ["metadata/00001-a.metadata.json", "_delta_log/00000000000000000000.json"])
+def test_the_files_of_a_table_inside_are_no_orphans(left: Left, file: str) -> None:
+    """Iceberg's procedure deletes all that this table does not name below its location, so there is no statement."""
+    for key in (file, "data/rows.parquet"):
+        left.s3.observer().put_object(Bucket="lake", Key=f"w/db/t/inner/{key}", Body=b"x")
+    left.s3.wire.clock_ahead_s = 2 * DAY_S
+    found = left.soal("--older-than", "1d", "--json")
+    assert [one["path"] for one in found["orphans"]] == [LOST]
+    assert found["otherTables"] == ["s3://lake/w/db/t/inner/"]
+    assert found["statements"] == []
+    assert "another table lies in s3://lake/w/db/t/inner/" in left.soal("--older-than", "1d").replace("\n", " ")
+
+
 def test_what_is_young_is_not_told(left: Left) -> None:
     """Young files are not reported, since an open block has such files; there is no statement."""
     found = left.soal("--json")

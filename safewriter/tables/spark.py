@@ -29,6 +29,34 @@ _IN_A_BATCH: Final = (
 )
 
 
+class _Groups:
+    """The job groups of the open blocks, with what each block puts back at its end: `_GROUP` of before it.
+
+    Blocks of one thread may end in the order of their opening. The later one then puts back what was before both.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before: dict[str, dict[str, str | None]] = {}
+
+    def begin(self, group: str, before: dict[str, str | None]) -> None:
+        """Note a block's group, and what was before it."""
+        with self._lock:
+            self._before[group] = before
+
+    def end(self, group: str, now: str | None) -> dict[str, str | None]:
+        """Forget a block's group; return what to put back, nothing if its thread is in the group of another block."""
+        with self._lock:
+            before = self._before.pop(group)
+            for other, found in self._before.items():
+                if found[_GROUP[0]] == group:
+                    self._before[other] = before
+            return {} if now in self._before else before
+
+
+_GROUPS: Final = _Groups()
+
+
 class SparkScope:
     """One block's access to a session, through py4j on the driver; works with any master."""
 
@@ -118,10 +146,10 @@ class SparkScope:
         context = self.spark.sparkContext
         # The block may end on another thread, which has properties of its own: a generator, for example.
         properties = self.jspark.sparkContext().getLocalProperties()
-        before = {name: properties.getProperty(name) for name in _GROUP}
+        _GROUPS.begin(group, {name: properties.getProperty(name) for name in _GROUP})
 
         def restore() -> None:
-            for name, value in before.items():
+            for name, value in _GROUPS.end(group, properties.getProperty(_GROUP[0])).items():
                 if value is None:
                     properties.remove(name)
                 else:

@@ -17,6 +17,8 @@ from tests.unit.safewriter.tables.scopes import Properties, scope
 
 BATCH = {"sql.streaming.queryId": "query", "streaming.sql.batchId": "3"}
 
+KEYS = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+
 
 def stream_at(batch: int) -> Any:
     return SimpleNamespace(
@@ -172,3 +174,20 @@ def test_a_thread_s_own_job_group_is_put_back(theirs: str | None, shown: str) ->
     assert group != before
     found.restore()
     assert group == before
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_blocks_of_one_thread_put_its_job_group_back_in_whatever_order_they_end(order: tuple[int, int]) -> None:
+    """The group of a failed block is cancelled: left on the thread, it would cancel every later statement."""
+    group = Properties(dict.fromkeys(KEYS, "theirs"))
+    blocks = [scope(group, {}), scope(group, {})]
+    for number, block in enumerate(blocks):
+        context: Any = block.spark.sparkContext
+        context.setJobGroup = lambda name, *_, **__: group.update(dict.fromkeys(KEYS, name))
+        block.begin_group(f"safewriter-{number}")
+
+    first, last = order
+    blocks[first].restore()
+    assert group["spark.jobGroup.id"] == f"safewriter-{last}"
+    blocks[last].restore()
+    assert group["spark.jobGroup.id"] == "theirs"

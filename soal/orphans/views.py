@@ -42,9 +42,7 @@ def _iceberg_lines(report: IcebergReport) -> Iterator[RenderableType]:
         f" {report.retained.files:,} are named, {report.young.files:,} are too young; {len(report.fences):,} fences"
     )
     for other in report.other_tables[:_SHOWN_MAX]:
-        yield Text(
-            f"another table lies in {other}: remove_orphan_files would delete its files, so do not call it", "red"
-        )
+        yield Text(f"another table lies in {other}: do not call remove_orphan_files, which deletes its files", "red")
     for statement in report.statements:
         yield Text(statement, "yellow")
 

@@ -104,6 +104,9 @@ def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
     uncaught = evidence.uncaught
     if uncaught is None or evidence.exited != exit_code or exit_code == EXIT_TRY_AGAIN:
         return None
+    # The message of a conflict holds values of partitions, which may look like any error.
+    if _is_conflict(evidence, str(uncaught["type"])):
+        return None
     sentence = explain(evidence.raised, evidence.missing)
     if sentence is None:
         return None

@@ -425,6 +425,14 @@ def test_a_conflict_with_another_writer_s_commit_may_be_tried_again(
     assert (fault.type, fault.retryable) == (type_name, retryable)
 
 
+def test_a_conflict_is_one_whatever_value_its_message_names() -> None:
+    """A conflict names the values of the partitions, which are data."""
+    text = "ConcurrentAppendException: files were added to [c=ClassNotFoundException: org.hive.A]"
+    fault = judge(missed(1, text, type="ConcurrentAppendException")).fault
+    assert fault is not None
+    assert (fault.type, fault.retryable, fault.usage) == ("ConcurrentAppendException", True, False)
+
+
 def test_the_error_of_a_script_is_searched_for_secrets_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However often the verdict needs it: the search takes its time, and the job's turn is given back after it."""
     searched: list[str] = []

@@ -7,9 +7,11 @@
 | any                    | cancelled, not ended well              | CANCELLED  |
 | some are committed     | ended by the deadline                  | INCOMPLETE |
 | none is committed      | ended by the deadline                  | TIMED_OUT  |
+| any                    | ended well, but its script has failed  | FAILED     |
 | one is not committed   | ended well                             | FAILED     |
 | one is incomplete      | ended well                             | FAILED     |
 | any                    | ended well, but a guard was not made   | FAILED     |
+| one has no success()   | ended well                             | FAILED     |
 | all committed, or none | ended well                             | SUCCESS    |
 | any                    | exit 0, without a witness              | UNKNOWN    |
 | any                    | any other end                          | FAILED     |

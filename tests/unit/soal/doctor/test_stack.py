@@ -19,7 +19,7 @@ from soal.doctor.deployed import DeployedFunction
 from soal.doctor.rights import requests_of
 from soal.doctor.stack import Stack, examine_alarms, examine_sweeper, stack_of
 from tests.support.cloud import ACCOUNT
-from tests.support.findings import STACK, TOPIC, checked, told
+from tests.unit.soal.doctor.findings import STACK, TOPIC, checked, told
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator

@@ -13,7 +13,7 @@ from moto import mock_aws
 
 from soal.doctor.stack import examine_topic
 from tests.support.cloud import ACCOUNT, kept
-from tests.support.findings import STACK, TOPIC, checked, told
+from tests.unit.soal.doctor.findings import STACK, TOPIC, checked, told
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from handler.redaction.secret_forms import MASK
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["InputError", "described", "problem_of", "validated"]
+__all__ = ["InputError", "NoJob", "described", "problem_of", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
@@ -56,6 +56,10 @@ class InputError(Exception):
     def __init__(self, field: str, problem: str) -> None:
         self.field, self.problem = _one_line(field), _one_line(problem)
         super().__init__(f"{self.field}: {self.problem}")
+
+
+class NoJob(InputError):  # noqa: N818 - no error for whoever has sent the event
+    """The event asks for no job: nothing is to be done, and nothing to be changed."""
 
 
 def _one_line(text: str) -> str:

@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from handler.input_errors import InputError
+from handler.input_errors import InputError, NoJob
 from handler.outcome.faults import fault_of
 from handler.outcome.state import Fault, Outcome, State
 from handler.process.child import Stop
@@ -58,11 +58,11 @@ def judge(evidence: JobEvidence) -> Outcome:
 
 def of_error(error: Exception, writes: tuple[WriteReport, ...] | None, *, started: bool) -> Outcome:
     """Judge an attempt that ended with an error in the handler; `writes` is None if they are not settled."""
+    if isinstance(error, NoJob | TurnSkippedError) and not started:
+        return Outcome(State.SKIPPED, f"the job was not started: {error}", None)
     if isinstance(error, InputError) and not started:
         fault = Fault("UsageError", str(error), error.field, usage=True)
         return Outcome(State.FAILED, f"usage error, the job was not started: {error}", fault)
-    if isinstance(error, TurnSkippedError) and not started:
-        return Outcome(State.SKIPPED, f"the job was not started: {error}", None)
     if _may_pass(error) and not started:
         fault = Fault(type(error).__name__, str(error), retryable=True)
         return Outcome(State.FAILED, f"the job was not started, try again later: {error}", fault)

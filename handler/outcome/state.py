@@ -18,7 +18,9 @@ class State(StrEnum):
     CANCELLED = "CANCELLED"
     UNKNOWN = "UNKNOWN"
     SKIPPED = "SKIPPED"
-    """The order of the jobs did not let this one run, and its event says to skip the turn then."""
+    """The order of the jobs did not let this one run, and its event says to skip the turn then; or the event asks for
+    no job (S3's test of a notification).
+    """
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,8 @@
 Accepted forms (docs/reference/event):
 - a job document with the field names of EMR Serverless' StartJobRun, flat or under `jobDriver.sparkSubmit`;
 - the S3 path of a script alone;
-- an event of S3, SQS, Kinesis, EventBridge or a schedule, or any other object, where the function's environment names
-  the script (see `trigger`). An SQS message whose body is a job document is that job.
+- an event of a service (see `trigger`), or any other object that is not empty, where the function's environment names
+  the script. A message of SQS or SNS whose text is a job document is that job.
 """
 
 from __future__ import annotations
@@ -41,6 +41,10 @@ _DISTINCTIVE: Final = frozenset(
     {"entryPoint", "script", "jobDriver", "entryPointArguments", "sparkSubmitParameters", "pyFiles", "clientToken"}
 )
 _CLOUD_ONLY: Final = ("application_id", "execution_role_arn")
+_ANONYMOUS: Final = (
+    "the event has no identity, so its run is named by the request: only Lambda's own retry of an asynchronous event"
+    " repeats that, and any other writes again; a job document with a clientToken has one"
+)
 _FIELDS_BY_LOWER: Final = {name.lower(): name for name in _DISTINCTIVE}
 
 
@@ -77,8 +81,12 @@ def parse_event(event: object, settings: HandlerSettings) -> Request:
     if trigger is not None and trigger.document is not None:
         _check_near_miss(trigger.document, trigger.document_path)
     _check_near_miss(event, "")
-    if not event and settings.script is None:
-        raise InputError("entryPoint", "is missing; add it")
+    if not event:
+        raise InputError(
+            "entryPoint",
+            'is missing in an empty event, which starts nothing; add it, or send {"entryPointArguments": []} for the'
+            " script that the function names",
+        )
     return _triggered(trigger or Trigger(event, None), settings)
 
 
@@ -242,6 +250,7 @@ def _triggered(trigger: Trigger, settings: HandlerSettings) -> Request:
         event_key=trigger.run_key(settings.function_name),
         trigger=trigger,
         coordination=turn_of(settings.script, settings.turns_of(settings.script), None, "coordination"),
+        warnings=() if trigger.identity is not None else (_ANONYMOUS,),
     )
 
 

@@ -79,9 +79,10 @@ _TagKey = Annotated[str, StringConstraints(min_length=1, max_length=128), AfterV
 _TagValue = Annotated[str, StringConstraints(max_length=256), AfterValidator(_label)]
 _Tags = Annotated[dict[_TagKey, _TagValue], Field(max_length=50)]
 _Parameters = Annotated[str, StringConstraints(max_length=102_400)]
-# As in EMR Serverless, so that a job can move there. All run keys have this form, also those of triggers and request
-# ids, except that of a stream (`safewriter.identity.Run.of_stream`), which an event cannot name.
-Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._-]+$")]
+# As in EMR Serverless, so that a job can move there, and with the colons of a time, which EventBridge Scheduler writes.
+# All run keys have this form, also those of triggers and request ids, except that of a stream
+# (`safewriter.identity.Run.of_stream`), which an event cannot name.
+Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
 
 

@@ -112,7 +112,7 @@ def job_run(
             options += [option, ",".join(values)]
     return {
         "applicationId": application_id,
-        "clientToken": job.client_token,
+        "clientToken": job.client_token.replace(":", "-"),  # EMR's own, which allows no colon; the run key stays
         "executionRoleArn": execution_role_arn,
         **({"name": job.name} if job.name else {}),
         **({"tags": dict(job.tags)} if job.tags else {}),

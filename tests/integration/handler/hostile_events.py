@@ -133,6 +133,12 @@ def _types() -> Iterator[tuple[str, Any]]:
     for source in ([], {}, ["aws:sqs"], {"aws:sqs": 1}, None, 7, True, "aws:evil"):
         yield f"source {source!r}", {"Records": [{"eventSource": source, "messageId": "m", "body": "x"}]}
     anything: tuple[Any, ...] = (None, True, 7, 1.5, float("nan"), [], [SCRIPT], "", "x", {"a": {}})
+    for position in (*anything, 10**400, "\ud800"):
+        record = {"topic": position, "partition": position, "offset": position}
+        yield f"position {position!r}", {"eventSource": "aws:kafka", "records": {"t-0": [record]}}
+        yield f"batch {position!r}", {"eventSource": "aws:kafka", "records": {"t-0": position}}
+        yield f"topic {position!r}", {"Records": [{"EventSource": "aws:sns", "Sns": position}]}
+        yield f"stream {position!r}", {"Records": [{"EventSource": "aws:kinesis", "eventID": position}]}
     for records in (*anything, [[]], [None], [{}], [{"eventSource": "aws:s3"}]):
         yield f"records {records!r}", {"Records": records}
     for value in anything:

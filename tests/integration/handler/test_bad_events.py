@@ -10,7 +10,9 @@ from jsonschema import Draft202012Validator
 
 from handler.app import handle
 from handler.outcome.result import exit_status, schema_text
+from handler.outcome.state import State
 from handler.services import Services
+from tests.support import service_events
 from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 
@@ -146,6 +148,10 @@ BAD_EVENTS: dict[str, tuple[object, str]] = {
     ),
     "two messages": ({"Records": [SQS, SQS]}, "Records"),
     "no record": ({"Records": []}, "Records"),
+    "a message of Amazon MQ": (service_events.mq(), "eventSource"),
+    "an HTTP request": (service_events.function_url(), "requestContext"),
+    "a state of Step Functions": (service_events.task(job()), "input"),
+    "a batch of Kafka without offsets": ({"eventSource": "aws:kafka", "records": {"t-0": [{}]}}, "records"),
     "a record of another service": ({"Records": [{"eventSource": "aws:ses"}]}, "Records[0].eventSource"),
     "a message without an id": ({"Records": [{**SQS, "messageId": ""}]}, "Records[0].messageId"),
     "a bad job in a message": (
@@ -189,6 +195,14 @@ def test_a_bad_event_is_a_usage_error(event: object, field: str) -> None:
 def test_a_bad_setting_is_a_usage_error(setting: dict[str, str], name: str) -> None:
     """It names the variable and the remedy; nothing was started and nothing was written."""
     check(*answer(job(), {**GOOD_ENVIRONMENT, **setting}), name)
+
+
+def test_the_test_of_a_notification_is_skipped() -> None:
+    """Nothing is started or written, and nothing has failed: a queue may drop the message."""
+    environment = {**GOOD_ENVIRONMENT, "SOAL_ENTRY_POINT": SCRIPT}
+    result, world, _ = answer(service_events.s3_test(), environment)
+    assert (result.state, result.error, exit_status(result), world.done) == (State.SKIPPED, None, 0, [])
+    assert "no object has come" in result.state_details
 
 
 def test_too_little_memory_is_a_usage_error() -> None:

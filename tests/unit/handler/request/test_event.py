@@ -141,12 +141,30 @@ def test_a_document_without_a_script_takes_the_environment_s() -> None:
     assert (request.entry_point.key, request.arguments, request.trigger) == ("on_event.py", ("a",), None)
 
 
-@pytest.mark.parametrize("event", [{}, {"day": "2026-11-20"}, {"name": "x", "conf": 3}])
+@pytest.mark.parametrize("event", [{"day": "2026-11-20"}, {"name": "x", "conf": 3}])
 def test_any_other_object_goes_to_the_function_s_script(event: dict[str, Any]) -> None:
-    """The script receives it unchanged."""
+    """The script receives it unchanged, and a warning says that a repeated one writes again."""
     request = parse_event(event, WITH_SCRIPT)
     assert request.trigger is not None
     assert (request.trigger.event, request.event_key) == (event, None)
+    assert "writes again" in request.warnings[0]
+    assert parse_event(queued("text"), WITH_SCRIPT).warnings == ()
+
+
+@pytest.mark.parametrize("settings", [PLAIN, WITH_SCRIPT], ids=["no script", "a script"])
+def test_an_empty_event_starts_nothing(settings: HandlerSettings) -> None:
+    """A console's button sends one; whoever means the function's own script says so."""
+    with pytest.raises(InputError, match="starts nothing") as caught:
+        parse_event({}, settings)
+    assert caught.value.field == "entryPoint"
+    assert parse_event({"entryPointArguments": []}, WITH_SCRIPT).entry_point.key == "on_event.py"
+
+
+def test_a_schedule_names_its_run_by_its_time() -> None:
+    """The time that EventBridge Scheduler writes into its input has colons."""
+    text = '{"entryPoint": "s3://scripts/job.py", "clientToken": "nightly-<aws.scheduler.scheduled-time>"}'
+    event = json.loads(text.replace("<aws.scheduler.scheduled-time>", "2026-11-20T02:00:00Z"))
+    assert parse_event(event, PLAIN).client_token == "nightly-2026-11-20T02:00:00Z"
 
 
 def test_a_misspelt_document_is_not_taken_for_another_event() -> None:

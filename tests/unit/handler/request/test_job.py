@@ -9,6 +9,7 @@ import pytest
 from handler.input_errors import InputError
 from handler.request.job import EventForm, Job, requested
 from handler.settings import read_settings
+from tests.support import service_events
 
 BUCKET = {"SW_CHECKPOINT_BUCKET": "checkpoints"}
 PLAIN = read_settings(BUCKET)
@@ -66,11 +67,21 @@ def test_the_function_s_own_settings_lie_below_the_job_s() -> None:
     }
 
 
-def test_a_redelivered_message_is_the_same_run() -> None:
-    """Its receive count changes, but not run key and fingerprint."""
-    again = {"Records": [{**SQS["Records"][0], "attributes": {"n": "2"}}]}
-    first, second = job(SQS, OURS), job(again, OURS)
-    assert (first.run_key, first.fingerprint) == (second.run_key, second.fingerprint)
+BATCH = service_events.msk(p0=[15, 16])
+
+
+@pytest.mark.parametrize(
+    ("event", "again"),
+    [
+        (SQS, {"Records": [{**SQS["Records"][0], "attributes": {"n": "2"}}]}),
+        (BATCH, {**BATCH, "bootstrapServers": "b-1:9092"}),
+    ],
+    ids=["SQS", "Kafka"],
+)
+def test_a_redelivered_message_is_the_same_run(event: dict[str, Any], again: dict[str, Any]) -> None:
+    """The count of a queue, or a cluster's brokers, change, but not run key, fingerprint and the event's hash."""
+    first, second = requested(event, OURS, "request-1").job, requested(again, OURS, "request-2").job
+    assert (first.run_key, first.fingerprint, first.event) == (second.run_key, second.fingerprint, second.event)
 
 
 def test_how_the_event_reaches_the_script() -> None:

@@ -65,6 +65,13 @@ def test_the_run_is_the_same_there() -> None:
     assert not any(key.startswith("spark.driver.") for key in confs)
 
 
+def test_a_token_with_a_time_is_a_token_of_emr_too() -> None:
+    """Its own has no colons; the run's key stays as it is."""
+    request = mapped({**EVENT, "clientToken": "nightly-2026-11-20T02:00:00Z"})
+    assert request["clientToken"] == "nightly-2026-11-20T02-00-00Z"
+    assert ("--conf", "spark.emr-serverless.driverEnv.SOAL_RUN_KEY=nightly-2026-11-20T02:00:00Z") in options(request)
+
+
 def test_files_of_the_event_and_of_the_call_are_put_together() -> None:
     """The files of the event and the options are combined; the options replace what the image has on Lambda."""
     found = dict(options(mapped(py_files=["s3://code/soal.zip"], jars=["s3://code/soal-logstore.jar"])))

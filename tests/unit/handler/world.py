@@ -74,6 +74,12 @@ class World:
         options = list(command.submission)
         self.properties = Path(options[options.index("--properties-file") + 1]).read_text()
         journal.append(command.environment["SOAL_JOURNAL"], "python_started")
+        for report in () if isinstance(self.reports, Exception) else self.reports:
+            nonce = report.checkpoint
+            journal.append(
+                command.environment["SOAL_JOURNAL"], "write_opened", checkpoint=report.checkpoint, nonce=nonce
+            )
+            journal.append(command.environment["SOAL_JOURNAL"], "succeeded", nonce=nonce)
         for event, fields in self.told:
             journal.append(command.environment["SOAL_JOURNAL"], event, **fields)
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))

@@ -427,8 +427,8 @@ def test_nobody_names_two_keys(account: Account, second: str, where: str) -> Non
         for key in (account.aws["AWS_ACCESS_KEY_ID"], second)
     )
     headers = {"before": [root, own], "behind": [own, root], "alone": [root]}.get(where, [own])
-    spellings = {"in the query": str, "in small letters": str.lower, "in capitals": str.upper}
-    named = None if where not in spellings else spellings[where]("X-Amz-Credential")
+    name = "X-Amz-Credential"
+    named = {"in the query": name, "in small letters": name.lower(), "in capitals": name.upper()}.get(where)
     query = "" if named is None else f"?{named}={quote(second)}/20260101/{REGION}/iam/aws4_request"
     place = urlsplit(account.endpoint)
     context = ssl.create_default_context(cafile=account.aws["AWS_CA_BUNDLE"])

@@ -6,18 +6,14 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import space_bytes
 from safewriter.objects.location import Location
-from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 __all__ = [
-    "TEXT_MAX_BYTES",
     "FenceTag",
     "LiveTable",
-    "check_space",
     "data_folder",
     "head_of",
     "history_of",
@@ -28,9 +24,6 @@ __all__ = [
     "sequence_of",
 ]
 
-TEXT_MAX_BYTES: Final = 32 << 20
-_SPACE_MAX_BYTES: Final = 128 << 20
-"""The most memory for the metadata of one table: that of about 20,000 snapshots."""
 _PLACES: Final = ("write.data.path", "write.folder-storage.path", "write.object-storage.path", "write.metadata.path")
 _SHARED: Final = re.compile(r"(?!file:)[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 _HELD_BACK: Final = "/__magic"
@@ -62,15 +55,6 @@ class FenceTag:
     def tag(self) -> dict[str, Any]:
         """The tag as it stands in metadata and in REST requests."""
         return {"snapshot-id": self.snapshot_id, "type": "tag", "max-ref-age-ms": self.max_ref_age_ms}
-
-
-def check_space(location: str, text: bytes) -> None:
-    """Raise `StoreError` for metadata that would take more memory than a settler has for one table."""
-    if len(text) > TEXT_MAX_BYTES or (space := space_bytes(text)) > _SPACE_MAX_BYTES:
-        needed = "" if len(text) > TEXT_MAX_BYTES else f", which take {space:,} bytes of memory"
-        raise StoreError(
-            f"the metadata {location} has {len(text):,} bytes{needed}: more than a settler reads; expire snapshots"
-        )
 
 
 def properties(metadata: Mapping[str, Any]) -> dict[str, str]:

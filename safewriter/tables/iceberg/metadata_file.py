@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.bounds import short
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
-from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, LiveTable, check_space, properties, references
+from safewriter.tables.iceberg.metadata import FenceTag, LiveTable, properties, references
 from safewriter.tables.iceberg.pointer import Pointer
+from safewriter.tables.iceberg.space import TEXT_MAX_BYTES, check_space
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.iceberg.metadata import TEXT_MAX_BYTES, FenceTag, LiveTable, check_space, head_of
+from safewriter.tables.iceberg.metadata import FenceTag, LiveTable, head_of
 from safewriter.tables.iceberg.pointer import Pointer
+from safewriter.tables.iceberg.space import TEXT_MAX_BYTES, check_space
 
 if TYPE_CHECKING:
     from requests import Response

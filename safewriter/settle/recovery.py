@@ -7,6 +7,8 @@ changes tables. docs/concepts/settling.md numbers the steps S1 to S6.
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import logging
 from dataclasses import dataclass
 from enum import Enum
@@ -104,7 +106,12 @@ class Recovery:
         )
         self._clock = clock
         self._audit_log = audit_log
-        self._may_go_on = may_go_on
+
+    def within(self, may_go_on: Callable[[], bool]) -> Recovery:
+        """Return the same settler with another end of its time."""
+        other = copy.copy(self)
+        other.settling = dataclasses.replace(self.settling, may_go_on=may_go_on)
+        return other
 
     def table_of(self, document: Checkpoint) -> Table:
         """Return the table that a document is about; raise `UnsupportedError` for an unknown format."""
@@ -123,7 +130,7 @@ class Recovery:
                 stored = self._checkpoints.read(write_key)  # S1
                 if stored is None or not self._may_settle(stored.document, evidence):
                     return stored
-                if not self._may_go_on():
+                if not self.settling.may_go_on():
                     break
                 table = table or self.table_of(stored.document)
                 self._round(table, stored, cause, evidence)

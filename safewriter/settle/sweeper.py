@@ -10,7 +10,7 @@ import random
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice, zip_longest
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
@@ -31,6 +31,8 @@ __all__ = ["Look", "Sweep", "Sweeper"]
 _log = logging.getLogger(__name__)
 _LISTED_MAX: Final = 20_000
 _THREADS: Final = 8
+_SHARE_MS: Final = 10_000
+"""Enough for nearly every write; a deployed sweep has time for about 190 such shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,20 @@ class Sweep:
         return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
 
 
+class _Share:
+    """The time of one write: until a moment, or until all time is over. `ran_out`: it was asked after that moment."""
+
+    def __init__(self, may_go_on: Callable[[], bool], clock: Clock, until_ms: int) -> None:
+        self._may_go_on = may_go_on
+        self._clock = clock
+        self._until_ms = until_ms
+        self.ran_out = False
+
+    def __call__(self) -> bool:
+        self.ran_out |= self._clock() >= self._until_ms
+        return not self.ran_out and self._may_go_on()
+
+
 def _ignore(_: Look) -> None:
     """Ignore a result."""
 
@@ -70,8 +86,8 @@ def _ignore(_: Look) -> None:
 class Sweeper:
     """Inspects all writes of one checkpoint bucket that have a marker, until `may_go_on` returns False.
 
-    Each sweep begins at a random key, and takes the oldest and the newest of the listed writes in turn, so that neither
-    end of a backlog waits for all the others.
+    Each sweep begins at a random key, and takes the listed writes at random: no order that somebody can arrange keeps a
+    write from its turn. Each write first gets a share of the time; all that is left is for those that ran out of it.
     """
 
     checkpoints: Checkpoints
@@ -80,6 +96,7 @@ class Sweeper:
     may_go_on: Callable[[], bool]
     draw: Callable[[], float] = random.random
     threads: int = _THREADS
+    share_ms: int = _SHARE_MS
     on_look: Callable[[Look], None] = _ignore
     """Called with each result at once, from several threads, so that a later kill of the process hides none."""
 
@@ -87,10 +104,12 @@ class Sweeper:
         """Go through the markers once. Raises `StoreError` if they cannot be listed."""
         start = f"sw-{int(self.draw() * 0x10000):04x}"
         writes = _oldest(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
+        writes.sort(key=lambda _: self.draw())
         with ThreadPoolExecutor(self.threads) as pool:
-            sweep = Sweep(tuple(pool.map(self._look, _from_both_ends(writes))))
+            first = list(pool.map(self._first_look, writes))
+            last = list(pool.map(self._last_look, writes, first))
         self._forget_leases()
-        return sweep
+        return Sweep(tuple(last))
 
     def _forget_leases(self) -> None:
         try:
@@ -98,15 +117,28 @@ class Sweeper:
         except StoreError as error:  # clean-up only
             _log.warning("old leases stay for the next sweep: %s", error)
 
-    def _look(self, marker: ListedMarker) -> Look:
-        look = self._inspected(marker)
-        self.on_look(look)
+    def _first_look(self, marker: ListedMarker) -> tuple[Look, bool]:
+        """Inspect a write within its share; return also whether it needs more time."""
+        share = _Share(self.may_go_on, self.clock, self.clock() + self.share_ms)
+        look = self._inspected(marker, share)
+        needs_more = share.ran_out and look.action in (Action.FAILED, Action.UNCLEAN)
+        if not needs_more:
+            self.on_look(look)
+        return look, needs_more
+
+    def _last_look(self, marker: ListedMarker, first: tuple[Look, bool]) -> Look:
+        look, needs_more = first
+        if needs_more:
+            again = self._inspected(marker, self.may_go_on)
+            look = look if again.action is Action.LEFT else again
+            self.on_look(look)
         return look
 
-    def _inspected(self, marker: ListedMarker) -> Look:
-        if not self.may_go_on():
+    def _inspected(self, marker: ListedMarker, may_go_on: Callable[[], bool]) -> Look:
+        if not may_go_on():
             return Look(marker.write_key, Action.LEFT, since=marker.since)
-        inspection = settle_one(self.checkpoints, self.recovery, marker.write_key, Cause.SWEEPER, self.clock)
+        recovery = self.recovery.within(may_go_on)
+        inspection = settle_one(self.checkpoints, recovery, marker.write_key, Cause.SWEEPER, self.clock)
         status = None if inspection.document is None else inspection.document.status
         return Look(marker.write_key, inspection.action, status, inspection.problem, marker.since)
 
@@ -117,10 +149,3 @@ def _oldest(markers: Iterable[ListedMarker]) -> list[ListedMarker]:
     for marker in sorted(markers, key=lambda marker: marker.since):
         oldest.setdefault(marker.write_key, marker)
     return list(oldest.values())
-
-
-def _from_both_ends(markers: list[ListedMarker]) -> list[ListedMarker]:
-    """Order oldest, newest, second oldest, second newest, and so on."""
-    half = (len(markers) + 1) // 2
-    mixed = zip_longest(markers[:half], reversed(markers[half:]))
-    return [marker for pair in mixed for marker in pair if marker is not None]

@@ -177,7 +177,28 @@ class DeltaHistory:
         return max(version, -1)
 
     def _read(self, listing: _Listing) -> tuple[Commit, ...]:
-        return tuple(self.read(version) for version in range(listing.before + 1, listing.head + 1))
+        """Return the listed versions. Of a long log several are fetched at a time, and parsed one after the other."""
+        versions = range(listing.before + 1, listing.head + 1)
+        if len(versions) <= _PARALLEL:
+            return tuple(self.read(version) for version in versions)
+        commits: list[Commit] = []
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            for begin in range(0, len(versions), _PARALLEL):
+                some = versions[begin : begin + _PARALLEL]
+                for version, body in zip(some, pool.map(self._small_body, some), strict=True):
+                    commits.append(self.read(version) if body is None else self._take(version, body))
+        return tuple(commits)
+
+    def _small_body(self, version: int) -> bytes | None:
+        """Return a commit that is neither known nor large; a large one is streamed, and its turn is not yet."""
+        if version in self._known:
+            return None
+        self._check_going_on(version)
+        try:
+            stored = self.store.get(_key(version), max_bytes=_WHOLE_MAX_BYTES)
+        except TooLarge:
+            return None
+        return None if stored is None else stored.body
 
     def further(self, commits: tuple[Commit, ...], before: int) -> tuple[Commit, ...]:
         """Return `commits`, which may be empty after `before`, and the versions that were added after them.
@@ -216,21 +237,28 @@ class DeltaHistory:
             body = self._body(version)
             if body is None:
                 return None
-            commit = self._parsed(version, body)
-            self._held_bytes += commit.held_bytes
-            self._known[version] = commit
+            return self._take(version, body)
         return self._known[version]
+
+    def _take(self, version: int, body: bytes | Iterable[bytes]) -> Commit:
+        commit = self._parsed(version, body)
+        self._held_bytes += commit.held_bytes
+        self._known[version] = commit
+        return commit
 
     def _body(self, version: int) -> bytes | Iterator[bytes] | None:
         """Return a commit as a whole if it is small, as most are, or else in blocks."""
-        if not self._may_go_on():
-            raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
+        self._check_going_on(version)
         key = _key(version)
         try:
             stored = self.store.get(key, max_bytes=_WHOLE_MAX_BYTES)
         except TooLarge:
             return None if (blocks := self.store.stream(key)) is None else self._bounded(key, blocks)
         return None if stored is None else stored.body
+
+    def _check_going_on(self, version: int) -> None:
+        if not self._may_go_on():
+            raise StoreError(f"{self.store.uri('_delta_log')}: out of time while reading version {version}")
 
     def _bounded(self, key: str, blocks: Iterable[bytes]) -> Iterator[bytes]:
         size = 0

@@ -123,8 +123,8 @@ def test_finished_writes_cost_nothing() -> None:
 
 
 @pytest.mark.slow
-def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
-    """Each sweep has time for a third of two thousand; the oldest and the newest are in the first."""
+def test_a_backlog_is_worked_off_over_several_sweeps() -> None:
+    """Each sweep has time for a third of two thousand."""
     world = World(existing=False)
     job = world.job()
     job.claimer.announce()
@@ -144,10 +144,8 @@ def test_a_backlog_is_worked_off_over_several_sweeps_from_both_ends() -> None:
         return sweep(world, may_go_on=lambda: next(tickets, None) is not None, draw=draw)
 
     first = once(0.9)
-    settled = {one.write_key for one in first.looks if one.action is Action.SETTLED}
     assert len(first.looks) == 2_001
     assert first.count(Action.LEFT) == 2_001 - 680
-    assert {keys[0], keys[1], keys[-1], keys[-2]} <= settled
     assert first.open_since is not None
     assert once(0.1).count(Action.LEFT) == 2_001 - 2 * 680
     assert once(0.5).count(Action.LEFT) == 0

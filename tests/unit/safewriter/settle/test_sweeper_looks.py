@@ -15,7 +15,7 @@ from safewriter.record.marker import Marker
 from safewriter.settle import one_write, sweeper
 from safewriter.settle.one_write import Action, settle_or_clean
 from safewriter.settle.recovery import Cause, Evidence
-from safewriter.settle.sweeper import Look, Sweep, _from_both_ends
+from safewriter.settle.sweeper import Look, Sweep
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.settle.sweeps import look, sweep
 from tests.unit.safewriter.world import World
@@ -216,13 +216,3 @@ def test_a_claim_that_wins_against_the_sweep_is_alive(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Checkpoints, "create", lambda *_: None)
 
     assert look(world) == Look(world.key, Action.ALIVE, since=began)
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"), [("", ""), ("a", "a"), ("ab", "ab"), ("abc", "acb"), ("abcd", "adbc"), ("abcde", "aebdc")]
-)
-def test_a_backlog_is_taken_from_both_ends(given: str, expected: str) -> None:
-    """Oldest, newest, second oldest, second newest."""
-    marks: list[Any] = list(given)
-
-    assert "".join(str(mark) for mark in _from_both_ends(marks)) == expected

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import tracemalloc
+from threading import Barrier, current_thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from safewriter.objects import ListedObject, StoredObject, StoreError
 from safewriter.tables.delta.commit import Signature
-from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.history import DeltaHistory, _Listing
 from safewriter.tables.table import RetentionGapError
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.delta_log import DeltaLog, File, body_of, creation, key_of
@@ -42,6 +43,33 @@ def test_only_versions_after_the_known_one_are_read(before: int, versions: list[
     found = history(world).since(attempt(version_before=before))
 
     assert [commit.version for commit in found] == versions
+
+
+def test_a_long_log_is_fetched_16_versions_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All versions come in their order, large ones too, and time that runs out ends the reading."""
+    world = World()
+    for number in range(2, 34):
+        more = "x" * (3000 if number == 20 else 0)
+        world.lake.put(key_of(number), body_of([{"commitInfo": {"operation": "WRITE", "more": more}}]))
+    monkeypatch.setattr("safewriter.tables.delta.history._WHOLE_MAX_BYTES", 2000)
+    together, get, ended = Barrier(16), world.lake.get, False
+    fetched: list[str] = []
+
+    def awaited(key: str, *, max_bytes: int | None = None) -> StoredObject | None:
+        if current_thread() is not main_thread():
+            together.wait(timeout=60)  # all 16 come, or the test fails
+            fetched.append(key)
+        return get(key, max_bytes=max_bytes)
+
+    monkeypatch.setattr(world.lake, "get", awaited)
+    one = DeltaHistory(world.lake, world.clock, may_go_on=lambda: not ended)
+    found = one.since(attempt(version_before=1))
+    assert [commit.version for commit in found] == list(range(2, 34))
+    assert len(fetched) == 32
+    ended = True
+    assert one.since(attempt(version_before=1)) == found, "they are known"
+    with pytest.raises(StoreError, match="out of time"):
+        DeltaHistory(world.lake, world.clock, may_go_on=lambda: not ended)._read(_Listing(1, 33))
 
 
 def test_what_else_lies_in_the_log_is_no_version() -> None:

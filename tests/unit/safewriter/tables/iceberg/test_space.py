@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -97,8 +97,8 @@ def test_every_use_of_a_large_table_holds_it_to_its_end(
     table, after = bench.table(), []
     read = type(table)._read
 
-    def seen(self: IcebergTable, table_id: str | None) -> object:
-        found = read(self, table_id)
+    def seen(self: IcebergTable, *arguments: Any) -> object:
+        found = read(self, *arguments)
         after.append(_ONE_LARGE.locked())
         return found
 

@@ -141,7 +141,7 @@ def test_without_a_deadline_nothing_ends_the_block(monkeypatch: pytest.MonkeyPat
 
     assert (found.schedule, found.latest_start_ms) == (None, None)
     assert found.patience_s(30.0, lambda _: 0) == 30.0
-    assert found.recovery._may_go_on()
+    assert found.recovery.settling.may_go_on()
 
 
 def test_a_guard_settles_within_its_deadline_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -155,9 +155,9 @@ def test_a_guard_settles_within_its_deadline_only(monkeypatch: pytest.MonkeyPatc
 
     assert (found.schedule.lead_ms, found.latest_start_ms) == (30_000, BEGAN_MS + 570_000)
     now_ms = BEGAN_MS + 599_999
-    assert found.recovery._may_go_on()
+    assert found.recovery.settling.may_go_on()
     now_ms = BEGAN_MS + 600_000
-    assert not found.recovery._may_go_on()
+    assert not found.recovery.settling.may_go_on()
 
 
 def test_patience_ends_before_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

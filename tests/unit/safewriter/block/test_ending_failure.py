@@ -71,7 +71,7 @@ def test_a_commit_that_the_watchdog_has_found_stays_and_the_script_hears_it() ->
 def test_a_failure_that_cannot_be_settled_keeps_the_script_s_error() -> None:
     """The user must see the first error; a note on it says that the outcome is open."""
     _, job, end = landed()
-    job.recovery._may_go_on = lambda: False
+    job.recovery.settling = replace(job.recovery.settling, may_go_on=lambda: False)
     error = RuntimeError("the script's own")
 
     end.fail(error)
@@ -82,7 +82,7 @@ def test_a_failure_that_cannot_be_settled_keeps_the_script_s_error() -> None:
 def test_a_block_without_success_that_cannot_be_settled_is_an_error_of_its_own() -> None:
     """The script raised no error that could carry the note."""
     _, job, end = landed()
-    job.recovery._may_go_on = lambda: False
+    job.recovery.settling = replace(job.recovery.settling, may_go_on=lambda: False)
 
     with pytest.raises(UnknownOutcomeError):
         end.fail(None)
@@ -278,7 +278,7 @@ def test_a_block_that_could_not_be_opened_nor_settled_stays_open(caplog: pytest.
     """The error that kept it from opening is raised."""
     world = World(CommitPoint.SUCCESS)
     job = world.job().begin()
-    job.recovery._may_go_on = lambda: False
+    job.recovery.settling = replace(job.recovery.settling, may_go_on=lambda: False)
 
     ending(job, FakeSession(has_begun=False)).never_began()
 

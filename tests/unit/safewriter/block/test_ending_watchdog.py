@@ -165,7 +165,7 @@ def test_what_the_watchdog_could_not_settle_is_not_cleaned(exits: list[int], mon
     """Under an open document nothing is deleted, so the block does not wait for it."""
     session = AskedSession(quiet=iter([True, True]))
     job = World().job().begin()
-    job.recovery._may_go_on = lambda: False
+    job.recovery.settling = replace(job.recovery.settling, may_go_on=lambda: False)
     end = ending(job, session)
     end.at_deadline()
     assert exits == [DeadlineError.exit_code]

@@ -37,7 +37,8 @@ import org.apache.xbean.asm9.Type;
  *
  * <p>The jar registers no file system but {@code file}; all others are those that settings name ({@code
  * fs.SCHEME.impl}), so that no path makes Java ask another server. {@link io.soal.host.ObjectKeys}, {@link
- * io.soal.host.ListedFiles}, {@link io.soal.host.Partitions}, {@link io.soal.host.StreamOutput}, {@link io.soal.host.ExistenceDefaults}, {@link
+ * io.soal.host.ListedFiles}, {@link io.soal.host.Partitions}, {@link io.soal.host.StreamOutput}, {@link
+ * io.soal.host.ExistenceDefaults}, {@link
  * io.soal.host.TableClasses} and {@link io.soal.iceberg.OldMetadata} check other things that files, folders and tables
  * name.
  *
@@ -78,6 +79,7 @@ public final class LiteralValues {
   /** Lists the files of the paths that a statement names. */
   private static final String LISTING = "org/apache/spark/util/HadoopFSUtils$";
   private static final int IS_NAMED = 7;
+  private static final String ITERATOR = "Lorg/apache/hadoop/fs/RemoteIterator;";
   private static final String INDEX = SOURCES + "PartitioningAwareFileIndex";
   private static final String PARTITIONS = "io/soal/host/Partitions";
   /** The image's variant slim has no DStreams. */
@@ -100,6 +102,9 @@ public final class LiteralValues {
   private static final String REFUSED = "java/lang/UnsupportedOperationException";
   /** The method of {@link #OPTIONS} that replaces the one {@code Configuration.set} call of each class. */
   private static final Map<String, String> CHECKED_BY = Map.of(SESSION, "set", PARQUET, "setOfTable", ORC, "setOfTable");
+  /** The calls that are replaced in the classes above, once in each. */
+  private static final Set<String> CALLS = Set.of(HADOOP + ".set" + SET, FILES + ".listStatus(L" + PATH + ";)" + STATUSES,
+      FILES + ".listFiles(L" + PATH + ";Z)" + ITERATOR);
   private static final String NO_CALL = "SQL does not call Java here (reflect, java_method, try_reflect), since the SQL of"
       + " a table's log would, too; call it in the script, as spark._jvm.java.lang.Math.abs(-1)";
   private static final String NO_PROGRAM = "SQL does not start programs here (TRANSFORM ... USING), since the SQL of a"
@@ -187,7 +192,8 @@ public final class LiteralValues {
       });
 
   /** Our classes that the others call. */
-  private static final List<String> OURS = List.of(OPTIONS, KEYS, LISTED, PARTITIONS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
+  private static final List<String> OURS =
+      List.of(OPTIONS, KEYS, LISTED, PARTITIONS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
 
   private LiteralValues() {}
 
@@ -195,7 +201,7 @@ public final class LiteralValues {
     Map<String, Consumer<MethodVisitor>> open = new HashMap<>(CODE);
     open.putAll(BEFORE);
     CHECKED_BY.forEach((host, by) -> open.put(
-        host + ": Configuration.set",
+        host + ": set",
         code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, OPTIONS, by, CHECKED_SET, false)));
     INFERRING.forEach(host -> open.put(
         host + ": StreamInputFormat", code -> code.visitLdcInsn(Type.getObjectType(LISTED))));
@@ -204,8 +210,8 @@ public final class LiteralValues {
       code.visitMethodInsn(
           Opcodes.INVOKESTATIC, LISTED, "children", "(L" + FILES + ";L" + PATH + ";Z)" + STATUSES, false);
     });
-    open.put(LISTING + ": listFiles", code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, LISTED, "below",
-        "(L" + FILES + ";L" + PATH + ";Z)Lorg/apache/hadoop/fs/RemoteIterator;", false));
+    open.put(LISTING + ": listFiles", code -> code.visitMethodInsn(
+        Opcodes.INVOKESTATIC, LISTED, "below", "(L" + FILES + ";L" + PATH + ";Z)" + ITERATOR, false));
     Set<String> hosts = new LinkedHashSet<>();
     open.keySet().forEach(place -> hosts.add(place.split("[.:]")[0]));
     Map<String, byte[]> made = new TreeMap<>();
@@ -251,8 +257,7 @@ public final class LiteralValues {
         Consumer<MethodVisitor> code = open.remove(host + "." + name + type);
         if (code == null) {
           return INFERRING.contains(host) ? withListedFiles(host, method, open)
-              : CHECKED_BY.containsKey(host) ? withCheckedOptions(host, method, open)
-              : host.equals(LISTING) ? withNamedObjects(method, open) : method;
+              : CHECKED_BY.containsKey(host) || host.equals(LISTING) ? withOwnCalls(host, method, open) : method;
         }
         if (BEFORE.containsKey(host + "." + name + type)) {
           return new MethodVisitor(Opcodes.ASM9, method) {
@@ -273,34 +278,17 @@ public final class LiteralValues {
     return writer.toByteArray();
   }
 
-  private static MethodVisitor withCheckedOptions(
+  /** Replaces the {@link #CALLS} of a class that has patches for them. */
+  private static MethodVisitor withOwnCalls(
       String host, MethodVisitor method, Map<String, Consumer<MethodVisitor>> open) {
     return new MethodVisitor(Opcodes.ASM9, method) {
       @Override
       public void visitMethodInsn(int opcode, String owner, String name, String type, boolean isInterface) {
-        if (owner.equals(HADOOP) && name.equals("set") && type.equals(SET)) {
-          open.remove(host + ": Configuration.set").accept(mv); // a second call fails the build with a null pointer
+        if (CALLS.contains(owner + "." + name + type)) {
+          open.remove(host + ": " + name).accept(mv); // a second call fails the build with a null pointer
         } else {
           super.visitMethodInsn(opcode, owner, name, type, isInterface);
         }
-      }
-    };
-  }
-
-  private static MethodVisitor withNamedObjects(MethodVisitor method, Map<String, Consumer<MethodVisitor>> open) {
-    return new MethodVisitor(Opcodes.ASM9, method) {
-      @Override
-      public void visitMethodInsn(int opcode, String owner, String name, String type, boolean isInterface) {
-        if (owner.equals(FILES) && (name.equals("listStatus") || name.equals("listFiles"))) {
-          open.remove(LISTING + ": " + name).accept(mv); // as above
-        } else {
-          super.visitMethodInsn(opcode, owner, name, type, isInterface);
-        }
-      }
-
-      @Override
-      public void visitMaxs(int stack, int locals) {
-        super.visitMaxs(Math.max(stack, 3), locals);
       }
     };
   }

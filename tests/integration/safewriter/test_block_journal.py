@@ -24,12 +24,12 @@ pytestmark = pytest.mark.spark
 def test_a_supervised_block_tells_its_journal_first(
     spark: SparkSession, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Opened, before anything is on S3; passed, before the commit is sent; closed."""
+    """Opened, before anything is on S3; passed, before the commit is sent; its `success()`; closed."""
     monkeypatch.setenv("SOAL_JOURNAL", str(tmp_path / "journal"))
     with Journal(tmp_path / "journal") as journal:
         append(spark, lake)
         _, *entries = journal.entries()
-    assert [entry.event for entry in entries] == ["write_opened", "commit_passed", "write_closed"]
+    assert [entry.event for entry in entries] == ["write_opened", "commit_passed", "succeeded", "write_closed"]
     assert len({entry.fields["nonce"] for entry in entries}) == 1
 
 

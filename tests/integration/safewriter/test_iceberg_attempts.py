@@ -140,7 +140,7 @@ def test_a_publication_that_begins_too_late_is_refused(spark: SparkSession, ice:
     """The JVM's clock decides, however long the process has slept since it announced the publication."""
     with pytest.raises(ConflictError, match="too late"), SafeWriter(spark, ice.name, format="iceberg") as block:
         session: Any = block._block.session
-        session._staging.shut()
+        session.restore()
         session._open(ice.document().attempt.prefix.rstrip("-"), ice.document().attempt.table_id, epoch_ms() - 1)
         append(spark, block.table, 5, 8)
         block.success()

@@ -41,8 +41,8 @@ _POLL_FAST_MAX: Final = 2000
 
 def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; exit as the script exits."""
-    from handler.driver.java_trace import in_one_line
-    from handler.driver.raised import described
+    from handler.driver.message import message_of
+    from handler.driver.raised import described, line_of, refusal_of
     from handler.driver.warm_up import WarmUp
     from handler.process.tree import die_with_parent
 
@@ -56,12 +56,12 @@ def main(module: ModuleType) -> None:
     if journal:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
     warm_up = WarmUp()
-    code, own = 1, os.getpid()
+    code, own, places, refusal = 1, os.getpid(), [str(Path(script).parent), *archives], {}
     try:
         if has_gateway := "PYSPARK_GATEWAY_PORT" in os.environ:
             _join_spark(journal, of_workers)
         _wait_for(os.environ.get("SOAL_GO"))
-        _leave_names_to_the_job([str(Path(script).parent), *archives])
+        _leave_names_to_the_job(places)
         source = Path(script).read_bytes()
         if has_gateway and b"safewriter" in source:
             warm_up.install()
@@ -69,13 +69,17 @@ def main(module: ModuleType) -> None:
         code = 0
     except SystemExit as end:
         code = _code(end.code)
+        if code:
+            reason, is_parsers = refusal_of(end)
+            refusal = {**_bounded(reason), "line": line_of(end, places), "ofArguments": is_parsers}
         raise
     except Exception as error:  # noqa: BLE001 - whatever the script does not catch
         journal = _of(own, journal)
-        code = _uncaught(error, in_one_line(str(error)), described(error), script, journal)
+        told = {**_bounded(message_of(error)), "line": line_of(error, places)}
+        code = _uncaught(error, told, described(error), script, journal)
         sys.exit(code)
     finally:
-        _note(_of(own, journal), "python_exited", exitCode=code)
+        _note(_of(own, journal), "python_exited", exitCode=code, **refusal)
         warm_up.join()
         # At exit Python collects garbage once more, through all of PySpark and boto3: a tenth of a second.
         gc.freeze()
@@ -111,7 +115,7 @@ def _wait_for(go: str | None) -> None:
 
 def begin() -> None:
     """Import what every job needs, before a job arrives."""
-    from handler.driver import java_trace, pyspark_fixes, raised, script_settings, warm_up  # noqa: F401
+    from handler.driver import message, pyspark_fixes, raised, script_settings, warm_up  # noqa: F401
     from handler.process.tree import die_with_parent
     from safewriter.record import journal  # noqa: F401
 
@@ -205,19 +209,25 @@ def _log_in() -> None:
     users.setLoginUser(users.createRemoteUser(_USER))
 
 
-def _uncaught(error: Exception, message: str, entries: list[dict[str, Any]], script: str, journal: str | None) -> int:
+def _bounded(message: str | None) -> dict[str, Any]:
+    """Return the fields of a message, of which a line of the journal can hold only so much."""
+    is_cut = message is not None and len(json.dumps(message)) > _MESSAGE_MAX_BYTES
+    return {"message": message[:_MESSAGE_CUT] if message is not None and is_cut else message, "isCut": is_cut}
+
+
+def _uncaught(
+    error: Exception, told: dict[str, Any], entries: list[dict[str, Any]], script: str, journal: str | None
+) -> int:
     """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
     code = getattr(error, "exit_code", 1)
     code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - a process's exit codes
     for entry in entries:
         _note(journal, "raised", **entry)
-    is_cut = len(json.dumps(message)) > _MESSAGE_MAX_BYTES
     _note(
         journal,
         "uncaught",
         type=type(error).__name__,
-        message=message[:_MESSAGE_CUT] if is_cut else message,
-        isCut=is_cut,
+        **told,
         exitCode=code,
         retryable=getattr(error, "retryable", None) is True,
         carriesExitCode=hasattr(error, "exit_code"),

@@ -1,15 +1,21 @@
-"""Describe the exceptions that ended a script; the handler searches them for anything that the image lacks."""
+"""Describe the exceptions that ended a script: the handler names the script's line, the reason of an exit, and
+anything that the image lacks.
+"""
 
 from __future__ import annotations
 
 import re
+import sys
 import traceback
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from handler.driver.message import words_of
 
-__all__ = ["described"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["described", "line_of", "refusal_of"]
 
 _ERRORS_MAX: Final = 5
 _TEXT_MAX_LENGTH: Final = 8000
@@ -42,15 +48,35 @@ def _described(error: BaseException) -> dict[str, Any]:
     library_files = [name for name in files if any(folder in name for folder in _FOLDERS)]
     of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in library_files)
     # A PySpark exception keeps Java's causes apart from its message.
-    words = f"{_words(error)}\n{getattr(error, '_stackTrace', None) or ''}"
+    words = f"{words_of(error)}\n{getattr(error, '_stackTrace', None) or ''}"
     lines = [line[:_LINE_MAX_LENGTH] for line in words.splitlines() if not _JAVA_FRAME.match(line)]
     text = "\n".join(dict.fromkeys([*library_files, *lines]))
     return {"type": type(error).__name__, "ofSpark": of_spark, "text": text[:_TEXT_MAX_LENGTH]}
 
 
-def _words(error: BaseException) -> str:
-    """Return the message; "" if there is none to get: a Java exception asks the JVM for it, which may be gone."""
-    try:
-        return str(error)
-    except Exception:  # noqa: BLE001 - the script's own classes may raise anything
-        return ""
+def line_of(error: BaseException, places: Iterable[str]) -> str | None:
+    """Return the innermost line of the job's own code on an exception's way, such as `my_job.py, line 12`; None if
+    there is none. `places`: the folders and archives of the job's modules.
+    """
+    lines = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    if isinstance(error, SyntaxError):
+        lines.append((str(error.filename), error.lineno or 0))
+    folders = tuple(map(Path, places))
+    for file, line in reversed(lines):
+        for folder in folders:
+            if Path(file).is_relative_to(folder):
+                return f"{Path(file).relative_to(folder)}, line {line}"
+    return None
+
+
+def refusal_of(end: SystemExit) -> tuple[str | None, bool]:
+    """Return the text with which a script ended itself, if it gave one, and whether its parser of arguments did, of
+    which the exception knows only an exit code.
+    """
+    if isinstance(end.code, str):
+        return end.code, False
+    parsers = getattr(sys.modules.get("argparse"), "ArgumentParser", ())
+    for frame, _ in traceback.walk_tb(end.__traceback__):
+        if frame.f_code.co_name == "error" and isinstance(frame.f_locals.get("self"), parsers):
+            return str(frame.f_locals.get("message")), True
+    return None, False

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["JobEvidence", "own_exit"]
 
 _MESSAGE_MAX_LENGTH: Final = 4000
+_LINE_MAX_LENGTH: Final = 200
 
 
 def own_exit(journal: Iterable[Entry]) -> int | None:
@@ -49,10 +50,16 @@ class JobEvidence:
     missing: tuple[Missing, ...] = ()
     """The dependencies that the image lacks."""
     uncaught: dict[str, Any] | None = field(init=False)
-    """The exception that ended the script: its `type`, its `message` without secrets, and `exitCode`."""
+    """The exception that ended the script: its `type`, its `message` without secrets, the script's `line` in brackets,
+    and `exitCode`.
+    """
+    refusal: dict[str, Any] | None = field(init=False)
+    """How the script ended itself with an exit code: `message` and `line` as above, and whether it is `ofArguments`."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "uncaught", self._uncaught())  # once: a search for secrets takes its time
+        # Once: a search for secrets takes its time.
+        object.__setattr__(self, "uncaught", self._told("uncaught", "type", "message", "exitCode"))
+        object.__setattr__(self, "refusal", self._told("python_exited", "message", "ofArguments"))
 
     @property
     def exited(self) -> int | None:
@@ -61,14 +68,22 @@ class JobEvidence:
         """
         return next((entry.fields.get("exitCode") for entry in self.journal if entry.event == "python_exited"), None)
 
-    def _uncaught(self) -> dict[str, Any] | None:
-        fields = (entry.fields for entry in self.journal if entry.event == "uncaught")
-        entry = next((row for row in fields if row.keys() >= {"type", "message", "exitCode"}), None)
-        if entry is None:
+    def _told(self, event: str, *fields: str) -> dict[str, Any] | None:
+        rows = (entry.fields for entry in self.journal if entry.event == event)
+        row = next((row for row in rows if row.keys() >= {*fields}), None)
+        if row is None:
             return None
-        is_cut = entry.get("isCut") is True
-        message = self.redactor.shortened(str(entry["message"]), _MESSAGE_MAX_LENGTH, is_cut=is_cut)
-        return {**entry, "message": message}
+        text, line = ("" if row.get(name) is None else str(row[name]) for name in ("message", "line"))
+        message = self.redactor.shortened(text, _MESSAGE_MAX_LENGTH, is_cut=row.get("isCut") is True)
+        return {**row, "message": message, "line": line and f" ({self.redactor.shortened(line, _LINE_MAX_LENGTH)})"}
+
+    @property
+    def own_error(self) -> str | None:
+        """The exception that ended the script, in words, with the line of the script."""
+        if (row := self.uncaught) is None:
+            return None
+        words = f"{row['type']}: {row['message']}".rstrip(": ")
+        return f"{words}{row['line']}"
 
     @property
     def raised(self) -> tuple[Raised, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 from typing import TYPE_CHECKING, Final
 
+from handler.outcome.advice import advice_for
 from handler.outcome.state import Fault
 from handler.spark.missing_dependencies import explain
 from safewriter.errors import EXIT_TRY_AGAIN, EXIT_USAGE
@@ -39,9 +40,10 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
     if fault := _out_of_memory(evidence, exit_code, signal_number) or _not_in_image(evidence, exit_code):
         return fault
     if uncaught is not None and evidence.exited == exit_code:
-        text = f"{uncaught['type']}: {uncaught['message']}".rstrip(": ")
         usage = uncaught["exitCode"] == EXIT_USAGE
         retryable = exit_code == EXIT_TRY_AGAIN or (exit_code == 1 and _is_conflict(evidence, str(uncaught["type"])))
+        advice, words = advice_for(evidence.raised), str(evidence.own_error)
+        text = words if advice is None else f"{evidence.redactor(advice)} ({words})"
         return Fault(str(uncaught["type"]), text, retryable=retryable, usage=usage)
     if signal_number is not None:
         return Fault("Signal", f"the job was ended by signal {signal_number} ({_signal_name(signal_number)})")
@@ -49,7 +51,18 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
         return Fault("Unkillable", "the job could not be ended; the kernel holds it")
     if exit_code == EXIT_TRY_AGAIN:
         return Fault("TryAgain", "the script ended with exit code 75: try again later", retryable=True)
-    return Fault("ScriptExit", f"the script ended with exit code {exit_code}; its last lines are in logTail")
+    return _script_exit(evidence, exit_code)
+
+
+def _script_exit(evidence: JobEvidence, exit_code: int) -> Fault:
+    refusal = evidence.refusal or {"message": "", "line": "", "ofArguments": False}
+    reason, line = refusal["message"], refusal["line"]
+    if refusal["ofArguments"] is True:
+        return Fault(
+            "ScriptExit", f"the script refused its arguments: {reason}{line}", "entryPointArguments", usage=True
+        )
+    told = f"the script ended with exit code {exit_code}"
+    return Fault("ScriptExit", f"{told}: {reason}{line}" if reason else f"{told}{line}; its last lines are in logTail")
 
 
 def _is_conflict(evidence: JobEvidence, type_name: str) -> bool:
@@ -71,8 +84,7 @@ def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: 
     killed = _killed_for_memory(evidence, signal_number)
     if killed is None:
         return None
-    uncaught = evidence.uncaught
-    tail = "" if uncaught is None else f". The script's own error: {uncaught['type']}: {uncaught['message']}"
+    tail = "" if evidence.own_error is None else f". The script's own error: {evidence.own_error}"
     return Fault(
         "OutOfMemory",
         f"{killed}; give the function more memory, or lower spark.driver.memory to leave more to Python{tail}",
@@ -110,7 +122,7 @@ def _not_in_image(evidence: JobEvidence, exit_code: int | None) -> Fault | None:
     sentence = explain(evidence.raised, evidence.missing)
     if sentence is None:
         return None
-    words = " ".join(f"{uncaught['type']}: {uncaught['message']}".split())
+    words = " ".join(str(evidence.own_error).split())
     return Fault("NotInImage", f"{sentence} ({words})", usage=True)
 
 

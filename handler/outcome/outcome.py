@@ -268,7 +268,7 @@ def _without_success(left: list[WriteReport], retry: str) -> tuple[str, Fault]:
 def _ended_in_spite(evidence: JobEvidence) -> tuple[State, str, Fault]:
     """Judge a script that failed, and whose process something made exit with 0, such as a hook that reports errors."""
     uncaught = evidence.uncaught
-    why = f"exit code {evidence.exited}" if uncaught is None else f"{uncaught['type']}: {uncaught['message']}"
+    why = evidence.own_error or f"exit code {evidence.exited}"
     message = f"the script ended with {why}, although its process left exit code 0"
     kind = "ScriptExit" if uncaught is None else str(uncaught["type"])
     return State.FAILED, f"{message}; its committed writes stay", Fault(kind, message)

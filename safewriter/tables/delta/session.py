@@ -11,7 +11,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError
+from safewriter.errors import BlockOpenError, UnguardedSessionError, UnsupportedError, UsageError
 from safewriter.identity import canonical_table
 from safewriter.objects.s3 import custom_endpoint
 from safewriter.objects.store import StoreError
@@ -32,6 +32,7 @@ __all__ = ["DeltaSession"]
 
 _log = logging.getLogger(__name__)
 _GATE_PROTOCOL: Final = 10
+_NO_BUCKET: Final = "org.apache.hadoop.fs.s3a.UnknownStoreException"
 _IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
@@ -90,6 +91,10 @@ class DeltaSession(SparkScope):
         except Py4JJavaError as error:
             if "CATALOG_MANAGED_TABLE" in str(error.java_exception.getMessage()):
                 raise self._managed("catalogManaged") from error
+            if error.java_exception.getClass().getName() == _NO_BUCKET:
+                raise UsageError(
+                    f"nothing was written: the bucket of {self.table} does not exist; create it, or correct its name"
+                ) from error
             raise
         state = parsed(self._before.json())
         if state["version"] < 0:

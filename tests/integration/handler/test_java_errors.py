@@ -70,7 +70,7 @@ def test_an_iceberg_catalog_without_its_database_driver(run: Run) -> None:
         " type jdbc also needs the Python packages of requirements/sql.txt, by which the guard settles writes"
         " (Py4JJavaError: org.apache.iceberg.jdbc.UncheckedSQLException: Failed to connect:"
         " jdbc:postgresql://127.0.0.1:9/lake; root cause: java.sql.SQLException: No suitable driver found for"
-        " jdbc:postgresql://127.0.0.1:9/lake)"
+        " jdbc:postgresql://127.0.0.1:9/lake (job.py, line 3))"
     )
     assert "at org.apache.iceberg.jdbc.JdbcCatalog.initialize(" in log
     assert "Caused by: java.sql.SQLException: No suitable driver found" in log
@@ -82,7 +82,7 @@ def test_a_database_that_is_read_without_a_driver(run: Run) -> None:
     assert result.state_details == (
         "the image does not have the driver of this SQL database: export to S3 first; the image's variant full has the"
         " drivers of PostgreSQL and MySQL. A derived image can add it (image/derived)"
-        " (Py4JJavaError: java.sql.SQLException: No suitable driver)"
+        " (Py4JJavaError: java.sql.SQLException: No suitable driver (job.py, line 3))"
     )
 
 
@@ -94,6 +94,7 @@ def test_an_exception_with_the_trace_that_pyspark_adds(run: Run) -> None:
         "IllegalArgumentException: Error while instantiating 'org.apache.spark.sql.internal.SessionStateBuilder'; root"
         " cause: org.apache.spark.SparkIllegalArgumentException: [INVALID_CONF_VALUE.TYPE_MISMATCH] The value 'two' in"
         " the config \"spark.sql.shuffle.partitions\" is invalid. It should be a/an 'int' value. SQLSTATE: 22022"
+        " (job.py, line 3)"
     )
     assert "at org.apache.spark.sql.internal.SQLConf.setConfString(" in log
 
@@ -103,7 +104,7 @@ def test_an_exception_of_a_python_worker_by_way_of_java(run: Run) -> None:
     result, log = run(SESSION + "spark.sparkContext.parallelize([0], 1).map(lambda day: 1 / day).collect()")
     (line,) = result.state_details.splitlines()
     assert line.startswith("Py4JJavaError: org.apache.spark.SparkException: Job aborted due to stage failure: ")
-    assert line.endswith("PythonException: ZeroDivisionError: division by zero")
+    assert line.endswith("PythonException: ZeroDivisionError: division by zero (job.py, line 3)")
     assert "at org.apache.spark.scheduler.DAGScheduler" in log
 
 
@@ -129,4 +130,4 @@ def test_a_module_that_the_script_does_without(run: Run) -> None:
     """What the script logs is not the reason of its failure."""
     logged = "import logging\ntry:\n    import not_anywhere\nexcept ImportError:\n    logging.exception('no matter')\n"
     result, _ = run(logged + "raise ValueError('the price of row 7 is negative')")
-    assert result.state_details == "ValueError: the price of row 7 is negative"
+    assert result.state_details == "ValueError: the price of row 7 is negative (job.py, line 6)"

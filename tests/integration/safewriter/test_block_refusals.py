@@ -50,6 +50,17 @@ def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark
         _ = 1 / 0
 
 
+def test_a_bucket_that_does_not_exist_is_named_before_anything_is_written(spark: SparkSession, lake: Lake) -> None:
+    """Hadoop's exception would name the guard's inside."""
+    block = SafeWriter(spark, "s3a://nobodys-bucket/t")
+    with (
+        pytest.raises(safewriter.UsageError, match=r"nothing was written: the bucket of s3a?://nobodys-bucket/t"),
+        block,
+    ):
+        pass
+    assert lake.documents() == []
+
+
 @pytest.mark.parametrize("swallows", [False, True])
 def test_a_table_that_the_role_may_not_write_leaves_nothing_open(
     spark: SparkSession, lake: Lake, s3: EmbeddedS3, *, swallows: bool

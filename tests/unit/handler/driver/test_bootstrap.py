@@ -112,7 +112,29 @@ def test_the_script_s_own_exit_is_unchanged(tmp_path: Path, end: str, code: int)
     driver = Driver(tmp_path, f"import sys\n{end}\n")
     done = driver.run()
     assert done.returncode == code
-    assert driver.entries()[-1] == ("python_exited", {"exitCode": code})
+    name, fields = driver.entries()[-1]
+    assert (name, fields["exitCode"]) == ("python_exited", code)
+
+
+@pytest.mark.parametrize(
+    ("script", "message", "of_arguments"),
+    [
+        ("import sys\nsys.exit('no rows')\n", "no rows", False),
+        ("import sys\nsys.exit(3)\n", None, False),
+        ("import argparse\nargparse.ArgumentParser().parse_args(['--x'])\n", "unrecognized arguments: --x", True),
+    ],
+)
+def test_the_reason_of_an_exit_is_in_the_journal(
+    tmp_path: Path,
+    script: str,
+    message: str | None,
+    of_arguments: bool,  # noqa: FBT001 - a column of the table above
+) -> None:
+    """A parser of arguments tells it on stderr alone."""
+    driver = Driver(tmp_path, script)
+    driver.run()
+    _, fields = driver.entries()[-1]
+    assert (fields["message"], fields["line"], fields["ofArguments"]) == (message, "job.py, line 2", of_arguments)
 
 
 def test_a_traceback_begins_with_the_script(tmp_path: Path) -> None:
@@ -126,6 +148,15 @@ def test_a_traceback_begins_with_the_script(tmp_path: Path) -> None:
     assert "bootstrap" not in done.stderr
     uncaught = dict(driver.entries())["uncaught"]
     assert (uncaught["type"], uncaught["message"], uncaught["exitCode"]) == ("ZeroDivisionError", "division by zero", 1)
+    assert uncaught["line"] == "job.py, line 2"
+
+
+def test_an_error_whose_text_cannot_be_had_is_the_script_s_all_the_same(tmp_path: Path) -> None:
+    """A class of its own may raise anything when it is asked."""
+    driver = Driver(tmp_path, "class E(Exception):\n    def __str__(self):\n        raise KeyError\nraise E\n")
+    assert driver.run().returncode == 1
+    uncaught = dict(driver.entries())["uncaught"]
+    assert (uncaught["type"], uncaught["message"]) == ("E", "")
 
 
 def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Path) -> None:

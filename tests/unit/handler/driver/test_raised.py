@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from handler.driver.raised import described
+from handler.driver.raised import described, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
 
     import pytest
 
@@ -97,3 +98,21 @@ def test_a_long_text_is_cut() -> None:
     text = described(caught(fails))[0]["text"]
     assert len(text) == 8000
     assert len(text.splitlines()) > 15
+
+
+def test_the_line_is_the_innermost_of_the_job_s_own_code(tmp_path: Path) -> None:
+    """A library's frames follow it; a module of the job has its path in its folder or archive."""
+    (tmp_path / "team").mkdir()
+    module = tmp_path / "team" / "daily.py"
+    code = compile("import json\n\ndef read(text):\n    return json.loads(text)\n", str(module), "exec")
+    names: dict[str, Any] = {}
+    exec(code, names)  # noqa: S102 - a file of the job
+    error = caught(lambda: names["read"]("{"))
+    assert line_of(error, [str(tmp_path)]) == "team/daily.py, line 4"
+    assert line_of(error, [str(tmp_path / "elsewhere")]) is None
+
+
+def test_the_line_of_a_syntax_error_is_in_no_frame(tmp_path: Path) -> None:
+    """The script was never run."""
+    script = str(tmp_path / "job.py")
+    assert line_of(caught(lambda: compile("x = (\n", script, "exec")), [str(tmp_path)]) == "job.py, line 1"

@@ -348,6 +348,49 @@ def test_a_job_that_may_be_tried_again_missed_nothing() -> None:
     assert (outcome.fault.type, outcome.fault.retryable, outcome.fault.usage) == ("Py4JJavaError", True, False)
 
 
+@pytest.mark.parametrize(
+    ("fields", "message", "usage"),
+    [
+        ({}, "the script ended with exit code 2; its last lines are in logTail", False),
+        (
+            {"message": None, "line": "job.py, line 5", "ofArguments": False},
+            "the script ended with exit code 2 (job.py, line 5); its last lines are in logTail",
+            False,
+        ),
+        (
+            {"message": "no rows", "line": "job.py, line 5", "ofArguments": False},
+            "the script ended with exit code 2: no rows (job.py, line 5)",
+            False,
+        ),
+        (
+            {"message": "--table is missing", "line": None, "ofArguments": True},
+            "the script refused its arguments: --table is missing",
+            True,
+        ),
+    ],
+)
+def test_a_script_that_ends_itself_is_told_by_its_own_words(
+    fields: dict[str, Any],
+    message: str,
+    usage: bool,  # noqa: FBT001 - a column of the table above
+) -> None:
+    """Arguments that it refuses are the caller's to change."""
+    given = evidence(2)
+    fault = judge(replace(given, journal=(*given.journal, Entry("python_exited", 3, {"exitCode": 2, **fields})))).fault
+    assert fault is not None
+    assert (fault.type, fault.message, fault.usage) == ("ScriptExit", message, usage)
+    assert fault.field == ("entryPointArguments" if usage else None)
+
+
+def test_an_error_is_told_with_the_script_s_line_and_with_advice_first() -> None:
+    """The log has the traceback; an answer is read alone."""
+    given = missed(1, "UnknownStoreException: `s3a://gone/t'", message="no store", line="job.py, line 5")
+    assert judge(given).details == (
+        "the bucket gone does not exist: create it, or correct its name in the script or its arguments"
+        " (Py4JJavaError: no store (job.py, line 5))"
+    )
+
+
 def test_an_exit_code_that_the_script_chose_is_its_own() -> None:
     """The script has caught its exceptions."""
     chosen = judge(replace(evidence(3, exited=3), missing=(HIVE,)))

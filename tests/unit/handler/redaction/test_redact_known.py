@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 import pytest
 
-from handler.driver.java_trace import in_one_line
+from handler.driver.message import in_one_line
 from handler.input_errors import InputError, described
 from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.redact import Redactor, redact

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.driver.java_trace import in_one_line
+from handler.driver.message import in_one_line
 
 FRAMES = "\tat org.example.A.b(A.java:1)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n\t... 19 more\n"
 PY4J = "An error occurred while calling o70.sql.\n: "

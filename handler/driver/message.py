@@ -1,0 +1,117 @@
+"""Reduce the message of an exception to what its reader needs; the job's log has the whole.
+
+A text of Java or of a Python worker holds the whole stack trace, with the cause at its end: it becomes one line, the
+exception, and the root cause if its message adds something. Of Spark's own errors the query's plan is left out, and two
+schemas become the columns in which they differ.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+__all__ = ["in_one_line", "message_of", "words_of"]
+
+_PART_MAX_LENGTH: Final = 1500
+_CAUSED_BY: Final = "Caused by: "
+# As java.lang.Throwable prints them: frames, and suppressed exceptions with their frames.
+_INDENTED: Final = re.compile(r"\t+(at |\.\.\. \d+ |Suppressed: |Caused by: )")
+# Py4J's prefix of a trace; and the lines of PySpark and Spark after which they repeat the same exception.
+_CALL: Final = re.compile(r"An error occurred while calling \S+\.\n: ")
+_AGAIN: Final = re.compile(r"^(?:JVM|Driver) stacktrace:$", re.MULTILINE)
+_PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
+
+# Spark's plan of the query follows the number of its error; Delta shows both schemas as trees.
+_PLAN: Final = re.compile(r"(SQLSTATE: \w{5});\n.*", re.DOTALL)
+_SCHEMAS: Final = re.compile(
+    r"Table schema:\n(?P<table>.*?)\n\s*Data schema:\n(?P<data>(?:root\n)?(?:[ |]*-- .*\n?)+)", re.DOTALL
+)
+_COLUMN: Final = re.compile(r"(?P<level>[ |]*)-- (?P<name>.*): (?P<type>.+?) \(nullable = \w+\).*")
+_INDENT: Final = 5
+
+
+def message_of(error: BaseException) -> str:
+    """Return an exception's message, as the module says."""
+    text = words_of(error)
+    if type(error).__module__.partition(".")[0] == "pyspark":
+        text, changed = _SCHEMAS.subn(
+            lambda found: _difference(_columns(found["table"]), _columns(found["data"])), text
+        )
+        text = _PLAN.sub(r"\1", " ".join(text.split()) if changed else text)
+    return in_one_line(text)
+
+
+def words_of(error: BaseException) -> str:
+    """Return the text of an exception; "" if there is none to get: a Java exception asks the JVM for it, which may be
+    gone.
+    """
+    try:
+        return str(error)
+    except Exception:  # noqa: BLE001 - the script's own classes may raise anything
+        return ""
+
+
+def _columns(tree: str) -> dict[str, str]:
+    """Return the type of each column of a schema's tree, by its whole name."""
+    columns: dict[str, str] = {}
+    above: list[str] = []
+    for line in tree.splitlines():
+        if (column := _COLUMN.fullmatch(line)) is not None:
+            above[len(column["level"]) // _INDENT :] = [column["name"]]
+            columns[".".join(above)] = column["type"]
+    return columns
+
+
+def _difference(table: Mapping[str, str], data: Mapping[str, str]) -> str:
+    types = [
+        f"{name} ({kind} in the table, {data[name]} in the data)"
+        for name, kind in table.items()
+        if data.get(name, kind) != kind
+    ]
+    told = {
+        "only in the data": [name for name in data if name not in table],
+        "only in the table": [name for name in table if name not in data],
+        "of another type": types,
+    }
+    return "Columns " + "; ".join(f"{where}: {', '.join(names)}" for where, names in told.items() if names)
+
+
+def in_one_line(text: str) -> str:
+    """Return one line without the stack trace of Java or a Python worker; return a text without a trace unchanged."""
+    lines = text.splitlines()
+    if not any(line.startswith("\tat ") for line in lines):
+        return _cut(_flat(f"{text}\n")) if _PYTHON_FRAMES.search(text) else text
+    first, *others = _blocks(lines)
+    message = _flat(_AGAIN.split(_CALL.sub("", first), maxsplit=1)[0])
+    causes = [_flat(block.removeprefix(_CAUSED_BY)) for block in others if block.startswith(_CAUSED_BY)]
+    root = next((cause for cause in reversed(causes) if _message(cause) not in message), None)
+    return _cut(message) if root is None else f"{_cut(message).rstrip(' :;.')}; root cause: {_cut(root)}"
+
+
+def _blocks(lines: Iterable[str]) -> Iterator[str]:
+    """Yield the texts between frames; the first is the exception itself."""
+    block: list[str] = []
+    for line in lines:
+        if not _INDENTED.match(line):
+            block.append(line)
+        elif block:
+            yield "\n".join([*block, ""])
+            block = []
+    yield "\n".join([*block, ""])
+
+
+def _flat(block: str) -> str:
+    return " ".join(_PYTHON_FRAMES.sub("", block).split())
+
+
+def _message(cause: str) -> str:
+    """Return a cause's text without its type; it may be empty."""
+    return cause.partition(": ")[2] or cause
+
+
+def _cut(text: str) -> str:
+    """Truncate between words: the handler masks secrets later, and would not recognise half a secret."""
+    return text if len(text) <= _PART_MAX_LENGTH else f"{text[:_PART_MAX_LENGTH].rpartition(' ')[0]}…"

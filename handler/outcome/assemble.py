@@ -41,6 +41,7 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         attempt=None if record is None else record.attempt,
         previous_run_id=None if record is None else record.previous_run_id,
         name=None if job is None or job.name is None else masked(job.name),
+        entry_point=None if job is None else masked(str(job.entry_point)),
         state=outcome.state,
         state_details=masked(outcome.details),
         exit_code=outcome.exit_code,

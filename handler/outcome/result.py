@@ -155,6 +155,7 @@ class Result(_Part):
     """The attempt before this one."""
     name: str | None
     """The event's `name`."""
+    entry_point: str | None = Field(default=None, description="the URI of the script; null if the event names none")
     state: State
     """How the attempt ended."""
     state_details: str

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
 
@@ -14,8 +14,9 @@ from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.home import Home
 from soal.options import Bucket, EndpointUrl, Json, Local, RunKey
+from soal.runs.cost import costs_of
 from soal.runs.ledger import Ledger
-from soal.runs.views import event_view, run_view, runs_view
+from soal.runs.views import costs_view, event_view, run_view, runs_view
 from soal.runs.watching import Watcher
 from soal.target import asking, checkpoint_store, find_target
 
@@ -65,7 +66,7 @@ def show_all(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """List runs, newest first: state, live or dead and why, verdicts."""
+    """List runs, newest first: state, why, how long, verdicts and rows."""
     out = Output(as_json=as_json)
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
@@ -94,9 +95,34 @@ def show(
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
         run = ledger.run(run_key)
+        last = None if run is None else ledger.last_attempt(run)
     if run is None:
         raise _unknown(run_key)
-    out.show(run_view(run))
+    out.show(run_view(run, last))
+
+
+@app.command()
+def cost(
+    endpoint_url: EndpointUrl = None,
+    bucket: Bucket = None,
+    days: Annotated[float, typer.Option(min=0, help="Of the last days; results expire with their runs.")] = 30.0,
+    architecture: Annotated[
+        Literal["x86_64", "arm64"], typer.Option(help="The function's; a result does not tell.")
+    ] = "x86_64",
+    *,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Sum up what the attempts of each job cost, by their results, and what the same time costs on Glue and EMR
+    Serverless.
+    """
+    out = Output(as_json=as_json)
+    ledger = _ledger(endpoint_url, bucket, local=local)
+    with asking():
+        costs = costs_of(ledger.store, days=days, architecture=architecture)
+    out.show(costs_view(costs))
+    for uri in costs.unread[:_UNREAD_MAX]:
+        out.remark(f"{uri} is no result that this soal can read; it is left out")
 
 
 @app.command()

@@ -9,11 +9,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from handler.runs.store import Runs, StoredRun, UnreadableRecordError
+from pydantic import ValidationError
+
+from handler.runs.store import Runs, StoredRun, UnreadableRecordError, result_key
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
 from safewriter.record.document import OPEN
 from safewriter.record.liveness import is_over
+from soal.runs.cost import read as read_attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -21,6 +24,7 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.objects import ListedObject, ObjectStore
     from safewriter.record.liveness import Sighting
+    from soal.runs.cost import Attempt
 
 _T = TypeVar("_T")
 _PARALLEL: Final = 16
@@ -119,6 +123,15 @@ class Ledger:
         documents = [stored for stored in writes if stored.document.run_key == run_key]
         views = self._grouped([] if record is None else [record], documents)
         return views[0] if views else None
+
+    def last_attempt(self, run: RunView) -> Attempt | None:
+        """Return the result of a run's last attempt; None if it left none that can be read."""
+        if run.run_id is None:
+            return None
+        try:
+            return read_attempt(self.store, result_key(run.run_id))
+        except ValidationError:
+            return None
 
     def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
         """Return a listed document, or None if it is gone."""

@@ -8,18 +8,23 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from safewriter.record.document import Status
 from soal.console.document import document_of
 from soal.console.view import View, columns, moment, number, styled
+from soal.runs.cost import gb_seconds, lambda_price
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rich.table import Table
 
+    from soal.runs.cost import Attempt, Costs
     from soal.runs.ledger import RunView, WriteView
     from soal.runs.watching import Event
 
 _LINES_MAX = 12
+_WHY_MAX = 160
+_FINE = ("SUCCESS", "RUNNING")
 _LIVES = {"alive": "green", "dead": "bold red"}
 
 
@@ -28,13 +33,37 @@ def runs_view(runs: Sequence[RunView]) -> View:
     return View(document_of(runs), (_runs(runs) if runs else "no run",))
 
 
-def run_view(run: RunView) -> View:
-    """Show a run with its writes."""
+def run_view(run: RunView, last: Attempt | None = None) -> View:
+    """Show a run with its writes. `last`: the result of its last attempt, by which its price is known."""
     writes = _writes(run.writes) if run.writes else "no guarded write"
     execution = "" if run.execution is None else f"; durable execution {run.execution}"
     source = Text(f"script {run.entry_point}; result at {run.result_uri}{execution}", style="dim")
     reason = () if run.reason is None else (_beginning(run.reason),)
-    return View(document_of(run), (_runs((run,)), *reason, writes, *(() if run.entry_point is None else (source,))))
+    bill = () if last is None else (_bill(last),)
+    parts = (_runs((run,), with_why=False), *reason, writes, *bill, *(() if run.entry_point is None else (source,)))
+    return View(document_of(run), parts)
+
+
+def costs_view(costs: Costs) -> View:
+    """Show one row for each job, and the same time's price elsewhere."""
+    right = ("runs", "attempts", "cold", "seconds", "GB-seconds", "Lambda $", "Glue $", "EMR Serverless $")
+    table = columns("job", *right, right=right)
+    for job in costs.jobs:
+        counts = map(number, (job.runs, job.attempts, job.cold_starts))
+        prices = (f"{price:,.4f}" for price in (job.price, job.glue, job.emr_serverless))
+        table.add_row(Text(job.job or "(no name)"), *counts, f"{job.seconds:,.1f}", f"{job.gb_seconds:,.1f}", *prices)
+    terms = Text(
+        f"since {costs.since}, prices of {costs.architecture} in {costs.prices_of}; Glue with 2 DPUs and EMR Serverless"
+        " with 2 workers for the same time, at least a minute. Not in it: killed attempts, starts of cold sandboxes,"
+        " /tmp beyond 512 MB, S3, logs",
+        style="dim",
+    )
+    return View(document_of(costs), (table if costs.jobs else "no result", terms))
+
+
+def _bill(last: Attempt) -> Text:
+    told = f"the last attempt took {last.timings.total_ms / 1000:,.1f} s of {last.memory.limit_mb:,} MB"
+    return Text(f"{told}: {gb_seconds(last):,.1f} GB-seconds, ${lambda_price([last], 'x86_64'):.4f}", style="dim")
 
 
 def event_view(event: Event) -> View:
@@ -59,20 +88,37 @@ def _beginning(reason: str) -> Text:
     )
 
 
-def _runs(runs: Sequence[RunView]) -> Table:
-    table = columns("run", "state", "live or dead", "attempt", "began", "writes", right=("attempt",))
+def _runs(runs: Sequence[RunView], *, with_why: bool = True) -> Table:
+    right = ("attempt", "took", "rows")
+    table = columns("run", "state", "attempt", "began", "took", "writes", "rows", "why", right=right)
     for run in runs:
         counts = Counter(write.status for write in run.writes)
         writes = Text(", ").join(Text.assemble(f"{count} ", styled(status)) for status, count in sorted(counts.items()))
         table.add_row(
             Text(run.run_key),
             styled(run.state or "-"),
-            _life(run.life, run.why),
             number(run.attempt),
             _time(run.started_ms),
+            "" if run.ended_ms is None else f"{(run.ended_ms - run.started_ms) / 1000:,.1f} s",
             writes,
+            number(_committed_rows(run)),
+            _life(run.life, run.why) if run.life is not None or not with_why else Text(_why(run)),
         )
     return table
+
+
+def _committed_rows(run: RunView) -> int | None:
+    """Return the rows of a run's committed writes; None if none of them tells."""
+    rows = [write.rows for write in run.writes if write.status == Status.COMMITTED and write.rows is not None]
+    return sum(rows) if rows else None
+
+
+def _why(run: RunView) -> str:
+    """Return the start of the reason for which a run has ended otherwise than well."""
+    if run.state in _FINE or not run.reason:
+        return ""
+    line = " ".join(run.reason.split())
+    return line if len(line) <= _WHY_MAX else f"{line[:_WHY_MAX].rpartition(' ')[0]} …"
 
 
 def _writes(writes: Sequence[WriteView]) -> Table:

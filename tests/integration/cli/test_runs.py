@@ -113,6 +113,23 @@ def test_show_says_why_a_run_failed(bench: Bench) -> None:
     assert ("no such column" in told, "at line 0" in told) == (True, False)
 
 
+def test_list_says_why_how_long_and_how_many_rows_and_show_what_it_cost(bench: Bench) -> None:
+    """A person sees it without another command; the price comes from the attempt's own result."""
+    run = bench.begin("nightly-1")
+    times, memory = {"totalMs": 90_000, "remainingMs": 1}, {"limitMb": 2048, "peakMb": None}
+    told = {"runId": "id-nightly-1", "name": "nightly", "clientToken": "t", "coldStart": True}
+    body = json.dumps({**told, "timings": times, "memory": memory}).encode()
+    bench.runs.store.put("results/id-nightly-1/run_result.json", body)
+    bench.runs.end(run, state="FAILED", reason="KeyError: 'city' (my_job.py, line 12)")
+    out = bench.soal("list")[1]
+    assert ("KeyError: 'city'" in out.replace("\n", ""), " s " in out) == (True, True)
+    assert "180.0 GB-seconds, $0.0030" in bench.soal("show", "nightly-1")[1]
+    code, out, _ = bench.soal("cost", "--json")
+    (job,) = json.loads(out)["jobs"]
+    assert (code, job["job"], job["gbSeconds"]) == (0, "nightly", 180.0)
+    assert "prices of arm64 in us-east-1" in bench.soal("cost", "--architecture", "arm64")[1]
+
+
 def test_the_callers_aws_configuration_is_the_default(bench: Bench) -> None:
     """Without an option it uses the S3 that the environment names; --local excludes --endpoint-url."""
     bench.begin("nightly-1")

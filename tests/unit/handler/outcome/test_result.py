@@ -65,7 +65,8 @@ def test_the_document_has_the_designed_keys() -> None:
     """All keys exist on every path, and the document is valid under its schema."""
     document = result().document()
     assert list(document) == [
-        "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "state", "stateDetails",
+        "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "entryPoint", "state",
+        "stateDetails",
         "exitCode", "signal", "error", "writes", "timings", "coldStart", "warmStart", "memory", "versions", "warnings",
         "logTail", "resultUri", "resumeToken", "continuedBy", "attempts",
     ]  # fmt: skip

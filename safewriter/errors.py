@@ -88,6 +88,13 @@ class StepError(UsageError):
 class BlockOpenError(UsageError):
     """The Spark session already has an open block."""
 
+    def __init__(self) -> None:
+        super().__init__(
+            "another SafeWriter block is open on this Spark session; end it first (a frame of foreachBatch belongs to"
+            " one session), or give the block of another thread a session of its own, which also makes its rows:"
+            " session = spark.newSession()"
+        )
+
 
 class FingerprintError(UsageError):
     """The run key was used before for another script, other arguments, another table or step."""

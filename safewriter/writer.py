@@ -50,7 +50,7 @@ class OpenBlocks:
         """Register a block; raises `BlockOpenError` or `StepError`."""
         with self._lock:
             if session in self._sessions:
-                raise BlockOpenError("another SafeWriter block is open on this Spark session; end it first")
+                raise BlockOpenError
             if write.key in self._names:
                 raise write.step_error
             self._sessions.add(session)

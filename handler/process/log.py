@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 __all__ = ["JobLog"]
 
 _CHUNK: Final = 65_536
-_LINE_MAX: Final = 8_192
 _EMF_LINE_MAX: Final = 262_144  # CloudWatch's limit for an event
+_EVENT_MAX_BYTES: Final = 250_000
+"""Of a logged line as JSON; the rest of the event is the handler's."""
+_ESCAPE_MAX_BYTES: Final = 6
+_CUT: Final = "… (the line is longer)"
 _METRIC_DEPTH_MAX: Final = 16
 """CloudWatch's own fields have five levels; code that walks a metric recurses once a level."""
 _TAIL_LINES: Final = 50
@@ -140,9 +143,9 @@ class JobLog:
             self.lines_dropped += 1
             return
         self._logged_left -= len(line)
-        masked = self._redactor.shortened(text, _LINE_MAX)
+        masked = self._redactor.shortened(text, _EVENT_MAX_BYTES)
         self.lines_dropped += masked == WITHHELD
-        self._log(masked)
+        self._log(_fitting(masked, is_whole=len(line) <= _EMF_LINE_MAX))
         if self._logged_left <= 0:
             self._log("too much output: further lines are not logged, only the last ones go into the result")
 
@@ -187,6 +190,13 @@ class JobLog:
         if line and not _JAVA_FRAME.match(line):
             self._tail.append(text[:_TAIL_LINE_KEPT])
         return text
+
+
+def _fitting(text: str, *, is_whole: bool) -> str:
+    """Return a line that fits into one event; one that is cut says so."""
+    if len(json.dumps(text, ensure_ascii=False).encode(errors="replace")) > _EVENT_MAX_BYTES:
+        return f"{text[: _EVENT_MAX_BYTES // _ESCAPE_MAX_BYTES]}{_CUT}"
+    return text if is_whole else f"{text}{_CUT}"
 
 
 def _metric(line: bytes) -> dict[str, Any] | None:

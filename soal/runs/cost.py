@@ -39,19 +39,19 @@ _Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
 class _Times(BaseModel):
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel)
+    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
     total_ms: _Count
 
 
 class _Memory(BaseModel):
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel)
+    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
     limit_mb: _Count
 
 
 class Attempt(BaseModel):
     """An attempt's result, as far as its price needs it."""
 
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel)
+    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
     name: str | None
     entry_point: str | None = None
     client_token: str | None

@@ -67,10 +67,7 @@ class DeltaSession(SparkScope):
         if "key" in state:
             raise self._unguarded(f"{state['key']} is {state['found'] or 'not set'}", state["key"])
         if state["busy"]:
-            raise BlockOpenError(
-                "another SafeWriter block is open on this Spark session; end it first (in foreachBatch write one table"
-                " after the other: a frame belongs to one session)"
-            )
+            raise BlockOpenError
         # A settler reads through this process's own client, so the gate's own read counts only at the same endpoint.
         self._reads_back = state["endpoint"].rstrip("/") == (custom_endpoint() or "").rstrip("/")
 

@@ -36,7 +36,7 @@ def test_the_users_own_transaction_options_are_kept_beside_ours(spark: SparkSess
 def test_one_block_may_be_open_on_a_session(spark: SparkSession, lake: Lake) -> None:
     """The second is refused before it does anything; the first continues."""
     with SafeWriter(spark, lake.table) as block:
-        with pytest.raises(safewriter.BlockOpenError):
+        with pytest.raises(safewriter.BlockOpenError, match="newSession"):
             SafeWriter(spark, f"{lake.table}-other").__enter__()
         batch(spark).write.format("delta").mode("append").save(block.table)
         block.success()

@@ -161,3 +161,10 @@ def test_a_table_that_the_block_sets_back_on_a_retry_is_no_success(
     next_attempt(monkeypatch)
     with pytest.raises(NotCommittedError, match=r"does not show snapshot \d+ of this write any more"):
         reload()
+
+
+def test_a_statement_that_would_make_the_table_anew_says_what_replaces_it(spark: SparkSession, ice: Ice) -> None:
+    """The table's rows can be replaced in a block, the table cannot."""
+    with pytest.raises(Exception, match="INSERT OVERWRITE"), SafeWriter(spark, ice.name, format="iceberg") as block:
+        spark.sql(f"CREATE OR REPLACE TABLE {block.table} USING iceberg AS SELECT 1L AS id")
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4]

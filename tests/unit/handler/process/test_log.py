@@ -107,7 +107,17 @@ def test_a_line_without_an_end_is_not_kept_whole() -> None:
     """Its beginning is logged, and the next line is complete again."""
     lines = pumped(b"x" * 1_000_000 + b"\nend\n", logged_max=2_000_000)[1]
     assert max(map(len, lines)) < 400_000
-    assert lines[-1] == "end"
+    assert lines == [f"{lines[0][:41_666]}… (the line is longer)", "end"]
+
+
+@pytest.mark.parametrize(("character", "size"), [("x", 240_000), ('"', 120_000), ("é", 120_000)])
+def test_a_line_is_whole_if_an_event_of_cloudwatch_s_can_hold_it(character: str, size: int) -> None:
+    """A log of JSON lines stays one; a longer line is cut, and says so."""
+    line = character * size
+    assert pumped(f"{line}\n".encode(), logged_max=2_000_000)[1] == [line]
+    (cut,) = pumped(f"{line}{line}\n".encode(), logged_max=2_000_000)[1]
+    assert cut.endswith(f"{character}… (the line is longer)")
+    assert len(json.dumps(cut, ensure_ascii=False).encode()) < 262_144
 
 
 SECRET = "".join(f"{number:x}-" for number in range(6_000))

@@ -80,7 +80,9 @@ public final class StagingCatalog extends SparkCatalog {
 
     @Override
     public TableBuilder buildTable(TableIdentifier table, Schema schema) {
-      throw new UnsupportedOperationException("A block's table is created before the block: " + table);
+      throw new UnsupportedOperationException("A block neither creates nor replaces its table " + table + ": create it"
+          + " before the block (CREATE TABLE IF NOT EXISTS), and replace its rows by INSERT OVERWRITE, or by"
+          + " DELETE FROM and INSERT INTO, in the block");
     }
 
     @Override

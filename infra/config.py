@@ -98,6 +98,35 @@ _Patterns = BeforeValidator(_patterns)
 _Place = Annotated[BucketPrefix, BeforeValidator(_place)]
 
 
+def _script(key: str) -> str:
+    if not {".", "..", ""}.isdisjoint(key.split("/")):
+        raise ValueError("holds '.', '..' or nothing between two '/'; name the key itself")
+    check_file(key.rsplit("/", 1)[-1])
+    return key
+
+
+_Script = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$", max_length=512), AfterValidator(_script)]
+# With the time of a schedule it is a run key, which has 64 characters at most.
+_Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,42}$")]
+_TagKey = Annotated[str, Field(pattern=r"^[\w .:/=+@-]+$", max_length=128)]
+_TagValue = Annotated[str, Field(pattern=r"^[\w .:/=+@-]*$", max_length=256)]
+
+
+class Scheduled(BaseModel):
+    """A script that a schedule of its own runs."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schedule: Annotated[str, AfterValidator(check_schedule)]
+    """`rate(…)` or `cron(…)`."""
+    script: _Script
+    """The script's key, below `scripts`."""
+    arguments: Annotated[tuple[Annotated[str, Field(max_length=4096)], ...], Field(max_length=100)] = ()
+    """Its arguments; in them Scheduler replaces `<aws.scheduler.scheduled-time>`."""
+    timezone: Annotated[str, Field(pattern=r"^[A-Za-z0-9_+/-]{1,50}$")] = "UTC"
+    """The time zone of a `cron(…)`, such as `Europe/Rome`."""
+
+
 class Config(BaseModel):
     """The settings of a deployment. Every field is a context key of the same name; all have defaults."""
 
@@ -105,6 +134,8 @@ class Config(BaseModel):
 
     stack_name: Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9-]{0,127}$")] = "Soal"
     """The stack's name, which is also the dimension of its metrics."""
+    tags: Annotated[dict[_TagKey, _TagValue], BeforeValidator(_mapping)] = Field(default_factory=dict)
+    """Tags of all that the stack makes, for cost allocation."""
 
     # The function.
     image_uri: Annotated[ImageUri, BeforeValidator(_image)] | None = None
@@ -143,7 +174,7 @@ class Config(BaseModel):
     """How long before the deadline open writes are settled."""
     audit_log: bool = True
     """Keep one line for each rollback."""
-    entry_point: Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$", max_length=512)] | None = None
+    entry_point: _Script | None = None
     """The script for events that name none: its key, below `scripts`."""
     environment: Annotated[dict[str, str], BeforeValidator(_mapping)] = Field(default_factory=dict)
     """Variables for the job."""
@@ -205,6 +236,10 @@ class Config(BaseModel):
     # Triggers.
     schedule: Annotated[str, AfterValidator(check_schedule)] | None = None
     """`rate(…)` or `cron(…)`: runs `entry_point`."""
+    schedules: Annotated[dict[_Name, Scheduled], BeforeValidator(_mapping)] = Field(default_factory=dict)
+    """Named schedules: name to `schedule`, `script` (a key below `scripts`), `arguments` and `timezone`."""
+    state_machine: bool = False
+    """Make a state machine of Step Functions that makes as many attempts of a run as it needs."""
     s3_trigger: _Place | None = None
     """A bucket or prefix whose new objects run `entry_point`; the bucket sends its events to EventBridge."""
     queue: bool = False
@@ -236,15 +271,6 @@ class Config(BaseModel):
         if days not in _LOG_RETENTION_DAYS:
             raise ValueError(f"CloudWatch keeps logs for one of {', '.join(map(str, _LOG_RETENTION_DAYS))} days")
         return days
-
-    @field_validator("entry_point")
-    @classmethod
-    def _script(cls, key: str | None) -> str | None:
-        if key is not None:
-            if not {".", "..", ""}.isdisjoint(key.split("/")):
-                raise ValueError("holds '.', '..' or nothing between two '/'; name the key itself")
-            check_file(key.rsplit("/", 1)[-1])
-        return key
 
     @field_validator("environment")
     @classmethod

@@ -44,7 +44,16 @@ def losses(config: Config) -> Iterator[ConfigError]:
         yield ConfigError(
             "gradual_deployment", config.gradual_deployment, "with errors=return no failed run would take it back"
         )
-    for key in ("queue", "schedule", "s3_trigger", "retry_attempts", "redrive_attempts", "continue_max", "durable"):
+    for key in (
+        "queue",
+        "schedule",
+        "schedules",
+        "s3_trigger",
+        "retry_attempts",
+        "redrive_attempts",
+        "continue_max",
+        "durable",
+    ):
         if config.errors == "return" and (value := getattr(config, key)):
             yield ConfigError(
                 key,

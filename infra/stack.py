@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from aws_cdk import Annotations, Aws, CfnOutput, Stack
+from aws_cdk import Annotations, Aws, CfnOutput, Stack, Tags
 
 from infra import catalog, secrets
 from infra.alarm_rules import deployment_rule, execution_rules, job_rules, queue_rules, redrive_rules, sweeper_rules
@@ -22,9 +22,11 @@ from infra.lake import Lake
 from infra.locks import LockTable
 from infra.network import Network
 from infra.redrive import Redrive
+from infra.schedules import Schedules
 from infra.scripts_bucket import Scripts
 from infra.sweeper import Sweeper
 from infra.triggers import Triggers
+from infra.workflow import Workflow
 
 if TYPE_CHECKING:
     from constructs import Construct
@@ -37,6 +39,8 @@ class SoalStack(Stack):
 
     def __init__(self, scope: Construct, config: Config) -> None:
         super().__init__(scope, config.stack_name, description="SoAL: Spark on AWS Lambda, without lost writes")
+        for tag, value in config.tags.items():
+            Tags.of(self).add(tag, value)
         key = own_key(self) if config.kms else None
         checkpoints = CheckpointBucket(self, "Checkpoints", days=config.checkpoint_days, key=key)
         scripts = Scripts(self, "Scripts", existing=config.scripts, key=key)
@@ -113,6 +117,17 @@ class SoalStack(Stack):
         triggers = Triggers(
             self, "Triggers", config=config, alias=job.alias, failures=failures, job_queue_name=jobs_name, key=key
         )
+        if config.schedules:
+            Schedules(
+                self,
+                "Schedules",
+                config=config,
+                alias=job.alias,
+                scripts_uri=scripts.uri,
+                failures=failures,
+                key_statements=key_statements(key, "sqs"),
+            )
+        workflow = Workflow(self, "Workflow", config=config, alias=job.alias) if config.state_machine else None
         alarms = Alarms(
             self,
             "Alarms",
@@ -178,6 +193,7 @@ class SoalStack(Stack):
                 if triggers.queue is None
                 else {"JobQueueArn": triggers.queue.queue_arn, "JobQueueUrl": triggers.queue.queue_url}
             ),
+            **({} if workflow is None else {"StateMachineArn": workflow.machine.ref}),
             **({} if redrive is None else {"ParkedQueueUrl": redrive.parked.queue_url}),
         }
         for name, value in outputs.items():

@@ -39,8 +39,13 @@ CONTEXT = {
     "queue": "true",
     "redrive_attempts": "3",
     "schedule": "rate(1 day)",
+    "schedules": json.dumps(
+        {"hourly": {"schedule": "cron(0 * * * ? *)", "script": "jobs/hourly.py", "timezone": "Europe/Rome"}}
+    ),
+    "state_machine": "true",
     "sweep_minutes": "5",
     "timeout_s": "300",
+    "tags": '{"team": "data"}',
     "tracing": "true",
 }
 SECRET = f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:lake-AbCdEf"

@@ -5,6 +5,7 @@ Each edge is a request that AWS's documentation requires: who does what on which
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,8 @@ class _Walk:
         yield from self._variables()
         yield from self._interfaces()
         yield from self._deployments()
+        yield from self._schedules()
+        yield from self._machines()
         yield from self._trusts()
 
     def _alarms(self) -> Iterator[Edge]:
@@ -179,6 +182,24 @@ class _Walk:
                 arn = self._stack.resolved({"Fn::GetAtt": [alarm["Name"]["Ref"], "Arn"]})
                 yield self._edge(f"{name} <- alarm", role, "cloudwatch:DescribeAlarms", arn, access, {})
 
+    def _schedules(self) -> Iterator[Edge]:
+        """Scheduler invokes, and keeps what it cannot deliver, as the role of the target."""
+        for name, schedule in self._stack.of_type("Scheduler::Schedule").items():
+            target = schedule["Target"]
+            role = target["RoleArn"]["Fn::GetAtt"][0]
+            access, function = self._access_of(role), self._stack.resolved(target["Arn"])
+            yield self._edge(f"{name} -> function", role, "lambda:InvokeFunction", function, access, {})
+            yield from self._as_role(
+                f"{name} -> failures", role, target["DeadLetterConfig"]["Arn"], ("sqs:SendMessage",)
+            )
+
+    def _machines(self) -> Iterator[Edge]:
+        for name, machine in self._stack.of_type("StepFunctions::StateMachine").items():
+            role = machine["RoleArn"]["Fn::GetAtt"][0]
+            states = json.loads(self._stack.resolved(machine["DefinitionString"]))["States"]
+            function = states["Run"]["Parameters"]["FunctionName"]
+            yield self._edge(f"{name} -> function", role, "lambda:InvokeFunction", function, self._access_of(role), {})
+
     def _trusts(self) -> Iterator[Edge]:
         users = {
             **{name: ("lambda", each["Role"]) for name, each in self._stack.of_type("Lambda::Function").items()},
@@ -186,12 +207,21 @@ class _Walk:
                 name: ("codedeploy", each["ServiceRoleArn"])
                 for name, each in self._stack.of_type("CodeDeploy::DeploymentGroup").items()
             },
+            **{
+                name: ("scheduler", each["Target"]["RoleArn"])
+                for name, each in self._stack.of_type("Scheduler::Schedule").items()
+            },
+            **{
+                name: ("states", each["RoleArn"])
+                for name, each in self._stack.of_type("StepFunctions::StateMachine").items()
+            },
         }
+        ours = {"aws:SourceAccount": ACCOUNT}
         for name, (service, role) in users.items():
             logical = role["Fn::GetAtt"][0]
             trust = Access.of([self._documents[logical]])
             arn = self._stack.resolved(role)
-            yield self._edge(f"{name} -> {logical}", f"{service}.amazonaws.com", "sts:AssumeRole", arn, trust, {})
+            yield self._edge(f"{name} -> {logical}", f"{service}.amazonaws.com", "sts:AssumeRole", arn, trust, ours)
 
     # The policies that allow it.
 

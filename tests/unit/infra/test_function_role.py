@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
 
 ROLES = ["RuntimeJobRole", "SweeperSweepRole"]
+SERVICES = {"Deployment": "codedeploy", "Schedules": "scheduler", "Workflow": "states"}
 
 
 def test_each_function_has_a_role_of_its_own_without_managed_policies(full: Synthesised) -> None:
@@ -21,7 +22,7 @@ def test_each_function_has_a_role_of_its_own_without_managed_policies(full: Synt
     assert not any("ManagedPolicyArns" in role for role in roles.values())
     for name, role in roles.items():
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
-        service = "codedeploy" if name.startswith("Deployment") else "lambda"
+        service = SERVICES.get(name.partition("Role")[0], "lambda")
         assert trust["Principal"] == {"Service": f"{service}.amazonaws.com"}
         assert (name in used) is (service == "lambda")
 

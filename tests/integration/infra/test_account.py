@@ -224,6 +224,18 @@ def test_the_other_context_keys_are_read_back(
     assert all(resource in text for resource in (SECRET, KEY, "arn:aws:s3:::raw/archive/*", "arn:aws:s3:::raw/in/*"))
 
 
+def test_schedules_and_the_state_machine_are_read_back(made: dict[str, str], client: Callable[[str], Any]) -> None:
+    """Scheduler and Step Functions have them as the context asks for, with roles of their own."""
+    (listed,) = client("scheduler").list_schedules()["Schedules"]
+    schedule = client("scheduler").get_schedule(Name=listed["Name"])
+    machine = client("stepfunctions").describe_state_machine(stateMachineArn=made["StateMachineArn"])
+    assert schedule["ScheduleExpression"] == "cron(0 * * * ? *)"
+    assert json.loads(schedule["Target"]["Input"])["clientToken"] == "hourly-<aws.scheduler.scheduled-time>"
+    assert schedule["Target"]["Arn"] == made["InvokeArn"]
+    assert json.loads(machine["definition"])["States"]["Run"]["Parameters"]["FunctionName"] == made["InvokeArn"]
+    assert schedule["Target"]["RoleArn"] != machine["roleArn"]
+
+
 def test_what_contradicts_those_is_read_back(
     deployment: Deployment, made: dict[str, str], client: Callable[[str], Any]
 ) -> None:

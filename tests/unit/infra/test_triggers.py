@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
+import pytest
+
+from handler.request.job import requested
 from handler.request.trigger import recognise
+from handler.settings import read_settings
+from infra.context import read_context
+from infra.contradictions import ConfigError
+from tests.support.cloud import IMAGE
 
 if TYPE_CHECKING:
     from tests.support.cloud import Synthesised
@@ -77,3 +85,34 @@ def test_a_schedule_and_new_objects_invoke_the_alias(full: Synthesised) -> None:
         assert target["DeadLetterConfig"] == {"Arn": {"Fn::GetAtt": [failures, "Arn"]}}
     event = {"source": "aws.s3", "detail-type": "Object Created", "id": "7", "detail": {"bucket": {"name": "raw"}}}
     assert recognise(event) is not None
+
+
+def test_a_named_schedule_runs_its_script_under_a_key_of_its_name_and_time(full: Synthesised) -> None:
+    """Scheduler replaces the time in its input, and delivers an event at least once: the key is the same each time."""
+    schedule = full.the("Scheduler::Schedule")
+    event = json.loads(full.resolved(schedule["Target"]["Input"]))
+    sent = json.loads(json.dumps(event).replace("<aws.scheduler.scheduled-time>", "2026-11-27T03:00:00Z"))
+    job = requested(
+        sent, read_settings({"SCRIPT_BUCKET": "my-scripts", "SW_CHECKPOINT_BUCKET": "checkpoints"}), "r"
+    ).job
+    assert (schedule["ScheduleExpression"], schedule["ScheduleExpressionTimezone"]) == ("rate(1 hour)", "UTC")
+    assert (str(job.entry_point), job.arguments) == ("s3://my-scripts/spark/jobs/hourly.py", ("a b",))
+    assert (job.name, job.run_key) == ("hourly", "hourly-2026-11-27T03:00:00Z")
+    assert schedule["Target"]["Arn"] == alias(full)
+
+
+@pytest.mark.parametrize(
+    ("schedules", "problem"),
+    [
+        ({"n": {"schedule": "daily", "script": "a.py"}}, "rate"),
+        ({"n": {"schedule": "rate(1 day)", "script": "../a.py"}}, "script"),
+        ({"n": {"schedule": "rate(1 day)"}}, "Field required"),
+        ({"a b": {"schedule": "rate(1 day)", "script": "a.py"}}, "a b"),
+        ({"n" * 44: {"schedule": "rate(1 day)", "script": "a.py"}}, "n" * 44),
+    ],
+)
+def test_a_schedule_that_could_start_no_job_is_refused(schedules: object, problem: str) -> None:
+    """With its name, before anything is deployed."""
+    with pytest.raises(ConfigError, match="schedules") as caught:
+        read_context({"image_uri": IMAGE, "schedules": json.dumps(schedules)})
+    assert problem in str(caught.value)

@@ -74,6 +74,7 @@ _ACTS: Final = (
     Act(cataloging.in_glue, only_here=f"it needs jars that the image slim has not, and {_HELD}"),
     Act(triggering.two_at_once, 4 * _SHORT_S),
     Act(triggering.ticked, 8 * _SHORT_S),
+    Act(triggering.worked_off, 3 * _SHORT_S),
     Act(operating.operated),
     Act(operating.alarmed, only_here="it puts values into AWS's own metrics, which only the emulator takes"),
     Act(deploying.destroyed),

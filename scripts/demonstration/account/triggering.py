@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from scripts.accommodations import ROWS, csv_bytes
 from scripts.demonstration.account.failing import waiting
-from scripts.demonstration.account.killing import held, hold
+from scripts.demonstration.account.killing import HUNG_S, held, hold
 
 if TYPE_CHECKING:
     from scripts.demonstration.account.stage import Journey
@@ -111,3 +111,39 @@ def ticked(journey: Journey) -> None:
         f"{waited or _WAIT_S:.0f} s later its job has written a row for each event",
         holds=seen.rows > 0 and seen.version == seen.rows - 1,
     )
+
+
+def worked_off(journey: Journey) -> None:
+    """A state machine repeats an attempt that its deadline has ended, and tells a failure."""
+    journey.act("A state machine: an attempt that its deadline ends after a commit, and the next one")
+    seconds = journey.deploy(state_machine="true")
+    journey.line("deploy", f"{seconds:.0f} s")
+    hold(journey, "end", HUNG_S)
+    first = _executed(journey, held(journey, "", "steps"))
+    journey.waits("its commit", lambda: journey.look("steps").rows > 0, _WAIT_S)
+    hold(journey, "none", 0)
+    waited = journey.waits("the machine", lambda: _execution(journey, first)["status"] != "RUNNING", 2 * _WAIT_S)
+    found, seen = _execution(journey, first), journey.table("steps")
+    journey.check(
+        f"{waited or 2 * _WAIT_S:.0f} s later the execution has SUCCEEDED, by the second attempt of its run",
+        holds=found["status"] == "SUCCEEDED" and json.loads(found["output"])["attempt"] == 2,
+    )
+    journey.check("the rows are in the table once", holds=(seen.rows, seen.orphans) == (ROWS, ()))
+    second = _executed(journey, journey.event("accommodations_delta", "", source="raw/nowhere.csv", table="steps"))
+    journey.waits("the machine", lambda: _execution(journey, second)["status"] != "RUNNING", _WAIT_S)
+    found = _execution(journey, second)
+    journey.check(
+        "an execution whose source is not there has FAILED, and says why",
+        holds=(found["status"], found.get("error")) == ("FAILED", "FAILED") and "nowhere.csv" in found.get("cause", ""),
+    )
+
+
+def _executed(journey: Journey, event: dict[str, Any]) -> str:
+    """Start an execution, whose name is the run's key; return its ARN."""
+    given = json.dumps({name: value for name, value in event.items() if name != "clientToken"})
+    client, machine = journey.client("stepfunctions"), journey.made["StateMachineArn"]
+    return str(client.start_execution(stateMachineArn=machine, input=given)["executionArn"])
+
+
+def _execution(journey: Journey, arn: str) -> dict[str, Any]:
+    return dict(journey.client("stepfunctions").describe_execution(executionArn=arn))

@@ -10,7 +10,7 @@ from handler.redaction.redact import redact
 from handler.redaction.secret_forms import MASK
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
 __all__ = ["InputError", "NoJob", "described", "problem_of", "validated"]
 
@@ -21,10 +21,11 @@ _READ_MAX: Final = 4096
 _HALVES_MAX: Final = 1024
 """Drop this many characters before a cut: a truncated secret may lack the end by which redaction recognises it."""
 _MESSAGE_MAX: Final = 1000
+_MORE_MAX: Final = 9
 _ENTRIES_MAX: Final = 1000
 """Of one list or object; no field allows more."""
-_DEPTH: Final = 4
-"""The document, `jobDriver`, `sparkSubmit`, and the lists in it."""
+_DEPTH: Final = 5
+"""The document, `configurationOverrides`, its list, an entry of that, and the properties."""
 
 # What to do, by pydantic's error type. `{…}` are pydantic's context values.
 _REMEDIES: Final[dict[str, str]] = {
@@ -53,9 +54,16 @@ class InputError(Exception):
     `field` is the path in the event (`conf.spark.master`, `entryPointArguments[2]`) or the environment variable.
     """
 
-    def __init__(self, field: str, problem: str) -> None:
-        self.field, self.problem = _one_line(field), _one_line(problem)
-        super().__init__(f"{self.field}: {self.problem}")
+    def __init__(self, field: str, problem: str, *, more: Sequence[InputError] = ()) -> None:
+        self.field, self.problem, self.more = _one_line(field), _one_line(problem), tuple(more)
+        told = [f"{self.field}: {self.problem}", *map(str, more[:_MORE_MAX])]
+        super().__init__("; ".join(told) + (f"; and {len(more) - _MORE_MAX} more" if len(more) > _MORE_MAX else ""))
+
+    @classmethod
+    def of(cls, errors: Sequence[InputError]) -> InputError:
+        """Return one error with all that is wrong: nobody should mend an event word by word. `field` is the first."""
+        first, *more = [one for error in errors for one in (error, *error.more)]
+        return cls(first.field, first.problem, more=[cls(one.field, one.problem) for one in more])
 
 
 class NoJob(InputError):  # noqa: N818 - no error for whoever has sent the event
@@ -72,7 +80,7 @@ def _one_line(text: str) -> str:
 
 
 def validated(model: type[_M], data: object, *, prefix: str = "", depth: int = _DEPTH) -> _M:
-    """Validate `data` as `model`; raise the first error as an `InputError` with its path below `prefix`.
+    """Validate `data` as `model`; raise its errors as one `InputError` with their paths below `prefix`.
 
     Check first the sizes of lists and objects in the outermost `depth` levels; deeper ones may have any size.
     """
@@ -80,18 +88,19 @@ def validated(model: type[_M], data: object, *, prefix: str = "", depth: int = _
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise InputError(_path(prefix, error.errors(include_url=False)[0]["loc"]), problem_of(error)) from None
+        found = error.errors(include_url=False)[: _MORE_MAX + 2]
+        raise InputError.of([InputError(_path(prefix, one["loc"]), _problem(one)) for one in found]) from None
 
 
 def _check_sizes(data: object, path: str, depth: int) -> None:
-    """Check the number of entries: pydantic collects an error for each, and only the first is reported."""
+    """Check the number of entries: pydantic collects an error for each, and only the first ones are reported."""
     if depth == 0 or not isinstance(data, dict | list):
         return
     if (number := len(data)) > _ENTRIES_MAX:
         raise InputError(path.lstrip(".") or "event", f"has {number} entries; {_ENTRIES_MAX} are allowed")
-    if isinstance(data, dict):
-        for name, value in data.items():
-            _check_sizes(value, f"{path}.{name}", depth - 1)
+    parts = ((f".{name}", value) for name, value in data.items()) if isinstance(data, dict) else enumerate(data)
+    for part, value in parts:
+        _check_sizes(value, f"{path}{part}" if isinstance(part, str) else f"{path}[{part}]", depth - 1)
 
 
 def problem_of(error: ValidationError) -> str:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from handler.request.event_fields import Common
+    from handler.request.submit_parameters import SubmitParameters
     from handler.settings import HandlerSettings
     from safewriter.coordination import Configuration
 
@@ -40,7 +41,8 @@ _ARGUMENTS_MAX_BYTES: Final = 262_144
 _DISTINCTIVE: Final = frozenset(
     {"entryPoint", "script", "jobDriver", "entryPointArguments", "sparkSubmitParameters", "pyFiles", "clientToken"}
 )
-_CLOUD_ONLY: Final = ("application_id", "execution_role_arn")
+_CLOUD_ONLY: Final = ("application_id", "execution_role_arn", "execution_timeout_minutes", "mode", "retry_policy")
+_OVERRIDES: Final = "configurationOverrides"
 _ANONYMOUS: Final = (
     "the event has no identity, so its run is named by the request: only Lambda's own retry of an asynchronous event"
     " repeats that, and any other writes again; a job document with a clientToken has one"
@@ -64,6 +66,14 @@ class Request:
     coordination: Configuration | None = None
     trigger: Trigger | None = None
     warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Defaults:
+    """Settings that others of the event go before, and the field that holds them."""
+
+    conf: Mapping[str, str]
+    path: str
 
 
 def parse_event(event: object, settings: HandlerSettings) -> Request:
@@ -109,16 +119,22 @@ def _document(event: Mapping[str, Any], settings: HandlerSettings, prefix: str) 
 
 
 def _nested(document: NestedDocument, settings: HandlerSettings, prefix: str) -> Request:
-    submit = document.job_driver.spark_submit
-    path = f"{prefix}.jobDriver.sparkSubmit".lstrip(".")
-    return _request(
+    submit, overrides = document.job_driver.spark_submit, document.configuration_overrides
+    request = _request(
         document,
         settings,
         script_location(submit.entry_point),
         arguments=submit.entry_point_arguments,
         parameters=submit.spark_submit_parameters,
-        path=path,
+        path=f"{prefix}.jobDriver.sparkSubmit".lstrip("."),
+        defaults=_Defaults(
+            next((one.properties for one in overrides.application_configuration), {}), _below(prefix, _OVERRIDES)
+        ),
     )
+    if overrides.monitoring_configuration is None:
+        return request
+    ignored = f"{_OVERRIDES}.monitoringConfiguration was not used: the job's log goes to CloudWatch"
+    return replace(request, warnings=(*request.warnings, ignored))
 
 
 def _flat(document: FlatDocument, settings: HandlerSettings, prefix: str) -> Request:
@@ -149,6 +165,7 @@ def _request(
     parameters: str,
     path: str,
     conf: Mapping[str, str] | None = None,
+    defaults: _Defaults | None = None,
     py_files: tuple[str, ...] = (),
 ) -> Request:
     if sum(len(argument.encode()) for argument in arguments) > _ARGUMENTS_MAX_BYTES:
@@ -166,7 +183,7 @@ def _request(
     return Request(
         entry_point=entry_point,
         arguments=arguments,
-        conf=_conf(dict(conf or {}), submit.conf, settings, path),
+        conf=_conf(dict(conf or {}), submit, defaults or _Defaults({}, _OVERRIDES), settings, path),
         py_files=files,
         client_token=common.client_token,
         name=common.name or _name(submit.name, path),
@@ -184,21 +201,28 @@ def _request(
 
 
 def _conf(
-    in_event: Mapping[str, str], in_parameters: Mapping[str, str], settings: HandlerSettings, path: str
+    in_event: Mapping[str, str],
+    submit: SubmitParameters,
+    defaults: _Defaults,
+    settings: HandlerSettings,
+    path: str,
 ) -> dict[str, str]:
-    for field_name, conf in (("conf", in_event), ("sparkSubmitParameters", in_parameters)):
-        check_conf(
-            conf,
-            _below(path, field_name),
-            permits=settings.conf_allow,
-            owned=settings.owned_settings,
-            region=settings.region,
-        )
+    in_parameters, wrong = submit.conf, [*submit.wrong]
+    for place, conf in (
+        (_below(path, "conf"), in_event),
+        (_below(path, "sparkSubmitParameters"), in_parameters),
+        (defaults.path, defaults.conf),
+    ):
+        try:
+            check_conf(conf, place, permits=settings.conf_allow, owned=settings.owned_settings, region=settings.region)
+        except InputError as error:
+            wrong.append(error)
     if doubled := sorted(in_event.keys() & in_parameters.keys()):
-        raise InputError(
-            _below(path, "sparkSubmitParameters"), f"sets {doubled[0]}, which conf sets too; keep one of the two"
-        )
-    return {**in_event, **in_parameters}
+        twice = f"sets {doubled[0]}, which conf sets too; keep one of the two"
+        wrong.append(InputError(_below(path, "sparkSubmitParameters"), twice))
+    if wrong:
+        raise InputError.of(wrong)
+    return {**defaults.conf, **in_event, **in_parameters}
 
 
 def _in_parameters(uri: str, path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final
+from typing import Annotated, Any, Final, Literal
 from unicodedata import category
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
@@ -107,9 +107,15 @@ class Common(BaseModel):
     before the job, and gives it back once the job's writes are settled.
     """
     application_id: str | None = None
-    """EMR Serverless only; ignored with a warning."""
+    """EMR Serverless only; ignored with a warning, as the four that follow."""
     execution_role_arn: str | None = None
-    """EMR Serverless only; ignored with a warning."""
+    """The function has its own."""
+    execution_timeout_minutes: int | None = None
+    """The function's timeout ends a job."""
+    mode: Literal["BATCH", "STREAMING"] | None = None
+    """A function runs both."""
+    retry_policy: dict[str, Any] | None = None
+    """The function's `retry_attempts`, or whoever invokes it, retries."""
 
 
 class _SparkSubmit(BaseModel):
@@ -126,10 +132,28 @@ class _JobDriver(BaseModel):
     spark_submit: _SparkSubmit
 
 
+class _Application(BaseModel):
+    model_config = _STRICT
+
+    classification: Literal["spark-defaults"]
+    properties: dict[str, str] = {}
+
+
+class _Overrides(BaseModel):
+    model_config = _STRICT
+
+    application_configuration: Annotated[tuple[_Application, ...], Field(max_length=1, strict=False)] = ()
+    monitoring_configuration: dict[str, Any] | None = None
+
+
 class NestedDocument(Common):
     """The form of StartJobRun itself."""
 
     job_driver: _JobDriver
+    configuration_overrides: _Overrides = _Overrides()
+    """The properties of `spark-defaults` are settings as in `conf`; `sparkSubmitParameters` go before them. Logs go to
+    CloudWatch: the rest is ignored with a warning.
+    """
 
 
 class FlatDocument(Common):

@@ -37,23 +37,27 @@ _REFUSED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SubmitParameters:
-    """The content of the string."""
+    """The content of the string; `wrong`: what is wrong with it, for a caller that looks for more."""
 
     conf: Mapping[str, str] = field(default_factory=dict)
     py_files: tuple[str, ...] = ()
     name: str | None = None
+    wrong: tuple[InputError, ...] = ()
 
 
 def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
-    """Parse the string; `InputError` names `path`. The caller checks the settings with those of `conf`."""
+    """Parse the string, whose path in the event is `path`; raise `InputError` if it is no list of options. The caller
+    checks the settings with those of `conf`.
+    """
     conf: dict[str, str] = {}
     py_files: tuple[str, ...] = ()
     name: str | None = None
+    wrong = []
     for option, value in _options(text, path):
         if option in ("--conf", "-c"):
             key, equals, setting = value.partition("=")
             if not equals:
-                raise InputError(path, f"--conf {described(value)} must be key=value")
+                wrong.append(InputError(path, f"--conf {described(value)} must be key=value"))
             conf[key.strip()] = setting.strip()
         elif option in _AS_CONF:
             conf[_AS_CONF[option]] = value
@@ -62,10 +66,9 @@ def parse_submit_parameters(text: str, path: str) -> SubmitParameters:
         elif option == "--name":
             name = value
         else:
-            raise InputError(
-                path, f"{described(option)}: {_REFUSED.get(option, 'is not an option that is known here')}"
-            )
-    return SubmitParameters(conf, py_files, name)
+            why = _REFUSED.get(option, "is not an option that is known here")
+            wrong.append(InputError(path, f"{described(option)}: {why}"))
+    return SubmitParameters(conf, py_files, name, tuple(wrong))
 
 
 def _options(text: str, path: str) -> list[tuple[str, str]]:

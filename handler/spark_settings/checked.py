@@ -58,19 +58,21 @@ def check_conf(
     owned: Collection[str],
     region: str | None,
 ) -> None:
-    """Raise `InputError` for the first setting that an event may not bring; `field` is the field with the settings.
+    """Raise `InputError` for the settings that an event may not bring; `field` is the field with the settings.
 
     `owned` are the names of the function's own settings: an event may not change any of them, not even for one bucket,
     nor any property of a catalog that they define. `region` is the function's own.
     """
     _check_number(conf, field)
-    units = {_catalog_or_key(key) for key in owned}
+    units, wrong = {_catalog_or_key(key) for key in owned}, []
     for key, value in conf.items():
         problem = _problem(key, value)
         if problem is None and (_catalog_or_key(key) in units or _is_for_one_bucket(key, owned)):
             problem = "is the function's own setting (SOAL_CONF, SOAL_SECRETS); leave it out"
         if problem := problem or _refusal(key, value, permits, region or ""):
-            raise InputError(_path(field, key), problem)
+            wrong.append(InputError(_path(field, key), problem))
+    if wrong:
+        raise InputError.of(wrong)
 
 
 def check_own_conf(conf: Mapping[str, str], field: str) -> None:

@@ -135,8 +135,8 @@ BAD_EVENTS: dict[str, tuple[object, str]] = {
     "a class": (job(sparkSubmitParameters="--class A"), "sparkSubmitParameters"),
     "the cloud's form without a driver": ({"jobDriver": {}}, "jobDriver.sparkSubmit"),
     "the cloud's form with another field": (
-        {"jobDriver": {"sparkSubmit": {"entryPoint": SCRIPT}}, "retryPolicy": {}},
-        "retryPolicy",
+        {"jobDriver": {"sparkSubmit": {"entryPoint": SCRIPT}}, "executionIamPolicy": {}},
+        "executionIamPolicy",
     ),
     "a bad path in the cloud's form": (
         {"jobDriver": {"sparkSubmit": {"entryPoint": "job.py"}}},

@@ -313,3 +313,47 @@ def test_a_service_s_event_has_any_number_of_entries() -> None:
     assert unwrapped(continued)[0] == event
     with pytest.raises(InputError, match="entries; 1000 are allowed"):
         unwrapped({"continuation": event})
+
+
+def test_the_cloud_s_defaults_are_settings_and_the_rest_of_its_overrides_is_a_warning() -> None:
+    """A request with a log's place and Spark's defaults is sent as it is; the submission's own settings go before."""
+    defaults = {"spark.sql.shuffle.partitions": "8", "spark.executor.cores": "4"}
+    overrides = {
+        "applicationConfiguration": [{"classification": "spark-defaults", "properties": defaults}],
+        "monitoringConfiguration": {"s3MonitoringConfiguration": {"logUri": "s3://logs/"}},
+    }
+    submit = {"entryPoint": SCRIPT, "sparkSubmitParameters": "--conf spark.sql.shuffle.partitions=2"}
+    ignored = {"executionTimeoutMinutes": 60, "mode": "BATCH", "retryPolicy": {"maxAttempts": 3}}
+    request = parse_event({"jobDriver": {"sparkSubmit": submit}, "configurationOverrides": overrides, **ignored}, PLAIN)
+    assert request.conf == {"spark.sql.shuffle.partitions": "2", "spark.executor.cores": "4"}
+    assert [warning.partition(" ")[0] for warning in request.warnings] == [
+        *ignored,
+        "configurationOverrides.monitoringConfiguration",
+    ]
+
+
+def test_all_that_is_wrong_with_an_event_is_told_at_once() -> None:
+    """Nobody should learn it by one invocation for each word."""
+    submit = {
+        "entryPoint": SCRIPT,
+        "sparkSubmitParameters": "--conf spark.jars=a.jar --conf spark.sql.extensions=x --conf spark.master=yarn",
+    }
+    endpoint = {"spark.hadoop.fs.s3a.endpoint": "https://e"}
+    overrides = {"applicationConfiguration": [{"classification": "spark-defaults", "properties": endpoint}]}
+    with pytest.raises(InputError) as caught:
+        parse_event({"jobDriver": {"sparkSubmit": submit}, "configurationOverrides": overrides}, PLAIN)
+    told = str(caught.value)
+    names = (
+        "spark.jars",
+        "spark.sql.extensions",
+        "spark.master",
+        "configurationOverrides.spark.hadoop.fs.s3a.endpoint",
+    )
+    assert [name for name in names if name not in told] == []
+    with pytest.raises(InputError, match=r"--jars.*; .*--class"):
+        parse_event({"entryPoint": SCRIPT, "sparkSubmitParameters": "--jars a.jar --class A"}, PLAIN)
+    with pytest.raises(InputError, match=r"tags: .*; nmae: "):
+        parse_event({"entryPoint": SCRIPT, "nmae": "n", "tags": 1}, PLAIN)
+    many = {f"spark.no.{number}": "1" for number in range(100)}
+    with pytest.raises(InputError, match="and 90 more"):
+        parse_event({"entryPoint": SCRIPT, "conf": many}, PLAIN)

@@ -47,4 +47,4 @@ def test_nothing_is_nothing() -> None:
 def test_what_is_refused(text: str, problem: str) -> None:
     """Each refusal names the remedy."""
     with pytest.raises(InputError, match=problem):
-        parse_submit_parameters(text, "p")
+        raise InputError.of(parse_submit_parameters(text, "p").wrong)

@@ -52,7 +52,7 @@ class Missing:
 
     `variants`: the image's variants that do have it. `jars`: the jars of PySpark that are left out; `classes`: prefixes
     of its class names; `modules` and `formats`: names of its Python modules and data sources; `signs`: other texts in
-    an exception that show it; `instead`: the advice for a job without it.
+    an exception that show it; `instead`: the advice for a job without it; `derivable`: a derived image can have it.
     """
 
     what: str
@@ -63,12 +63,14 @@ class Missing:
     modules: tuple[str, ...] = ()
     formats: tuple[str, ...] = ()
     signs: tuple[str, ...] = ()
+    derivable: bool = True
 
     @property
     def sentence(self) -> str:
         """The whole advice, for a result."""
         if not self.variants:
-            return f"the image does not have {self.what}: {self.instead}. A derived image can add it (image/derived)"
+            derived = ". A derived image can add it (image/derived)" if self.derivable else ""
+            return f"the image does not have {self.what}: {self.instead}{derived}"
         variant = self.variants[0]
         return (
             f"the image does not have {self.what}: its variant {variant} does (soal image build --variant {variant},"
@@ -94,7 +96,12 @@ def read_missing(path: Path, variant: Variant = SLIM) -> tuple[Missing, ...]:
     with path.open("rb") as file:
         rows = tomllib.load(file)["missing"]
     dependencies = (
-        Missing(row.pop("what"), row.pop("instead"), **{key: tuple(value) for key, value in row.items()})
+        Missing(
+            row.pop("what"),
+            row.pop("instead"),
+            derivable=row.pop("derivable", True),
+            **{key: tuple(value) for key, value in row.items()},
+        )
         for row in rows
     )
     return tuple(row for row in dependencies if variant not in row.variants)

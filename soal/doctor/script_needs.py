@@ -147,10 +147,6 @@ _MODULES: Final = {"pyspark.sql.avro": _AVRO, "pyspark.sql.datasource": _PANDAS,
 _IMPORTERS: Final = ("import_module", "__import__")
 _AVRO_IN_SQL: Final = re.compile(r"(?i)\bavro\s*\.\s*`|\b(?:from_avro|to_avro|schema_of_avro)\s*\(")
 _FOREIGN_FORMATS: Final = re.compile(r"hudi|redshift|bigquery|mongodb|.*snowflake.*")
-_GLUE: Final = (
-    "Glue's library is only in Glue: read and write with spark.read and DataFrame.write, and arguments with argparse"
-    " (--key value is passed on as it is)"
-)
 _DRIVEN: Final = ("jdbc:postgresql", "jdbc:mysql")
 """The databases for which some variant has a driver."""
 
@@ -212,8 +208,6 @@ def _row_of_module(missing: tuple[Missing, ...], name: str) -> Missing | None:
 
 def _foreign(number: int, name: str) -> Line:
     top = name.partition(".")[0]
-    if top == "awsglue":
-        return fail(number, f"imports {name}", _GLUE)
     return warn(number, f"imports {top}, which is not in the image", "name it in pyFiles, or derive an image with it")
 
 

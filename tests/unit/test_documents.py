@@ -10,6 +10,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,10 @@ from typer.testing import CliRunner
 
 from handler.request.job import requested
 from handler.settings import read_settings
+from infra.context import read_context
 from scripts.provision.java import MAJOR
 from scripts.reference import PARTS
+from tests.support.cloud import IMAGE
 from tests.support.command_line import app
 
 ROOT = Path(__file__).parents[2]
@@ -31,8 +34,9 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("doc
 
 def blocks(language: str) -> list[tuple[str, str]]:
     """Return (document, text) of every fenced block of a language."""
-    pattern = re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL)
-    return [(path.name, text) for path in DOCUMENTS for text in pattern.findall(path.read_text())]
+    pattern = re.compile(rf"^( *)```{language}\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
+    found = [(path.name, text) for path in DOCUMENTS for _, text in pattern.findall(path.read_text())]
+    return [(name, textwrap.dedent(text)) for name, text in found]
 
 
 @pytest.mark.parametrize(("document", "text"), blocks("python"))
@@ -44,7 +48,17 @@ def test_python_compiles_and_its_imports_exist(document: str, text: str) -> None
             assert all(hasattr(module, name.name) for name in node.names)
 
 
-@pytest.mark.parametrize(("document", "text"), blocks("json"))
+def is_of_schedules(text: str) -> bool:
+    return all(isinstance(value, dict) and "schedule" in value for value in json.loads(text).values())
+
+
+@pytest.mark.parametrize("text", [text for _, text in blocks("json") if is_of_schedules(text)])
+def test_the_stack_takes_the_schedules_that_are_shown(text: str) -> None:
+    """Each is a value of the context key `schedules`."""
+    assert read_context({"schedules": text, "image_uri": IMAGE}).schedules
+
+
+@pytest.mark.parametrize(("document", "text"), [block for block in blocks("json") if not is_of_schedules(block[1])])
 def test_a_json_block_is_an_event_that_is_accepted(document: str, text: str, tmp_path: Path) -> None:
     """A JSON block is a valid event, such as the README's; the function declares the turns that the guide shows."""
     (tmp_path / "jars").mkdir()

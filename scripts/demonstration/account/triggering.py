@@ -19,6 +19,7 @@ _VISIBLE_S: Final = 5
 _AGAIN_S: Final = 60
 """Of a message whose job has met another one's commit: by then the other one has ended."""
 _OVERLAP_S: Final = 10
+_SECOND: Final = 2
 
 
 def object_landed(journey: Journey) -> None:
@@ -126,7 +127,7 @@ def worked_off(journey: Journey) -> None:
     found, seen = _execution(journey, first), journey.table("steps")
     journey.check(
         f"{waited or 2 * _WAIT_S:.0f} s later the execution has SUCCEEDED, by the second attempt of its run",
-        holds=found["status"] == "SUCCEEDED" and json.loads(found["output"])["attempt"] == 2,
+        holds=found["status"] == "SUCCEEDED" and json.loads(found["output"])["attempt"] == _SECOND,
     )
     journey.check("the rows are in the table once", holds=(seen.rows, seen.orphans) == (ROWS, ()))
     second = _executed(journey, journey.event("accommodations_delta", "", source="raw/nowhere.csv", table="steps"))

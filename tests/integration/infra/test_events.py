@@ -12,6 +12,7 @@ import pytest
 from handler.input_errors import NoJob
 from handler.request.event import parse_event
 from handler.settings import read_settings
+from infra.workflow import definition
 from tests.support.waiting import until
 
 if TYPE_CHECKING:
@@ -80,26 +81,21 @@ def test_s3_s_messages_are_runs_and_its_test_is_none(client: Callable[[str], Any
     ]
 
 
-def test_a_task_of_step_functions_names_its_run_by_the_execution(client: Callable[[str], Any]) -> None:
-    """The token of docs/reference/event is a valid one, and another one in each execution."""
+@pytest.mark.parametrize("own", [{}, {"clientToken": "nightly-1"}])
+def test_the_state_machine_names_its_run_by_the_execution(client: Callable[[str], Any], own: dict[str, str]) -> None:
+    """Unless its input has a token of its own. The service computes the machine's first state."""
     states, name = client("stepfunctions"), f"events-{uuid.uuid4().hex[:12]}"
     role = client("iam").create_role(RoleName=name, AssumeRolePolicyDocument=policy("states", "sts:AssumeRole"))
-    payload = {"entryPoint": "s3://scripts/job.py", "clientToken.$": "States.Hash($$.Execution.Id, 'SHA-256')"}
+    first = {**definition("arn")["States"]["Key"], "End": True}
+    del first["Next"]
     machine = states.create_state_machine(
         name=name,
-        definition=json.dumps(
-            {"StartAt": "Payload", "States": {"Payload": {"Type": "Pass", "Parameters": payload, "End": True}}}
-        ),
+        definition=json.dumps({"StartAt": "Key", "States": {"Key": first}}),
         roleArn=role["Role"]["Arn"],
     )["stateMachineArn"]
-
-    tokens = {parse_event(_output(states, machine), SETTINGS).client_token for _ in range(2)}
-
-    assert len(tokens) == 2
-    assert None not in tokens
-
-
-def _output(states: Any, machine: str) -> Any:
-    execution = states.start_execution(stateMachineArn=machine)["executionArn"]
+    given = json.dumps({"entryPoint": "s3://scripts/job.py", **own})
+    execution = states.start_execution(stateMachineArn=machine, name="of-today", input=given)["executionArn"]
     assert until(lambda: states.describe_execution(executionArn=execution)["status"] == "SUCCEEDED")
-    return json.loads(states.describe_execution(executionArn=execution)["output"])
+    output = json.loads(states.describe_execution(executionArn=execution)["output"])
+    request = parse_event(output["event"], SETTINGS)
+    assert (request.client_token, output["tries"]) == (own.get("clientToken", "of-today"), 0)

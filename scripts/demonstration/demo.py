@@ -25,12 +25,12 @@ from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
 from scripts.demonstration.account import journey
 from scripts.demonstration.stage import Claims, Demo, open_format
-from scripts.emulator import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from soal.console.screen import Screen
 from soal.home import Home
 from soal.local.names import BUCKETS, CHECKPOINTS
+from soal.testing.s3 import EmbeddedS3
 
 
 def main() -> int:

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from handler.outcome.result import Result, WriteResult
-    from scripts.emulator import EmbeddedS3
     from soal.home import Home
     from soal.invocation.report import Report
+    from soal.testing.s3 import EmbeddedS3
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,10 +23,10 @@ from urllib.parse import quote
 import boto3
 from botocore.config import Config
 
-from scripts.emulator.programs_only import ForPrograms
 from scripts.emulator.rie import EmulatorError, LambdaEmulator
 from scripts.emulator.spark import ROOT
 from soal.local.names import CREDENTIALS, REGION
+from soal.testing.s3.programs_only import ForPrograms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

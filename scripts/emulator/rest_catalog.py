@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from py4j.java_gateway import JavaObject, JVMView
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
 
 REST_JARS: Final = tuple(sorted(JARS.with_name("rest-jars").glob("*.jar")))
 _BUCKET: Final = "rest-catalog"

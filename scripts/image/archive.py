@@ -31,9 +31,9 @@ from handler.spark.missing_dependencies import SLIM, Variant
 from handler.spark_settings.own_disk import STOCK
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
-from scripts.emulator import EmbeddedS3
 from scripts.image.closures import LIST, ClosuresError, make_jar
 from scripts.image.unsigned import copy_unsigned
+from soal.testing.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

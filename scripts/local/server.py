@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psutil
 
-from scripts.emulator import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.local.names import BUCKETS, WAREHOUSE
 from soal.local.state import LocalS3
+from soal.testing.s3 import EmbeddedS3
 
 
 def main() -> None:

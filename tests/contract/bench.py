@@ -6,13 +6,13 @@ import uuid
 from typing import TYPE_CHECKING
 
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
-from scripts.emulator import EmbeddedS3, Match, Rule
+from soal.testing.s3 import EmbeddedS3, Match, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from safewriter.objects import ListedObject
-    from scripts.emulator.rules import Effect
+    from soal.testing.s3.rules import Effect
 
 PRIVATE = "private"
 TRIES = len(PAUSES_S) + 1

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import ObjectStore, Upload
-from scripts.emulator import EmbeddedS3
 from soal.recovery import Overlay
+from soal.testing.s3 import EmbeddedS3
 from tests.contract.bench import PRIVATE, Bench
 from tests.support.memory_store import MemoryObjectStore
 from tests.support.s3_backends import opened_backend

@@ -11,7 +11,7 @@ from botocore.config import Config
 
 from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
-from scripts.emulator import Match, Refuse, Reply, Request
+from soal.testing.s3 import Match, Refuse, Reply, Request
 from tests.contract.bench import GET, PUT, TRIES, Bench, keys
 from tests.support.network_faults import LoseReply
 

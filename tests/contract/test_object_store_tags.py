@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import StoreError
-from scripts.emulator import Match, Refuse
+from soal.testing.s3 import Match, Refuse
 from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:

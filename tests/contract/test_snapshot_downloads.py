@@ -10,7 +10,7 @@ import pytest
 from botocore.response import StreamingBody
 
 from safewriter.objects.store import StoreError
-from scripts.emulator import Refuse
+from soal.testing.s3 import Refuse
 from tests.contract.bench import GET
 from tests.support.memory_store import MemoryObjectStore
 

@@ -9,14 +9,14 @@ import pytest
 
 from safewriter.objects.store import StoreError
 from safewriter.snapshots.write.upload import PAUSES_S, Uploader
-from scripts.emulator import EmbeddedS3, Kill, Match, Refuse, Rule
-from scripts.emulator.exchange import Reply
+from soal.testing.s3 import EmbeddedS3, Kill, Match, Refuse, Rule
+from soal.testing.s3.exchange import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from scripts.emulator.exchange import Request
+    from soal.testing.s3.exchange import Request
 
 MIB = 1 << 20
 

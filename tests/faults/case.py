@@ -16,7 +16,7 @@ from safewriter.objects.s3 import table_store
 from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from scripts.emulator.rules import Kill, Match, Rule
+from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.victims import DEADLINE_MS
 from tests.support.network_faults import Late, LoseReply
 from tests.support.waiting import until
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.victims import Victims
     from tests.support.observed import Observed
     from tests.support.processes import Child

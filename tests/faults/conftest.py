@@ -14,7 +14,7 @@ from tests.support.lake import CHECKPOINTS, Lake
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Catalog
     from tests.support.processes import Child
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.settle.recovery import Cause, Recovery
-from scripts.emulator.rules import Rule
+from soal.testing.s3.rules import Rule
 from tests.faults.case import ANY, Phase, fault
 from tests.support.lake import CHECKPOINTS, LAKE
 from tests.support.network_faults import Late
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.observed import Observed
 
 __all__ = ["Dead", "Settlers", "faults_at_every_request"]

@@ -11,7 +11,7 @@ from tests.faults.statements import STATEMENTS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.lake import Lake
 
 __all__ = ["DeltaCase"]

@@ -15,8 +15,8 @@ import pytest
 from handler.outcome.result import Result
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.rules import Match
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
+from soal.testing.s3.rules import Match
 from tests.support.iceberg_writer import IDS, open_catalog
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 

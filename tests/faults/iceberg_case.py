@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from safewriter.writer import SafeWriter
-from scripts.emulator.rules import Match
+from soal.testing.s3.rules import Match
 from tests.faults.case import Case
 from tests.faults.iceberg_victim import STATEMENTS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Catalog
 
 __all__ = ["AFTER", "BASE", "DATA", "TOLD", "IcebergCase"]

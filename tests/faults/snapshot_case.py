@@ -7,7 +7,7 @@ import uuid
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from scripts.emulator.rules import Match
+from soal.testing.s3.rules import Match
 from tests.faults.case import Case
 from tests.faults.snapshot_victim import build
 from tests.support.snapshot_prefix import SnapshotPrefix
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.snapshots import BuildResult
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
 
 __all__ = ["MANIFEST", "POINTER", "SHARD", "SnapshotCase"]
 

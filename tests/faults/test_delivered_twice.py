@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.errors import AnotherAttemptError
-from scripts.emulator.rules import Match, Rule
+from soal.testing.s3.rules import Match, Rule
 from tests.faults.delta_case import DeltaCase
 from tests.faults.iceberg_case import IcebergCase
 from tests.faults.victims import Victims
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.case import Case
     from tests.support.ice import Catalog
     from tests.support.processes import Child

@@ -21,10 +21,10 @@ import pytest
 
 from handler.outcome.result import Result
 from scripts.accommodations import csv_bytes
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.durable import DurableEmulator
-from scripts.emulator.rules import Kill, Match, Rule
 from scripts.emulator.spark import ROOT
+from soal.testing.s3 import EmbeddedS3
+from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.function_case import processes_of
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 

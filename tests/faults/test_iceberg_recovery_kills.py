@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.rules import Kill, Rule
+from soal.testing.s3.rules import Kill, Rule
 from tests.faults.dead import Dead, Settlers, faults_at_every_request
 from tests.faults.iceberg_case import AFTER, BASE, TOLD, IcebergCase
 from tests.faults.iceberg_victim import STATEMENTS
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.victims import Victims
     from tests.support.ice import Catalog
 

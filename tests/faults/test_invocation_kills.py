@@ -17,7 +17,7 @@ from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from scripts.emulator.rules import Kill, Match, Rule
+from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.function_case import COMMIT, OF_THE_ATTEMPT, OF_THE_JOB, ROWS, TABLES, Function, Table, Who, served
 from tests.support.lake import CHECKPOINTS
 from tests.support.network_faults import Freeze
@@ -26,7 +26,7 @@ from tests.support.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from scripts.emulator.rules import Effect
+    from soal.testing.s3.rules import Effect
 
 pytestmark = [pytest.mark.emulator, pytest.mark.slow, pytest.mark.timeout(3600)]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from safewriter.writer import SafeWriter
-from scripts.emulator.rules import Kill, Match, Rule
+from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.case import ANY, Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.delta_case import DeltaCase
 from tests.faults.statements import STATEMENTS
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.victims import Victims
     from tests.support.lake import Lake
     from tests.support.processes import Child

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Catalog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.matrix]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.rules import Kill, Match, Rule
+from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.dead import Dead, Settlers, faults_at_every_request
 from tests.faults.statements import STATEMENTS
 from tests.faults.victims import DEADLINE_MS
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.victims import Victims
     from tests.support.lake import Lake
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from scripts.emulator.rules import Match, Rule
+from soal.testing.s3.rules import Match, Rule
 from tests.faults.case import fault
 from tests.faults.function_case import COMMIT, OF_THE_JOB, ROWS, TABLES, Function, Table, served
 from tests.support.network_faults import Late

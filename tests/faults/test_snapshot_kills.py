@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.rules import Kill, Match, Rule
+from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.case import Phase, faults_at_every_boundary, thaw_after_the_retry
 from tests.faults.snapshot_case import MANIFEST, POINTER, SHARD, SnapshotCase
 from tests.support.network_faults import Late
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.victims import Victims
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(900)]

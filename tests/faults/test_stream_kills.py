@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import pytest
 
-from scripts.emulator.rules import Kill, Match, Rule
+from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.streams import STREAMS, rows_of
 from tests.support.waiting import until
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.victims import Victims
     from tests.support.lake import Lake
 

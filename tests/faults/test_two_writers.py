@@ -18,7 +18,7 @@ from safewriter.record.document import Status
 from safewriter.settle.one_write import Action
 from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
-from scripts.emulator.rules import Delay, Match, Rule
+from soal.testing.s3.rules import Delay, Match, Rule
 from tests.faults.statements import STATEMENTS
 from tests.faults.victims import DEADLINE_MS
 from tests.lab.bench.fanout import Writers
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.faults.victims import Victims
     from tests.support.ice import Catalog
     from tests.support.lake import Lake

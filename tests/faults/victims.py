@@ -10,7 +10,7 @@ from tests.support.observed import CHECKPOINTS
 from tests.support.processes import Child
 
 if TYPE_CHECKING:
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
 
 __all__ = ["DEADLINE_MS", "Victims"]
 

@@ -11,12 +11,12 @@ import pytest
 
 from handler.outcome.result import Result
 from handler.spark.missing_dependencies import SLIM
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.image.build import tag_of
 from scripts.image.docker import Docker, docker
 from scripts.image.size import variant_of
 from soal.home import Home
+from soal.testing.s3 import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from tests.image.jobs import APPENDS
 from tests.support.lake import LAKE, Lake
 
 if TYPE_CHECKING:
-    from scripts.emulator import EmbeddedS3
     from scripts.emulator.container import ContainerEmulator
+    from soal.testing.s3 import EmbeddedS3
     from tests.image.conftest import Cage
 
 pytestmark = [pytest.mark.image, pytest.mark.slow]

@@ -14,7 +14,7 @@ from tests.image.features import FEATURES, FULL
 from tests.support.lake import LAKE
 
 if TYPE_CHECKING:
-    from scripts.emulator import EmbeddedS3
+    from soal.testing.s3 import EmbeddedS3
     from tests.image.conftest import Cage
 
 pytestmark = [pytest.mark.image, pytest.mark.slow, pytest.mark.timeout(1200)]

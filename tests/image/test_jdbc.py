@@ -14,7 +14,7 @@ from tests.support.postgres import Postgres, find_postgres
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scripts.emulator import EmbeddedS3
+    from soal.testing.s3 import EmbeddedS3
     from tests.image.conftest import Cage
 
 pytestmark = [pytest.mark.image, pytest.mark.slow]

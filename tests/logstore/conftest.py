@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scripts.emulator.rules import Match, Rule
-from scripts.emulator.s3 import EmbeddedS3
 from soal.shipped import local_settings
+from soal.testing.s3.embedded import EmbeddedS3
+from soal.testing.s3.rules import Match, Rule
 from tests.support.lake import CHECKPOINTS, LAKE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from scripts.emulator.rules import Effect
+    from soal.testing.s3.rules import Effect
     from tests.logstore.jvm import LogStore
 
 # Only ConditionalPut retries here, not the layers below it.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pytest
 
-from scripts.emulator.rules import Kill, Refuse
+from soal.testing.s3.rules import Kill, Refuse
 from tests.logstore.conftest import AGAIN
 from tests.support.network_faults import LoseReply
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.rules import Refuse
+from soal.testing.s3.rules import Refuse
 
 if TYPE_CHECKING:
     from tests.logstore.conftest import Bucket

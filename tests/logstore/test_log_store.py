@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
-from scripts.emulator.rules import Refuse
+from soal.testing.s3.rules import Refuse
 from tests.support.network_faults import LoseReply
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from tests.support.lake import CHECKPOINTS
 
 if TYPE_CHECKING:
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from safewriter.errors import UnsupportedError
 from safewriter.objects.s3 import table_store
 from safewriter.record.document import OPEN
 from safewriter.settle.recovery import Cause, Evidence, Recovery
-from scripts.emulator.rules import Match, Refuse, Rule
+from soal.testing.s3.rules import Match, Refuse, Rule
 from tests.property.folder import check_folder
 from tests.property.judge import Log, check_metadata, check_verdicts, rows_at
 from tests.property.neighbours import Neighbours
@@ -29,7 +29,7 @@ from tests.support.network_faults import Late
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.property.neighbours import Deltalake
     from tests.property.operations import Operation
     from tests.support.lake import Lake

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.record.document import Checkpoint
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Ice
 
 __all__ = ["IcebergHistory"]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from scripts.emulator.rules import Match, Refuse, Rule
+from soal.testing.s3.rules import Match, Refuse, Rule
 from tests.support.network_faults import Late, LoseReply
 
 if TYPE_CHECKING:
     import random
 
-    from scripts.emulator.wire import Wire
+    from soal.testing.s3.wire import Wire
 
 __all__ = ["Publications"]
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
 
 __all__ = ["PASSED", "VENDORED", "Outcome", "World", "deltas_tests"]
 

@@ -9,7 +9,7 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Status
 from safewriter.settle.recovery import Cause, Recovery
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 from tests.support.guarded_s3 import Permissions
 from tests.support.roles import CHECKPOINTS, JOB, LAKE, ROLES, SWEEPER
 from tests.unit.safewriter.world import World

@@ -12,8 +12,8 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
-from scripts.emulator import EmbeddedS3
 from soal.local.names import CREDENTIALS
+from soal.testing.s3 import EmbeddedS3
 from tests.support.guarded_s3 import Permissions
 from tests.support.iceberg_writer import IDS, add, open_catalog
 from tests.support.roles import JOB, LAKE, ROLES, SWEEPER

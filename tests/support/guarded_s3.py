@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, unquote
 from xml.etree import ElementTree as ET
 
-from scripts.emulator import Match, Reply, Rule
+from soal.testing.s3 import Match, Reply, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scripts.emulator import Request
+    from soal.testing.s3 import Request
     from tests.support.iam import Access
 
 __all__ = ["Need", "Permissions"]

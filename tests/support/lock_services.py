@@ -15,10 +15,10 @@ from safewriter.coordination.backends.dynamodb import DynamoDBBackend
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
-from scripts.emulator import EmbeddedS3, Match, Rule
-from scripts.emulator.keepalive import KeepAliveServer
-from scripts.emulator.wire import OBSERVER
 from soal.local.names import CREDENTIALS, REGION
+from soal.testing.s3 import EmbeddedS3, Match, Rule
+from soal.testing.s3.keepalive import KeepAliveServer
+from soal.testing.s3.wire import OBSERVER
 from tests.support.contenders import ProcessContender, ThreadContender, Wrapped
 from tests.support.lost_reply import LostReply
 from tests.support.zookeeper_service import LACKS, ZooKeeperLocks

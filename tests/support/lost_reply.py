@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 from safewriter.coordination.backend import RecordChanged
 from safewriter.objects.s3 import PAUSES_S
 from safewriter.objects.store import StoreError
-from scripts.emulator import Reply, Request
-from scripts.emulator.exchange import ConnectionDropped
+from soal.testing.s3 import Reply, Request
+from soal.testing.s3.exchange import ConnectionDropped
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Faults of the network and of its clients, as actions of a rule (scripts.emulator.rules)."""
+"""Faults of the network and of its clients, as actions of a rule (soal.testing.s3.rules)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
-from scripts.emulator.exchange import ConnectionDropped, Reply, Request
+from soal.testing.s3.exchange import ConnectionDropped, Reply, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from botocore.exceptions import ClientError, HTTPClientError
 
 if TYPE_CHECKING:
-    from scripts.emulator import EmbeddedS3
+    from soal.testing.s3 import EmbeddedS3
 
 __all__ = ["put"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.backend import Backend, Moto
 from scripts.provision.__main__ import main as setup
+from soal.testing.s3.backend import Backend, Moto
 from tests.support.s3_proxy import S3Proxy, s3_proxy_jars
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from botocore.config import Config
 
 from scripts.emulator.java import java
 from scripts.emulator.spark import JARS
-from scripts.emulator.wire import forward
 from soal.local.names import CREDENTIALS, REGION
+from soal.testing.s3.wire import forward
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from scripts.emulator.exchange import Reply, Request
+    from soal.testing.s3.exchange import Reply, Request
 
 _FOLDER: Final = JARS.with_name("s3proxy-jars")
 

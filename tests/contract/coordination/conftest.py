@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 from tests.support.lock_arena import Arena
 from tests.support.lock_services import S3, SERVICES, DynamoDB
 from tests.support.zookeeper import start_zookeeper

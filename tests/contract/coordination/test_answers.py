@@ -10,7 +10,7 @@ from safewriter.coordination import Turn
 from safewriter.coordination.record import OpenWrite
 from safewriter.errors import SettingError, TurnBlockedError, TurnLostError
 from safewriter.objects.store import StoreError
-from scripts.emulator import Match, Refuse, Reply, Request, Rule
+from soal.testing.s3 import Match, Refuse, Reply, Request, Rule
 from tests.support.lock_arena import LOCK
 from tests.support.lock_services import S3, DynamoDB
 from tests.support.lost_reply import LostReply
@@ -19,7 +19,7 @@ from tests.support.waiting import until
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scripts.emulator.rules import Effect
+    from soal.testing.s3.rules import Effect
     from tests.support.lock_arena import Arena
 
 LONG_S = 60.0

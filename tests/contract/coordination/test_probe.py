@@ -12,14 +12,14 @@ import pytest
 from safewriter.coordination import probe
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.errors import UnsupportedError
-from scripts.emulator import Match, Reply, Request, Rule
+from soal.testing.s3 import Match, Reply, Request, Rule
 from tests.support.contenders import Wrapped
 from tests.support.lock_services import S3, DynamoDB
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Stored
     from safewriter.coordination.record import Record
-    from scripts.emulator.rules import Effect
+    from soal.testing.s3.rules import Effect
     from tests.support.lock_arena import Arena
 
 IF_MATCH, IF_NONE_MATCH = "HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"

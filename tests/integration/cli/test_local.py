@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.spark import ROOT
 from scripts.provision.__main__ import main as setup
 from scripts.tables.delta import view
 from soal.local.names import BUCKETS
 from soal.target import local_target
+from soal.testing.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,7 +20,7 @@ from tests.support.command_line import app
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Stored
     from safewriter.coordination.record import Record
-    from scripts.emulator import EmbeddedS3
+    from soal.testing.s3 import EmbeddedS3
 
 BUCKET = "soal-locks"
 WRITE = OpenWrite("s3://soal-checkpoints", "write-1", 1)

@@ -14,7 +14,7 @@ from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from scripts.emulator import EmbeddedS3
+    from soal.testing.s3 import EmbeddedS3
 
 BUCKET = "soal-recover"
 

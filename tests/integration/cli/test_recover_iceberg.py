@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from safewriter.record.document import CommitPoint
 from safewriter.tables.iceberg.table import name_of
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 from tests.support.command_line import app
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 

@@ -24,8 +24,8 @@ from safewriter.record.journal import Journal
 from safewriter.schedule import Schedule
 from safewriter.settings import Settings
 from safewriter.settle.supervisor import Supervision
-from scripts.emulator import Match, Refuse, Rule
 from soal.console.problem import Problem
+from soal.testing.s3 import Match, Refuse, Rule
 from tests.support.command_line import app
 from tests.support.lake import CHECKPOINTS
 from tests.support.waiting import BUSY_S
@@ -33,7 +33,7 @@ from tests.support.waiting import BUSY_S
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from scripts.emulator import EmbeddedS3
+    from soal.testing.s3 import EmbeddedS3
 
 BUCKET = "soal-runs"
 SETTINGS = read_settings({"SW_CHECKPOINT_BUCKET": BUCKET})

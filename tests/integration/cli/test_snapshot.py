@@ -20,9 +20,9 @@ from safewriter.objects.store import StoreError
 from safewriter.snapshots.format.current import CURRENT
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.write.publish import Publisher
-from scripts.emulator import Match, Refuse, Rule
 from soal.console.problem import Problem
 from soal.snapshots.build_command import frame_of
+from soal.testing.s3 import Match, Refuse, Rule
 from tests.support.command_line import app
 from tests.support.snapshots import as_slatedb, build, publish
 from tests.support.waiting import until
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.snapshots.format.current import Current
-    from scripts.emulator import EmbeddedS3
     from soal.snapshots.build_command import Format
+    from soal.testing.s3 import EmbeddedS3
     from tests.integration.cli.conftest import Soal
 
 BUCKET = "soal-snapshots"

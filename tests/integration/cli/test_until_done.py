@@ -16,11 +16,11 @@ from pyiceberg.catalog import load_catalog
 from pyiceberg.schema import Schema
 from pyiceberg.types import LongType, NestedField
 
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.local.function import Function
 from soal.home import Home
 from soal.invocation.report import until_done
+from soal.testing.s3 import EmbeddedS3
 from tests.support.ice import Catalog, Ice, warehouse
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 

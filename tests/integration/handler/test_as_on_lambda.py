@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from soal.home import Home, python_of
+from soal.testing.s3 import EmbeddedS3
 
 pytestmark = [pytest.mark.spark]
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.outcome.result import Result, exit_status
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.spark import ROOT
+from soal.testing.s3 import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 
 if TYPE_CHECKING:

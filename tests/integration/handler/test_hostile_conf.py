@@ -10,8 +10,8 @@ import pytest
 
 from handler.outcome.result import Result
 from handler.spark_settings.allowed import ALLOWED
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.integration.handler.test_event_settings import values_of
 from tests.support.listener import Listener
 from tests.support.waiting import BUSY_S

@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.spark import ROOT
 from scripts.provision.__main__ import main as setup
 from soal.home import home_of, python_of
+from soal.testing.s3 import EmbeddedS3
 from tests.support.listener import Listener
 from tests.support.waiting import BUSY_S
 

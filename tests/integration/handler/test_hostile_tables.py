@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.support.listener import Listener
 from tests.support.waiting import BUSY_S
 

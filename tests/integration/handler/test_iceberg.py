@@ -9,12 +9,12 @@ import pytest
 
 from scripts.accommodations import csv_bytes
 from scripts.emulator.rest_catalog import RestCatalog
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.local.function import Function
 from scripts.local.sample import put_sample
 from scripts.tables import iceberg as iceberg_table
 from soal.home import Home
 from soal.local.names import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY
+from soal.testing.s3.embedded import EmbeddedS3
 
 if TYPE_CHECKING:
     from pathlib import Path

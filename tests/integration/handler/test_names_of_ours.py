@@ -10,8 +10,8 @@ from zipfile import ZipFile
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.support.waiting import BUSY_S
 
 pytestmark = [pytest.mark.emulator, pytest.mark.spark]

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from soal.home import Home, python_of
+from soal.testing.s3 import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 
 if TYPE_CHECKING:

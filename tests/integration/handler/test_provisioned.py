@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.integration.handler.reuse_scripts import ENDINGS, LEAVES, PROBE, STOPS
 from tests.support.waiting import BUSY_S
 

@@ -16,8 +16,8 @@ from handler.outcome.result import Result
 from handler.runs.store import Runs
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import S3ObjectStore
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 from tests.support.waiting import until
 

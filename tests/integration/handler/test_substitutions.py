@@ -13,8 +13,8 @@ from urllib.parse import quote
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.integration.handler.substitution_forms import BAITS, SCRIPT, SETTINGS, VARIABLES, forms, texts
 from tests.support.waiting import BUSY_S
 

@@ -17,7 +17,7 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from handler.outcome.result import Result, exit_status, schema_text
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.integration.handler.rie_scripts import (
     DELETES_ITS_PLACE,
     ESCAPES_AND_DIES,

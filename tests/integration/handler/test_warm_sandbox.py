@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
+from soal.testing.s3 import EmbeddedS3
 from tests.support.kept import of_jobs
 from tests.support.waiting import BUSY_S
 

@@ -9,9 +9,9 @@ import pytest
 
 from handler.outcome.result import Result
 from handler.spark.archive import archive_of
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rie import LambdaEmulator
 from soal.home import Home
+from soal.testing.s3 import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE
 from tests.support.waiting import BUSY_S
 

@@ -24,12 +24,12 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.record.document import Checkpoint, CommitPoint
 from safewriter.record.marker import Marker
-from scripts.emulator import EmbeddedS3
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.wire import OBSERVER
 from scripts.tables import iceberg as iceberg_table
 from soal.local.names import CREDENTIALS
+from soal.testing.s3 import EmbeddedS3
+from soal.testing.s3.wire import OBSERVER
 from tests.support.empty_log import needs_of_settling
 from tests.support.fencing import needs_of_fencing
 from tests.support.guarded_s3 import Permissions

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.emulator.rest_catalog import RestCatalog
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import ROOT, stock_class_path
 from scripts.tables.delta import view
 from soal.local.names import CHECKPOINTS, LAKE
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.support.cluster import CLUSTER, standalone
 
 if TYPE_CHECKING:

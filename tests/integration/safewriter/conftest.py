@@ -13,7 +13,7 @@ from tests.support.lake import CHECKPOINTS, Lake
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Catalog, Ice
 
 CATALOGS = [

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 import safewriter
 from safewriter import SafeWriter
 from safewriter.record.checkpoints import FINISHED
-from scripts.emulator.rules import Delay, Match, Rule
+from soal.testing.s3.rules import Delay, Match, Rule
 from tests.integration.safewriter.appending import append, batch
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.lake import CHECKPOINTS
@@ -20,7 +20,7 @@ from tests.support.waiting import BUSY_S
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark

@@ -9,13 +9,13 @@ import pytest
 
 import safewriter
 from safewriter import SafeWriter
-from scripts.emulator.rules import Match, Refuse, Rule
+from soal.testing.s3.rules import Match, Refuse, Rule
 from tests.integration.safewriter.appending import append, batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark

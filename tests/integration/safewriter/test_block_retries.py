@@ -12,7 +12,7 @@ from safewriter import SafeWriter
 from safewriter.deadline import epoch_ms
 from safewriter.objects.s3 import table_store
 from safewriter.settle.recovery import Cause, Recovery
-from scripts.emulator.rules import Match, Rule
+from soal.testing.s3.rules import Match, Rule
 from tests.integration.safewriter.appending import append, batch
 from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
@@ -20,8 +20,8 @@ from tests.support.hygiene import wait_for_hygiene
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.exchange import Reply, Request
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
+    from soal.testing.s3.exchange import Reply, Request
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.support.cluster import CLUSTER, standalone
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 from tests.support.processes import Child

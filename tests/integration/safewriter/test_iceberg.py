@@ -14,7 +14,7 @@ from pyspark.errors import AnalysisException
 
 from safewriter import SafeWriter, UnsupportedError
 from safewriter.deadline import epoch_ms
-from scripts.emulator import Match, Rule
+from soal.testing.s3 import Match, Rule
 from tests.integration.safewriter.ice_rows import (
     COLUMNS,
     MATCHED,
@@ -30,7 +30,7 @@ from tests.support.network_faults import Freeze
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Ice
 
 pytestmark = [pytest.mark.spark]

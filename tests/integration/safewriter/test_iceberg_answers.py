@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter import NotCommittedError, SafeWriter
-from scripts.emulator import Match, Refuse, Rule
+from soal.testing.s3 import Match, Refuse, Rule
 from tests.integration.safewriter.ice_rows import append, foreign, ids, session_of
 from tests.support.network_faults import Freeze, LoseReply
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.exchange import Reply, Request
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
+    from soal.testing.s3.exchange import Reply, Request
     from tests.support.ice import Ice
 
 pytestmark = [pytest.mark.spark]

@@ -14,7 +14,7 @@ from safewriter.record.journal import Journal
 from safewriter.settings import Settings
 from safewriter.settle.recovery import Cause
 from safewriter.settle.supervisor import Supervision
-from scripts.emulator import Match, Rule
+from soal.testing.s3 import Match, Rule
 from tests.integration.safewriter.ice_rows import AbandonedError, append, ids, session_of
 from tests.support.attempts import next_attempt
 from tests.support.deadlines import FarDeadline, wait_for_watchdog
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Ice
     from tests.support.lake import Lake
 

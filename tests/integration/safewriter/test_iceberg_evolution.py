@@ -16,7 +16,7 @@ from tests.integration.safewriter.ice_rows import elsewhere
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Catalog, Ice
     from tests.support.lake import Lake
 

@@ -19,7 +19,7 @@ from tests.support.waiting import until
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.ice import Catalog
     from tests.support.lake import Lake
 

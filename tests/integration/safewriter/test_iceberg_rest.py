@@ -15,8 +15,8 @@ from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.metadata import FenceTag
 from safewriter.tables.iceberg.name import TableName
-from scripts.emulator import EmbeddedS3, Match, Rule
 from scripts.emulator.rest_catalog import RestCatalog
+from soal.testing.s3 import EmbeddedS3, Match, Rule
 from tests.support.network_faults import LoseReply
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, WEEK_MS, CatalogTable, fenced
 

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from safewriter import SafeWriter, StepError, TryAgainError, UnknownOutcomeError, days, parts
-from scripts.emulator.rules import Match, Refuse, Rule
+from soal.testing.s3.rules import Match, Refuse, Rule
 from tests.support.attempts import next_attempt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter import SafeWriter
-from scripts.emulator.rules import Match, Rule
+from soal.testing.s3.rules import Match, Rule
 from tests.support.deadlines import FarDeadline, wait_for_watchdog
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.neighbour import append_beside
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark

@@ -13,7 +13,7 @@ import pytest
 
 import safewriter
 from safewriter import SafeWriter
-from scripts.emulator.rules import Match, Refuse, Rule
+from soal.testing.s3.rules import Match, Refuse, Rule
 from tests.support.attempts import next_attempt
 from tests.support.lake import Lake
 from tests.support.waiting import until
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import Row, SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ import safewriter
 from safewriter import SafeWriter
 from safewriter.block import ending
 from safewriter.record.journal import Journal
-from scripts.emulator.rules import Match, Rule
+from soal.testing.s3.rules import Match, Rule
 from tests.support.attempts import next_attempt
 from tests.support.hygiene import wait_for_hygiene
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.exchange import Reply, Request
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
+    from soal.testing.s3.exchange import Reply, Request
 
 pytestmark = pytest.mark.spark
 

@@ -15,7 +15,7 @@ from safewriter.coordination import Configuration, End, JobCoordinator, OnBlocke
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
-from scripts.emulator.rules import Match, Rule
+from soal.testing.s3.rules import Match, Rule
 from tests.support.lake import LAKE
 from tests.support.network_faults import Late
 from tests.support.waiting import BUSY_S, until
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from safewriter.coordination.record import Record
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark

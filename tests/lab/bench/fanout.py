@@ -20,9 +20,9 @@ from unittest.mock import patch
 
 from safewriter.objects.s3 import s3_client
 from scripts.emulator.rest_catalog import RestCatalog
-from scripts.emulator.rules import Delay, Match, Rule
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.tables.delta import view
+from soal.testing.s3.embedded import EmbeddedS3
+from soal.testing.s3.rules import Delay, Match, Rule
 from tests.lab.bench.catalog import CATALOG, settings
 from tests.lab.processes import Child, answers
 from tests.support.iceberg_writer import IDS, open_catalog

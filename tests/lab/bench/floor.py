@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.emulator.spark import ROOT, stock_class_path
 from scripts.local.sample import JOBS, put_sample
 from soal.local.names import BUCKETS, DATA, LAKE, SOURCE_KEY
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.bench.peer import SETTINGS
 
 if TYPE_CHECKING:

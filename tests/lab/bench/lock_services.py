@@ -20,8 +20,8 @@ from safewriter.coordination.backends.opening import open_backend
 from safewriter.coordination.configuration import Configuration
 from safewriter.coordination.coordinator import JobCoordinator
 from safewriter.errors import SettingError
-from scripts.emulator.rules import Delay, Match, Rule
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
+from soal.testing.s3.rules import Delay, Match, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

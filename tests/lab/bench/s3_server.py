@@ -11,8 +11,8 @@ import os
 import sys
 from typing import Final
 
-from scripts.emulator.rules import Delay, Match, Rule
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
+from soal.testing.s3.rules import Delay, Match, Rule
 from tests.lab.processes import answer, asked
 
 __all__: list[str] = []

@@ -28,7 +28,7 @@ from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Recovery
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.session import TableState
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.bench.history import lengthen
 from tests.lab.bench.settler import Measured
 from tests.support.iceberg_writer import IDS, add, open_catalog

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.emulator.rie import cpu_s
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.invocation.report import report_of
 from soal.local.names import BUCKETS, CHECKPOINTS
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.bench.phases import Facts, Request, classes_of, phases_of
 from tests.lab.bench.start import new_table, soal_event, succeeded
 

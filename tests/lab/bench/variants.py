@@ -9,9 +9,9 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.local.names import BUCKETS, CHECKPOINTS
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.bench.start import Run, new_table, soal_event, succeeded
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.invocation.report import report_of
 from soal.local.names import BUCKETS, CHECKPOINTS, LAKE
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.bench.start import peer, soal_event, succeeded
 
 if TYPE_CHECKING:

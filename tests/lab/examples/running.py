@@ -7,11 +7,11 @@ import json
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.s3 import EmbeddedS3
 from scripts.local.function import Function, function_variables, home_of_variant
 from soal.invocation.report import report_of
 from soal.local.names import CHECKPOINTS, DATA, SCRIPTS
 from soal.target import local_target
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.examples.data import put_files
 from tests.lab.examples.listing import examples, folder
 from tests.lab.examples.record import RESULTS, ExampleRecord

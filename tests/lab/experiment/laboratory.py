@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final, Self
 
 from safewriter.settle.recovery import Cause
-from scripts.emulator.rules import Kill, Rule
+from soal.testing.s3.rules import Kill, Rule
 from tests.lab.experiment.ground import CHECKPOINTS, Ground
 from tests.lab.experiment.job import Order
 from tests.lab.experiment.judging import Found, outcome_of, truth_of
@@ -21,7 +21,7 @@ from tests.lab.processes import JobProcess
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from scripts.emulator.exchange import Exchange
+    from soal.testing.s3.exchange import Exchange
     from tests.lab.experiment.data import Dataset
     from tests.lab.experiment.plan import Cell, Run
     from tests.lab.experiment.tables import ExperimentTable, Place

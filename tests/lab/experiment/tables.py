@@ -15,8 +15,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from safewriter.objects.location import Location
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
-from scripts.emulator.rules import Match
 from scripts.tables import delta, iceberg
+from soal.testing.s3.rules import Match
 from tests.lab.bench.catalog import CATALOG, of_file, settings
 from tests.support.iceberg_writer import open_catalog
 

@@ -19,7 +19,6 @@ import psutil
 
 from safewriter.parsing import parsed
 from scripts.accommodations import ROWS
-from scripts.emulator import EmbeddedS3, Kill, Match, Rule
 from scripts.emulator.rie import LambdaEmulator
 from scripts.emulator.spark import ROOT
 from scripts.local.function import function_variables
@@ -31,6 +30,7 @@ from soal.home import Home
 from soal.invocation.report import report_of
 from soal.local.names import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY
 from soal.target import local_target
+from soal.testing.s3 import EmbeddedS3, Kill, Match, Rule
 from tests.lab.pictures.facts import Facts, KilledJob, Moment, SeenTable, TracedRequest, TracedWrite
 
 if TYPE_CHECKING:
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from scripts.emulator import Exchange
     from soal.target import Target
+    from soal.testing.s3 import Exchange
 
 __all__ = ["collect"]
 
@@ -52,7 +52,15 @@ _RETRY_LATER_S: Final = 30.0
 _CLAIM: Final = Match(operations={"PutObject"}, key_class="checkpoint")
 _COMMIT: Final = Match(operations={"PutObject"}, key_class="delta_log/commit")
 _EMULATOR: Final = "rie"
-_WHAT_RUNS: Final = ("handler", "safewriter", "image", "requirements", "scripts/emulator", "scripts/jobs")
+_WHAT_RUNS: Final = (
+    "handler",
+    "safewriter",
+    "image",
+    "requirements",
+    "scripts/emulator",
+    "scripts/jobs",
+    "soal/testing",
+)
 _PACKAGES: Final = ("soal", "pyspark", "delta-spark", "deltalake", "moto")
 
 

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.objects.s3 import S3ObjectStore
-from scripts.emulator import EmbeddedS3, Match, Rule
 from scripts.emulator.spark import ROOT
+from soal.testing.s3 import EmbeddedS3, Match, Rule
 from tests.lab.processes import Child, answers
 from tests.lab.turns.events import Group, TurnEvent, Window, read_events, write_events
 from tests.lab.turns.job import LOCK, Task
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from scripts.emulator.exchange import Reply, Request
+    from soal.testing.s3.exchange import Reply, Request
 
 __all__ = ["EVENTS", "GROUPS", "Outcome", "demo"]
 

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 from tests.support.empty_log import needs_of_settling
 from tests.support.fencing import needs_of_fencing
 from tests.support.guarded_s3 import Permissions

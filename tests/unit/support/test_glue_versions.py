@@ -5,7 +5,7 @@ from __future__ import annotations
 import boto3
 import pytest
 
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 from tests.support.glue_versions import check_versions
 
 TABLE = {"DatabaseName": "versions"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError, HTTPClientError
 
-from scripts.emulator import EmbeddedS3, Match, Rule
+from soal.testing.s3 import EmbeddedS3, Match, Rule
 from tests.support.network_faults import Freeze, Late, LoseReply
 from tests.support.putting import put
 

@@ -13,7 +13,7 @@ from tests.support.snapshot_prefix import SnapshotPrefix
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.support.lake import Lake
 
 

@@ -32,7 +32,7 @@ from tests.support.lake import LAKE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
 
 pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("lake")]
 

@@ -13,8 +13,8 @@ import psutil
 import pyspark
 import pytest
 
-from scripts.emulator.rules import Match, Refuse, Rule
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
+from soal.testing.s3.rules import Match, Refuse, Rule
 from tests.integration.safewriter.snapshots.cluster_job import ROWS
 from tests.support.observed import CHECKPOINTS, LAKE
 from tests.support.processes import Child
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from scripts.emulator.exchange import Reply, Request
+    from soal.testing.s3.exchange import Reply, Request
 
 pytestmark = [pytest.mark.cluster, pytest.mark.slow, pytest.mark.matrix]
 

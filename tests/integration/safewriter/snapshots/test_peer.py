@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from safewriter.snapshots import BuildResult
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.integration.safewriter.snapshots.conftest import Build
     from tests.support.snapshot_prefix import SnapshotPrefix
 

@@ -13,7 +13,7 @@ from tests.support.slatedb import needs_slatedb, rows_of
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from scripts.emulator.s3 import EmbeddedS3
+    from soal.testing.s3.embedded import EmbeddedS3
     from tests.integration.safewriter.snapshots.conftest import Build
     from tests.support.snapshot_prefix import SnapshotPrefix
 

@@ -8,16 +8,16 @@ import time
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
-from scripts.emulator.rules import Delay, Kill, Match, Refuse, Rule
+from soal.testing.s3.rules import Delay, Kill, Match, Refuse, Rule
 from tests.lab.experiment.ground import DEADLINE_MS
 from tests.support.network_faults import Late, LoseReply
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from scripts.emulator.exchange import Reply, Request
-    from scripts.emulator.rules import Effect
-    from scripts.emulator.wire import Wire
+    from soal.testing.s3.exchange import Reply, Request
+    from soal.testing.s3.rules import Effect
+    from soal.testing.s3.wire import Wire
     from tests.lab.processes import JobProcess
 
 __all__ = ["KINDS", "PHASES", "AtMoment", "AtRequest", "Deadline", "Fault", "Kind", "Phase"]

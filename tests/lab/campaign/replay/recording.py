@@ -17,7 +17,7 @@ import pyarrow as pa
 from pydantic import BaseModel, ConfigDict
 
 from safewriter.deadline import epoch_ms
-from scripts.emulator.rules import Match, Rule
+from soal.testing.s3.rules import Match, Rule
 from tests.lab.bench.catalog import file_of
 from tests.lab.campaign.job import BEFORE, STATEMENTS, Order
 from tests.lab.campaign.selection import is_selected
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mypy_boto3_s3 import S3Client
 
-    from scripts.emulator.exchange import Reply, Request
+    from soal.testing.s3.exchange import Reply, Request
 
 __all__ = ["SUBJECTS", "Recording", "Step", "Subject", "record", "subjects"]
 

@@ -11,8 +11,8 @@ from soal.invocation.report import Report
 from tests.lab.bench import start
 
 if TYPE_CHECKING:
-    from scripts.emulator.s3 import EmbeddedS3
     from scripts.local.function import Function
+    from soal.testing.s3.embedded import EmbeddedS3
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ import re
 import pytest
 from pyarrow import parquet
 
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.examples.data import put_files
 from tests.lab.examples.listing import examples, folder
 

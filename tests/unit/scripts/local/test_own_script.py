@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator import EmbeddedS3
 from scripts.local.own_script import commits, event_of, written
 from soal.console.problem import Problem
 from soal.local.names import BUCKETS
 from soal.target import local_target
+from soal.testing.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from scripts.emulator import EmbeddedS3
 from scripts.tables.delta import TableView, options, view
 from soal.local.names import CREDENTIALS
+from soal.testing.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

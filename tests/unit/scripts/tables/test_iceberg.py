@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator import EmbeddedS3
 from scripts.tables.delta import TableView
 from scripts.tables.iceberg import view
+from soal.testing.s3 import EmbeddedS3
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from scripts.emulator import EmbeddedS3, Match, Refuse, Rule
 from soal.console.problem import Problem
+from soal.testing.s3 import EmbeddedS3, Match, Refuse, Rule
 from tests.support.command_line import app
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 from tests.unit.safewriter.delta_log import DeltaLog, File

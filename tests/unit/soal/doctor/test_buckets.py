@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator import EmbeddedS3, Match, Refuse, Reply, Request, Rule
 from soal.doctor.buckets import _clock, examine_store
 from soal.target import local_target
+from soal.testing.s3 import EmbeddedS3, Match, Refuse, Reply, Request, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,11 +15,11 @@ from typer.testing import CliRunner
 import soal.orphans.iceberg
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.table import name_of
-from scripts.emulator import EmbeddedS3
 from scripts.tables.iceberg import view
 from soal.console.document import schema_text
 from soal.console.problem import Problem
 from soal.orphans.iceberg import IcebergReport, ObjectFileIO, catalog_of
+from soal.testing.s3 import EmbeddedS3
 from tests.support.command_line import app
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 

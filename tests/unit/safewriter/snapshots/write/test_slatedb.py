@@ -11,7 +11,7 @@ import pytest
 from safewriter.snapshots.errors import ConfigValidationError, MissingPackageError
 from safewriter.snapshots.write.sinks import AdapterSink
 from safewriter.snapshots.write.slatedb import SlateDbFactory
-from scripts.emulator.s3 import EmbeddedS3
+from soal.testing.s3.embedded import EmbeddedS3
 from tests.support.slatedb import needs_slatedb, rows_of
 
 if TYPE_CHECKING:

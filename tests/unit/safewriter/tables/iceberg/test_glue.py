@@ -9,7 +9,7 @@ import boto3
 import pytest
 
 from safewriter.objects.store import StoreError
-from scripts.emulator import EmbeddedS3, Match, Rule
+from soal.testing.s3 import EmbeddedS3, Match, Rule
 from tests.support.network_faults import LoseReply
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, GlueTable
 

@@ -14,7 +14,7 @@ from safewriter.objects.store import StoreError
 from safewriter.tables.iceberg import catalogs
 from safewriter.tables.iceberg.catalogs import open_pointer
 from safewriter.tables.iceberg.name import TableName
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, FencedTable, GlueTable, SqlTable, fenced
 

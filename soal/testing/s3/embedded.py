@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Self
 import boto3
 from botocore.config import Config
 
-from scripts.emulator.backend import Moto
-from scripts.emulator.keepalive import KeepAliveServer
-from scripts.emulator.wire import OBSERVER, Wire
 from soal.local.names import CREDENTIALS, REGION
+from soal.testing.s3.backend import Moto
+from soal.testing.s3.keepalive import KeepAliveServer
+from soal.testing.s3.wire import OBSERVER, Wire
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
 
     from mypy_boto3_s3 import S3Client
 
-    from scripts.emulator.backend import Backend
-    from scripts.emulator.exchange import Exchange
-    from scripts.emulator.rules import Rule
+    from soal.testing.s3.backend import Backend
+    from soal.testing.s3.exchange import Exchange
+    from soal.testing.s3.rules import Rule
 
 
 class EmbeddedS3:
@@ -27,7 +27,7 @@ class EmbeddedS3:
 
     Each instance has its own buckets. `port` 0 takes a free port. Clients may not list the buckets in `unlistable`; a
     missing key there gives 404, as for the stack's roles, and 403 in the buckets in `hiding`. `rules` are the faults
-    (scripts.emulator.rules). `backend` is the S3 behind them, moto if None.
+    (soal.testing.s3.rules). `backend` is the S3 behind them, moto if None.
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.emulator.labels import catalog_operation, dynamodb_operation, key_class, operation
+from soal.testing.s3.labels import catalog_operation, dynamodb_operation, key_class, operation
 
 
 @pytest.mark.parametrize(

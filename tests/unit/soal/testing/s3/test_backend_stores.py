@@ -5,7 +5,7 @@ from __future__ import annotations
 import moto.s3.models
 from moto.s3.models import FakeKey
 
-from scripts.emulator.backend import Store
+from soal.testing.s3.backend import Store
 
 ACCOUNT = "123456789012"
 

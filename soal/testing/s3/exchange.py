@@ -9,7 +9,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qsl
 
-from scripts.emulator.labels import MUTATING, dynamodb_operation, key_class, operation
+from soal.testing.s3.labels import MUTATING, dynamodb_operation, key_class, operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable

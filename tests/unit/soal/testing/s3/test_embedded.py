@@ -9,7 +9,7 @@ import boto3
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError
 
-from scripts.emulator import EmbeddedS3
+from soal.testing.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

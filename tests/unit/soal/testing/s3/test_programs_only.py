@@ -11,10 +11,10 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from scripts.emulator import EmbeddedS3
 from scripts.emulator import durable as service
 from scripts.emulator.java import java
 from scripts.emulator.rest_catalog import RestCatalog
+from soal.testing.s3 import EmbeddedS3
 from tests.support.s3_backends import opened_backend
 from tests.support.s3_proxy import S3Proxy
 

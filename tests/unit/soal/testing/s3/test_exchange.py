@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from scripts.emulator.exchange import ConnectionDropped, Reply, Request
+from soal.testing.s3.exchange import ConnectionDropped, Reply, Request
 
 
 def request(body: bytes = b"", **headers: str) -> Request:

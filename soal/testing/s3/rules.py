@@ -13,7 +13,7 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from scripts.emulator.exchange import ConnectionDropped, Reply, Request
+from soal.testing.s3.exchange import ConnectionDropped, Reply, Request
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -15,14 +15,14 @@ import time
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Any, Final
 
-from scripts.emulator.exchange import Exchange, Reply, Request
-from scripts.emulator.labels import catalog_operation
+from soal.testing.s3.exchange import Exchange, Reply, Request
+from soal.testing.s3.labels import catalog_operation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable
 
-    from scripts.emulator.backend import Backend
-    from scripts.emulator.rules import Rule
+    from soal.testing.s3.backend import Backend
+    from soal.testing.s3.rules import Rule
 
 _TIMEOUT_S: Final = 60.0
 _OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH"})

@@ -18,8 +18,8 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 from werkzeug.serving import ThreadedWSGIServer
 from werkzeug.test import run_wsgi_app
 
-from scripts.emulator.exchange import ConnectionDropped
-from scripts.emulator.programs_only import ForPrograms
+from soal.testing.s3.exchange import ConnectionDropped
+from soal.testing.s3.programs_only import ForPrograms
 
 _CONNECTION_HEADERS: Final = frozenset({"connection", "content-length", "transfer-encoding"})
 _NO_BODY: Final = frozenset({204, 304})

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.emulator import EmbeddedS3, Match, Refuse, Rule
+from soal.testing.s3 import EmbeddedS3, Match, Refuse, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

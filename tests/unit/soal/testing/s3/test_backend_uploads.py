@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from scripts.emulator import EmbeddedS3
-from scripts.emulator.backend import Moto
+from soal.testing.s3 import EmbeddedS3
+from soal.testing.s3.backend import Moto
 
 
 def test_an_upload_was_begun_when_it_was() -> None:

@@ -26,12 +26,12 @@ from moto.s3.models import FakeKey, FakeMultipart, S3BackendDict
 from moto.utilities.utils import PARTITION_NAMES
 from werkzeug.test import run_wsgi_app
 
-from scripts.emulator.exchange import Reply
+from soal.testing.s3.exchange import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from scripts.emulator.exchange import Request
+    from soal.testing.s3.exchange import Request
 
 werkzeug_app.DISABLE_GLOBAL_CORS = True  # type: ignore[attr-defined] # moto exports no names of this module
 """Otherwise each answer would allow any web page to read it."""

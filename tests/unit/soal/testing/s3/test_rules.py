@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from scripts.emulator import Delay, EmbeddedS3, Kill, Match, Refuse, Rule
-from scripts.emulator.exchange import Request
+from soal.testing.s3 import Delay, EmbeddedS3, Kill, Match, Refuse, Rule
+from soal.testing.s3.exchange import Request
 from tests.support.putting import put
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from safewriter.tables.release import check_pyspark
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["LOG_STORE", "configure_spark", "log_store_jar"]
+__all__ = ["LOG_STORE", "SETTINGS", "configure_spark", "log_store_jar"]
 
 _NAME: Final = "soal-logstore.jar"
 _PACKAGED: Final = Path(__file__).with_name("jars") / _NAME
@@ -22,7 +22,7 @@ LOG_STORE: Final = "io.soal.logstore.ConditionalS3LogStore"
 _JARS: Final = "spark.jars"
 _STARTED: Final = "PYSPARK_GATEWAY_PORT"
 """spark-submit sets it to the port of the driver's JVM."""
-_SETTINGS: Final = {
+SETTINGS: Final = {
     "spark.delta.logStore.s3a.impl": LOG_STORE,
     "spark.delta.logStore.s3.impl": LOG_STORE,
     # Without it Delta commits a second time where the reply to a commit was lost.
@@ -31,6 +31,7 @@ _SETTINGS: Final = {
     "spark.sql.catalog.safewriter": "io.soal.iceberg.StagingCatalog",
     "spark.sql.catalog.safewriter.cache-enabled": "false",
 }
+"""What a session needs besides the jar."""
 
 
 def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -42,7 +43,7 @@ def configure_spark(builder: SparkSession.Builder) -> SparkSession.Builder:
     there, `UnsupportedError` if PySpark is not of Spark 4.1.
     """
     check_pyspark()
-    for key, value in _SETTINGS.items():
+    for key, value in SETTINGS.items():
         builder.config(key, value)
     if _STARTED not in os.environ:
         jars = str(getattr(builder, "_options", {}).get(_JARS, ""))

@@ -100,6 +100,11 @@ class Wire:
             self._rules.append(rule)
         return rule
 
+    def remove(self, rule: Rule) -> None:
+        """Remove a rule."""
+        with self._counting:
+            self._rules.remove(rule)
+
     def clear_rules(self) -> None:
         """Remove all rules."""
         with self._counting:

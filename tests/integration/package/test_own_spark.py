@@ -34,26 +34,6 @@ PAGE = ROOT / "docs" / "guides" / "own-spark.md"
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built by the build system of pyproject.toml, at the locked version."""
-    folder = tmp_path_factory.mktemp("wheel")
-    command = [sys.executable, "-P", "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stderr
-    (built,) = folder.glob("*.whl")
-    return built
-
-
-@pytest.fixture(scope="module")
-def site(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder into which it is installed; pip has installed its dependencies into this Python's environment."""
-    folder = tmp_path_factory.mktemp("installed")
-    pip = [sys.executable, "-P", "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target", str(folder)]
-    subprocess.run([*pip, str(wheel)], check=True, timeout=120)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def s3() -> Iterator[EmbeddedS3]:
     with EmbeddedS3(buckets=(LAKE, CHECKPOINTS), unlistable=(CHECKPOINTS,)) as server:
         yield server

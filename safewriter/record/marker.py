@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import checked
+from safewriter.bounds import checked, short
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt, check_write_key
 from safewriter.record.document import AttemptRecord, Checkpoint, CommitPoint, Status, read_record
@@ -118,7 +118,7 @@ class Marker:
             fields: dict[str, Any] = read_record(body)
             if fields["schema_version"] != _SCHEMA_VERSION:
                 raise UnknownVersionError(
-                    f"marker of schema version {fields['schema_version']}; this code knows {_SCHEMA_VERSION}"
+                    f"marker of schema version {short(fields['schema_version'])}; this code knows {_SCHEMA_VERSION}"
                 )
             fields = {"catalog": {}, **fields}  # a marker of an earlier version has none
             known = {field.name: fields[field.name] for field in dataclasses.fields(cls)}

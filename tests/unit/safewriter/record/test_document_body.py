@@ -91,8 +91,18 @@ def test_an_unknown_schema_version_is_refused(version: object) -> None:
     """A document of another version is not interpreted, and the message names it."""
     body = json.loads(document().to_bytes()) | {"schema_version": version}
 
-    with pytest.raises(UnreadableCheckpointError, match=f"schema version {version}"):
+    with pytest.raises(UnreadableCheckpointError, match=f"schema version {version!r}"):
         Checkpoint.from_bytes(json.dumps(body).encode())
+
+
+def test_an_unknown_version_is_told_by_its_beginning() -> None:
+    """Whoever wrote the document chose it, and settlers repeat the message."""
+    body = json.loads(document().to_bytes()) | {"schema_version": "9" * 5000}
+
+    with pytest.raises(UnreadableCheckpointError) as raised:
+        Checkpoint.from_bytes(json.dumps(body).encode())
+
+    assert len(str(raised.value)) < 300
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,13 @@ def test_a_marker_of_another_version_or_a_damaged_one_is_refused(body: bytes) ->
         Marker.from_bytes(body)
 
 
+def test_an_unknown_version_is_told_by_its_beginning() -> None:
+    """Whoever wrote the marker chose it, and settlers repeat the message."""
+    with pytest.raises(UnreadableCheckpointError) as raised:
+        Marker.from_bytes(json.dumps({**json.loads(marker().to_bytes()), "schema_version": "9" * 5000}).encode())
+    assert len(str(raised.value)) < 300
+
+
 def test_a_tombstone_is_the_document_that_the_attempt_would_have_claimed_rolled_back() -> None:
     """A retry can claim the next epoch after it, and it can be read back."""
     world = World()

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import checked, short
+from safewriter.bounds import checked, short, shortened
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt, check_write_key
 from safewriter.record.document import AttemptRecord, Checkpoint, CommitPoint, Status, read_record
@@ -104,12 +104,17 @@ class Marker:
             epoch=record.epoch,
             owner=self.nonce,
             attempts=(record,),
-            reason=f"{settled_by}: {reason}",
+            reason=shortened(f"{settled_by}: {reason}"),
         )
 
     def to_bytes(self) -> bytes:
-        """Return the marker as JSON."""
-        return json.dumps({"schema_version": _SCHEMA_VERSION, **dataclasses.asdict(self)}).encode()
+        """Return the marker as JSON; raise `UnreadableCheckpointError` if `from_bytes` would refuse the result."""
+        body = json.dumps({"schema_version": _SCHEMA_VERSION, **dataclasses.asdict(self)}).encode()
+        try:
+            self.from_bytes(body)
+        except UnreadableCheckpointError as error:
+            raise UnreadableCheckpointError(f"{self.write_key}: nothing was written, since {error}") from error
+        return body
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Marker:

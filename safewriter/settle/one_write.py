@@ -55,7 +55,8 @@ class Action(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """The result for one write. `before`: its document as found; `document`: its document now; None if there is none
-    or it could not be read. `marker`: set for a write without a document.
+    or it could not be read. `marker`: set for a write without a document. `problem` is shortened: it quotes what
+    documents and tables say.
     """
 
     action: Action
@@ -63,6 +64,11 @@ class Inspection:
     before: Checkpoint | None = None
     document: Checkpoint | None = None
     marker: Marker | None = None
+
+    def __post_init__(self) -> None:
+        """Shorten the problem, whoever made its text."""
+        if self.problem is not None:
+            object.__setattr__(self, "problem", shortened(self.problem))
 
 
 def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Inspection:
@@ -87,7 +93,7 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
         action, problem = Action.UNREADABLE, str(error)
     except Exception as error:  # noqa: BLE001 - the other writes must be inspected, too
         action = Action.FAILED
-        problem = str(error) if isinstance(error, SafeWriterError) else shortened(repr(error))
+        problem = str(error) if isinstance(error, SafeWriterError) else repr(error)
     return Inspection(
         action, problem, None if before is None else before.document, None if stored is None else stored.document
     )
@@ -122,7 +128,7 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
     except SafeWriterError as error:
         return Action.UNCLEAN, str(error)
     except Exception as error:  # noqa: BLE001 - the verdict stands, and the markers come next
-        return Action.UNCLEAN, shortened(repr(error))
+        return Action.UNCLEAN, repr(error)
     return Action.CLEANED, None
 
 

@@ -5,6 +5,7 @@ Its cost grows with the open writes, never with the finished ones: it lists only
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import random
 from collections import Counter
@@ -98,7 +99,9 @@ class Sweeper:
     threads: int = _THREADS
     share_ms: int = _SHARE_MS
     on_look: Callable[[Look], None] = _ignore
-    """Called with each result at once, from several threads, so that a later kill of the process hides none."""
+    """Called with each result at once, from several threads, so that a later kill of the process hides none. Only it
+    gets the problems: those of 20,000 writes would not fit into the sweeper's memory.
+    """
 
     def sweep(self) -> Sweep:
         """Go through the markers once. Raises `StoreError` if they cannot be listed."""
@@ -122,17 +125,18 @@ class Sweeper:
         share = _Share(self.may_go_on, self.clock, self.clock() + self.share_ms)
         look = self._inspected(marker, share)
         needs_more = share.ran_out and look.action in (Action.FAILED, Action.UNCLEAN)
-        if not needs_more:
-            self.on_look(look)
-        return look, needs_more
+        return (look, True) if needs_more else (self._told(look), False)
 
     def _last_look(self, marker: ListedMarker, first: tuple[Look, bool]) -> Look:
         look, needs_more = first
         if needs_more:
             again = self._inspected(marker, self.may_go_on)
-            look = look if again.action is Action.LEFT else again
-            self.on_look(look)
+            look = self._told(look if again.action is Action.LEFT else again)
         return look
+
+    def _told(self, look: Look) -> Look:
+        self.on_look(look)
+        return dataclasses.replace(look, problem=None)
 
     def _inspected(self, marker: ListedMarker, may_go_on: Callable[[], bool]) -> Look:
         if not may_go_on():

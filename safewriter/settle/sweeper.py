@@ -9,7 +9,6 @@ import dataclasses
 import logging
 import random
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from safewriter.objects.store import StoreError
 from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause
+from safewriter.settle.shares import SHARE_MS, THREADS, in_shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -31,9 +31,6 @@ __all__ = ["Look", "Sweep", "Sweeper"]
 
 _log = logging.getLogger(__name__)
 _LISTED_MAX: Final = 20_000
-_THREADS: Final = 8
-_SHARE_MS: Final = 10_000
-"""Enough for nearly every write; a deployed sweep has time for about 190 such shares."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +62,6 @@ class Sweep:
         return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
 
 
-class _Share:
-    """The time of one write: until a moment, or until all time is over. `ran_out`: it was asked after that moment."""
-
-    def __init__(self, may_go_on: Callable[[], bool], clock: Clock, until_ms: int) -> None:
-        self._may_go_on = may_go_on
-        self._clock = clock
-        self._until_ms = until_ms
-        self.ran_out = False
-
-    def __call__(self) -> bool:
-        self.ran_out |= self._clock() >= self._until_ms
-        return not self.ran_out and self._may_go_on()
-
-
 def _ignore(_: Look) -> None:
     """Ignore a result."""
 
@@ -96,8 +79,8 @@ class Sweeper:
     clock: Clock
     may_go_on: Callable[[], bool]
     draw: Callable[[], float] = random.random
-    threads: int = _THREADS
-    share_ms: int = _SHARE_MS
+    threads: int = THREADS
+    share_ms: int = SHARE_MS
     on_look: Callable[[Look], None] = _ignore
     """Called with each result at once, from several threads, so that a later kill of the process hides none. Only it
     gets the problems: those of 20,000 writes would not fit into the sweeper's memory.
@@ -108,31 +91,24 @@ class Sweeper:
         start = f"sw-{int(self.draw() * 0x10000):04x}"
         writes = _oldest(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
         writes.sort(key=lambda _: self.draw())
-        with ThreadPoolExecutor(self.threads) as pool:
-            first = list(pool.map(self._first_look, writes))
-            last = list(pool.map(self._last_look, writes, first))
+        looks = in_shares(
+            writes,
+            self._inspected,
+            lambda look: look.action in (Action.FAILED, Action.UNCLEAN),
+            self.may_go_on,
+            self.clock,
+            told=self._told,
+            threads=self.threads,
+            share_ms=self.share_ms,
+        )
         self._forget_leases()
-        return Sweep(tuple(last))
+        return Sweep(tuple(looks))
 
     def _forget_leases(self) -> None:
         try:
             self.checkpoints.forget_leases(self.clock(), self.may_go_on)
         except StoreError as error:  # clean-up only
             _log.warning("old leases stay for the next sweep: %s", error)
-
-    def _first_look(self, marker: ListedMarker) -> tuple[Look, bool]:
-        """Inspect a write within its share; return also whether it needs more time."""
-        share = _Share(self.may_go_on, self.clock, self.clock() + self.share_ms)
-        look = self._inspected(marker, share)
-        needs_more = share.ran_out and look.action in (Action.FAILED, Action.UNCLEAN)
-        return (look, True) if needs_more else (self._told(look), False)
-
-    def _last_look(self, marker: ListedMarker, first: tuple[Look, bool]) -> Look:
-        look, needs_more = first
-        if needs_more:
-            again = self._inspected(marker, self.may_go_on)
-            look = self._told(look if again.action is Action.LEFT else again)
-        return look
 
     def _told(self, look: Look) -> Look:
         self.on_look(look)

@@ -65,7 +65,7 @@ def recover(
         if verdict is not None:
             _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
         recoverer = _recoverer(ledger, target, limit_s)
-        recovered = [settled for key in keys if (settled := recoverer.settle(key, dry_run=dry_run)) is not None]
+        recovered = recoverer.settle_all(keys, dry_run=dry_run)
         out.show(recovered_view(recovered))
         if run is None and write is None and not dry_run:
             recoverer.forget_leases()

@@ -6,11 +6,12 @@ Its cost grows with the open writes, never with the finished ones: it lists only
 from __future__ import annotations
 
 import dataclasses
+import heapq
 import logging
 import random
 from collections import Counter
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
@@ -19,7 +20,7 @@ from safewriter.settle.recovery import Cause
 from safewriter.settle.shares import SHARE_MS, THREADS, in_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from safewriter.deadline import Clock
@@ -30,7 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["Look", "Sweep", "Sweeper"]
 
 _log = logging.getLogger(__name__)
-_LISTED_MAX: Final = 20_000
+_WRITES_MAX: Final = 20_000
+_LISTING_MS: Final = 60_000
+"""Enough for some 600,000 markers."""
+_DIGITS: Final = 32
+"""Those of a write key, so that a sweep may begin between any two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +75,9 @@ def _ignore(_: Look) -> None:
 class Sweeper:
     """Inspects all writes of one checkpoint bucket that have a marker, until `may_go_on` returns False.
 
-    Each sweep begins at a random key, and takes the listed writes at random: no order that somebody can arrange keeps a
-    write from its turn. Each write first gets a share of the time; all that is left is for those that ran out of it.
+    Each sweep lists from a random key on, and takes the listed writes at random: no order that somebody can arrange
+    keeps a write from its turn. Each write first gets a share of the time; all that is left is for those that ran out
+    of it.
     """
 
     checkpoints: Checkpoints
@@ -88,9 +94,11 @@ class Sweeper:
 
     def sweep(self) -> Sweep:
         """Go through the markers once. Raises `StoreError` if they cannot be listed."""
-        start = f"sw-{int(self.draw() * 0x10000):04x}"
-        writes = _oldest(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
-        writes.sort(key=lambda _: self.draw())
+        until_ms = self.clock() + _LISTING_MS
+        start = f"sw-{int(self.draw() * 16**_DIGITS):0{_DIGITS}x}"
+        listed = takewhile(lambda _: self.clock() < until_ms, self.checkpoints.marked(start=start))
+        # A sample of all, not the first ones: false markers in front of a write, as near as one likes, do not hide it.
+        writes = heapq.nsmallest(_WRITES_MAX, _oldest(listed), key=lambda _: self.draw())
         looks = in_shares(
             writes,
             self._inspected,
@@ -123,9 +131,7 @@ class Sweeper:
         return Look(marker.write_key, inspection.action, status, inspection.problem, marker.since)
 
 
-def _oldest(markers: Iterable[ListedMarker]) -> list[ListedMarker]:
-    """Return the oldest marker of each write, the oldest first."""
-    oldest: dict[str, ListedMarker] = {}
-    for marker in sorted(markers, key=lambda marker: marker.since):
-        oldest.setdefault(marker.write_key, marker)
-    return list(oldest.values())
+def _oldest(markers: Iterable[ListedMarker]) -> Iterator[ListedMarker]:
+    """Yield the oldest marker of each write; the markers of a write come together."""
+    for _, of_write in groupby(markers, key=lambda marker: marker.write_key):
+        yield min(of_write, key=lambda marker: marker.since)

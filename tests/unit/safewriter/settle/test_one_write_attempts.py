@@ -54,7 +54,7 @@ def test_attempts_that_a_sweep_did_not_list_count(monkeypatch: pytest.MonkeyPatc
     world.job().begin()
     world.sleep(270)
     vanish(world)
-    monkeypatch.setattr(sweeper, "_LISTED_MAX", 1)
+    monkeypatch.setattr(sweeper, "_WRITES_MAX", 1)
     one = Sweeper(world.checkpoints, world.recovery(), world.clock, lambda: True, draw=lambda: 0, threads=1)
 
     assert [look.action for look in one.sweep().looks] == [Action.ALIVE]

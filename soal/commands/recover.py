@@ -80,8 +80,7 @@ def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]
         return marked_keys(ledger.store)
     if run is None:
         return (str(write),)
-    view = ledger.run(run)
-    keys = () if view is None else tuple(entry.write_key for entry in view.writes if write in (None, entry.write_key))
+    keys = tuple(entry.write_key for entry in ledger.writes(run) if write in (None, entry.write_key))
     if not keys:
         raise Problem(
             f"run {run!r} has no {'such ' if write else ''}guarded write",

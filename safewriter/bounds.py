@@ -11,16 +11,19 @@ if TYPE_CHECKING:
 
     _Record = TypeVar("_Record", bound=DataclassInstance)
 
-__all__ = ["LONG_MAX", "checked", "count", "short", "shortened", "space_bytes", "space_of", "whole"]
+__all__ = ["LONG_MAX", "TEXT_MAX", "checked", "count", "short", "shortened", "space_bytes", "space_of", "whole"]
 
 LONG_MAX: Final = 2**63 - 1
 _COUNT_MAX: Final = 2**53
 """No real count comes near it, and one more than that still fits into 64 bits."""
 _MOMENT_MAX: Final = 253_402_300_799_999
 """The last millisecond of the year 9999: Python has no later moment."""
+TEXT_MAX: Final = 8192
+"""More letters than a step's name (4,096), an S3 path (1,100), a table's name in a catalog or a message (`shortened`)
+has. Settlers and commands keep and show such texts of thousands of writes.
+"""
 _SHOWN_MAX: Final = 200
 _MESSAGE_MAX: Final = 6000
-_BEGINNING: Final = 4000
 _TYPES: Final[dict[str, tuple[type, ...]]] = {
     "int": (int,),
     "int | None": (int, type(None)),
@@ -68,15 +71,16 @@ def short(value: object) -> str:
     return text if len(text) <= _SHOWN_MAX else f"{text[:_SHOWN_MAX]}…"
 
 
-def shortened(message: str) -> str:
-    """Return the message; if it is long, only its beginning and its last words.
+def shortened(message: str, most: int = _MESSAGE_MAX) -> str:
+    """Return the message; if it has more than `most` letters, only its beginning and its last words.
 
     A word is cut only before the ellipsis, where the redaction looks for half a secret.
     """
-    if len(message) <= _MESSAGE_MAX:
+    if len(message) <= most:
         return message
-    last = message[_BEGINNING - _MESSAGE_MAX :].partition(" ")[2]
-    return f"{message[:_BEGINNING]}… ({len(message):,} letters) {last}"
+    beginning = most * 2 // 3
+    last = message[beginning - most :].partition(" ")[2]
+    return f"{message[:beginning]}… ({len(message):,} letters) {last}"
 
 
 def count(value: object) -> int:
@@ -89,7 +93,8 @@ def count(value: object) -> int:
 
 def checked(record: _Record) -> _Record:
     """Return a record that was read from JSON if the texts and numbers in it have their declared types and are in
-    range; otherwise a `TypeError` or `ValueError` names the field. Fields that end with `_ms` are moments or times.
+    range; otherwise a `TypeError` or `ValueError` names the field. Fields that end with `_ms` are moments or times. A
+    text has at most 8,192 letters.
     """
     for field in dataclasses.fields(record):
         value: Any = getattr(record, field.name)
@@ -98,6 +103,8 @@ def checked(record: _Record) -> _Record:
             continue
         if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
             raise TypeError(f"{field.name} has the type {type(value).__name__}")
+        if isinstance(value, str) and len(value) > TEXT_MAX:
+            raise ValueError(f"{field.name} has {len(value):,} letters, and {TEXT_MAX:,} at most")
         least, most = (0, _MOMENT_MAX) if field.name.endswith("_ms") else (-LONG_MAX, LONG_MAX)
         if isinstance(value, int | float) and not (math.isfinite(value) and least <= value <= most):
             raise ValueError(f"{field.name} is too small or too large")

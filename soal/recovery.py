@@ -6,6 +6,7 @@ With `--dry-run` an `Overlay` replaces each store: it records the changes and ma
 from __future__ import annotations
 
 import hashlib
+import random
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
@@ -17,6 +18,7 @@ from safewriter.objects.store import TooLarge
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause, Recovery
+from safewriter.settle.shares import THREADS, in_shares
 from soal.console.document import document_of
 from soal.console.view import View, columns, styled
 
@@ -158,8 +160,28 @@ class Recoverer:
     audit_log: bool
     until_ms: int
     spark_settings: Mapping[str, str] = field(default_factory=dict)
+    threads: int = THREADS
 
-    def settle(self, write_key: str, *, dry_run: bool) -> Recovered | None:
+    def settle_all(self, write_keys: Sequence[str], *, dry_run: bool) -> list[Recovered]:
+        """Settle writes as the sweeper does: at random, each first within a share of the time. Return the results in
+        the order of the keys, without those of keys of no write.
+        """
+        taken = random.sample(write_keys, len(write_keys))
+        found = in_shares(
+            taken,
+            lambda key, may_go_on: self.settle(key, dry_run=dry_run, may_go_on=may_go_on),
+            lambda one: one is not None and one.action in (Action.FAILED, Action.UNCLEAN),
+            self._may_go_on,
+            self.clock,
+            threads=self.threads,
+        )
+        of_key = dict(zip(taken, found, strict=True))
+        return [one for key in write_keys if (one := of_key[key]) is not None]
+
+    def _may_go_on(self) -> bool:
+        return self.clock() < self.until_ms
+
+    def settle(self, write_key: str, *, dry_run: bool, may_go_on: Callable[[], bool] | None = None) -> Recovered | None:
         """Settle a write if it is open and its owner is dead, and clean up after it; None if there is no such write.
 
         Problems with the write or its stores do not raise, so that the caller can settle the other writes. `dry_run`:
@@ -187,7 +209,7 @@ class Recoverer:
             table_store,
             clock=self.clock,
             audit_log=self.audit_log,
-            may_go_on=lambda: self.clock() < self.until_ms,
+            may_go_on=may_go_on or self._may_go_on,
             spark_settings=self.spark_settings,
             rehearsal=rehearsal if dry_run else None,
         )
@@ -216,7 +238,7 @@ class Recoverer:
 
     def forget_leases(self) -> None:
         """Delete leases older than a day: their owners are dead."""
-        Checkpoints(self.store).forget_leases(self.clock(), lambda: self.clock() < self.until_ms)
+        Checkpoints(self.store).forget_leases(self.clock(), self._may_go_on)
 
 
 def recovered_view(recovered: Sequence[Recovered]) -> View:

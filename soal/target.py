@@ -16,7 +16,7 @@ from safewriter.errors import SettingError
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore, s3_client
 from safewriter.settings import bucket_of
-from soal.console.problem import Problem
+from soal.console.problem import EXIT_FAILED, Problem
 from soal.local.names import CATALOG, CHECKPOINTS, CREDENTIALS, rest_properties
 from soal.local.state import running
 from soal.remote.failure import failed
@@ -126,10 +126,18 @@ def no_bucket(problem: str, home: Home, *other_ways: str) -> Problem:
 
 @contextmanager
 def asking() -> Iterator[None]:
-    """Turn an S3 error into a `Problem`."""
+    """Turn an S3 error, or a damaged record of a run, into a `Problem`."""
     try:
         yield
     except StoreError as error:
+        from handler.runs.store import UnreadableRecordError  # it takes longer to import than the command line
+
+        if isinstance(error, UnreadableRecordError):
+            todo = (
+                "restore an earlier version of the object, which the bucket keeps for some days; soal recover --run"
+                " settles the run's writes without it"
+            )
+            raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
         todo = (
             "name a bucket that exists; the caller needs ListBucket and GetObject (and PutObject, to change anything)"
         )

@@ -18,6 +18,7 @@ from handler.input_errors import InputError
 from handler.outcome.encodable import encodable
 from handler.redaction.redact import Redactor, redact
 from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
+from safewriter.bounds import shortened
 from safewriter.deadline import Deadline, epoch_ms
 from safewriter.objects.s3 import open_store, table_store
 from safewriter.record.checkpoints import Checkpoints
@@ -29,7 +30,7 @@ from safewriter.settle.recovery import Recovery
 from safewriter.settle.sweeper import Sweeper
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
@@ -86,7 +87,8 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
     """
     now_ms = epoch_ms()
     observability.metrics.add_metric("SweepStarted", MetricUnit.Count, 1)  # also of a sweep that fails
-    redactor = _masking(Redactor.of_environment(os.environ))
+    # Texts are short, and have no limit of time together: false documents would use it up, and hide honest reasons.
+    redactor = _masking(redact.knowing_settings(os.environ))
     secrets, unread = _secrets(os.environ)
     os.environ.update(secrets.of_catalogs)
     redactor = _masking(redactor.knowing_secrets(secrets.values.values()))
@@ -99,8 +101,8 @@ def lambda_handler(_event: object, context: LambdaContext) -> dict[str, Any]:
 
 
 def _masking(redactor: Redactor) -> Redactor:
-    """Mask all lines that this process logs by a redactor, and return it."""
-    observability.mask_lines(lambda text: encodable(redactor(text)))
+    """Shorten all lines that this process logs, mask them by a redactor, and return it."""
+    observability.mask_lines(lambda text: encodable(redactor(shortened(text))))
     return redactor
 
 
@@ -130,15 +132,22 @@ def handle(
 
     recovery = Recovery(checkpoints, table_store, clock=clock, audit_log=settings.audit_log, may_go_on=may_go_on)
     telling = threading.Lock()
+    problems: list[SweepProblem] = []
 
     def report(look: Look) -> None:
+        if look.action not in _METRICS:
+            return
         with telling:
-            _tell(look, clock(), redactor)
+            problem = _problem(look, redactor)
+            _tell(look, problem, clock())
+            if len(problems) < _PROBLEMS_MAX:
+                problems.append(problem)
 
-    return _result(Sweeper(checkpoints, recovery, clock, may_go_on, on_look=report).sweep(), clock(), redactor)
+    sweep = Sweeper(checkpoints, recovery, clock, may_go_on, on_look=report).sweep()
+    return _result(sweep, problems, clock())
 
 
-def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:
+def _result(sweep: Sweep, problems: Sequence[SweepProblem], now_ms: int) -> SweepResult:
     settled = [look for look in sweep.looks if look.action is Action.SETTLED]
     since = sweep.open_since
     return SweepResult(
@@ -152,27 +161,20 @@ def _result(sweep: Sweep, now_ms: int, redactor: Redactor) -> SweepResult:
         unreadable=sweep.count(Action.UNREADABLE),
         left=sweep.count(Action.LEFT),
         oldest_open_ms=None if since is None else _age_ms(since, now_ms),
-        problems=tuple(_problem(look, redactor) for look in sweep.looks if look.action in _TROUBLE)[:_PROBLEMS_MAX],
+        problems=tuple(problems),
     )
 
 
-_TROUBLE: Final = (Action.FAILED, Action.UNREADABLE, Action.UNCLEAN)
 _METRICS: Final = {Action.FAILED: "SweepFailed", Action.UNREADABLE: "SweepUnreadable", Action.UNCLEAN: "SweptUnclean"}
 
 
-def _tell(look: Look, now_ms: int, redactor: Redactor) -> None:
+def _tell(look: Look, problem: SweepProblem, now_ms: int) -> None:
     """Log a problem and print its metrics at once, so that they survive if the sweep dies at another write."""
-    if look.action not in _METRICS:
-        return
-    observability.logger.error("write %s: %s: %s", look.write_key, look.action, _reason(look, redactor))
+    observability.logger.error("write %s: %s: %s", problem.write_key, problem.action, problem.reason)
     observability.metrics.add_metric(_METRICS[look.action], MetricUnit.Count, 1)
     if look.action is not Action.UNCLEAN and look.since is not None:
         observability.metrics.add_metric("OldestOpenMs", MetricUnit.Milliseconds, _age_ms(look.since, now_ms))
     observability.metrics.flush_metrics()
-
-
-def _reason(look: Look, redactor: Redactor) -> str | None:
-    return None if look.problem is None else encodable(redactor(look.problem))
 
 
 def _age_ms(since: datetime, now_ms: int) -> int:
@@ -180,7 +182,8 @@ def _age_ms(since: datetime, now_ms: int) -> int:
 
 
 def _problem(look: Look, redactor: Redactor) -> SweepProblem:
-    return SweepProblem(write_key=look.write_key, action=look.action, reason=_reason(look, redactor))
+    reason = None if look.problem is None else encodable(redactor(look.problem))
+    return SweepProblem(write_key=look.write_key, action=look.action, reason=reason)
 
 
 def _count(result: SweepResult) -> None:

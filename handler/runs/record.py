@@ -7,6 +7,8 @@ from typing import Annotated, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from safewriter.bounds import TEXT_MAX
+
 __all__ = ["RUNNING", "SUCCESS", "CancelRequest", "RunRecord"]
 
 RUNNING: Final = "RUNNING"
@@ -23,7 +25,9 @@ _Number = Annotated[int, Field(ge=0, lt=2**63)]
 class RunRecord(BaseModel):
     """The content of the object. `state` is RUNNING, or the state of the last attempt's result."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(
+        frozen=True, extra="ignore", alias_generator=to_camel, populate_by_name=True, str_max_length=TEXT_MAX
+    )
 
     schema_version: Literal[1] = 1
     run_key: str

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import checked
+from safewriter.bounds import checked, short
 from safewriter.coordination.configuration import Configuration, Edge, FirstRun, Mode
 from safewriter.errors import SettingError, UnknownVersionError, UnreadableCheckpointError
 from safewriter.objects.location import Location
@@ -220,7 +220,7 @@ class Record:
         if not isinstance(fields, dict):
             raise UnreadableCheckpointError(f"{where} is not a lock's record; restore an earlier version of the object")
         if (version := fields.get("version")) != SCHEMA_VERSION:
-            raise UnknownVersionError(f"{where} has version {version!r}; this code knows {SCHEMA_VERSION}")
+            raise UnknownVersionError(f"{where} has version {short(version)}; this code knows {SCHEMA_VERSION}")
         try:
             return cls._of(fields)
         except (AttributeError, KeyError, OverflowError, SettingError, TypeError, ValueError) as error:

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from safewriter.errors import UnreadableCheckpointError
+from safewriter.errors import UnknownOutcomeError, UnreadableCheckpointError
 from safewriter.record.checkpoints import UNCLAIMED
+from safewriter.record.document import CommitPoint
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from safewriter.deadline import Clock
-    from safewriter.record.checkpoints import Announced, Checkpoints, ListedMarker
+    from safewriter.record.checkpoints import Checkpoints, ListedMarker
     from safewriter.record.marker import Marker
 
 __all__ = ["Announcements", "announcements"]
@@ -19,30 +22,37 @@ __all__ = ["Announcements", "announcements"]
 
 @dataclass(frozen=True, slots=True)
 class Announcements:
-    """All markers of a write, the oldest first; `readable` are those that could be read.
+    """What the markers of a write say together; `markers` are all that are there, the oldest first.
 
-    `problem`: the error of a marker that could not be read. `living`: the nonce of an attempt whose time is not over,
-    or whose lease has not expired; None if all are dead.
+    `youngest`: the marker that was put last; if several attempts raised the epoch, this one did so last. None: no
+    marker could be read. `since_ms`: when the first attempt was announced (epoch ms). `needs_success`: an attempt's
+    write counts only with its `success()`. `problem`: the error of a marker that could not be read. `living`: the nonce
+    of an attempt whose time is not over, or whose lease has not expired; None if all are dead.
     """
 
     markers: tuple[ListedMarker, ...]
-    readable: tuple[Announced, ...]
+    youngest: Marker | None
+    since_ms: int
+    needs_success: bool
     problem: UnreadableCheckpointError | None
     living: str | None
 
-    @property
-    def youngest(self) -> Marker:
-        """The marker that was put last: if several attempts raised the epoch, this one did so last."""
-        return self.readable[-1].marker
 
+def announcements(
+    checkpoints: Checkpoints, write_key: str, clock: Clock, may_go_on: Callable[[], bool] = lambda: True
+) -> Announcements:
+    """List and read the markers of a write as they are now, one after the other. An attempt whose marker cannot be read
+    counts as one without a deadline.
 
-def announcements(checkpoints: Checkpoints, write_key: str, clock: Clock) -> Announcements:
-    """List and read the markers of a write as they are now. An attempt whose marker cannot be read counts
-    as one without a deadline.
+    Raises `UnknownOutcomeError` if `may_go_on` returns False before all are read, `UnreadableCheckpointError` if there
+    are more than attempts can have put.
     """
-    now = datetime.fromtimestamp(clock() / 1000, UTC)
-    markers, readable, problem, living = [], [], None, None
+    since_ms = clock()
+    now = datetime.fromtimestamp(since_ms / 1000, UTC)
+    markers, youngest, needs_success, problem, living = [], None, False, None, None
     for marker in checkpoints.markers_of(write_key):
+        if not may_go_on():
+            raise UnknownOutcomeError(f"the markers of {write_key} could not be read in time; it stays open")
         try:
             announced = checkpoints.announced(marker)
         except UnreadableCheckpointError as error:
@@ -50,9 +60,10 @@ def announcements(checkpoints: Checkpoints, write_key: str, clock: Clock) -> Ann
         else:
             if announced is None:  # its attempt has ended since it was listed
                 continue
-            readable.append(announced)
-            is_over = announced.is_over
+            youngest, is_over = announced.marker, announced.is_over
+            since_ms = min(since_ms, announced.since_ms)
+            needs_success |= youngest.commit_point is CommitPoint.SUCCESS
         markers.append(marker)
         if not is_over or checkpoints.has_sign_of_life(marker):
             living = marker.nonce
-    return Announcements(tuple(markers), tuple(readable), problem, living)
+    return Announcements(tuple(markers), youngest, since_ms, needs_success, problem, living)

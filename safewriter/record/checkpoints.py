@@ -7,7 +7,7 @@ import json
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from safewriter.bounds import short
@@ -31,6 +31,8 @@ FINISHED: Final = "soal=finished"
 _CLOSED: Final = b'{"closed":true}\n'
 _OPEN: Final = "open/"
 _LEASES: Final = "leases/"
+_MARKERS_MAX: Final = 1000
+"""More attempts at one write than a sweep ever finds: a job would have to die each minute for most of a day."""
 _LEASE_MAX_BYTES: Final = 1 << 10
 UNCLAIMED: Final = timedelta(days=1)
 """An attempt without a deadline that has not claimed after this time will not claim any more."""
@@ -171,8 +173,17 @@ class Checkpoints:
         self.store.delete(_marker(write_key, nonce))
 
     def markers_of(self, write_key: str) -> Iterator[ListedMarker]:
-        """List the attempts of one write that have a marker, the oldest first. Needs ListBucket."""
-        markers = map(_listed_marker, self.store.list(f"{_OPEN}{write_key}/"))
+        """List the attempts of one write that have a marker, the oldest first. Needs ListBucket.
+
+        Raises `UnreadableCheckpointError` for more than attempts can have put.
+        """
+        listed = self.store.list(folder := f"{_OPEN}{write_key}/")
+        markers = list(map(_listed_marker, islice(listed, _MARKERS_MAX + 1)))
+        if len(markers) > _MARKERS_MAX:
+            raise UnreadableCheckpointError(
+                f"{self.store.uri(folder)} has more than {_MARKERS_MAX:,} markers, which no attempts can have put;"
+                " delete the false ones"
+            )
         yield from sorted(markers, key=lambda marker: marker.since)
 
     def marked(self, *, start: str = "") -> Iterator[ListedMarker]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import checked, shortened, space_bytes, whole
+from safewriter.bounds import checked, short, shortened, space_bytes, whole
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt, check_write_key
 from safewriter.parsing import parsed
@@ -263,7 +263,9 @@ class Checkpoint:
             fields = read_record(body)
             version = fields.pop("schema_version")
             if version != SCHEMA_VERSION:
-                raise UnknownVersionError(f"checkpoint of schema version {version}; this code knows {SCHEMA_VERSION}")
+                raise UnknownVersionError(
+                    f"checkpoint of schema version {short(version)}; this code knows {SCHEMA_VERSION}"
+                )
             return _read(fields)
         except (ValueError, TypeError, KeyError, AttributeError, OverflowError) as error:
             raise UnreadableCheckpointError(f"not a checkpoint document: {error!r}") from error

@@ -10,7 +10,7 @@ import json
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from safewriter.bounds import checked
+from safewriter.bounds import checked, short, shortened
 from safewriter.errors import UnknownVersionError, UnreadableCheckpointError
 from safewriter.identity import Attempt, check_write_key
 from safewriter.record.document import AttemptRecord, Checkpoint, CommitPoint, Status, read_record
@@ -104,12 +104,17 @@ class Marker:
             epoch=record.epoch,
             owner=self.nonce,
             attempts=(record,),
-            reason=f"{settled_by}: {reason}",
+            reason=shortened(f"{settled_by}: {reason}"),
         )
 
     def to_bytes(self) -> bytes:
-        """Return the marker as JSON."""
-        return json.dumps({"schema_version": _SCHEMA_VERSION, **dataclasses.asdict(self)}).encode()
+        """Return the marker as JSON; raise `UnreadableCheckpointError` if `from_bytes` would refuse the result."""
+        body = json.dumps({"schema_version": _SCHEMA_VERSION, **dataclasses.asdict(self)}).encode()
+        try:
+            self.from_bytes(body)
+        except UnreadableCheckpointError as error:
+            raise UnreadableCheckpointError(f"{self.write_key}: nothing was written, since {error}") from error
+        return body
 
     @classmethod
     def from_bytes(cls, body: bytes) -> Marker:
@@ -118,7 +123,7 @@ class Marker:
             fields: dict[str, Any] = read_record(body)
             if fields["schema_version"] != _SCHEMA_VERSION:
                 raise UnknownVersionError(
-                    f"marker of schema version {fields['schema_version']}; this code knows {_SCHEMA_VERSION}"
+                    f"marker of schema version {short(fields['schema_version'])}; this code knows {_SCHEMA_VERSION}"
                 )
             fields = {"catalog": {}, **fields}  # a marker of an earlier version has none
             known = {field.name: fields[field.name] for field in dataclasses.fields(cls)}

@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
+from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
 from safewriter.bounds import shortened
 from safewriter.errors import SafeWriterError, UnreadableCheckpointError
 from safewriter.record.announcements import announcements
 from safewriter.record.checkpoints import UNCLAIMED, past_grace
-from safewriter.record.document import FOUND, OPEN, CommitPoint, Status
+from safewriter.record.document import FOUND, OPEN, Status
 from safewriter.settle.recovery import Evidence
 from safewriter.tables.table import RetentionGapError
 
@@ -55,7 +56,8 @@ class Action(StrEnum):
 @dataclass(frozen=True, slots=True)
 class Inspection:
     """The result for one write. `before`: its document as found; `document`: its document now; None if there is none
-    or it could not be read. `marker`: set for a write without a document.
+    or it could not be read. `marker`: set for a write without a document. `problem` is shortened: it quotes what
+    documents and tables say.
     """
 
     action: Action
@@ -63,6 +65,11 @@ class Inspection:
     before: Checkpoint | None = None
     document: Checkpoint | None = None
     marker: Marker | None = None
+
+    def __post_init__(self) -> None:
+        """Shorten the problem, whoever made its text."""
+        if self.problem is not None:
+            object.__setattr__(self, "problem", shortened(self.problem))
 
 
 def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cause: Cause, clock: Clock) -> Inspection:
@@ -80,14 +87,16 @@ def settle_one(checkpoints: Checkpoints, recovery: Recovery, write_key: str, cau
         action, problem = settle_or_clean(checkpoints, recovery, before, cause)
         if action is not Action.NONE:
             stored = checkpoints.read(write_key) or before
-        gone = [_take_away(checkpoints, marker, stored) for marker in checkpoints.markers_of(write_key)]
-        if action is Action.NONE and not all(gone):
+        gone = _take_all_away(checkpoints, recovery, stored)
+        if gone is None and action in (Action.SETTLED, Action.CLEANED, Action.NONE):
+            action, problem = Action.UNCLEAN, "no time was left for all of its markers; the next settler looks at them"
+        elif action is Action.NONE and not gone:
             action = Action.ALIVE  # an attempt that has yet to claim
     except UnreadableCheckpointError as error:
         action, problem = Action.UNREADABLE, str(error)
     except Exception as error:  # noqa: BLE001 - the other writes must be inspected, too
         action = Action.FAILED
-        problem = str(error) if isinstance(error, SafeWriterError) else shortened(repr(error))
+        problem = str(error) if isinstance(error, SafeWriterError) else repr(error)
     return Inspection(
         action, problem, None if before is None else before.document, None if stored is None else stored.document
     )
@@ -122,8 +131,18 @@ def _clean(recovery: Recovery, document: Checkpoint) -> tuple[Action, str | None
     except SafeWriterError as error:
         return Action.UNCLEAN, str(error)
     except Exception as error:  # noqa: BLE001 - the verdict stands, and the markers come next
-        return Action.UNCLEAN, shortened(repr(error))
+        return Action.UNCLEAN, repr(error)
     return Action.CLEANED, None
+
+
+def _take_all_away(checkpoints: Checkpoints, recovery: Recovery, stored: StoredCheckpoint) -> bool | None:
+    """Remove the markers that are no longer needed; return whether all are gone, None if time was over before."""
+    all_gone = True
+    for marker in checkpoints.markers_of(stored.document.write_key):
+        if not recovery.settling.may_go_on():
+            return None
+        all_gone &= _take_away(checkpoints, marker, stored)
+    return all_gone
 
 
 def _take_away(checkpoints: Checkpoints, marker: ListedMarker, stored: StoredCheckpoint) -> bool:
@@ -159,26 +178,26 @@ def close_unclaimed(
     """Create the document of an announced write that has none, once none of its attempts can claim or commit.
 
     The table gives the verdict. If it does not decide, the write stays open for an operator. Raises
-    `UnreadableCheckpointError` if a marker cannot be read: then it is unknown how long its attempt may write.
+    `UnreadableCheckpointError` if a marker cannot be read: then it is unknown how long its attempt may write; and
+    `UnknownOutcomeError` if there is no time to read them all.
     """
-    announced = announcements(checkpoints, write_key, clock)
+    may_go_on = recovery.settling.may_go_on
+    announced = announcements(checkpoints, write_key, clock, may_go_on)
     if announced.problem is not None:
         raise announced.problem
-    if not announced.readable:
-        return Inspection(Action.NONE)
     youngest = announced.youngest
+    if youngest is None:
+        return Inspection(Action.NONE)
     if announced.living is not None:
         return Inspection(Action.ALIVE, marker=youngest)
     unclaimed = "the attempt ended before it had claimed the write"
     document = youngest.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
-    since_ms = min(attempt.since_ms for attempt in announced.readable)
     try:
-        trace = recovery.table_of(document).trace(write_key, since_ms)
+        trace = recovery.table_of(document).trace(write_key, announced.since_ms)
     except (RetentionGapError, SafeWriterError) as error:
         return _undecided(checkpoints, youngest, str(error))
     landed = None if trace is None else trace.landed
-    needs_success = any(attempt.marker.commit_point is CommitPoint.SUCCESS for attempt in announced.readable)
-    if landed is not None and needs_success and trace is not None and not trace.succeeded:
+    if landed is not None and announced.needs_success and trace is not None and not trace.succeeded:
         # An undo needs the table's state before the attempt, and it is unknown whether success() was called.
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
         return _undecided(checkpoints, youngest, problem)
@@ -189,7 +208,7 @@ def close_unclaimed(
         document = youngest.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
     if checkpoints.create(document) is None:  # an attempt has claimed it after all
         return Inspection(Action.ALIVE, marker=youngest)
-    for marker in announced.markers:
+    for marker in takewhile(lambda _: may_go_on(), announced.markers):
         checkpoints.unmark(write_key, marker.nonce)
     return Inspection(Action.SETTLED, document=document)
 

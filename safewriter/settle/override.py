@@ -59,8 +59,11 @@ def _of_marker(
     clock: Clock,
 ) -> Checkpoint:
     """Make the document of a write that has a marker but no readable document."""
-    announced = announcements(checkpoints, write_key, clock)
-    if not announced.readable:
+    try:
+        announced = announcements(checkpoints, write_key, clock)
+    except UnreadableCheckpointError as error:
+        raise UsageError(str(error)) from error
+    if announced.youngest is None:
         problem = damage or announced.problem
         if problem is None:
             raise UsageError(f"there is no document {checkpoints.uri(write_key)}, and no marker of that write")

@@ -5,20 +5,22 @@ Its cost grows with the open writes, never with the finished ones: it lists only
 
 from __future__ import annotations
 
+import dataclasses
+import heapq
 import logging
 import random
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import groupby, takewhile
 from typing import TYPE_CHECKING, Final
 
 from safewriter.objects.store import StoreError
 from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause
+from safewriter.settle.shares import SHARE_MS, THREADS, in_shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Iterator
     from datetime import datetime
 
     from safewriter.deadline import Clock
@@ -29,10 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["Look", "Sweep", "Sweeper"]
 
 _log = logging.getLogger(__name__)
-_LISTED_MAX: Final = 20_000
-_THREADS: Final = 8
-_SHARE_MS: Final = 10_000
-"""Enough for nearly every write; a deployed sweep has time for about 190 such shares."""
+_WRITES_MAX: Final = 20_000
+_LISTING_MS: Final = 60_000
+"""Enough for some 600,000 markers."""
+_DIGITS: Final = 32
+"""Those of a write key, so that a sweep may begin between any two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,20 +67,6 @@ class Sweep:
         return min((look.since for look in self.looks if look.action in undecided and look.since), default=None)
 
 
-class _Share:
-    """The time of one write: until a moment, or until all time is over. `ran_out`: it was asked after that moment."""
-
-    def __init__(self, may_go_on: Callable[[], bool], clock: Clock, until_ms: int) -> None:
-        self._may_go_on = may_go_on
-        self._clock = clock
-        self._until_ms = until_ms
-        self.ran_out = False
-
-    def __call__(self) -> bool:
-        self.ran_out |= self._clock() >= self._until_ms
-        return not self.ran_out and self._may_go_on()
-
-
 def _ignore(_: Look) -> None:
     """Ignore a result."""
 
@@ -86,8 +75,9 @@ def _ignore(_: Look) -> None:
 class Sweeper:
     """Inspects all writes of one checkpoint bucket that have a marker, until `may_go_on` returns False.
 
-    Each sweep begins at a random key, and takes the listed writes at random: no order that somebody can arrange keeps a
-    write from its turn. Each write first gets a share of the time; all that is left is for those that ran out of it.
+    Each sweep lists from a random key on, and takes the listed writes at random: no order that somebody can arrange
+    keeps a write from its turn. Each write first gets a share of the time; all that is left is for those that ran out
+    of it.
     """
 
     checkpoints: Checkpoints
@@ -95,21 +85,32 @@ class Sweeper:
     clock: Clock
     may_go_on: Callable[[], bool]
     draw: Callable[[], float] = random.random
-    threads: int = _THREADS
-    share_ms: int = _SHARE_MS
+    threads: int = THREADS
+    share_ms: int = SHARE_MS
     on_look: Callable[[Look], None] = _ignore
-    """Called with each result at once, from several threads, so that a later kill of the process hides none."""
+    """Called with each result at once, from several threads, so that a later kill of the process hides none. Only it
+    gets the problems: those of 20,000 writes would not fit into the sweeper's memory.
+    """
 
     def sweep(self) -> Sweep:
         """Go through the markers once. Raises `StoreError` if they cannot be listed."""
-        start = f"sw-{int(self.draw() * 0x10000):04x}"
-        writes = _oldest(islice(self.checkpoints.marked(start=start), _LISTED_MAX))
-        writes.sort(key=lambda _: self.draw())
-        with ThreadPoolExecutor(self.threads) as pool:
-            first = list(pool.map(self._first_look, writes))
-            last = list(pool.map(self._last_look, writes, first))
+        until_ms = self.clock() + _LISTING_MS
+        start = f"sw-{int(self.draw() * 16**_DIGITS):0{_DIGITS}x}"
+        listed = takewhile(lambda _: self.clock() < until_ms, self.checkpoints.marked(start=start))
+        # A sample of all, not the first ones: false markers in front of a write, as near as one likes, do not hide it.
+        writes = heapq.nsmallest(_WRITES_MAX, _oldest(listed), key=lambda _: self.draw())
+        looks = in_shares(
+            writes,
+            self._inspected,
+            lambda look: look.action in (Action.FAILED, Action.UNCLEAN),
+            self.may_go_on,
+            self.clock,
+            told=self._told,
+            threads=self.threads,
+            share_ms=self.share_ms,
+        )
         self._forget_leases()
-        return Sweep(tuple(last))
+        return Sweep(tuple(looks))
 
     def _forget_leases(self) -> None:
         try:
@@ -117,22 +118,9 @@ class Sweeper:
         except StoreError as error:  # clean-up only
             _log.warning("old leases stay for the next sweep: %s", error)
 
-    def _first_look(self, marker: ListedMarker) -> tuple[Look, bool]:
-        """Inspect a write within its share; return also whether it needs more time."""
-        share = _Share(self.may_go_on, self.clock, self.clock() + self.share_ms)
-        look = self._inspected(marker, share)
-        needs_more = share.ran_out and look.action in (Action.FAILED, Action.UNCLEAN)
-        if not needs_more:
-            self.on_look(look)
-        return look, needs_more
-
-    def _last_look(self, marker: ListedMarker, first: tuple[Look, bool]) -> Look:
-        look, needs_more = first
-        if needs_more:
-            again = self._inspected(marker, self.may_go_on)
-            look = look if again.action is Action.LEFT else again
-            self.on_look(look)
-        return look
+    def _told(self, look: Look) -> Look:
+        self.on_look(look)
+        return dataclasses.replace(look, problem=None)
 
     def _inspected(self, marker: ListedMarker, may_go_on: Callable[[], bool]) -> Look:
         if not may_go_on():
@@ -143,9 +131,7 @@ class Sweeper:
         return Look(marker.write_key, inspection.action, status, inspection.problem, marker.since)
 
 
-def _oldest(markers: Iterable[ListedMarker]) -> list[ListedMarker]:
-    """Return the oldest marker of each write, the oldest first."""
-    oldest: dict[str, ListedMarker] = {}
-    for marker in sorted(markers, key=lambda marker: marker.since):
-        oldest.setdefault(marker.write_key, marker)
-    return list(oldest.values())
+def _oldest(markers: Iterable[ListedMarker]) -> Iterator[ListedMarker]:
+    """Yield the oldest marker of each write; the markers of a write come together."""
+    for _, of_write in groupby(markers, key=lambda marker: marker.write_key):
+        yield min(of_write, key=lambda marker: marker.since)

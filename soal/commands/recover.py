@@ -65,7 +65,7 @@ def recover(
         if verdict is not None:
             _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
         recoverer = _recoverer(ledger, target, limit_s)
-        recovered = [settled for key in keys if (settled := recoverer.settle(key, dry_run=dry_run)) is not None]
+        recovered = recoverer.settle_all(keys, dry_run=dry_run)
         out.show(recovered_view(recovered))
         if run is None and write is None and not dry_run:
             recoverer.forget_leases()
@@ -80,8 +80,7 @@ def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]
         return marked_keys(ledger.store)
     if run is None:
         return (str(write),)
-    view = ledger.run(run)
-    keys = () if view is None else tuple(entry.write_key for entry in view.writes if write in (None, entry.write_key))
+    keys = tuple(entry.write_key for entry in ledger.writes(run) if write in (None, entry.write_key))
     if not keys:
         raise Problem(
             f"run {run!r} has no {'such ' if write else ''}guarded write",

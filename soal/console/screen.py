@@ -1,8 +1,8 @@
 """The only path of text to a terminal. Much of the text is untrusted: tables, steps, reasons, keys, lines of a log.
 
 `Screen` prints a control character as its number (visible.py), indents every line after a newline in a text, and
-shortens long runs of blanks. Otherwise text could start a screen line and pass for a line of ours. It does so where
-rich renders text, so no view can bypass it.
+shortens long runs of blanks. Otherwise text could start a screen line and pass for a line of ours. It also shortens
+cells of tables. It does so where rich renders text, so no view can bypass it.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
     from rich.segment import Segment
 
+_CELL_MAX: Final = 2000
+"""Letters: an S3 path has 1,100 at most."""
 _NEXT_LINE: Final = "\n    "
 _FEW: Final = "    "
 _BLANKS: Final = "\t \xa0\u1680\u2000-\u200a\u202f\u205f\u3000"
@@ -48,9 +50,18 @@ class Screen(Console):
         if isinstance(renderable, Table):  # rich measures cells before it renders them
             for column in renderable.columns:
                 cells = column._cells  # noqa: SLF001 - rich has no other way to change one
-                cells[:] = [_harmless(cell) if isinstance(cell, Text) else cell for cell in cells]
+                cells[:] = map(_cell, cells)
         for segment in super().render(_harmless(renderable) if isinstance(renderable, Text) else renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+def _cell(cell: RenderableType) -> RenderableType:
+    """Return a cell of a table as safe text. A long one would fill thousands of lines of its narrow column."""
+    if isinstance(cell, str | Text) and len(cell) > _CELL_MAX:
+        from safewriter.bounds import shortened  # it takes longer to import than the command line
+
+        cell = Text(shortened(str(cell), _CELL_MAX), "" if isinstance(cell, str) else cell.style)
+    return _harmless(cell) if isinstance(cell, Text) else cell
 
 
 def _harmless(text: Text) -> Text:

@@ -111,18 +111,28 @@ class Ledger:
         records, unread_records = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
         documents = _newest(self.store.list(DOCUMENTS), 0)
         looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents
-        writes, unread = self._read(looked_at, self.read_document)
+        writes, unread = self._read(looked_at, self._view)
         views = self._grouped(records, writes)
         runs = views[:limit] if limit else views
         return Listing(tuple(runs), (*unread, *unread_records), is_whole=len(looked_at) == len(documents))
 
     def run(self, run_key: str) -> RunView | None:
-        """Return one run with all its writes, or None if it is unknown. Reads every document."""
+        """Return one run with all its writes, or None if it is unknown. Reads every document.
+
+        Raises `UnreadableRecordError` if the run's record cannot be read.
+        """
         record = self.handlers.read(run_key)
-        writes, _ = self._read(_newest(self.store.list(DOCUMENTS), 0), self.read_document)
-        documents = [stored for stored in writes if stored.document.run_key == run_key]
-        views = self._grouped([] if record is None else [record], documents)
+        views = self._grouped([] if record is None else [record], self.writes(run_key))
         return views[0] if views else None
+
+    def writes(self, run_key: str) -> tuple[WriteView, ...]:
+        """Return the writes of a run, also if its record cannot be read. Reads every document."""
+
+        def view(listed: ListedObject) -> WriteView | None:
+            found = self._view(listed)
+            return found if found is not None and found.run_key == run_key else None
+
+        return _in_order(self._read(_newest(self.store.list(DOCUMENTS), 0), view)[0])
 
     def last_attempt(self, run: RunView) -> Attempt | None:
         """Return the result of a run's last attempt; None if it left none that can be read."""
@@ -136,6 +146,11 @@ class Ledger:
     def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
         """Return a listed document, or None if it is gone."""
         return self.checkpoints.read(listed.key.removeprefix(DOCUMENTS).removesuffix(".json"))
+
+    def _view(self, listed: ListedObject) -> WriteView | None:
+        """Return the view of a listed document: thousands of documents would not fit into the memory."""
+        stored = self.read_document(listed)
+        return None if stored is None else self.write(stored)
 
     def write(self, stored: StoredCheckpoint) -> WriteView:
         """Return the view of a document; for an open write with its owner's signs of life."""
@@ -164,11 +179,11 @@ class Ledger:
             checkpoint=self.checkpoints.uri(document.write_key),
         )
 
-    def _grouped(self, records: Iterable[StoredRun], documents: Iterable[StoredCheckpoint]) -> list[RunView]:
+    @staticmethod
+    def _grouped(records: Iterable[StoredRun], writes: Iterable[WriteView]) -> list[RunView]:
         by_run: dict[str, list[WriteView]] = {}
-        with ThreadPoolExecutor(_PARALLEL) as pool:
-            for write in pool.map(self.write, documents):
-                by_run.setdefault(write.run_key, []).append(write)
+        for write in writes:
+            by_run.setdefault(write.run_key, []).append(write)
         runs = [_of_record(stored, by_run.pop(stored.record.run_key, [])) for stored in records]
         runs += [_of_writes(run_key, writes) for run_key, writes in by_run.items()]
         return sorted(runs, key=lambda run: (run.started_ms, run.run_key), reverse=True)

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from functools import wraps
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, Protocol, TypeVar
 
 from safewriter.bounds import space_bytes
 from safewriter.objects.store import StoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
-__all__ = ["TEXT_MAX_BYTES", "check_space", "one_large"]
+__all__ = ["TEXT_MAX_BYTES", "check_space", "one_large", "one_large_at_a_time"]
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 TEXT_MAX_BYTES: Final = 32 << 20
 _SPACE_MAX_BYTES: Final = 128 << 20
@@ -25,41 +29,64 @@ _SPACE_MAX_BYTES: Final = 128 << 20
 _SMALL_BYTES: Final = 16 << 20
 """Eight tables of this size, with all copies, fit into the sweeper's memory beside a large one."""
 _ONE_LARGE: Final = threading.Lock()
+_LOOK_S: Final = 0.1
+"""How often who waits for it asks whether it may go on."""
 
 
 class _Held(threading.local):
-    """What this thread has: `may`: a block of `one_large` that lets go again; `has`: the lock."""
+    """What this thread has: `may_go_on`: of its block of `one_large`, which lets go again; `has`: the lock."""
 
-    may = False
+    may_go_on: Callable[[], bool] | None = None
     has = False
+
+
+class _Timed(Protocol):
+    @property
+    def may_go_on(self) -> Callable[[], bool]: ...
+
+
+_Self = TypeVar("_Self", bound=_Timed)
 
 
 _held: Final = _Held()
 
 
 @contextmanager
-def one_large() -> Iterator[None]:
-    """Use metadata, of which `check_space` lets one thread at a time have a large one until the end of its block.
+def one_large(may_go_on: Callable[[], bool]) -> Iterator[None]:
+    """Use metadata, of which `check_space` lets one thread at a time have a large one until the end of its block. Who
+    waits for that does so while `may_go_on` returns True.
 
     A block in a block of the same thread changes nothing.
     """
-    if _held.may:
+    if _held.may_go_on is not None:
         yield
         return
-    _held.may = True
+    _held.may_go_on = may_go_on
     try:
         yield
     finally:
-        _held.may = False
+        _held.may_go_on = None
         if _held.has:
             _held.has = False
             _ONE_LARGE.release()
 
 
+def one_large_at_a_time(method: Callable[Concatenate[_Self, _P], _R]) -> Callable[Concatenate[_Self, _P], _R]:
+    """Make a block of `one_large` of each call of a table's method, within the time of the table's settler."""
+
+    @wraps(method)
+    def held(self: _Self, /, *arguments: _P.args, **named: _P.kwargs) -> _R:
+        with one_large(self.may_go_on):
+            return method(self, *arguments, **named)
+
+    return held
+
+
 def check_space(location: str, text: bytes) -> None:
     """Raise `StoreError` for metadata that would take more memory than a settler has for one table.
 
-    In a block of `one_large` wait with large metadata until no other thread has such.
+    In a block of `one_large` wait with large metadata until no other thread has such; raise `StoreError` if the block's
+    time is over before.
     """
     space = 0 if len(text) > TEXT_MAX_BYTES else space_bytes(text)
     if len(text) > TEXT_MAX_BYTES or space > _SPACE_MAX_BYTES:
@@ -67,6 +94,9 @@ def check_space(location: str, text: bytes) -> None:
         raise StoreError(
             f"the metadata {location} has {len(text):,} bytes{needed}: more than a settler reads; expire snapshots"
         )
-    if space > _SMALL_BYTES and _held.may and not _held.has:
-        _ONE_LARGE.acquire()
-        _held.has = True
+    if space <= _SMALL_BYTES or _held.may_go_on is None or _held.has:
+        return
+    while not _ONE_LARGE.acquire(timeout=_LOOK_S):
+        if not _held.may_go_on():
+            raise StoreError(f"the metadata {location} is large: out of time while other large metadata is in use")
+    _held.has = True

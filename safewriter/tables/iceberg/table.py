@@ -21,7 +21,7 @@ from safewriter.record.document import BY_HAND, Status
 from safewriter.tables.iceberg.manifests import names_any
 from safewriter.tables.iceberg.metadata import FenceTag, data_folder, head_of, properties, references, sequence_of
 from safewriter.tables.iceberg.name import MAIN
-from safewriter.tables.iceberg.space import one_large
+from safewriter.tables.iceberg.space import one_large_at_a_time
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class IcebergTable(Table):
     files: Callable[[str], ObjectStore] | None = None
     """Opens a bucket by its `s3://` URI; None: no files are deleted."""
 
-    @one_large()
+    @one_large_at_a_time
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Return committed if the table shows the publication; else fence the attempt and return rolled_back."""
         if intent.nothing_sent:
@@ -157,7 +157,7 @@ class IcebergTable(Table):
             )
         return table
 
-    @one_large()
+    @one_large_at_a_time
     def remove_leftovers(
         self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
     ) -> int:
@@ -231,7 +231,7 @@ class IcebergTable(Table):
         if not self.may_go_on():
             raise StoreError(f"{self.name}: out of time while listing the files of an attempt")
 
-    @one_large()
+    @one_large_at_a_time
     def remove_skipped(self, document: Checkpoint, nonce: str) -> int:
         """Delete the data files of a skipped block: it has a folder of its own, too, which no settler knows."""
         place = None if self.files is None else self._data_folder(document.attempts)
@@ -272,7 +272,7 @@ class IcebergTable(Table):
             _log.warning("%s: its files are left: %s", folder, error)
         return removed
 
-    @one_large()
+    @one_large_at_a_time
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for publications and fences of a write. Marks are kept for a week, so an older write is not decided."""
         table = self._read(None)

@@ -56,6 +56,12 @@ def test_a_message_has_its_beginning_and_its_last_words() -> None:
     assert len(shortened("a word " * 1_000_000)) < 7000
 
 
+def test_a_message_may_have_a_smaller_bound() -> None:
+    """A column of a terminal is narrower than a log line."""
+    assert shortened("x" * 300, 300) == "x" * 300
+    assert shortened("x" * 301 + " do this", 300) == "x" * 200 + "… (309 letters) do this"
+
+
 def test_a_value_of_others_is_shown_by_its_beginning() -> None:
     """Whatever it is."""
     assert short("a" * 10**6) == "'" + "a" * 199 + "…"

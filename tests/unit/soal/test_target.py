@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from handler.runs.store import UnreadableRecordError
 from safewriter.objects import Location
 from soal.console.problem import Problem
 from soal.home import Home
 from soal.local.state import LocalS3
-from soal.target import checkpoint_bucket, checkpoint_store, find_target, local_target
+from soal.target import asking, checkpoint_bucket, checkpoint_store, find_target, local_target
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -143,3 +144,11 @@ def test_stores_share_a_client() -> None:
     found = local_target("http://127.0.0.1:1")
     first, second = (found.store(Location(bucket)) for bucket in ("a-bucket", "b-bucket"))
     assert first._client is second._client
+
+
+def test_a_damaged_record_of_a_run_says_what_to_do() -> None:
+    """The bucket and the caller's rights are not to blame."""
+    with pytest.raises(Problem, match="no record") as caught, asking():
+        raise UnreadableRecordError("s3://c/runs/1.json is no record")
+    assert caught.value.exit_code == 1
+    assert caught.value.todo.startswith("restore an earlier version of the object")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import io
+import itertools
 import json
 import logging
 import os
 from datetime import UTC, datetime
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 
 from handler import observability
 from handler.functions import sweeper
 from handler.functions.sweeper import _count, _problem, _result, _tell, lambda_handler
+from handler.redaction.effort import Effort
 from handler.redaction.redact import Redactor
 from handler.secrets import Secrets, SecretUnavailableError
 from safewriter.deadline import Deadline
@@ -91,14 +94,74 @@ def test_what_settling_logs_is_without_secrets(monkeypatch: pytest.MonkeyPatch) 
     assert stream.getvalue() == "s3://lake/[redacted]/t: undone\n"
 
 
+def test_a_line_has_a_bound_before_it_is_searched(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search has no limit of time of its own, so no text may be long."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    logging.getLogger().addHandler(handler)
+    monkeypatch.setattr(sweeper, "read_secrets", lambda _: Secrets())
+
+    def sweep(_: Sweeper) -> Sweep:
+        logging.getLogger("safewriter.settle.recovery").warning("words " * 10**6)
+        return Sweep(())
+
+    monkeypatch.setattr(Sweeper, "sweep", sweep)
+    try:
+        lambda_handler({}, Context())
+    finally:
+        logging.getLogger().removeHandler(handler)
+
+    assert 0 < len(stream.getvalue()) < 7000
+
+
+def test_an_honest_reason_is_told_however_much_has_been_searched(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The reasons of false documents use up no time of the others."""
+    now_s = itertools.count(step=3600)
+    monkeypatch.setattr(sweeper, "read_secrets", lambda _: Secrets())
+    monkeypatch.setattr(Effort, "__init__", functools.partialmethod(Effort.__init__, cpu=lambda: next(now_s)))
+
+    def sweep(one: Sweeper) -> Sweep:
+        one.on_look(Look("sw-1", Action.FAILED, None, "an honest reason"))
+        return Sweep(())
+
+    monkeypatch.setattr(Sweeper, "sweep", sweep)
+
+    assert lambda_handler({}, Context())["problems"][0]["reason"] == "an honest reason"
+    assert "write sw-1: failed: an honest reason" in caplog.text
+
+
+def test_the_answer_has_the_first_problems_and_searches_each_reason_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of false documents give as many reasons."""
+    searched: list[str] = []
+
+    def sweep(one: Sweeper) -> Sweep:
+        for number in range(30):
+            one.on_look(Look(f"sw-{number}", Action.FAILED, None, f"reason {number}"))
+        return Sweep(())
+
+    def redactor(text: str) -> str:
+        searched.append(text)
+        return text
+
+    monkeypatch.setattr(Sweeper, "sweep", sweep)
+    found = sweeper.handle(
+        {"SW_CHECKPOINT_BUCKET": "checkpoints"}, Deadline(60_000, 0), lambda: 0, cast("Redactor", redactor)
+    )
+
+    assert [problem.reason for problem in found.problems] == [f"reason {number}" for number in range(20)]
+    assert len(searched) == 30
+
+
 def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixture[str]) -> None:
     """Database drivers repeat the address to which they could not connect."""
     masked = Redactor().knowing_secrets(["pw#1"])
     look = Look("key", Action.FAILED, None, "postgresql://u:open@h failed with pw#1")
 
-    _tell(look, 0, masked)
+    _tell(look, problem := _problem(look, masked), 0)
 
-    assert _problem(look, masked).reason == "postgresql://[redacted]@h failed with [redacted]"
+    assert problem.reason == "postgresql://[redacted]@h failed with [redacted]"
     assert "pw#1" not in capsys.readouterr().out
 
 
@@ -120,7 +183,7 @@ def test_a_write_in_trouble_is_told_before_the_sweep_ends(
     told = [json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line]
 
     assert [(line["SweepFailed"], line["OldestOpenMs"]) for line in told] == [([1.0], [4_000.0])]
-    _count(_result(Sweep((look,)), 5_000, Redactor()))
+    _count(_result(Sweep((look,)), (), 5_000))
     observability.metrics.flush_metrics()
     (last,) = (json.loads(line) for line in capsys.readouterr().out.splitlines() if '"_aws"' in line)
     assert (last["SweepFailed"], last["OldestOpenMs"]) == ([0.0], [4_000.0])

@@ -149,6 +149,13 @@ def test_a_record_of_a_later_version_is_refused() -> None:
         Record.decode(json.dumps({**json.loads(full().encode()), "version": 2}).encode(), "here")
 
 
+def test_an_unknown_version_is_told_by_its_beginning() -> None:
+    """Whoever wrote the record chose it, and each job that asks for the lock repeats the message."""
+    with pytest.raises(UnknownVersionError) as raised:
+        Record.decode(json.dumps({**json.loads(full().encode()), "version": "9" * 5000}).encode(), "here")
+    assert len(str(raised.value)) < 300
+
+
 def test_a_job_that_nobody_knows_is_at_the_start() -> None:
     """Reading its progress does not change the record."""
     record = Record("lock")

@@ -91,8 +91,28 @@ def test_an_unknown_schema_version_is_refused(version: object) -> None:
     """A document of another version is not interpreted, and the message names it."""
     body = json.loads(document().to_bytes()) | {"schema_version": version}
 
-    with pytest.raises(UnreadableCheckpointError, match=f"schema version {version}"):
+    with pytest.raises(UnreadableCheckpointError, match=f"schema version {version!r}"):
         Checkpoint.from_bytes(json.dumps(body).encode())
+
+
+@pytest.mark.parametrize("name", ["table", "reason", "step"])
+def test_a_text_that_no_name_or_reason_has_is_refused(name: str) -> None:
+    """Settlers and commands keep and show the texts of thousands of documents."""
+    longest: dict[str, Any] = {name: "x" * 8192}
+    long: dict[str, Any] = {name: "x" * 8193}
+    assert Checkpoint.from_bytes(document(**longest).to_bytes()).write_key
+    with pytest.raises(UnreadableCheckpointError, match=f"nothing was written, since .*{name} has 8,193 letters"):
+        document(**long).to_bytes()
+
+
+def test_an_unknown_version_is_told_by_its_beginning() -> None:
+    """Whoever wrote the document chose it, and settlers repeat the message."""
+    body = json.loads(document().to_bytes()) | {"schema_version": "9" * 5000}
+
+    with pytest.raises(UnreadableCheckpointError) as raised:
+        Checkpoint.from_bytes(json.dumps(body).encode())
+
+    assert len(str(raised.value)) < 300
 
 
 @pytest.mark.parametrize(

@@ -21,10 +21,12 @@ def forever() -> bool:
 def sweep(
     world: World, *, network: Network | None = None, may_go_on: Callable[[], bool] = forever, draw: float = 0.5
 ) -> Sweep:
-    """Sweep once, as a process of its own."""
+    """Sweep once, as a process of its own; return the results as they were told."""
     checkpoints = Checkpoints((network or Network()).store(world.bucket))
     recovery = world.recovery(network, may_go_on=may_go_on)
-    return Sweeper(checkpoints, recovery, world.clock, may_go_on, draw=lambda: draw, threads=1).sweep()
+    told: list[Look] = []
+    Sweeper(checkpoints, recovery, world.clock, may_go_on, draw=lambda: draw, threads=1, on_look=told.append).sweep()
+    return Sweep(tuple(told))
 
 
 def look(world: World) -> Look:

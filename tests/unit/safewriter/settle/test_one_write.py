@@ -246,6 +246,11 @@ def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
     assert (found.before.status, found.document.status) == (Status.IN_PROGRESS, Status.ROLLED_BACK)
 
 
+def test_a_problem_has_a_bound_whoever_tells_it() -> None:
+    """It quotes documents and tables, and a sweep has those of thousands of writes."""
+    assert len(str(Inspection(Action.FAILED, "x" * 10**6).problem)) < 7000
+
+
 @pytest.mark.parametrize(
     ("left", "action", "problem"),
     [

@@ -3,17 +3,29 @@
 from __future__ import annotations
 
 import dataclasses
+import weakref
+from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.errors import UsageError
+from safewriter.record import checkpoints
+from safewriter.record.announcements import announcements
 from safewriter.record.document import CommitPoint, Status
+from safewriter.record.marker import Marker
 from safewriter.settle import sweeper
-from safewriter.settle.one_write import Action
+from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.override import override
+from safewriter.settle.recovery import Cause
 from safewriter.settle.sweeper import Sweeper
 from tests.unit.safewriter.settle.unclaimed import DAYS, close, vanish
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from safewriter.objects import ListedObject
+    from safewriter.record.checkpoints import Announced, ListedMarker
 
 
 def test_a_write_stays_open_as_long_as_any_attempt_of_it_may_live() -> None:
@@ -42,7 +54,7 @@ def test_attempts_that_a_sweep_did_not_list_count(monkeypatch: pytest.MonkeyPatc
     world.job().begin()
     world.sleep(270)
     vanish(world)
-    monkeypatch.setattr(sweeper, "_LISTED_MAX", 1)
+    monkeypatch.setattr(sweeper, "_WRITES_MAX", 1)
     one = Sweeper(world.checkpoints, world.recovery(), world.clock, lambda: True, draw=lambda: 0, threads=1)
 
     assert [look.action for look in one.sweep().looks] == [Action.ALIVE]
@@ -76,6 +88,110 @@ def test_all_markers_of_a_write_that_is_closed_go() -> None:
 
     assert found.action is Action.SETTLED
     assert tuple(world.checkpoints.markers_of(world.key)) == ()
+
+
+@pytest.mark.parametrize("has_document", [False, True])
+def test_more_markers_than_attempts_can_have_put_are_not_listed(
+    monkeypatch: pytest.MonkeyPatch, *, has_document: bool
+) -> None:
+    """Their number has no other bound, and a list of them would fill a settler's memory."""
+    monkeypatch.setattr(checkpoints, "_MARKERS_MAX", 2)
+    world = World()
+    if has_document:
+        world.job().begin()
+    listed: list[str] = []
+    for number in range(4):
+        world.bucket.put(f"open/{world.key}/{number}", b"{}")
+    list_all = world.bucket.list
+
+    def counted(prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        for entry in list_all(prefix, start_after=start_after):
+            listed.append(entry.key)
+            yield entry
+
+    world.bucket.list = counted  # type: ignore[method-assign]
+    world.grace_passes()
+
+    found = settle_one(world.checkpoints, world.recovery(), world.key, Cause.SWEEPER, world.clock)
+
+    assert (found.action, len(listed)) == (Action.UNREADABLE, 3)
+    assert "more than 2 markers" in str(found.problem)
+    if not has_document:
+        with pytest.raises(UsageError, match="more than 2 markers"):
+            override(world.checkpoints, world.key, Status.ROLLED_BACK, "looked at it", world.clock)
+
+
+def test_a_settler_holds_one_marker_beside_the_youngest() -> None:
+    """Each may be as large as a document."""
+    world = World()
+    alive: list[weakref.ref[Marker]] = []
+    most: list[int] = []
+    for _ in range(5):
+        world.job().claimer.announce()
+    world.grace_passes()
+    read = world.checkpoints.announced
+
+    def counted(marker: ListedMarker) -> Announced | None:
+        found = read(marker)
+        assert found is not None
+        watched = Watched(**dataclasses.asdict(found.marker))
+        alive.append(weakref.ref(watched))
+        most.append(sum(one() is not None for one in alive))
+        return dataclasses.replace(found, marker=watched)
+
+    world.checkpoints.announced = counted  # type: ignore[method-assign]
+
+    assert announcements(world.checkpoints, world.key, world.clock).youngest is not None
+    assert len(alive) == 5
+    assert max(most) <= 3
+
+
+class Watched(Marker):
+    """A marker of which a weak reference can be made."""
+
+
+def test_a_write_whose_markers_take_too_long_stays_open() -> None:
+    """Whoever puts hundreds of markers gives the write no more than its share of the time."""
+    world = World()
+    for _ in range(3):
+        world.job().claimer.announce()
+    world.grace_passes()
+    tickets = iter(range(2))
+    recovery = world.recovery(may_go_on=lambda: next(tickets, None) is not None)
+
+    found = settle_one(world.checkpoints, recovery, world.key, Cause.SWEEPER, world.clock)
+
+    assert found.action is Action.FAILED
+    assert "could not be read in time" in str(found.problem)
+    assert world.checkpoints.read(world.key) is None
+    assert len(world.marked()) == 3
+
+
+def test_markers_beside_a_verdict_are_looked_at_while_there_is_time() -> None:
+    """The verdict stands, and the next settler goes on with the other markers."""
+    world = World()
+    assert world.job().run()
+    for _ in range(3):
+        world.job().claimer.announce()
+    world.grace_passes()
+    recovery = world.recovery(may_go_on=lambda: len(world.marked()) > 2)
+
+    found = settle_one(world.checkpoints, recovery, world.key, Cause.SWEEPER, world.clock)
+
+    assert (found.action, world.document.status) == (Action.UNCLEAN, Status.COMMITTED)
+    assert len(world.marked()) == 2
+
+
+def test_the_markers_of_a_closed_write_go_while_there_is_time() -> None:
+    """The next sweep finds the others beside the document."""
+    world = World()
+    for _ in range(3):
+        world.job().claimer.announce()
+    world.grace_passes()
+    recovery = world.recovery(may_go_on=lambda: len(world.marked()) > 2)
+
+    assert settle_one(world.checkpoints, recovery, world.key, Cause.SWEEPER, world.clock).action is Action.SETTLED
+    assert len(world.marked()) == 2
 
 
 def test_what_was_fenced_is_closed_with_its_epoch() -> None:

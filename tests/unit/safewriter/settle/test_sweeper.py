@@ -140,7 +140,7 @@ def test_a_backlog_is_worked_off_over_several_sweeps() -> None:
     world.grace_passes()
 
     def once(draw: float) -> Sweep:
-        tickets = iter(range(680))
+        tickets = iter(range(680 * 3))  # a write, its marker, and the removal of that
         return sweep(world, may_go_on=lambda: next(tickets, None) is not None, draw=draw)
 
     first = once(0.9)

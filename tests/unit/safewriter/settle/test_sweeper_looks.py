@@ -15,14 +15,15 @@ from safewriter.record.marker import Marker
 from safewriter.settle import one_write, sweeper
 from safewriter.settle.one_write import Action, settle_or_clean
 from safewriter.settle.recovery import Cause, Evidence
-from safewriter.settle.sweeper import Look, Sweep
+from safewriter.settle.sweeper import Look, Sweep, Sweeper
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.settle.sweeps import look, sweep
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
+    from safewriter.objects import ListedObject
     from safewriter.record.checkpoints import StoredCheckpoint
 
 DAY_S = 86_400
@@ -125,16 +126,54 @@ def test_what_cannot_be_cleaned_says_why(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize(("draw", "first"), [(0.0, "sw-0001"), (0.5, "sw-9000"), (0.9, "sw-0001")])
-def test_a_sweep_that_cannot_list_all_begins_somewhere_else_each_time(
+def test_a_sweep_that_has_no_time_to_list_all_begins_somewhere_else_each_time(
     monkeypatch: pytest.MonkeyPatch, draw: float, first: str
 ) -> None:
     """So no write waits for ever behind others."""
-    monkeypatch.setattr(sweeper, "_LISTED_MAX", 1)
+    monkeypatch.setattr(sweeper, "_LISTING_MS", 1000)
     world = World()
     for key in ("sw-0001", "sw-9000"):
         world.bucket.put(f"open/{key}/n", b"{}")
+    assert keys_of_a_slow_sweep(world, draw) == [first]
 
-    assert [found.write_key for found in sweep(world, draw=draw).looks] == [first]
+
+def test_a_sweep_may_begin_between_any_two_writes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever knows a write's key can put markers right before it."""
+    monkeypatch.setattr(sweeper, "_LISTING_MS", 1000)
+    world = World()
+    before, hidden = f"sw-8{'0' * 10}1{'0' * 20}", f"sw-8{'0' * 10}3{'0' * 20}"
+    for key in (before, hidden):
+        world.bucket.put(f"open/{key}/n", b"{}")
+    assert keys_of_a_slow_sweep(world, 0.5 + 2 / 16**12) == [hidden]
+
+
+def test_no_number_of_markers_in_front_of_a_write_hides_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep takes any of those that it lists, although it cannot take all."""
+    monkeypatch.setattr(sweeper, "_WRITES_MAX", 2)
+    world = World()
+    for number in range(50):
+        world.bucket.put(f"open/sw-{number:032x}/n", b"{}")
+    draws = iter((0.0, *(1 - number / 100 for number in range(50))))
+
+    found = Sweeper(
+        world.checkpoints, world.recovery(), world.clock, lambda: True, draw=lambda: next(draws), threads=1
+    ).sweep()
+
+    assert [look.write_key for look in found.looks] == [f"sw-{number:032x}" for number in (49, 48)]
+
+
+def keys_of_a_slow_sweep(world: World, draw: float) -> list[str]:
+    """Sweep while the listing takes a second for each marker."""
+    list_all = world.bucket.list
+
+    def listed(prefix: str, *, start_after: str = "") -> Iterator[ListedObject]:
+        for entry in list_all(prefix, start_after=start_after):
+            yield entry
+            world.sleep(1)
+
+    world.bucket.list = listed  # type: ignore[method-assign]
+    one = Sweeper(world.checkpoints, world.recovery(), world.clock, lambda: True, draw=lambda: draw, threads=1)
+    return [look.write_key for look in one.sweep().looks]
 
 
 @pytest.mark.parametrize(("error", "problem"), [(StoreError("denied"), "denied"), (KeyError("x"), "KeyError('x')")])

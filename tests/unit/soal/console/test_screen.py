@@ -34,6 +34,7 @@ from soal.console.output import Output
 from soal.console.problem import Problem
 from soal.console.progress import Counting, JobProgress
 from soal.console.screen import Screen
+from soal.console.view import columns
 from soal.console.visible import VisibleFormatter, json_visible, visible
 
 if TYPE_CHECKING:
@@ -262,3 +263,17 @@ def test_blanks_lead_nothing_to_the_beginning_of_a_line(blank: str, *, soft_wrap
     lines = shown.getvalue().splitlines()
     assert not any(line.startswith(("soal:", " soal:")) for line in lines)
     assert max(len(line.expandtabs()) for line in lines) <= 40
+
+
+def test_a_long_cell_has_its_beginning_and_its_last_words() -> None:
+    """In its narrow column it would fill thousands of lines; an S3 path is shown whole."""
+    path, long = "k" * 1100, "where: " + "s" * 10**6 + " do this"
+    table = columns("string", "text", "path")
+    table.add_row(long, Text(long, style="red"), path)
+    shown = Screen(width=100, file=io.StringIO())
+    shown.print(table)
+    printed = shown.file.getvalue()  # type: ignore[attr-defined]
+
+    assert len(printed) < 10_000
+    assert printed.count("k") == len(path)
+    assert printed.count("do") == printed.count("this") == 2

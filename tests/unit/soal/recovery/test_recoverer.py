@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from safewriter.objects import PreconditionFailed, StoreError
 from safewriter.record.document import CommitPoint, Status
+from safewriter.settle.one_write import Action, Inspection
 from safewriter.settle.recovery import Cause
+from soal import recovery
 from soal.recovery import Recovered, Recoverer, marked_keys
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from safewriter.record.checkpoints import Checkpoints
+    from safewriter.settle.recovery import Recovery
 
 
 def recover(world: World, *, dry_run: bool = False, until_ms: int = 2**60) -> Recovered:
@@ -150,6 +158,54 @@ def test_of_a_key_without_marker_and_document_nothing_is_known() -> None:
     world = World()
     recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
     assert recoverer.settle(world.key, dry_run=False) is None
+
+
+@pytest.mark.parametrize("end", [Action.FAILED, Action.UNCLEAN])
+def test_writes_that_take_all_time_keep_no_other_from_its_share(monkeypatch: pytest.MonkeyPatch, end: Action) -> None:
+    """Whoever puts false documents keeps no operator from settling the others; results come in the keys' order."""
+    world = World()
+    tried: list[str] = []
+
+    def settle_one(_: Checkpoints, recovery: Recovery, key: str, *__: object) -> Inspection:
+        tried.append(key)
+        for _second in range(10**6 if key.startswith("endless") else 2):
+            if not recovery.settling.may_go_on():
+                return Inspection(end, "out of time")
+            world.sleep(1)
+        return Inspection(Action.SETTLED)
+
+    monkeypatch.setattr(recovery, "settle_one", settle_one)
+    monkeypatch.setattr("random.sample", lambda keys, _: list(keys))
+    until_ms = world.clock() + 300_000
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=until_ms, threads=1)
+    endless = [f"endless-{number:02}" for number in range(20)]
+
+    found = recoverer.settle_all([*endless, "honest"], dry_run=False)
+
+    assert [(one.write_key, one.action) for one in found] == [
+        *((key, end.value) for key in endless),
+        ("honest", "settled"),
+    ]
+    assert tried == [*endless, "honest", "endless-00"]
+
+
+def test_writes_are_taken_at_random_and_told_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody chooses which write is last; a key of no write gives no result."""
+    world = World()
+    tried: list[str] = []
+
+    def settle_one(_: Checkpoints, __: Recovery, key: str, *___: object) -> Inspection:
+        tried.append(key)
+        return Inspection(Action.NONE if key == "none" else Action.SETTLED)
+
+    monkeypatch.setattr(recovery, "settle_one", settle_one)
+    monkeypatch.setattr("random.sample", lambda keys, _: list(reversed(keys)))
+    recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60, threads=1)
+
+    found = recoverer.settle_all(["a", "none", "b"], dry_run=False)
+
+    assert tried == ["b", "none", "a"]
+    assert [one.write_key for one in found] == ["a", "b"]
 
 
 def test_old_leases_go() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -11,8 +12,10 @@ from handler.request.job import requested
 from handler.runs.store import Runs
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
+from safewriter.record.checkpoints import StoredCheckpoint
 from safewriter.record.document import CommitPoint
 from safewriter.schedule import Schedule
+from soal.runs import ledger
 from soal.runs.ledger import Ledger
 from soal.runs.watching import Watcher
 from tests.unit.safewriter.record.samples import named
@@ -166,6 +169,53 @@ def test_a_record_with_a_number_that_nobody_can_show_hides_no_other_run(name: st
     assert [run.run_key for run in listing.runs] == ["run"]
     assert [uri.rpartition("/")[2] for uri in listing.unread] == ["damaged.json"]
     assert [event.run_key for event in Watcher(bench.ledger).look()] == ["run"]
+
+
+def test_a_record_with_a_text_that_no_name_has_is_named_as_damaged() -> None:
+    """Each text of a record is printed for each run."""
+    bench = Bench()
+    bench.begin()
+    (stored,) = (one.key for one in bench.world.bucket.list("runs/") if one.key.endswith(".json"))
+    found = bench.world.bucket.get(stored)
+    assert found is not None
+    for name, letters in (("longest", 8192), ("long", 8193)):
+        body = json.dumps({**json.loads(found.body), "runKey": name, "state": "x" * letters}).encode()
+        bench.world.bucket.put(f"runs/{name}.json", body)
+
+    listing = bench.ledger.runs(10)
+
+    assert sorted(run.run_key for run in listing.runs) == ["longest", "run"]
+    assert [uri.rpartition("/")[2] for uri in listing.unread] == ["long.json"]
+
+
+@pytest.mark.parametrize("one_run", [False, True])
+def test_documents_are_not_kept(monkeypatch: pytest.MonkeyPatch, *, one_run: bool) -> None:
+    """Each may take 24 MB of memory, and there are thousands of them: only their views are kept."""
+    bench = Bench()
+    bench.world.job().begin()
+    for number in range(40):
+        assert bench.world.checkpoints.create(named(bench.world.document, step=f"step {number}"))
+    alive: list[weakref.ref[StoredCheckpoint]] = []
+    most: list[int] = []
+
+    def watched(key: str) -> StoredCheckpoint:
+        stored = read(key)
+        assert stored is not None
+        copy = Watched(stored.document, stored.etag, stored.last_modified, stored.server_date)
+        alive.append(weakref.ref(copy))
+        most.append(sum(one() is not None for one in alive))
+        return copy
+
+    read = bench.ledger.checkpoints.read
+    monkeypatch.setattr(ledger, "_PARALLEL", 1)
+    monkeypatch.setattr(bench.ledger.checkpoints, "read", watched)
+
+    assert len(bench.ledger.writes("run") if one_run else bench.ledger.runs(0).runs[0].writes) == 41
+    assert max(most) <= 3
+
+
+class Watched(StoredCheckpoint):
+    """A document of which a weak reference can be made."""
 
 
 def test_a_document_of_before_all_moments_hides_no_other_write() -> None:

@@ -14,7 +14,7 @@ from safewriter.record.document import Status
 from safewriter.record.liveness import GRACE_MS
 from safewriter.settle.one_write import Action, settle_one
 from safewriter.settle.recovery import Cause
-from safewriter.settle.sweeper import Sweep, Sweeper
+from safewriter.settle.sweeper import Look, Sweep, Sweeper
 from safewriter.snapshots.errors import PublishConflictError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 from safewriter.snapshots.settle.leftovers import BuildId, published_key
@@ -398,7 +398,9 @@ def test_a_bug_in_a_clean_up_changes_no_verdict(bench: Bench, monkeypatch: pytes
 
 
 def sweep(bench: Bench) -> Sweep:
-    return Sweeper(bench.checkpoints, bench.recovery(), bench.clock, lambda: True, threads=1).sweep()
+    told: list[Look] = []
+    Sweeper(bench.checkpoints, bench.recovery(), bench.clock, lambda: True, threads=1, on_look=told.append).sweep()
+    return Sweep(tuple(told))
 
 
 @pytest.mark.parametrize("what", ["version", "rows", "bytes", "at_ms"])

@@ -12,6 +12,7 @@ from typing import Final
 from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
 
+from safewriter.objects.client import ForeignAnswerError
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 
 AWS_ERRORS: Final = (aws.BotoCoreError, aws.ClientError, ResponseParserError)
@@ -58,7 +59,10 @@ _BY_CLASS: Final[tuple[tuple[tuple[type[Exception], ...], Step], ...]] = (
         Step(_REACH, is_unsent=True, is_passing=True),
     ),
     ((aws.ParamValidationError, aws.InvalidRegionError), Step("correct the name, and try again", is_unsent=True)),
-    ((ResponseParserError,), Step(f"that answer is not from AWS: {_REACH}")),
+    (
+        (ForeignAnswerError, ResponseParserError),
+        Step(f"that answer is not from AWS: {_REACH}", is_passing=True),
+    ),
     ((aws.HTTPClientError,), Step(_REACH, is_passing=True)),
     ((aws.BotoCoreError,), Step(_REACH)),
 )

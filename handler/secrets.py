@@ -18,6 +18,7 @@ from handler.spark_settings.checked import check_text
 from handler.spark_settings.fixed import why_not_secret
 from handler.variables import CATALOG_VARIABLES, REFERENCE, RESERVED, SPARK_SETTING, VARIABLE_NAME
 from safewriter.errors import TryAgainError
+from safewriter.objects.client import client_of
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
@@ -173,10 +174,9 @@ def _is_transient(error: BaseException | None) -> bool:
 @functools.lru_cache(maxsize=4)
 def _provider(region: str, _session: str | None) -> Any:  # noqa: ANN401 - imported only where there are secrets
     """Return Powertools' provider, which caches secrets; a new one once the credentials change."""
-    import boto3
     from aws_lambda_powertools.utilities.parameters import SecretsProvider
     from botocore.config import Config
 
     config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 3, "mode": "standard"})
-    client = boto3.session.Session().client("secretsmanager", region_name=region, config=config)
+    client = client_of("secretsmanager", config, region=region)
     return SecretsProvider(boto3_client=client)

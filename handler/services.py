@@ -10,6 +10,7 @@ from handler.process.child import start
 from handler.secrets import Secrets, read_secrets
 from handler.stages.reuse import Reuse
 from safewriter.deadline import epoch_ms
+from safewriter.objects.client import client_of, queued_id
 from safewriter.objects.s3 import open_store, shared_client
 from safewriter.settle.supervisor import Supervision
 
@@ -26,12 +27,11 @@ __all__ = ["Services"]
 
 def _invoke(function: str, payload: bytes) -> str:
     """Invoke a function asynchronously; return the request id."""
-    import boto3  # most runs never continue themselves
     from botocore.config import Config
 
-    client = boto3.client("lambda", config=Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2}))
-    answer = client.invoke(FunctionName=function, InvocationType="Event", Payload=payload)
-    return str(answer["ResponseMetadata"]["RequestId"])
+    config = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 2})
+    client = client_of("lambda", config)
+    return queued_id(client.invoke(FunctionName=function, InvocationType="Event", Payload=payload))
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,26 +51,17 @@ class Target:
     def client(self) -> S3Client:
         """Return a client with timeouts. Raises `Problem` without credentials."""
         import boto3
-        from botocore.config import Config
 
         if self.endpoint is None:
             _require_credentials(boto3.session.Session())
             return s3_client(connect_timeout_s=_CONNECT_S, read_timeout_s=_READ_S)
-        return boto3.session.Session(
+        session = boto3.session.Session(
             aws_access_key_id=self.aws["AWS_ACCESS_KEY_ID"],
             aws_secret_access_key=self.aws["AWS_SECRET_ACCESS_KEY"],
             aws_session_token=self.aws.get("AWS_SESSION_TOKEN"),
             region_name=self.aws["AWS_REGION"],
-        ).client(
-            "s3",
-            endpoint_url=self.endpoint,
-            config=Config(
-                s3={"addressing_style": "path"},
-                connect_timeout=_CONNECT_S,
-                read_timeout=_READ_S,
-                retries={"total_max_attempts": 1},
-            ),
         )
+        return s3_client(connect_timeout_s=_CONNECT_S, read_timeout_s=_READ_S, endpoint=self.endpoint, session=session)
 
     def store(self, location: Location) -> S3ObjectStore:
         """Open a bucket or prefix; all stores share a client."""

@@ -10,7 +10,6 @@ import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
-import boto3
 from aws_lambda_powertools.metrics import MetricUnit
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
@@ -19,6 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from handler import observability
 from handler.functions.failure_queue import NotTakenError, redrive_queue
 from handler.input_errors import validated
+from safewriter.objects.client import client_of, queued_id
 from safewriter.objects.rights import lacking
 
 if TYPE_CHECKING:
@@ -65,22 +65,20 @@ def redrive(environment: Mapping[str, str]) -> Iterator[Redriven]:
     Raises `InputError` for a wrong setting, and boto3's errors if the queue does not answer.
     """
     settings = validated(_Settings, dict(environment), depth=0)
-    lambda_: Any = boto3.client("lambda", config=_CONFIG)
+    lambda_: Any = client_of("lambda", _CONFIG)
 
     def send(event: object) -> str:
         try:
-            answer = lambda_.invoke(
-                FunctionName=settings.function, InvocationType="Event", Payload=json.dumps(event).encode()
-            )
+            payload = json.dumps(event).encode()
+            return queued_id(lambda_.invoke(FunctionName=settings.function, InvocationType="Event", Payload=payload))
         except ClientError as error:
             why = f"{error}{lacking(error, 'lambda', settings.function)}"
             raise NotTakenError(why, for_ever=error.response["Error"]["Code"] in _NEVER_TAKEN) from error
         except BotoCoreError as error:
             raise NotTakenError(str(error)) from error
-        return str(answer["ResponseMetadata"]["RequestId"])
 
     yield from redrive_queue(
-        boto3.client("sqs", config=_CONFIG),
+        client_of("sqs", _CONFIG),
         settings.queue,
         send,
         attempts_max=settings.attempts_max,

@@ -6,12 +6,13 @@ import functools
 import os
 import time
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import unquote_plus
 
 from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
+from safewriter.objects.client import client_of
 from safewriter.objects.location import Location
 from safewriter.objects.rights import lacking
 from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, TooLarge, Upload
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from datetime import datetime
 
+    from boto3.session import Session
     from botocore.response import StreamingBody
     from mypy_boto3_s3 import S3Client
 
@@ -62,15 +64,19 @@ _PASSING: Final = {"InternalError": 500, "SlowDown": 503, "ServiceUnavailable": 
 
 
 def s3_client(
-    *, connect_timeout_s: float = 2.0, read_timeout_s: float = 5.0, tries: int = 1, endpoint: str | None = None
+    *,
+    connect_timeout_s: float = 2.0,
+    read_timeout_s: float = 5.0,
+    tries: int = 1,
+    endpoint: str | None = None,
+    session: Session | None = None,
 ) -> S3Client:
     """Make a client whose calls end in bounded time.
 
     boto3's own retries are off by default: a retried conditional PUT that had landed looks like a lost race, so the
     store below retries itself and reads back. Region and credentials come from the environment as always with boto3;
-    so does the endpoint, unless it is given.
+    so does the endpoint. A given endpoint or session replaces them.
     """
-    import boto3  # late, since it takes an eighth of a second: Java starts meanwhile
     from botocore.config import Config
 
     config = Config(
@@ -80,7 +86,8 @@ def s3_client(
         s3={"addressing_style": "path"} if endpoint or custom_endpoint() else {},
         max_pool_connections=16,
     )
-    return boto3.session.Session().client("s3", config=config, endpoint_url=endpoint)
+    client: S3Client = client_of("s3", config, endpoint=endpoint, session=session)
+    return client
 
 
 def custom_endpoint() -> str | None:
@@ -109,20 +116,7 @@ def table_store(uri: str) -> S3ObjectStore:
     return open_store(Location.parse(uri))
 
 
-class ForeignAnswerError(BotoCoreError):
-    """A successful answer without a field that S3 always sends: that of a proxy, or of another server."""
-
-    fmt = "the answer is not S3's: it has no {field}. Check the endpoint and a proxy"
-
-
 _FAULTS: Final = (ClientError, BotoCoreError, ResponseParserError, UnicodeEncodeError)
-
-
-def _of_s3(answer: Any, field: str) -> Any:  # noqa: ANN401 - a boto3 TypedDict
-    """Return the answer, which shows that S3 sent it. botocore reads any page of HTML as an answer without fields."""
-    if field not in answer:
-        raise ForeignAnswerError(field=field)
-    return answer
 
 
 class S3ObjectStore:
@@ -144,7 +138,7 @@ class S3ObjectStore:
     def get(self, key: str, *, max_bytes: int | None = None) -> StoredObject | None:
         def request() -> StoredObject | None:
             try:
-                answer = _of_s3(self._client.get_object(Bucket=self._bucket, Key=self._prefix + key), "ETag")
+                answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
                 if max_bytes is not None and answer["ContentLength"] > max_bytes:
                     answer["Body"].close()
                     raise TooLarge(self.uri(key), answer["ContentLength"], max_bytes, answer["ETag"])
@@ -160,12 +154,12 @@ class S3ObjectStore:
     def stream(self, key: str) -> Iterator[bytes] | None:
         def request() -> StreamingBody | None:
             try:
-                answer = _of_s3(self._client.get_object(Bucket=self._bucket, Key=self._prefix + key), "ETag")
+                answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
             except ClientError as error:
                 if code_of(error) in _MISSING:
                     return None
                 raise
-            return cast("StreamingBody", answer["Body"])
+            return answer["Body"]
 
         body = self._tried("GET", key, request)
         return None if body is None else self._blocks(key, body)
@@ -179,7 +173,7 @@ class S3ObjectStore:
     def put(self, key: str, body: bytes) -> str:
         def request() -> str:
             answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body)
-            return str(_of_s3(answer, "ETag")["ETag"])
+            return answer["ETag"]
 
         return self._tried("PUT", key, request)
 
@@ -258,11 +252,10 @@ class S3ObjectStore:
 
     def _uploads_page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - as below
         query: dict[str, Any] = {"Prefix": self._prefix + prefix, "EncodingType": "url", **more}
-        return _of_s3(self._client.list_multipart_uploads(Bucket=self._bucket, **query), "IsTruncated")
+        return self._client.list_multipart_uploads(Bucket=self._bucket, **query)
 
     def _page(self, prefix: str, more: dict[str, str]) -> Any:  # noqa: ANN401 - a boto3 TypedDict that only the caller reads
-        answer = self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
-        return _of_s3(answer, "IsTruncated")
+        return self._client.list_objects_v2(Bucket=self._bucket, Prefix=self._prefix + prefix, **more)  # type: ignore[arg-type]
 
     def _conditional(self, key: str, body: bytes, condition: dict[str, str], tag: str) -> str:
         """Write under a condition; after any refusal or doubt read back, since equal bytes can only be our own."""
@@ -270,7 +263,7 @@ class S3ObjectStore:
         for pause_s in (*PAUSES_S, None):
             try:
                 answer = self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **more)
-                return str(_of_s3(answer, "ETag")["ETag"])
+                return answer["ETag"]
             except _FAULTS as error:
                 stored = None if isinstance(error, UnicodeEncodeError) else self._read_back(key, len(body), error)
                 if stored is not None and stored.body == body:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from botocore.config import Config
 
+from safewriter.objects.client import own_answers
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -17,7 +19,7 @@ def client_of(aws: Mapping[str, str], service: str) -> Any:  # noqa: ANN401 - a 
     if "AWS_PROFILE" in aws:
         how = Config(ignore_configured_endpoint_urls=True)  # type: ignore[call-arg] # the stubs are behind
     where = {"endpoint_url": aws.get("AWS_ENDPOINT_URL"), "verify": aws.get("AWS_CA_BUNDLE")}
-    return _session(aws).client(service, config=how, **where)  # type: ignore[call-overload]
+    return own_answers(_session(aws).client(service, config=how, **where))  # type: ignore[call-overload]
 
 
 def with_keys(aws: Mapping[str, str]) -> dict[str, str]:

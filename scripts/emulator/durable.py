@@ -23,6 +23,7 @@ from urllib.parse import quote
 import boto3
 from botocore.config import Config
 
+from safewriter.objects.client import client_of
 from scripts.emulator.rie import EmulatorError, LambdaEmulator
 from scripts.emulator.spark import ROOT
 from soal.local.names import CREDENTIALS, REGION
@@ -105,14 +106,8 @@ class DurableEmulator:
     def client(self) -> Any:  # noqa: ANN401 - a boto3 client
         """Return a client of Lambda's API."""
         config = Config(read_timeout=self._execution_s, retries={"total_max_attempts": 1})
-        return boto3.client(
-            "lambda",
-            endpoint_url=self.endpoint,
-            region_name=REGION,
-            config=config,
-            aws_access_key_id=_KEY,
-            aws_secret_access_key=_SECRET,
-        )
+        session = boto3.session.Session(aws_access_key_id=_KEY, aws_secret_access_key=_SECRET, region_name=REGION)
+        return client_of("lambda", config, endpoint=self.endpoint, session=session)
 
     @contextlib.contextmanager
     def _service(self) -> Iterator[None]:
@@ -216,6 +211,7 @@ class _Handler(ForPrograms):
 
     def _answer(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
+        self.send_header("X-Amzn-RequestId", str(uuid.uuid4()))
         for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Type", "application/json")

@@ -31,6 +31,8 @@ _KEPT: Final = ("open", "audit")
 _TAG: Final = dict([FINISHED.split("=")])
 _OLD: Final = timedelta(hours=1)
 """Longer than any run lives, and than the pause between two sweeps."""
+_LISTED_MAX: Final = 100_000
+"""Of markers, which S3 lists by their keys, not by their age: a hundred requests."""
 
 
 def examine_checkpoints(client: Any, location: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
@@ -166,8 +168,14 @@ def _prefix(rule: Mapping[str, Any]) -> str:
 def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a boto3 client
     """Look for writes that have been open for longer than any run lives."""
     since = datetime.now(UTC) - _OLD
-    markers = client.list_objects_v2(Bucket=bucket, Prefix=prefix).get("Contents", ())
-    count = sum(marker["LastModified"] < since for marker in markers)
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=prefix, PaginationConfig={"MaxItems": _LISTED_MAX}
+    )
+    ages = [marker["LastModified"] for page in pages for marker in page.get("Contents", ())]
+    count = sum(age < since for age in ages)
+    if count == 0 and len(ages) == _LISTED_MAX:
+        detail = f"{len(ages)} younger than an hour were read, and there may be more: does the sweeper run?"
+        return Finding("open writes", "warn", detail, f"soal recover --bucket {bucket} --dry-run")
     if count == 0:
         return Finding("open writes", "ok", "none is older than an hour")
     detail = f"{count} writes of dead runs wait for settling or clean-up: does the sweeper run?"

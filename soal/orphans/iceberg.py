@@ -9,7 +9,10 @@ This module deletes nothing. The report contains the Spark SQL statements that d
 
 from __future__ import annotations
 
+import gzip
 import io
+import zlib
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
@@ -23,8 +26,11 @@ from safewriter.identity import ATTEMPT
 from safewriter.objects import s3
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
+from safewriter.objects.store import TooLarge
+from safewriter.parsing import parsed
 from safewriter.tables.delta.leftovers import root_of_other_table
 from safewriter.tables.iceberg.name import TableName
+from safewriter.tables.iceberg.space import TEXT_MAX_BYTES
 from soal.console.document import Part, schema_text
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.orphans.report import Tally
@@ -154,6 +160,10 @@ _KEPT: Final = timedelta(days=7)
 """How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
 _LEAST: Final = timedelta(days=1)
 """`remove_orphan_files` refuses to delete younger files."""
+_DELTA_LOG: Final = "_delta_log/"
+_METADATA: Final = ".metadata.json"
+_GZIP: Final = b"\x1f\x8b"
+_PARALLEL: Final = 8
 
 
 class IcebergOrphan(Part):
@@ -184,7 +194,9 @@ class IcebergReport(Part):
     orphans: tuple[IcebergOrphan, ...]
     retained: Tally = Field(description="files that the table's metadata names")
     young: Tally = Field(description="files that it does not name, younger than older_than_s")
-    other_tables: tuple[str, ...] = Field(description="folders of other tables inside this one, which are left alone")
+    other_tables: tuple[str, ...] = Field(
+        description="folders of other tables, which are left alone; the table's own if another table shares it"
+    )
     fences: tuple[Fence, ...]
     statements: tuple[str, ...] = Field(
         description="Spark SQL that removes the expired fences, and the orphans, unless the folder holds other tables"
@@ -214,7 +226,7 @@ def look(
     if stored is None:
         raise Problem(f"{file} does not exist", todo="run the command again", exit_code=EXIT_FAILED)
     now, references = stored.server_date, referred(table)
-    others = tuple(sorted({root for entry in objects if (root := root_of_other_table(entry.key)) is not None}))
+    others = tuple(sorted(_others(store, objects, references, str(table.metadata.table_uuid))))
     unnamed = [e for e in objects if store.uri(e.key) not in references and not e.key.startswith(others)]
     old = [entry for entry in unnamed if entry.last_modified < now - older_than]
     fences = tuple(_fences(table))
@@ -234,6 +246,41 @@ def look(
         fences=fences,
         statements=tuple(_statements(name, fences, now, now - max(older_than, _LEAST) if can_remove else None)),
     )
+
+
+def _others(store: ObjectStore, objects: Iterable[ListedObject], references: set[str], uuid: str) -> set[str]:
+    """Return the folders of other tables below this one's; "", which all keys begin with, if one shares its folder.
+
+    Nothing tells whose the files of a shared folder are. Metadata files that the table itself does not name are mostly
+    its own older ones, so each is read for the table's id.
+    """
+    roots, unnamed = set(), []
+    for entry in objects:
+        if (root := root_of_other_table(entry.key)) is not None:
+            roots.add(root)
+        elif entry.key.startswith(_DELTA_LOG):
+            roots.add("")
+        elif entry.key.endswith(_METADATA) and store.uri(entry.key) not in references:
+            unnamed.append(entry.key)
+    if "" not in roots:
+        with ThreadPoolExecutor(_PARALLEL) as pool:
+            if any(pool.map(lambda key: _is_of_another(store, key, uuid), unnamed)):
+                roots.add("")
+    return roots
+
+
+def _is_of_another(store: ObjectStore, key: str, uuid: str) -> bool:
+    """Return whether a metadata file is of another table; True also if that cannot be told."""
+    try:
+        stored = store.get(key, max_bytes=TEXT_MAX_BYTES)
+        if stored is None:
+            return False
+        is_gzip = stored.body.startswith(_GZIP)
+        with gzip.open(io.BytesIO(stored.body)) if is_gzip else io.BytesIO(stored.body) as file:
+            document = parsed(file.read(TEXT_MAX_BYTES))
+    except (TooLarge, ValueError, OSError, EOFError, zlib.error):
+        return True
+    return not isinstance(document, dict) or str(document.get("table-uuid")).lower() != uuid
 
 
 def referred(table: Table) -> set[str]:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from soal.orphans.protection import Attempts
 
 _SEEN_EVERY: Final = 1000
+_METADATA: Final = ".metadata.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ class Survey:
             orphans=tuple(self._orphan(*file) for file in old_files if file[0].key not in retained.keys),
             uploads=tuple(self._upload(*upload) for upload in uploads),
             open_writes=None if writes is None else tuple(map(OpenWriteFound.of, writes)),
-            other_tables=sorter.roots,
+            other_tables=tuple(root or "./" for root in sorter.roots),
             retained=sorter.retained.tally,
             young=sorter.young.tally,
             other=sorter.other.tally,
@@ -130,12 +131,14 @@ class _Sorter:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders of other tables inside this table."""
+        """The folders of other tables inside this table; "", which all keys begin with, if one shares its folder."""
         return tuple(sorted(self._roots))
 
     def take(self, entry: ListedObject) -> None:
         if (root := root_of_other_table(entry.key)) is not None:
             self._roots.add(root)
+        elif entry.key.endswith(_METADATA):  # of an Iceberg table in this very folder: whose files they are, none tells
+            self._roots.add("")
         kind = kind_of(entry.key, self.log.partition_columns)
         if entry.key in self.log.keys:
             self.retained.add(entry)

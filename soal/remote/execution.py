@@ -11,9 +11,10 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from handler.outcome.state import State
 from safewriter.parsing import parsed
-from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_DEADLINE, EXIT_TRY_AGAIN, Problem
 from soal.invocation.report import Report, report_of
 from soal.remote.answer import Answer, FunctionError
+from soal.remote.failure import failed
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,12 +57,8 @@ class Execution:
             except (BotoCoreError, ClientError) as error:
                 errors += 1
                 if errors > _ERRORS_MAX or _is_refused(error):
-                    raise Problem(
-                        f"execution {self.arn}: {error}",
-                        todo="it goes on all the same; allow lambda:GetDurableExecution and"
-                        " lambda:GetDurableExecutionHistory on it",
-                        exit_code=EXIT_FAILED,
-                    ) from error
+                    todo = "allow lambda:GetDurableExecution and lambda:GetDurableExecutionHistory on it"
+                    raise failed(f"execution {self.arn} goes on, but: {error}", error, todo) from error
             time.sleep(self.poll_s)
 
     def _of(self, reply: Any, duration_ms: int) -> Report:  # noqa: ANN401 - the service's answer

@@ -12,6 +12,7 @@ from typing import Final
 from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
 
+from safewriter.objects.client import ForeignAnswerError
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 
 AWS_ERRORS: Final = (aws.BotoCoreError, aws.ClientError, ResponseParserError)
@@ -58,25 +59,60 @@ _BY_CLASS: Final[tuple[tuple[tuple[type[Exception], ...], Step], ...]] = (
         Step(_REACH, is_unsent=True, is_passing=True),
     ),
     ((aws.ParamValidationError, aws.InvalidRegionError), Step("correct the name, and try again", is_unsent=True)),
-    ((ResponseParserError,), Step(f"that answer is not from AWS: {_REACH}")),
+    (
+        (ForeignAnswerError, ResponseParserError),
+        Step(f"that answer is not from AWS: {_REACH}", is_passing=True),
+    ),
     ((aws.HTTPClientError,), Step(_REACH, is_passing=True)),
     ((aws.BotoCoreError,), Step(_REACH)),
 )
-_CREDENTIALS: Final = ("ExpiredToken", "InvalidClientTokenId", "UnrecognizedClient", "InvalidAccessKeyId", "Signature")
-_PASSING: Final = (
-    *("Throttl", "TooManyRequests", "RequestLimitExceeded", "SlowDown", "EC2Throttled", "ResourceConflict"),
-    *("ServiceException", "ServiceUnavailable", "InternalError", "InternalFailure"),
+_CLOCK: Final = ("TimeTooSkewed", "RequestExpired", "RequestInTheFuture")
+_SIGNATURE: Final = ("Signature",)
+_CREDENTIALS: Final = (
+    *("ExpiredToken", "InvalidToken", "InvalidClientTokenId", "UnrecognizedClient", "InvalidAccessKeyId"),
+    *("AuthFailure", "MissingAuthenticationToken"),
 )
-_BY_CODE: Final = ((_CREDENTIALS, Step(_LOG_IN)), (_PASSING, Step("try again", is_passing=True)))
-"""How codes begin."""
+_REGION: Final = ("PermanentRedirect", "AuthorizationHeaderMalformed", "IllegalLocationConstraint")
+_PASSING: Final = (
+    *("Throttl", "TooManyRequests", "RequestLimitExceeded", "ThroughputExceeded", "SlowDown", "ResourceConflict"),
+    *("ServiceException", "ServiceUnavailable", "InternalError", "InternalFailure", "InternalServerError", "Timeout"),
+)
+_SET_CLOCK: Final = "set the clock of this machine: AWS refuses a request from minutes before or after its own time"
+_SET_REGION: Final = Step("set AWS_DEFAULT_REGION, or `region` in the profile, to the region of the bucket")
+_TRY_AGAIN: Final = Step("try again", is_passing=True)
+_BY_CODE: Final = (
+    (_CLOCK, Step(_SET_CLOCK)),
+    (_SIGNATURE, Step(f"{_LOG_IN}; if they are right, {_SET_CLOCK}")),
+    (_CREDENTIALS, Step(_LOG_IN)),
+    (_REGION, _SET_REGION),
+    (_PASSING, _TRY_AGAIN),
+)
+"""Parts of codes: services write one before or after a code of others, as in `KMSThrottlingException`."""
+# botocore takes the status for the code of an answer without a body.
+_BY_STATUS: Final = {
+    301: _SET_REGION,
+    407: Step(_REACH),
+    429: _TRY_AGAIN,
+}
+_SERVER_ERROR: Final = 500
+_NEVER: Final = 501
+"""The service does not have what was asked for."""
 
 
 def step_of(error: BaseException | None, todo: str) -> Step:
     """Return the next step after an error of AWS's client; `todo` is the step after any other refusal."""
     if isinstance(error, aws.ClientError):
         code = str(error.response.get("Error", {}).get("Code", ""))
-        return next((step for starts, step in _BY_CODE if code.startswith(starts)), Step(todo))
+        named = (step for parts, step in _BY_CODE if any(part in code for part in parts))
+        return next(named, None) or _by_status(error) or Step(todo)
     return next((step for classes, step in _BY_CLASS if isinstance(error, classes)), Step(todo))
+
+
+def _by_status(error: aws.ClientError) -> Step | None:
+    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+    if status >= _SERVER_ERROR and status != _NEVER:
+        return _TRY_AGAIN
+    return _BY_STATUS.get(status)
 
 
 def failed(text: str, error: BaseException | None, todo: str) -> Problem:

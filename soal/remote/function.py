@@ -7,10 +7,10 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from safewriter.objects.client import client_of, queued_id
 from soal.console.document import document_of
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.view import View
@@ -29,12 +29,9 @@ _LONGEST_S: Final = 920
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """An event in Lambda's queue. `run_key` is the run's name in `soal runs`, None if the event names no run.
+    """An event in Lambda's queue. `run_key` is the run's name in `soal runs`, None if the event names no run."""
 
-    `request_id` is None if an emulator gives none.
-    """
-
-    request_id: str | None
+    request_id: str
     run_key: str | None
 
 
@@ -56,9 +53,9 @@ class RemoteFunction:
         return report_of(answer_of(text, round((time.monotonic() - begun) * 1000)), None)
 
     def send(self, event: object) -> Sent:
-        """Invoke the function asynchronously. Raises `Problem` if Lambda refuses the event."""
+        """Invoke the function asynchronously. Raises `Problem` unless Lambda has queued the event."""
         answer = self._call(event, "Event")
-        return Sent(answer["ResponseMetadata"].get("RequestId"), run_key_of(event))
+        return Sent(answer["ResponseMetadata"]["RequestId"], run_key_of(event))
 
     def is_durable(self) -> bool:
         """Return whether the function is durable; False if Lambda does not answer."""
@@ -86,13 +83,15 @@ class RemoteFunction:
             retries={"total_max_attempts": retries, "mode": "standard"},
             tcp_keepalive=True,
         )
-        return boto3.session.Session().client("lambda", endpoint_url=self.endpoint_url, config=config)
+        return client_of("lambda", config, endpoint=self.endpoint_url)
 
     def _call(self, event: object, kind: str) -> Any:  # noqa: ANN401 - what boto3 answers
         try:
-            return self._client(retries=1).invoke(
+            answer = self._client(retries=1).invoke(
                 FunctionName=self.name, InvocationType=kind, Payload=json.dumps(event).encode()
             )
+            if kind == "Event":
+                queued_id(answer)
         except AWS_ERRORS as error:
             todo = "name a function that exists there, and allow lambda:InvokeFunction on it"
             subject = f"function {self.name}"
@@ -103,8 +102,9 @@ class RemoteFunction:
                 todo="the job may run all the same: see `soal runs list`, then try again with the same clientToken",
                 exit_code=EXIT_FAILED,
             ) from error
+        return answer
 
 
 def sent_view(sent: Sent) -> View:
     """Show that Lambda has queued an event."""
-    return View(document_of(sent), ("queued" if sent.request_id is None else f"queued, request {sent.request_id}",))
+    return View(document_of(sent), (f"queued, request {sent.request_id}",))

@@ -88,7 +88,7 @@ def test_one_object_of_a_batch_that_may_not_be_deleted_is_an_error(s3: Bench, re
     def refused(request: Request) -> Reply:
         assert request.key == ""
         body = b"<DeleteResult><Error><Key>some/table/b</Key><Code>AccessDenied</Code></Error></DeleteResult>"
-        return Reply(200, (("Content-Type", "application/xml"),), body)
+        return Reply(200, (("Content-Type", "application/xml"), ("x-amz-request-id", "one")), body)
 
     s3.add(Match(operations={"DeleteObjects"}), refused)
 

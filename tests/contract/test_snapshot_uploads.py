@@ -11,6 +11,7 @@ from safewriter.objects.store import StoreError
 from safewriter.snapshots.write.upload import PAUSES_S, Uploader
 from soal.testing.s3 import EmbeddedS3, Kill, Match, Refuse, Rule
 from soal.testing.s3.exchange import Reply
+from tests.support.page import PAGE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,6 +33,12 @@ class Coded:
         request.body()
         body = f"<Error><Code>{self.code}</Code><Message>refused</Message></Error>".encode()
         return replace(Reply.error(self.status, ""), body=body)
+
+
+def page(request: Request) -> Reply:
+    """Answer as a proxy does that wants a log-in."""
+    request.body()
+    return Reply(200, (("Content-Type", "text/html"),), PAGE.encode())
 
 
 @pytest.fixture(scope="module")
@@ -145,3 +152,15 @@ def test_an_upload_that_fails_leaves_nothing(s3: EmbeddedS3, shard: Path, operat
     with pytest.raises(StoreError):
         upload(s3, shard, pauses)
     assert (tuple(pauses), s3.keys("snapshots"), uploads(s3)) == (PAUSES_S, (), 0)
+
+
+@REQUESTS
+def test_a_page_of_a_proxy_is_no_upload(s3: EmbeddedS3, shard: Path, operation: str) -> None:
+    """One page is asked again; nothing but pages is an error, and no object."""
+    s3.wire.add(Rule(Match(operations={operation}), page, times=None))
+    with pytest.raises(StoreError, match="not from S3"):
+        upload(s3, shard, [])
+    assert (s3.keys("snapshots"), uploads(s3)) == ((), 0)
+    s3.wire.clear_rules()
+    s3.wire.add(Rule(Match(operations={operation}), page))
+    assert upload(s3, shard, []) == shard.read_bytes()

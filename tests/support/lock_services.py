@@ -14,6 +14,7 @@ from botocore.config import Config
 from safewriter.coordination.backends.dynamodb import DynamoDBBackend
 from safewriter.coordination.backends.memory import MemoryBackend
 from safewriter.coordination.backends.s3 import S3Backend
+from safewriter.objects.client import client_of
 from safewriter.objects.s3 import PAUSES_S, S3ObjectStore
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3 import EmbeddedS3, Match, Rule
@@ -166,7 +167,7 @@ def _dynamodb_client(server: EmbeddedS3, access_key: str) -> Any:
         region_name=REGION,
     )
     config = Config(retries={"total_max_attempts": 1}, connect_timeout=5, read_timeout=150, proxies={})
-    return session.client("dynamodb", endpoint_url=server.endpoint, config=config)
+    return client_of("dynamodb", config, endpoint=server.endpoint, session=session)
 
 
 def _at_once(_: float) -> None:

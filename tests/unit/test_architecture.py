@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import re
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -217,6 +218,25 @@ def test_what_rooms_share_is_data(module: str) -> None:
 
     for each in (path, path.with_name("__init__.py")):
         assert [found.module for found in imports_of(each, ROOT) if found.top in OURS] == []
+
+
+def clients_of(source: str) -> Iterator[str]:
+    """Yield the calls that make a client of AWS's and do not give it to `own_answers`."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    given = {id(each) for call in calls if ast.unparse(call.func) == "own_answers" for each in call.args}
+    making = re.compile(r"(boto3|.*[sS]ession(\(.*\))?)\.(client|resource)")
+    for call in calls:
+        if id(call) not in given and making.fullmatch(ast.unparse(call.func)):
+            yield ast.unparse(call)
+
+
+@pytest.mark.slow
+def test_no_client_takes_a_foreign_answer() -> None:
+    """Each client of AWS's is given to `own_answers`, as `client_of` does: a proxy's page would pass for a success."""
+    sources = [path for room in MAY_IMPORT for path in sorted((ROOT / room).rglob("*.py"))]
+    assert {path: found for path in sources if (found := [*clients_of(path.read_text(encoding="utf-8"))])} == {}
+    for made in ("boto3.client('sqs')", "boto3.session.Session(region_name='x').client('s3')", "session.client('s3')"):
+        assert [*clients_of(made)] == [made]
 
 
 def test_nothing_but_set_up_installs_system_packages() -> None:

@@ -13,6 +13,7 @@ from safewriter.coordination.backend import RecordChanged, Stored
 from safewriter.coordination.configuration import PREFIX
 from safewriter.coordination.record import Record
 from safewriter.errors import SettingError, UnreadableCheckpointError
+from safewriter.objects.client import client_of
 from safewriter.objects.rights import lacking
 from safewriter.objects.s3 import PAUSES_S
 from safewriter.objects.store import StoreError
@@ -53,7 +54,6 @@ class _Client(Protocol):
 
 def dynamodb_client() -> _Client:
     """Make a client whose calls end in bounded time. As on S3, its own retries are off: `write` reads back instead."""
-    import boto3
     from botocore.config import Config
 
     config = Config(
@@ -62,7 +62,7 @@ def dynamodb_client() -> _Client:
         retries={"total_max_attempts": 1, "mode": "standard"},
         max_pool_connections=16,
     )
-    client: _Client = boto3.session.Session().client("dynamodb", config=config)
+    client: _Client = client_of("dynamodb", config)
     return client
 
 

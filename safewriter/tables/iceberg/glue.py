@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from safewriter.objects.client import own_answers
 from safewriter.tables.iceberg.metadata_file import FilePointer
 
 __all__ = ["GluePointer"]
@@ -20,7 +21,7 @@ class GluePointer(FilePointer):
         description = self._description()
         if _location(description) != old:
             return False
-        client: Any = self.opened().glue
+        client: Any = self._glue()
         taken = client.meta.service_model.shape_for("TableInput").members  # get_table returns more than these
         table = {key: value for key, value in description.items() if key in taken}
         pointer = {"metadata_location": new, "previous_metadata_location": old}
@@ -35,9 +36,13 @@ class GluePointer(FilePointer):
             return False  # also if boto3 lost an answer and sent it twice: the next read finds the fence
         return True
 
+    def _glue(self) -> Any:  # noqa: ANN401 - a boto3 client
+        client: Any = self.opened().glue  # pyiceberg's own, so not made by `client_of`
+        return own_answers(client)
+
     def _description(self) -> dict[str, Any]:
         """Return Glue's description of the table; {} if there is no such table."""
-        client: Any = self.opened().glue
+        client: Any = self._glue()
         database, table = self.name.identifier
         try:
             return dict(client.get_table(DatabaseName=database, Name=table)["Table"])

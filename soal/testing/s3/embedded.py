@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self
 import boto3
 from botocore.config import Config
 
+from safewriter.objects.client import client_of
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.backend import Moto
 from soal.testing.s3.keepalive import KeepAliveServer
@@ -103,18 +104,17 @@ class EmbeddedS3:
             observer.create_bucket(Bucket=bucket)
 
     def _client(self, access_key: str) -> S3Client:
-        return boto3.session.Session(
+        session = boto3.session.Session(
             aws_access_key_id=access_key,
             aws_secret_access_key=CREDENTIALS["AWS_SECRET_ACCESS_KEY"],
             region_name=REGION,
-        ).client(
-            "s3",
-            endpoint_url=self.endpoint,
-            config=Config(
-                s3={"addressing_style": "path"},
-                retries={"total_max_attempts": 1},
-                connect_timeout=5,
-                read_timeout=150,  # longer than a rule may hold a request
-                proxies={},
-            ),
         )
+        config = Config(
+            s3={"addressing_style": "path"},
+            retries={"total_max_attempts": 1},
+            connect_timeout=5,
+            read_timeout=150,  # longer than a rule may hold a request
+            proxies={},
+        )
+        client: S3Client = client_of("s3", config, endpoint=self.endpoint, session=session)
+        return client

@@ -13,6 +13,7 @@ from moto import mock_aws
 from handler.functions.failure_queue import Redriven
 from handler.functions.redrive import lambda_handler, redrive
 from handler.input_errors import InputError
+from tests.support.page import page
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -63,6 +64,17 @@ def test_what_lambda_does_not_take_stays() -> None:
     assert "FunctionName" in str(one.reason)
 
 
+def test_what_a_proxy_has_taken_in_lambdas_place_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its page is no request id, so the event stays in the queue."""
+    names = environment()
+    with page() as proxy:
+        monkeypatch.setenv("AWS_ENDPOINT_URL_LAMBDA", proxy)
+        (one,) = redrive(names)
+    assert one.what == "failed"
+    assert "not from Lambda" in str(one.reason)
+    assert len(messages(names["SOAL_REDRIVE_QUEUE"])) == 1
+
+
 @pytest.mark.parametrize("code", ["RequestTooLargeException", "InvalidRequestContentException"])
 def test_what_lambda_never_takes_is_set_aside(code: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """It would be refused before other messages in each pass; a message that Lambda may accept later stays."""
@@ -74,9 +86,7 @@ def test_what_lambda_never_takes_is_set_aside(code: str, monkeypatch: pytest.Mon
 
     sqs, names = boto3.client("sqs"), environment()
     with monkeypatch.context() as patched:
-        patched.setattr(
-            "handler.functions.redrive.boto3.client", lambda name, **_: Refusing() if name == "lambda" else sqs
-        )
+        patched.setattr("handler.functions.redrive.client_of", lambda name, _: Refusing() if name == "lambda" else sqs)
         assert [one.what for one in redrive(names)] == ["parked"]
         (body,) = messages(names["SOAL_REDRIVE_PARKED"])
         sqs.send_message(QueueUrl=names["SOAL_REDRIVE_QUEUE"], MessageBody=body)

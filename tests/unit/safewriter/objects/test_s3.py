@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -13,6 +11,7 @@ from botocore.stub import ANY, Stubber
 from safewriter.objects import Location, PreconditionFailed, StoreError
 from safewriter.objects.s3 import S3ObjectStore, open_store, s3_client, table_store
 from safewriter.objects.store import Upload
+from tests.support.page import PAGE, page
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -107,37 +106,13 @@ def test_only_s3s_own_words_say_that_an_object_is_missing(stubbed: Stubbed) -> N
 
 
 @pytest.fixture
-def page(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[S3ObjectStore]:
-    """A store whose endpoint answers each request with a page of HTML, as a proxy does that wants a log-in."""
-
-    class Proxy(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            body = str(request.param).encode()
-            self.send_response(200)
-            self.send_header("Content-Type", "text/html")
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_PUT = do_GET  # noqa: N815 - the name of the protocol's method
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Proxy) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        try:
-            endpoint = f"http://127.0.0.1:{server.server_port}"
-            yield S3ObjectStore(s3_client(endpoint=endpoint), "bucket", sleep=lambda _: None)
-        finally:
-            server.shutdown()
-            thread.join()
+def proxied(request: pytest.FixtureRequest) -> Iterator[S3ObjectStore]:
+    """A store whose endpoint answers each request with a page."""
+    with page(str(request.param)) as endpoint:
+        yield S3ObjectStore(s3_client(endpoint=endpoint), "bucket", sleep=lambda _: None)
 
 
-@pytest.mark.parametrize(
-    "page", ["<html><body>Log in</body></html>", "<html><br>Log in", ""], indirect=True, ids=["XML", "HTML", "empty"]
-)
+@pytest.mark.parametrize("proxied", [PAGE, "<html><br>Log in", ""], indirect=True, ids=["XML", "HTML", "empty"])
 @pytest.mark.parametrize(
     "asks",
     [
@@ -147,13 +122,16 @@ def page(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Ite
         lambda store: store.stream("key"),
         lambda store: store.put("key", b"body"),
         lambda store: store.create("key", b"body"),
+        lambda store: store.delete("key"),
+        lambda store: store.delete_all(["one", "two"]),
+        lambda store: store.abort(Upload("key", "id")),
     ],
-    ids=["list", "uploads", "get", "stream", "put", "create"],
+    ids=["list", "uploads", "get", "stream", "put", "create", "delete", "delete_all", "abort"],
 )
-def test_a_page_of_a_proxy_is_no_answer_of_s3(page: S3ObjectStore, asks: Callable[[S3ObjectStore], object]) -> None:
-    """A 200 without S3's fields is no empty listing, no object and no write."""
+def test_a_page_of_a_proxy_is_no_answer_of_s3(proxied: S3ObjectStore, asks: Callable[[S3ObjectStore], object]) -> None:
+    """It is no empty listing, no object, no write and no deletion."""
     with pytest.raises(StoreError):
-        asks(page)
+        asks(proxied)
 
 
 @pytest.mark.parametrize("code", ["AccessDenied", "403"])

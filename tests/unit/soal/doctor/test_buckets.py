@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 import pytest
 
-from soal.doctor.buckets import _clock, examine_store
+from soal.doctor.buckets import _clock, _open, examine_store
 from soal.target import local_target
 from soal.testing.s3 import EmbeddedS3, Match, Refuse, Reply, Request, Rule
 
@@ -40,6 +41,18 @@ def test_a_good_endpoint_is_well_in_every_respect_and_left_clean(s3: EmbeddedS3)
     for name in ("S3 endpoint", "checkpoint bucket", "conditional writes", "clock"):
         assert found[name].status == "ok", found[name]
     assert s3.keys("checkpoints") == ()
+
+
+def test_old_writes_behind_young_ones_are_counted(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:
+    """S3 lists a thousand at once, by their keys; beyond the bound the doctor does not say that there are none."""
+    s3.fill("checkpoints", {f"open/{number:04}/n": b"" for number in range(1001)})
+    assert _open(s3.observer(), "checkpoints", "open/").status == "ok"
+    monkeypatch.setattr("soal.doctor.buckets._LISTED_MAX", 1001)
+    found = _open(s3.observer(), "checkpoints", "open/")
+    assert (found.status, found.detail.split()[0]) == ("warn", "1001")
+    monkeypatch.setattr("soal.doctor.buckets._OLD", timedelta(seconds=-5))
+    found = _open(s3.observer(), "checkpoints", "open/")
+    assert found.detail.startswith("1001 writes of dead runs")
 
 
 def test_an_endpoint_where_nobody_listens_fails() -> None:

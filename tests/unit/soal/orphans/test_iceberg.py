@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -111,6 +112,44 @@ def test_the_files_of_a_table_inside_are_no_orphans(left: Left, file: str) -> No
     assert found["otherTables"] == ["s3://lake/w/db/t/inner/"]
     assert found["statements"] == []
     assert "another table lies in s3://lake/w/db/t/inner/" in left.soal("--older-than", "1d").replace("\n", " ")
+
+
+def shared(left: Left) -> list[str]:
+    """Return what the survey says of a table in the same folder; it lists nothing and prints no statement."""
+    left.s3.wire.clock_ahead_s = 2 * DAY_S
+    found = left.soal("--older-than", "1d", "--json")
+    assert (found["orphans"], found["statements"]) == ([], [])
+    assert found["young"]["files"] == 0
+    tables: list[str] = found["otherTables"]
+    return tables
+
+
+@pytest.mark.parametrize(
+    "key", ["_delta_log/00000000000000000000.json", "metadata/v1.metadata.json", "elsewhere/1.gz.metadata.json"]
+)
+def test_a_table_in_the_same_folder_keeps_its_files(left: Left, key: str) -> None:
+    """A Delta log, or metadata that nobody can read: nothing tells whose the files are."""
+    for name in (key, "part-0.parquet"):
+        left.s3.observer().put_object(Bucket="lake", Key=f"w/db/t/{name}", Body=b"x")
+    assert shared(left) == ["s3://lake/w/db/t/"]
+    out = left.soal("--older-than", "1d").replace("\n", " ")
+    assert "another table lies in s3://lake/w/db/t/: do not call remove_orphan_files" in out
+
+
+@pytest.mark.parametrize("is_gzip", [False, True])
+def test_an_iceberg_table_with_the_same_location_keeps_its_files(left: Left, *, is_gzip: bool) -> None:
+    """Its metadata has another id; this table's own older metadata, which it does not name any more, has the same."""
+    s3 = left.s3.observer()
+    own = [key for key in left.s3.keys("lake") if key.startswith("w/db/t/") and key.endswith(".metadata.json")]
+    body = s3.get_object(Bucket="lake", Key=own[0])["Body"].read()
+    pack = gzip.compress if is_gzip else bytes
+    s3.put_object(Bucket="lake", Key="w/db/t/metadata/0-older.metadata.json", Body=pack(body))
+    left.s3.wire.clock_ahead_s = 2 * DAY_S
+    assert LOST in [one["path"] for one in left.soal("--older-than", "1d", "--json")["orphans"]]
+    left.s3.wire.clock_ahead_s = 0
+    other = json.dumps({**json.loads(body), "table-uuid": "00000000-0000-4000-8000-000000000000"}).encode()
+    s3.put_object(Bucket="lake", Key="w/db/t/metadata/0-other.metadata.json", Body=pack(other))
+    assert shared(left) == ["s3://lake/w/db/t/"]
 
 
 def test_what_is_young_is_not_told(left: Left) -> None:

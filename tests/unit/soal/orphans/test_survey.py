@@ -52,6 +52,15 @@ def test_old_files_that_no_version_refers_to_are_found_by_kind() -> None:
     assert (report.retained.files, report.version, report.dry_run) == (1, 1, True)
 
 
+def test_an_iceberg_table_in_the_same_folder_keeps_its_files() -> None:
+    """Its metadata shows it: nothing tells whose the files of the folder are."""
+    bench = Bench()
+    bench.put("metadata/1.metadata.json", data_key("data/"))
+    bench.ages()
+    report = bench.look()
+    assert (report.orphans, report.other_tables) == ((), ("./",))
+
+
 def test_what_any_version_has_added_removed_or_changed_is_kept() -> None:
     """All files that any version added, removed or changed are kept while its commit exists: VACUUM deletes them."""
     bench = Bench()

@@ -6,13 +6,16 @@ import json
 from typing import TYPE_CHECKING
 
 import pytest
+from botocore.config import Config
 from typer.testing import CliRunner
 
+from safewriter.objects.client import client_of
 from scripts.emulator.durable import DurableEmulator
 from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.remote.execution import Execution
 from soal.remote.function import RemoteFunction
 from tests.support.command_line import app
+from tests.support.page import page
 from tests.unit.handler.outcome.test_result import result
 
 if TYPE_CHECKING:
@@ -113,6 +116,16 @@ def test_who_stops_waiting_hears_how_to_look_again(service: DurableEmulator, mon
     client = service.client()
     assert client.get_durable_execution(DurableExecutionArn=arn)["Status"] == "RUNNING"
     client.stop_durable_execution(DurableExecutionArn=arn)
+
+
+def test_a_page_of_a_proxy_is_no_end_of_an_execution() -> None:
+    """Nothing but pages ends the waiting: the problem says what to check, and that the execution goes on."""
+    with page() as proxy:
+        client = client_of("lambda", Config(retries={"total_max_attempts": 1}), endpoint=proxy)
+        with pytest.raises(Problem, match=r"goes on.*not from Lambda") as caught:
+            Execution("arn", client, poll_s=0).report(lambda _: None)
+    assert caught.value.exit_code == EXIT_TRY_AGAIN
+    assert "a proxy" in str(caught.value.todo)
 
 
 def test_an_execution_that_nobody_knows_is_a_problem_with_what_to_allow(service: DurableEmulator) -> None:

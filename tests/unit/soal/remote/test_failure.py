@@ -6,12 +6,14 @@ import pytest
 from botocore import exceptions as aws
 from botocore.parsers import ResponseParserError
 
+from safewriter.objects.client import ForeignAnswerError
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN
 from soal.remote.failure import failed, step_of
 
 
-def refused(code: str) -> aws.ClientError:
-    return aws.ClientError({"Error": {"Code": code, "Message": "no"}}, "Invoke")
+def refused(code: str, status: int = 400) -> aws.ClientError:
+    answer = {"Error": {"Code": code, "Message": "no"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return aws.ClientError(answer, "Invoke")  # type: ignore[arg-type] # a part of what botocore answers
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,17 @@ def refused(code: str) -> aws.ClientError:
         (refused("UnrecognizedClientException"), "log in again", False),
         (refused("ThrottlingException"), "try again", False),
         (refused("AccessDeniedException"), "the own step", False),
+        (refused("RequestTimeTooSkewed", 403), "the clock of this machine", False),
+        (refused("RequestExpired"), "the clock of this machine", False),
+        (refused("InvalidSignatureException", 403), "the clock of this machine", False),
+        (refused("SignatureDoesNotMatch", 403), "log in again", False),
+        (refused("InvalidToken"), "log in again", False),
+        (refused("MissingAuthenticationTokenException", 403), "log in again", False),
+        (refused("PermanentRedirect", 301), "the region of the bucket", False),
+        (refused("301", 301), "the region of the bucket", False),
+        (refused("AuthorizationHeaderMalformed"), "the region of the bucket", False),
+        (refused("407", 407), "HTTPS_PROXY", False),
+        (refused("NotImplemented", 501), "the own step", False),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else "",
 )
@@ -39,7 +52,24 @@ def test_each_error_has_its_next_step(error: Exception, words: str, is_unsent: b
     assert step.is_unsent is is_unsent
 
 
-def test_what_passes_by_itself_is_worth_another_try() -> None:
-    """Such an error has the exit code for that."""
-    codes = [failed("text", refused(code), "todo").exit_code for code in ("TooManyRequestsException", "AccessDenied")]
-    assert codes == [EXIT_TRY_AGAIN, EXIT_FAILED]
+@pytest.mark.parametrize(
+    ("error", "exit_code"),
+    [
+        (refused("TooManyRequestsException", 429), EXIT_TRY_AGAIN),
+        (refused("429", 429), EXIT_TRY_AGAIN),
+        (refused("503", 503), EXIT_TRY_AGAIN),
+        (refused("InternalServerError", 500), EXIT_TRY_AGAIN),
+        (refused("AnyName", 504), EXIT_TRY_AGAIN),
+        (refused("KMSThrottlingException"), EXIT_TRY_AGAIN),
+        (refused("ProvisionedThroughputExceededException"), EXIT_TRY_AGAIN),
+        (refused("RequestTimeout"), EXIT_TRY_AGAIN),
+        (ForeignAnswerError(status=200, service="S3"), EXIT_TRY_AGAIN),
+        (refused("AccessDenied", 403), EXIT_FAILED),
+        (refused("404", 404), EXIT_FAILED),
+        (refused("501", 501), EXIT_FAILED),
+    ],
+    ids=str,
+)
+def test_what_passes_by_itself_is_worth_another_try(error: Exception, exit_code: int) -> None:
+    """Such an error has the exit code for that, also by its status alone."""
+    assert failed("text", error, "todo").exit_code == exit_code

@@ -16,6 +16,8 @@ from scripts.emulator.rie import LambdaEmulator
 from soal.console.problem import EXIT_DEADLINE, EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.remote.function import RemoteFunction
 from tests.support.command_line import app
+from tests.support.lambda_api import lambda_api
+from tests.support.page import page
 from tests.unit.handler.outcome.test_result import result
 
 if TYPE_CHECKING:
@@ -41,11 +43,14 @@ def handle(event, context):
 
 
 @pytest.fixture(scope="module")
-def emulator(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LambdaEmulator]:
+def endpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     directory = tmp_path_factory.mktemp("remote")
     (directory / "function.py").write_text(HANDLER, encoding="utf-8")
-    with LambdaEmulator({}, timeout_s=3, memory_mb=512, handler="function.handle", directory=directory) as running:
-        yield running
+    with (
+        LambdaEmulator({}, timeout_s=3, memory_mb=512, handler="function.handle", directory=directory) as running,
+        lambda_api(running.endpoint) as served,
+    ):
+        yield served
 
 
 def event(do: str, answer: object = None) -> dict[str, object]:
@@ -61,24 +66,24 @@ def failed() -> dict[str, object]:
     return result(State.FAILED, error).document()
 
 
-def test_an_answer_is_a_result(emulator: LambdaEmulator) -> None:
+def test_an_answer_is_a_result(endpoint: str) -> None:
     """An answer gives the same result as `soal local invoke`, with the exit code of its state."""
-    found = RemoteFunction("function", emulator.endpoint).invoke(event("answer", result().document()))
+    found = RemoteFunction("function", endpoint).invoke(event("answer", result().document()))
     assert found.result == result()
     assert found.exit_code == 0
 
 
-def test_a_function_error_is_a_result_too(emulator: LambdaEmulator) -> None:
+def test_a_function_error_is_a_result_too(endpoint: str) -> None:
     """The document that a failed job raises is the result."""
-    found = RemoteFunction("function", emulator.endpoint).invoke(event("fail", failed()))
+    found = RemoteFunction("function", endpoint).invoke(event("fail", failed()))
     assert found.result is not None
     assert (found.result.state, found.exit_code) == (State.FAILED, EXIT_FAILED)
 
 
 @pytest.mark.slow
-def test_a_function_that_was_killed_says_what_to_do(emulator: LambdaEmulator) -> None:
+def test_a_function_that_was_killed_says_what_to_do(endpoint: str) -> None:
     """A killed function gives a remedy, although its timeout is unknown here."""
-    found = RemoteFunction("function", emulator.endpoint).invoke(event("sleep"))
+    found = RemoteFunction("function", endpoint).invoke(event("sleep"))
     assert found.exit_code == EXIT_DEADLINE
     assert "killed at its timeout before" in str(found.problem)
 
@@ -108,23 +113,36 @@ def test_a_request_without_an_answer_leaves_the_question_open() -> None:
     assert "may run all the same" in raised.value.todo
 
 
-def test_an_event_is_queued_under_a_token_by_which_its_run_is_found(emulator: LambdaEmulator) -> None:
+def test_an_event_is_queued_under_a_token_by_which_its_run_is_found(endpoint: str) -> None:
     """An event without a token gets one, by which its run is found."""
     document = json.dumps({"entryPoint": "s3://b/job.py", "entryPointArguments": ["answer", "{}"]})
     done = CliRunner().invoke(
-        app, ["invoke", document, "--function", "function", "--endpoint-url", emulator.endpoint, "--async", "--json"]
+        app, ["invoke", document, "--function", "function", "--endpoint-url", endpoint, "--async", "--json"]
     )
     assert done.exit_code == 0, done.output
     answer = json.loads(done.stdout)
     assert len(answer["runKey"]) == 32
     assert set(answer) == {"requestId", "runKey"}
+    assert len(answer["requestId"]) == 36
 
 
-def test_the_command_prints_the_result_and_exits_by_its_state(emulator: LambdaEmulator, tmp_path: Path) -> None:
+@pytest.mark.parametrize("option", ["--json", "--async"])
+def test_a_page_of_a_proxy_is_no_answer_of_lambda(option: str) -> None:
+    """Nothing says that the event is queued, nor that it is not."""
+    with page() as proxy:
+        done = CliRunner().invoke(
+            app, ["invoke", json.dumps(event("answer")), "-f", "f", "--endpoint-url", proxy, option]
+        )
+    assert isinstance(done.exception, Problem)
+    assert "not from Lambda" in str(done.exception)
+    assert "may run all the same" in done.exception.todo
+
+
+def test_the_command_prints_the_result_and_exits_by_its_state(endpoint: str, tmp_path: Path) -> None:
     """With `--json` the command prints only the document, and exits by its state."""
     given = tmp_path / "event.json"
     given.write_text(json.dumps(event("fail", failed())), encoding="utf-8")
-    call = ["invoke", str(given), "-f", "function", "--endpoint-url", emulator.endpoint, "--json"]
+    call = ["invoke", str(given), "-f", "function", "--endpoint-url", endpoint, "--json"]
     done = CliRunner().invoke(app, call)
     assert done.exit_code == EXIT_FAILED
     assert json.loads(done.stdout) == failed()

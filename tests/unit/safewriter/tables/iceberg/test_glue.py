@@ -9,12 +9,15 @@ import boto3
 import pytest
 
 from safewriter.objects.store import StoreError
-from soal.testing.s3 import EmbeddedS3, Match, Rule
+from soal.testing.s3 import EmbeddedS3, Match, Reply, Rule
 from tests.support.network_faults import LoseReply
+from tests.support.page import PAGE
 from tests.unit.safewriter.tables.iceberg.fenced import FENCE, GlueTable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from soal.testing.s3 import Request
 
 pytestmark = pytest.mark.slow
 
@@ -162,6 +165,22 @@ def test_a_lost_answer_that_boto3_asks_for_again_leaves_the_fence(aws: EmbeddedS
     assert again is not None
     assert FENCE in again.metadata["refs"]
     assert FENCE in table.load().metadata.refs
+
+
+def test_a_page_of_a_proxy_is_no_change(aws: EmbeddedS3, table: GlueTable) -> None:
+    """Status 200 alone does not say that Glue has moved the pointer."""
+    pointer = table.pointer()
+    held, fence = pointer.read(), table.fence()
+    assert held is not None
+
+    def page(request: Request) -> Reply:
+        request.body()
+        return Reply(200, (("Content-Type", "text/html"),), PAGE.encode())
+
+    aws.wire.add(Rule(Match(), page, nth=2))  # the first request is a read
+    with pytest.raises(StoreError, match="not from Glue"):
+        pointer.commit(held, fence)
+    assert FENCE not in table.load().metadata.refs
 
 
 def test_an_error_of_glue_is_an_error_of_the_catalog(table: GlueTable) -> None:

@@ -14,7 +14,8 @@ class JavaError(Exception):
 
     def __init__(self, said: str) -> None:
         super().__init__(said)
-        self.java_exception = SimpleNamespace(getMessage=lambda: said)
+        kind = SimpleNamespace(getName=lambda: "java.lang.Exception")
+        self.java_exception = SimpleNamespace(getMessage=lambda: said, getClass=lambda: kind)
 
 
 class Gates:

@@ -61,9 +61,13 @@ class MemoryLimit:
 
 
 def _share_kb(process: Process, held_kb: int) -> int:
-    """Return the memory of a process with its share of common pages; `held_kb` where nobody else may see that."""
+    """Return the memory of a process with its share of common pages; `held_kb` where nobody else may see that, 0 if the
+    process has ended meanwhile.
+    """
     share_kb = _kb(process, "smaps_rollup", _SHARE)
-    return held_kb if share_kb is None else share_kb
+    if share_kb is None:
+        return held_kb if is_living(process) else 0
+    return share_kb
 
 
 def _kb(process: Process, file: str, lines: re.Pattern[str]) -> int | None:

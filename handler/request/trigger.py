@@ -142,8 +142,9 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
         _text(file, name, f"{path}.object.{name}") if file.get(name) else "" for name in ("versionId", "sequencer")
     )
     if not sequencer and record.get("eventName"):
-        # Restored, tagged, expired: only the name distinguishes two events of one version then.
-        sequencer = _text(record, "eventName", "Records[0].eventName")
+        # Restored, tagged, expired: only name and time distinguish two events of one version then.
+        time = _text(record, "eventTime", "Records[0].eventTime") if record.get("eventTime") else ""
+        sequencer = f"{_text(record, 'eventName', 'Records[0].eventName')}{time and f'@{time}'}"
     return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
 
 
@@ -184,7 +185,9 @@ def _json_object(text: object) -> Mapping[str, Any] | None:
 def _stream(service: str, event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     # eventID of Kinesis is "shardId-000000000006:sequence number"; the stream is in the ARN.
     stream = _text(record, "eventSourceARN", "Records[0].eventSourceARN")
-    return Trigger(event, f"{service}:{stream}/{_text(record, 'eventID', 'Records[0].eventID')}")
+    identity = f"{service}:{stream}/{_text(record, 'eventID', 'Records[0].eventID')}"
+    # The rest is about the delivery: the role by which Lambda reads, for example.
+    return Trigger(event, identity, same={service: record.get(service)})
 
 
 def _kafka(event: Mapping[str, Any]) -> Trigger:

@@ -109,7 +109,7 @@ _BY_FORM: Final[tuple[tuple[Form, str], ...]] = (
     (_one_of("in-memory"), "spark.sql.catalogImplementation"),
     (_EXTENSIONS, "spark.sql.extensions"),
     (_ZONE, "spark.sql.session.timeZone"),
-    (_IDENTIFIER, "spark.sql.defaultCatalog spark.sql.columnNameOfCorruptRecord"),
+    (_IDENTIFIER, "spark.sql.defaultCatalog"),
     (_REGION, "spark.hadoop.fs.s3a.endpoint.region spark.hadoop.fs.s3a.bucket.BUCKET.endpoint.region"),
     (_one_of("org.apache.hadoop.fs.s3a.AnonymousAWSCredentialsProvider"),
      "spark.hadoop.fs.s3a.bucket.BUCKET.aws.credentials.provider"),

@@ -16,7 +16,7 @@ from scripts.account.server import environment
 from scripts.local.detached import alone, end, start
 from soal.console.problem import Problem
 from soal.console.view import View
-from soal.local.state import Background
+from soal.local.state import Background, write_private
 
 if TYPE_CHECKING:
     from scripts.provision.account import Programs
@@ -68,7 +68,7 @@ def ensure_up(home: Home, image: str) -> tuple[LocalAccount, bool]:
         except Problem:
             _end(home, state)
             raise
-        variables_of(home).write_text(shell(state, programs), encoding="utf-8")
+        write_private(variables_of(home), shell(state, programs))
         return state, True
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import sys
@@ -97,9 +98,8 @@ def _delta(uri: str, aws: Mapping[str, str]) -> str:
         "AWS_ENDPOINT_URL": aws["AWS_ENDPOINT_URL_S3"],
         "AWS_ALLOW_HTTP": "true",
     }
-    return _command(
-        f"from deltalake import DeltaTable; print(DeltaTable({uri!r}, storage_options={options!r}).to_pandas())"
-    )
+    table = f"DeltaTable({json.dumps(uri)}, storage_options={json.dumps(options)})"
+    return _command(f"from deltalake import DeltaTable; print({table}.to_pandas())")
 
 
 def _iceberg(metadata: str, aws: Mapping[str, str]) -> str:
@@ -111,9 +111,10 @@ def _iceberg(metadata: str, aws: Mapping[str, str]) -> str:
     }
     return _command(
         "from pyiceberg.table import StaticTable;"
-        f" print(StaticTable.from_metadata({metadata!r}, {options!r}).scan().to_pandas())"
+        f" print(StaticTable.from_metadata({json.dumps(metadata)}, {json.dumps(options)}).scan().to_pandas())"
     )
 
 
 def _command(code: str) -> str:
-    return shlex.join([sys.executable, "-c", code.replace("'", '"')])
+    # Texts in the code are JSON's, which are Python's, too: in double quotes they can be read in a shell's single ones.
+    return shlex.join([sys.executable, "-c", code])

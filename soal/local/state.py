@@ -19,6 +19,15 @@ if TYPE_CHECKING:
 _SAME_START_S: Final = 0.05
 
 
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read, at once as a whole: state and variables hold keys."""
+    fresh = path.with_suffix(f".{os.getpid()}")
+    fresh.unlink(missing_ok=True)
+    with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as file:
+        file.write(text)
+    fresh.replace(path)
+
+
 class Background(BaseModel):
     """A process in the background, as its state file describes it. `started` is in seconds since the epoch."""
 
@@ -38,10 +47,8 @@ class Background(BaseModel):
         return state if state.process() is not None else None
 
     def write(self, path: Path) -> None:
-        """Write the state file atomically."""
-        fresh = path.with_suffix(f".{os.getpid()}")
-        fresh.write_text(self.model_dump_json(indent=2) + "\n", encoding="utf-8")
-        fresh.replace(path)
+        """Write the state file."""
+        write_private(path, self.model_dump_json(indent=2) + "\n")
 
     def process(self) -> psutil.Process | None:
         """Return the process if it still runs; None if it has ended or its id was reused."""

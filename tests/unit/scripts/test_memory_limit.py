@@ -77,3 +77,17 @@ print(limit.look() < idle)
 eater.communicate()
 """
     assert looked(code) == "True"
+
+
+def test_a_process_that_has_just_ended_holds_nothing() -> None:
+    """Its pages are gone, although it was counted a moment before."""
+    code = """
+from handler.process.tree import descendants
+from scripts.memory_limit import _share_kb
+eater = child(hold + tell, 200)
+(process,) = descendants()
+before = _share_kb(process, 1)
+eater.communicate()
+print(before > 100_000, _share_kb(process, 250_000))
+"""
+    assert looked(code) == "True 0"

@@ -134,15 +134,30 @@ def test_a_run_is_named_by_the_event_and_the_function_that_gets_it() -> None:
 
 
 def test_two_events_of_one_version_are_two_runs() -> None:
-    """Events of a restoration, of tags or of a lifecycle have no sequencer; their names distinguish them."""
+    """Events of a restoration, of tags or of a lifecycle have no sequencer; names and times distinguish them."""
 
-    def key(name: str, **of_object: str) -> str | None:
+    def key(name: str, time: str = "2026-11-27T03:00:00.000Z", **of_object: str) -> str | None:
         s3 = {"bucket": {"name": "in"}, "object": {"key": "a.csv", "versionId": "v", **of_object}}
-        trigger = recognise({"Records": [{"eventSource": "aws:s3", "eventName": name, "s3": s3}]})
+        record = {"eventSource": "aws:s3", "eventName": name, "eventTime": time, "s3": s3}
+        trigger = recognise({"Records": [record]})
         return None if trigger is None else trigger.run_key("f")
 
     assert key("ObjectRestore:Post") == key("ObjectRestore:Post") != key("ObjectRestore:Completed")
+    assert key("ObjectTagging:Put") != key("ObjectTagging:Put", "2026-11-27T04:00:00.000Z")
     assert key("ObjectCreated:Put", sequencer="1") == key("ObjectCreated:Copy", sequencer="1")
+
+
+def test_a_record_of_a_stream_is_the_same_whoever_reads_it() -> None:
+    """A redelivery may come by another role, once the owner has mended the first one's rights."""
+    first, later = (
+        recognise(
+            {"Records": [{**KINESIS, "invokeIdentityArn": f"arn:aws:iam::1:role/{role}", "kinesis": {"data": "eA=="}}]}
+        )
+        for role in ("one", "another")
+    )
+    assert first is not None
+    assert later is not None
+    assert first.content == later.content
 
 
 PUT = json.dumps(service_events.s3())

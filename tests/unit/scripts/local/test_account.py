@@ -25,6 +25,7 @@ from scripts.local.account import (
 from scripts.provision.account import Programs
 from soal.console.problem import EXIT_USAGE, Problem
 from soal.home import Home
+from soal.local.state import write_private
 from tests.support.command_line import app
 
 if TYPE_CHECKING:
@@ -49,6 +50,14 @@ def test_a_shell_that_reads_the_variables_leaves_the_callers_account(tmp_path: P
 
     assert said[:3] == ["none", "http://172.17.0.1:9", "a/soal:local"]
     assert said[3] == f"{tmp_path}/node_modules/.bin:/usr/bin:/bin:{tmp_path}/node"
+
+
+def test_only_its_owner_reads_what_holds_the_administrator_s_key(tmp_path: Path) -> None:
+    """Other accounts of the machine may reach the clone."""
+    home, own = Home(tmp_path), psutil.Process()
+    state(own.pid, own.create_time()).write(state_of(home))
+    write_private(variables_of(home), "export AWS_SECRET_ACCESS_KEY=x\n")
+    assert [path.stat().st_mode & 0o777 for path in (state_of(home), variables_of(home))] == [0o600, 0o600]
 
 
 def test_a_state_file_whose_process_has_ended_is_stale(tmp_path: Path) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import shlex
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -90,3 +93,15 @@ def test_what_a_run_has_written_is_each_table_once_with_its_newest_version(clien
     ]
     assert "ice/metadata/00001-b.metadata.json" in str(found[1].read)
     assert found[2].read is None
+
+
+def test_the_command_that_reads_a_table_runs_nothing_that_its_location_says(client: S3Client, target: Target) -> None:
+    """A location may hold what somebody has put into a column; in a shell the command is one Python literal."""
+    hostile = "x\" + str(open(`touch pwned`)) + '$(touch pwned)"
+    client.put_object(Bucket="soal-lake", Key=f"{hostile}/_delta_log/{0:020}.json", Body=b"")
+    (found,) = written(commits(client), target)
+    program, option, code = shlex.split(str(found.read))
+    assert (program, option) == (sys.executable, "-c")
+    literals = {node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)}
+    assert f"s3://soal-lake/{hostile}" in literals
+    assert not any(isinstance(node, ast.BinOp) for node in ast.walk(ast.parse(code)))

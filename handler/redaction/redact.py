@@ -17,6 +17,7 @@ from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.known import START, KnownForms, encoded_forms, plain_forms
 from handler.redaction.secret_forms import MASK, mask_forms, secrets_in
 from handler.redaction.secret_names import is_common, is_secret
+from handler.redaction.secret_values import secrets_within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -34,8 +35,6 @@ _LINE_MIN_LENGTH: Final = 8
 _LETTERS_MAX: Final = 4_194_304
 """The total length of all forms: the value of an argument may have 64 KiB. Later forms are dropped."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
-_PAIR: Final = re.compile(r"[^\s:/]+:[^\s:]+")
-"""As `credential` of an Iceberg REST catalog is written."""
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
 _DIGIT: Final = re.compile(r"\d")
@@ -82,21 +81,17 @@ class Redactor:
         return self._knowing_pairs(settings.items())
 
     def knowing_secrets(self, values: Iterable[str]) -> Redactor:
-        """Return a redactor that also knows secrets that the handler has read, and the secrets in them: the password of
-        a JSON object or URL, and the second half of `id:secret`.
+        """Return a redactor that also knows secrets that the handler has read, and those in them: passwords of a JSON
+        object, of lines `name=value`, or of a URL, and the second half of `id:secret`.
         """
-        known: list[str] = []
-        for value in values:
-            known += [value, *secrets_in(value)]
-            if _PAIR.fullmatch(value):
-                known.append(value.partition(":")[2])
+        known = (inner for value in values for inner in (value, *secrets_within(value)))
         return self._knowing(value for value in known if len(value) >= START)
 
     def _knowing_pairs(self, settings: Iterable[tuple[str, str]]) -> Redactor:
         values: list[str] = []
         for name, value in settings:
             if is_secret(name, value) and not value.startswith("/"):
-                values.append(value)
+                values += [value, *secrets_within(value)]
             values += secrets_in(value)
         return self._knowing(value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
 

@@ -107,7 +107,8 @@ _SHAPES: Final = tuple(
 )
 
 _NAME: Final = r"(?P<name>[\w.-]++)"
-_QUOTED: Final = r"""\\?"(?:[^"\\]|\\.){0,8192}?\\?"|'(?:[^'\\]|\\.){0,8192}?'"""
+# What a quote opens, a quote of the same kind closes: an escaped one in it is a letter, also of JSON within JSON.
+_QUOTED: Final = r"""\\"(?>[^"\\]|\\\\\\"|\\[^"]){0,8192}?\\"|"(?>[^"\\]|\\.){0,8192}?"|'(?>[^'\\]|\\.){0,8192}?'"""
 _UNCLOSED: Final = r"""\\?["'][^\n]*"""
 """The value of a truncated line, or the first line of a longer value."""
 _GAP: Final = r"[^\S\n]{0,40}+\s{0,4}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -358,3 +360,16 @@ def test_a_message_is_masked_before_it_is_shortened() -> None:
     known = Redactor(("open sesame, said the thief",))
     assert known.shortened("x open sesame, said the thief", 10) == "x [redacte…"
     assert "open" not in known.shortened("the cave: open sesame, said the", 100, is_cut=True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"password": 'Zq9"hunter2x!hunter'}),
+        json.dumps(json.dumps({"password": 'Zq9"hunter2x!hunter'})),
+        "conf = {'password': 'Zq9\\'hunter2x'}",
+    ],
+)
+def test_a_quote_within_a_value_does_not_end_it(text: str) -> None:
+    """It is escaped, once or twice."""
+    assert "hunter" not in redact(text)

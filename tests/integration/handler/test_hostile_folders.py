@@ -337,26 +337,86 @@ def test_a_script_reads_the_object_of_its_event_and_no_other(function: LambdaEmu
     assert told(function, landed) == [str((["a", "b"], [("own", 1)]))]
 
 
-def test_an_object_below_the_key_of_a_file_takes_no_file_s_place(function: LambdaEmulator, s3: EmbeddedS3) -> None:
-    """S3 has `a.csv` and `a.csv/z.csv` side by side: the path of the first is that object, also in a stream."""
-    for folder in ("other", "hidden"):
-        put(s3, f"beside/{folder}/a.csv", "own\n")
-        put(s3, f"beside/{folder}/b.csv", "second\n")
-    put(s3, "beside/other/a.csv/z.csv", "other\n")
-    put(s3, "beside/hidden/a.csv/_", "")
-    reads = [
-        read % path
-        for folder in ("other", "hidden")
-        for path in (f"object_path('{LAKE}', 'beside/{folder}/a.csv')", f"'s3a://{LAKE}/beside/{folder}/a.csv'")
-        for read in ("rows(spark.read.text(%s))", "rows(spark.read.text(%s, wholetext=True).selectExpr('trim(value)'))")
-    ]
-    binary = f"spark.read.format('binaryFile').load('s3a://{LAKE}/beside/other/a.csv').first().content.decode()"
-    source, target = f"s3a://{LAKE}/beside/hidden", f"s3a://{LAKE}/beside/streamed"
+def test_a_path_that_is_an_object_and_a_folder_ends_the_statement(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """S3 has `a.csv` beside `a.csv/z.csv`: whatever leads there, nothing is read or deleted, and both are named."""
+    objects = ["in/a.csv", "in/b.csv", "in/a.csv/z.csv", "hidden/a.csv", "hidden/a.csv/_", "fold", "fold/a.csv"]
+    objects += ["part/p=1/a.csv", "part/p=1", "deep/p=1/a.csv", "deep/p=1/a.csv/_"]
+    for key in objects:
+        put(s3, f"both/{key}")
+    at = f"s3a://{LAKE}/both"
+    text, context = "spark.read.text(%s).collect()", "spark.sparkContext"
+    recursive = "spark.read.option('recursiveFileLookup', 'true').text(%s).collect()"
+    names = ["in/a.csv", "in", "in/*.csv", "in/{a,b}.csv", "hidden", "hidden/[a].csv", "fold/"]
+    names += ["part", "part/p=1", "part/*", "deep", "deep/p=1/a.csv"]
+    beside = [f"{at}/in/b.csv", f"{at}/in/a.csv/z.csv", f"{at}/in/a.csv"]
+    ways = {
+        **{name: text % repr(f"{at}/{name}") for name in names},
+        "s3": text % repr(f"s3://{LAKE}/both/in"),
+        "both in one list": text % beside,
+        "on executors": text % (beside[:1] * 40 + beside[2:]),
+        "recursive": recursive % repr(f"{at}/in"),
+        "a list, recursive": recursive % [f"{at}/in", f"{at}/deep"],
+        "SQL": f"spark.sql('CREATE TABLE both USING text LOCATION \"{at}/in\"')",
+        "binary": f"spark.read.format('binaryFile').load('{at}/in/a.csv').collect()",
+        "schema": f"spark.read.json('{at}/in/a.csv', multiLine=True).collect()",
+        "stream": f"stream('{at}/in', '{at}-streamed')",
+        "stream of a pattern": f"stream('{at}/in/*', '{at}-streamed')",
+        "textFile": f"{context}.textFile('{at}/in/a.csv').collect()",
+        "textFile of a list": f"{context}.textFile('{','.join(beside)}').collect()",
+        "textFile of a folder": f"{context}.textFile('{at}/in').collect()",
+        "textFile of a pattern": f"{context}.textFile('{at}/in/*.csv').collect()",
+        "textFile of braces": f"{context}.textFile('{at}/{{in/a.csv,hidden/b*}}').collect()",
+        "wholeTextFiles": f"{context}.wholeTextFiles('{at}/in').collect()",
+        "binaryFiles": f"{context}.binaryFiles('{at}/fold').collect()",
+        "overwrite": f"spark.range(2).write.mode('overwrite').csv('{at}/fold')",
+    }
 
-    ends = told(function, *reads, binary, f"stream('{source}', '{target}')", f"rows(spark.read.text('{target}'))")
+    ends = told(function, *ways.values())
 
-    assert [end for end in ends[: len(reads)] if "own" not in end or "other" in end] == []
-    assert ends[len(reads) :] == ["own\n", "None", str((["value"], [("own",), ("second",)]))]
+    said = dict(zip(ways, ends, strict=True))
+    assert {way: end for way, end in said.items() if "is an object, and also the folder of the object" not in end} == {}
+    assert f"{at}/in/a.csv is an object, and also the folder of the object {at}/in/a.csv/z.csv" in said["in"]
+    assert keys(s3, "both/fold") == ["both/fold", "both/fold/a.csv"]
+    assert keys(s3, "both-streamed/part") == []
+
+
+def test_a_path_that_is_one_of_both_is_read(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """An object below another is read by a path that is no other's, and a folder with its marker as one without."""
+    for key in ("in/a.csv", "in/a.csv/z.csv", "marked/a.csv"):
+        put(s3, f"single/{key}", f"{key}\n")
+    put(s3, "single/marked/", "")
+    put(s3, "single/marked/empty/", "")
+    at = f"s3a://{LAKE}/single"
+    below, marked = "(['value'], [('in/a.csv/z.csv',)])", "(['value'], [('marked/a.csv',)])"
+    expected = {
+        f"rows(spark.read.text('{at}/in/a.csv/z.csv'))": below,
+        f"rows(spark.read.text('{at}/in/a.csv/*'))": below,
+        f"rows(spark.read.text('{at}/marked'))": marked,
+        f"rows(spark.read.option('recursiveFileLookup', 'true').text('{at}/marked/'))": marked,
+        f"spark.sparkContext.textFile('{at}/marked/*').collect()": "['marked/a.csv']",
+        f"spark.range(2).write.mode('overwrite').csv('{at}/marked')": "None",
+        f"spark.read.csv('{at}/marked').count()": "2",
+    }
+
+    assert told(function, *expected) == list(expected.values())
+
+
+def test_a_stream_goes_on_once_a_path_is_an_object_or_a_folder_again(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """It fails while a path is both, and reads every row once after one of the two is gone."""
+    source, target = f"s3a://{LAKE}/again/in", f"s3a://{LAKE}/again/out"
+    put(s3, "again/in/a.csv", "first\n")
+    go_on = f"stream('{source}', '{target}')"
+    assert told(function, go_on) == ["None"]
+    put(s3, "again/in/b.csv", "second\n")
+    put(s3, "again/in/b.csv/_", "")
+    put(s3, "again/in", "other\n")
+
+    for gone in ("again/in", "again/in/b.csv/_"):
+        assert "is an object, and also the folder" in told(function, go_on)[0]
+        s3.observer().delete_object(Bucket=LAKE, Key=gone)
+
+    rows = f"rows(spark.read.text('{target}'))"
+    assert told(function, go_on, rows) == ["None", str((["value"], [("first",), ("second",)]))]
 
 
 def test_one_partition_hides_no_file_beside_it(function: LambdaEmulator, s3: EmbeddedS3) -> None:

@@ -37,10 +37,9 @@ import org.apache.xbean.asm9.Type;
  *
  * <p>The jar registers no file system but {@code file}; all others are those that settings name ({@code
  * fs.SCHEME.impl}), so that no path makes Java ask another server. {@link io.soal.host.ObjectKeys}, {@link
- * io.soal.host.ListedFiles}, {@link io.soal.host.Partitions}, {@link io.soal.host.StreamOutput}, {@link
- * io.soal.host.ExistenceDefaults}, {@link
- * io.soal.host.TableClasses} and {@link io.soal.iceberg.OldMetadata} check other things that files, folders and tables
- * name.
+ * io.soal.host.ListedFiles}, {@link io.soal.host.ObjectOrFolder}, {@link io.soal.host.Partitions}, {@link
+ * io.soal.host.StreamOutput}, {@link io.soal.host.ExistenceDefaults}, {@link io.soal.host.TableClasses} and {@link
+ * io.soal.iceberg.OldMetadata} check other things that files, folders and tables name.
  *
  * <p>No setting turns any of this off. The jar comes first on the class path, so its classes replace the originals.
  *
@@ -76,15 +75,25 @@ public final class LiteralValues {
   private static final String STREAMS = "org/apache/spark/input/StreamInputFormat";
   private static final Set<String> INFERRING = Set.of(SOURCES + "csv/MultiLineCSVDataSource$",
       SOURCES + "json/MultiLineJsonDataSource$", SOURCES + "xml/MultiLineXmlDataSource$");
-  /** Lists the files of the paths that a statement names. */
+  private static final String SAME_PATH = "io/soal/host/ObjectOrFolder";
+  /** Lists the files of Spark's tables and frames. */
   private static final String LISTING = "org/apache/spark/util/HadoopFSUtils$";
+  /** The variable of its method with {@code listStatus}: whether a statement names the path. */
   private static final int IS_NAMED = 7;
+  /** Lists what patterns stand for, and the paths of {@code textFile} and its like. */
+  private static final String PATTERNS = "org/apache/hadoop/fs/Globber";
+  /** List the folders of {@code textFile} and its like. */
+  private static final List<String> INPUTS = List.of("org/apache/hadoop/mapred/FileInputFormat",
+      "org/apache/hadoop/mapreduce/lib/input/FileInputFormat",
+      "org/apache/hadoop/mapred/LocatedFileStatusFetcher$ProcessInputDirCallable");
+  private static final String COMMITS = "org/apache/spark/internal/io/FileCommitProtocol";
+  private static final String STATUS = "Lorg/apache/hadoop/fs/FileStatus;";
+  private static final String STATUSES = "[" + STATUS;
   private static final String ITERATOR = "Lorg/apache/hadoop/fs/RemoteIterator;";
   private static final String INDEX = SOURCES + "PartitioningAwareFileIndex";
   private static final String PARTITIONS = "io/soal/host/Partitions";
   /** The image's variant slim has no DStreams. */
   private static final String DSTREAM = "org/apache/spark/streaming/dstream/FileInputDStream";
-  private static final String STATUSES = "[Lorg/apache/hadoop/fs/FileStatus;";
   private static final String OUTPUT = "io/soal/host/StreamOutput";
   private static final String DEFAULT_COLUMNS = SQL + "catalyst/util/ResolveDefaultColumns$";
   private static final String EXPRESSION = SQL + "catalyst/expressions/Expression";
@@ -100,11 +109,6 @@ public final class LiteralValues {
   private static final String CHECKED_SET = "(L" + HADOOP + ";Ljava/lang/String;Ljava/lang/String;)V";
   private static final String OPTIONS = "io/soal/host/ReaderOptions";
   private static final String REFUSED = "java/lang/UnsupportedOperationException";
-  /** The method of {@link #OPTIONS} that replaces the one {@code Configuration.set} call of each class. */
-  private static final Map<String, String> CHECKED_BY = Map.of(SESSION, "set", PARQUET, "setOfTable", ORC, "setOfTable");
-  /** The calls that are replaced in the classes above, once in each. */
-  private static final Set<String> CALLS = Set.of(HADOOP + ".set" + SET, FILES + ".listStatus(L" + PATH + ";)" + STATUSES,
-      FILES + ".listFiles(L" + PATH + ";Z)" + ITERATOR);
   private static final String NO_CALL = "SQL does not call Java here (reflect, java_method, try_reflect), since the SQL of"
       + " a table's log would, too; call it in the script, as spark._jvm.java.lang.Math.abs(-1)";
   private static final String NO_PROGRAM = "SQL does not start programs here (TRANSFORM ... USING), since the SQL of a"
@@ -182,6 +186,11 @@ public final class LiteralValues {
             Opcodes.INVOKESTATIC, LISTED, "pattern", "(Ljava/lang/String;)Ljava/lang/String;", false);
         code.visitVarInsn(Opcodes.ASTORE, 1);
       },
+      COMMITS + ".deleteWithJob(L" + FILES + ";L" + PATH + ";Z)Z", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 1);
+        code.visitVarInsn(Opcodes.ALOAD, 2);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, SAME_PATH, "check", "(L" + FILES + ";L" + PATH + ";)V", false);
+      },
       INDEX + ".listFiles(L" + SEQ + ";L" + SEQ + ";)L" + SEQ + ";", code -> {
         code.visitVarInsn(Opcodes.ALOAD, 0);
         code.visitMethodInsn(Opcodes.INVOKESTATIC, PARTITIONS, "check", "(L" + INDEX + ";)V", false);
@@ -191,27 +200,42 @@ public final class LiteralValues {
         code.visitMethodInsn(Opcodes.INVOKESTATIC, EXISTENCE, "check", "(L" + FIELD + ";)V", false);
       });
 
+  /** What replaces each call of a method in a class: the class, and the method with its type. */
+  private static final Map<String, Consumer<MethodVisitor>> CALLS = calls();
+
   /** Our classes that the others call. */
   private static final List<String> OURS =
-      List.of(OPTIONS, KEYS, LISTED, PARTITIONS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
+      List.of(OPTIONS, KEYS, LISTED, SAME_PATH, PARTITIONS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
 
   private LiteralValues() {}
+
+  private static Map<String, Consumer<MethodVisitor>> calls() {
+    String path = "(L" + FILES + ";L" + PATH + ";";
+    Map<String, Consumer<MethodVisitor>> calls = new HashMap<>();
+    calls.put(SESSION + ": " + HADOOP + ".set" + SET, called(OPTIONS, "set", CHECKED_SET));
+    calls.put(PARQUET + ": " + HADOOP + ".set" + SET, called(OPTIONS, "setOfTable", CHECKED_SET));
+    calls.put(ORC + ": " + HADOOP + ".set" + SET, called(OPTIONS, "setOfTable", CHECKED_SET));
+    calls.put(LISTING + ": " + FILES + ".listStatus(L" + PATH + ";)" + STATUSES, code -> {
+      code.visitVarInsn(Opcodes.ILOAD, IS_NAMED);
+      called(SAME_PATH, "listStatus", path + "Z)" + STATUSES).accept(code);
+    });
+    calls.put(LISTING + ": " + FILES + ".listFiles(L" + PATH + ";Z)" + ITERATOR,
+        called(SAME_PATH, "listFiles", path + "Z)" + ITERATOR));
+    calls.put(PATTERNS + ": " + FILES + ".getFileStatus(L" + PATH + ";)" + STATUS,
+        called(SAME_PATH, "getFileStatus", path + ")" + STATUS));
+    calls.put(PATTERNS + ": " + FILES + ".listStatus(L" + PATH + ";)" + STATUSES,
+        called(SAME_PATH, "listStatus", path + ")" + STATUSES));
+    INPUTS.forEach(host -> calls.put(host + ": " + FILES + ".listLocatedStatus(L" + PATH + ";)" + ITERATOR,
+        called(SAME_PATH, "listLocatedStatus", path + ")" + ITERATOR)));
+    return calls;
+  }
 
   public static void main(String[] arguments) throws IOException {
     Map<String, Consumer<MethodVisitor>> open = new HashMap<>(CODE);
     open.putAll(BEFORE);
-    CHECKED_BY.forEach((host, by) -> open.put(
-        host + ": set",
-        code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, OPTIONS, by, CHECKED_SET, false)));
+    open.putAll(CALLS);
     INFERRING.forEach(host -> open.put(
         host + ": StreamInputFormat", code -> code.visitLdcInsn(Type.getObjectType(LISTED))));
-    open.put(LISTING + ": listStatus", code -> {
-      code.visitVarInsn(Opcodes.ILOAD, IS_NAMED);
-      code.visitMethodInsn(
-          Opcodes.INVOKESTATIC, LISTED, "children", "(L" + FILES + ";L" + PATH + ";Z)" + STATUSES, false);
-    });
-    open.put(LISTING + ": listFiles", code -> code.visitMethodInsn(
-        Opcodes.INVOKESTATIC, LISTED, "below", "(L" + FILES + ";L" + PATH + ";Z)" + ITERATOR, false));
     Set<String> hosts = new LinkedHashSet<>();
     open.keySet().forEach(place -> hosts.add(place.split("[.:]")[0]));
     Map<String, byte[]> made = new TreeMap<>();
@@ -256,8 +280,7 @@ public final class LiteralValues {
         MethodVisitor method = super.visitMethod(access, name, type, generic, errors);
         Consumer<MethodVisitor> code = open.remove(host + "." + name + type);
         if (code == null) {
-          return INFERRING.contains(host) ? withListedFiles(host, method, open)
-              : CHECKED_BY.containsKey(host) || host.equals(LISTING) ? withOwnCalls(host, method, open) : method;
+          return INFERRING.contains(host) ? withListedFiles(host, method, open) : withOwnCalls(host, method, open);
         }
         if (BEFORE.containsKey(host + "." + name + type)) {
           return new MethodVisitor(Opcodes.ASM9, method) {
@@ -278,14 +301,16 @@ public final class LiteralValues {
     return writer.toByteArray();
   }
 
-  /** Replaces the {@link #CALLS} of a class that has patches for them. */
+  /** Replaces the {@link #CALLS} of a class. */
   private static MethodVisitor withOwnCalls(
       String host, MethodVisitor method, Map<String, Consumer<MethodVisitor>> open) {
     return new MethodVisitor(Opcodes.ASM9, method) {
       @Override
       public void visitMethodInsn(int opcode, String owner, String name, String type, boolean isInterface) {
-        if (CALLS.contains(owner + "." + name + type)) {
-          open.remove(host + ": " + name).accept(mv); // a second call fails the build with a null pointer
+        String call = host + ": " + owner + "." + name + type;
+        open.remove(call);
+        if (CALLS.containsKey(call)) {
+          CALLS.get(call).accept(mv);
         } else {
           super.visitMethodInsn(opcode, owner, name, type, isInterface);
         }
@@ -299,12 +324,16 @@ public final class LiteralValues {
       @Override
       public void visitLdcInsn(Object value) {
         if (Type.getObjectType(STREAMS).equals(value)) {
-          open.remove(host + ": StreamInputFormat").accept(mv); // as above
+          open.remove(host + ": StreamInputFormat").accept(mv); // a second one fails the build with a null pointer
         } else {
           super.visitLdcInsn(value);
         }
       }
     };
+  }
+
+  private static Consumer<MethodVisitor> called(String owner, String name, String type) {
+    return code -> code.visitMethodInsn(Opcodes.INVOKESTATIC, owner, name, type, false);
   }
 
   private static void returned(MethodVisitor code, int variable) {

@@ -3,15 +3,10 @@ package io.soal.host;
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.List;
-import org.apache.hadoop.fs.BlockLocation;
 import org.apache.hadoop.fs.FileStatus;
-import org.apache.hadoop.fs.FileSystem;
-import org.apache.hadoop.fs.LocatedFileStatus;
 import org.apache.hadoop.fs.Path;
-import org.apache.hadoop.fs.RemoteIterator;
 import org.apache.hadoop.mapreduce.JobContext;
 import org.apache.hadoop.mapreduce.lib.input.FileInputFormat;
-import org.apache.hadoop.util.functional.RemoteIterators;
 import org.apache.spark.input.StreamInputFormat;
 import scala.collection.immutable.Seq;
 import scala.jdk.javaapi.CollectionConverters;
@@ -45,24 +40,5 @@ public final class ListedFiles extends StreamInputFormat {
    */
   public static Seq<Path> itself(Path path) {
     return CollectionConverters.asScala(List.of(path)).toSeq();
-  }
-
-  /**
-   * Lists a folder for Spark. A path that a statement names ({@code isNamed}) is the object of this key, if there is one:
-   * S3 also allows {@code a.csv/z.csv} beside {@code a.csv}, and S3A would take {@code a.csv} for a folder then.
-   */
-  public static FileStatus[] children(FileSystem files, Path path, boolean isNamed) throws IOException {
-    return isNamed && files.isFile(path) ? new FileStatus[] {files.getFileStatus(path)} : files.listStatus(path);
-  }
-
-  /** Does the same for the files below a path that a statement names. */
-  public static RemoteIterator<LocatedFileStatus> below(FileSystem files, Path path, boolean isRecursive)
-      throws IOException {
-    if (!files.isFile(path)) {
-      return files.listFiles(path, isRecursive);
-    }
-    FileStatus own = files.getFileStatus(path);
-    BlockLocation[] blocks = files.getFileBlockLocations(own, 0, own.getLen());
-    return RemoteIterators.remoteIteratorFromSingleton(new LocatedFileStatus(own, blocks));
   }
 }

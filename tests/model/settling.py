@@ -29,6 +29,7 @@ from tests.model.state import (
     CLOSED,
     FENCE,
     FOREIGN,
+    LOOK,
     REMOVES,
     REVERT,
     REWRITE,
@@ -142,8 +143,8 @@ def _obstacle(setting: Setting, state: State, ours: int) -> str:
     more, rules = state.log[ours].more, setting.rules
     if (more == REMOVES and Rule.UNDO_ADDS in rules) or (more == TRANSACTION and Rule.UNDO_TRANSACTION in rules):
         return f"has more than added files: {more}"
-    rewritten = any(entry.kind == REWRITE and entry.slot == ours for entry in state.log)
-    return "was rewritten" if rewritten and Rule.UNDO_REFUSED in rules else ""
+    used = next((entry.kind for entry in state.log if entry.kind in (REWRITE, LOOK) and entry.slot == ours), "")
+    return f"has met another's {used}" if used and Rule.UNDO_REFUSED in rules else ""
 
 
 def _stays(setting: Setting, state: State, who: int, settling: Settling, ours: int) -> State:

@@ -93,6 +93,7 @@ class Claimer:
         """
         self._check_time()
         trace = self._trace(before, version)
+        known = 0 if trace is None else trace.epoch
         reads_first = obstacle is not None or self._is_undecided(trace)
         checkpoint = None if reads_first else self.checkpoints.create(self._first(before, trace))
         if checkpoint is not None:
@@ -121,7 +122,8 @@ class Claimer:
                 trace = self._trace(before, version, stored.document)  # the write may have been undone since
                 self._check_decided(trace, stored.document)
                 self._check_undoable(trace, obstacle)
-                record = self._record(stored.document.epoch + 1, before)
+                # Above all that the table knows, too: a false document may say less, and a fence would pass for ours.
+                record = self._record(max(stored.document.epoch, known) + 1, before)
                 claimed = stored.document.claimed(record, self.commit_point, self.write.run.delivery)
                 checkpoint = self.checkpoints.replace(stored, self._with_verdict(claimed, trace))
             if checkpoint is not None:

@@ -115,7 +115,8 @@ class Ending:
 
     def never_began(self) -> None:
         """Settle a claimed write whose block could not be opened, so that no retry has to wait for it."""
-        evidence = Evidence(self.document.epoch, nothing_sent=True, requests_ended=True)
+        nonce = self._block.attempt.nonce
+        evidence = Evidence(self.document.epoch, nonce, nothing_sent=True, requests_ended=True)
         if self._block.session.has_begun:  # another thread of the script may have used the gate already
             _, evidence = self._halt("the block could not be opened", _QUIET_S)
         try:
@@ -327,6 +328,7 @@ class Ending:
             requests_ended=quiet and report.answered,
             lost=report.lost,
             strays=report.strays,
+            nonce=self._block.attempt.nonce,
         )
 
     def _settle(self, cause: Cause, evidence: Evidence) -> None:

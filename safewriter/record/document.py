@@ -209,7 +209,7 @@ class Checkpoint:
 
     def claimed(self, attempt: AttemptRecord, commit_point: CommitPoint, delivery: str) -> Checkpoint:
         """Return the document after a new claim of a write that was rolled back."""
-        if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or attempt.epoch != self.epoch + 1:
+        if (self.status, Status.IN_PROGRESS) not in LEGAL_MOVES or attempt.epoch <= self.epoch:
             raise IllegalMoveError(
                 f"{self.write_key}: claim of epoch {attempt.epoch} over {self.status} epoch {self.epoch}"
             )

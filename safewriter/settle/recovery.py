@@ -61,13 +61,15 @@ class Cause(Enum):
 class Evidence:
     """Facts about the attempt that only its settler knows.
 
-    `epoch`: settle only this epoch (a guard may settle only its own). `nothing_sent`: no commit of this attempt was
-    ever sent, so none can land and no fence is needed. `requests_ended`: none of its requests can still arrive.
-    `cleans_later`: the settler cleans up by itself after the verdict. `lost`: why a commit of the attempt lacks rows of
-    its block. `strays`: which rows the block's statements have committed past the block; they stay in the table.
+    `epoch`: settle only this epoch (a guard may settle only its own). `nonce`: the attempt; None: the document's owner.
+    `nothing_sent`: no commit of this attempt was ever sent, so none can land and no fence is needed. `requests_ended`:
+    none of its requests can still arrive. `cleans_later`: the settler cleans up by itself after the verdict. `lost`:
+    why a commit of the attempt lacks rows of its block. `strays`: which rows the block's statements have committed past
+    the block; they stay in the table.
     """
 
     epoch: int | None = None
+    nonce: str | None = None
     nothing_sent: bool = False
     requests_ended: bool = False
     cleans_later: bool = False
@@ -183,21 +185,35 @@ class Recovery:
             return
         # A failed clean-up does not change the verdict; a later settler repeats it.
         try:
-            self.clean(document.write_key, ended_nonce=document.owner if evidence.requests_ended else None)
+            owner = document.owner if evidence.nonce in (None, document.owner) else None
+            self.clean(
+                document.write_key,
+                ended_nonce=owner if evidence.requests_ended else None,
+                unsent_nonce=owner if evidence.nothing_sent else None,
+            )
         except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
             problem = shortened(str(error))
             _log.warning("%s is settled; cleaning up is left to a later settler: %s", document.write_key, problem)
 
     # -- clean-up: only under a terminal verdict, only files that are exactly ours -----------------------------------
 
-    def clean(self, write_key: str, *, ended_nonce: str | None = None, left_nothing: bool = False) -> int:
+    def clean(
+        self,
+        write_key: str,
+        *,
+        ended_nonce: str | None = None,
+        unsent_nonce: str | None = None,
+        left_nothing: bool = False,
+    ) -> int:
         """Delete the files that the ended attempts of a write have left; return their number. Under an open document
         delete nothing, except the files of the attempt `ended_nonce` if a later attempt has claimed the write since.
 
         An attempt counts as clean, and its marker is removed, once no request of it can still arrive: after its grace,
-        or at once if it is `ended_nonce`, of which the caller knows that. `left_nothing`: the caller also knows that
-        `ended_nonce` left no files, so there is no LIST for it. A job may run on after its success with a statement
-        that needs its files, so files of a successful attempt stay until its grace is over.
+        or at once if it is `ended_nonce`, of which the caller knows that. `unsent_nonce`: the caller knows that this
+        one commits no more. Any other may be alive, since a document may be false: the table fences it before its files
+        go. `left_nothing`: the caller also knows that `ended_nonce` left no files, so there is no LIST for it. A job
+        may run on after its success with a statement that needs its files, so files of a successful attempt stay until
+        its grace is over.
         """
         removed = 0
         for _ in range(_ROUNDS_MAX):
@@ -216,7 +232,7 @@ class Recovery:
                 for attempt in dirty
                 if (not left_nothing if attempt.nonce == ended_nonce else _may_be_removed(attempt, stored.server_date))
             ]
-            count = self._remove(stored.document, looked_for)
+            count = self._remove(stored.document, looked_for, ended_nonce or unsent_nonce)
             removed += count
             nonces = {
                 attempt.nonce
@@ -243,7 +259,7 @@ class Recovery:
     def _clean_superseded(self, document: Checkpoint, ended_nonce: str | None) -> int:
         # This attempt has its verdict, or no other could have claimed. The document stays: its owner needs its ETag.
         attempts = [attempt for attempt in document.attempts[:-1] if attempt.nonce == ended_nonce]
-        return self._remove(document, attempts)
+        return self._remove(document, attempts, ended_nonce)
 
     def _audit(self, document: Checkpoint) -> None:
         if not self._audit_log:
@@ -253,12 +269,12 @@ class Recovery:
         elif document.status is Status.ROLLED_BACK:
             self._checkpoints.audit(document, "rolled_back")
 
-    def _remove(self, document: Checkpoint, dirty: list[AttemptRecord]) -> int:
+    def _remove(self, document: Checkpoint, dirty: list[AttemptRecord], dead_nonce: str | None) -> int:
         if not dirty:
             return 0
         last = max(attempt.epoch for attempt in dirty)
         earlier = (old for old in document.attempts if old.epoch < last and old.claimed and old not in dirty)
-        return self.table_of(document).remove_leftovers(document, tuple(dirty), tuple(earlier))
+        return self.table_of(document).remove_leftovers(document, tuple(dirty), tuple(earlier), dead_nonce=dead_nonce)
 
 
 def _undo(document: Checkpoint, cause: Cause) -> bool:

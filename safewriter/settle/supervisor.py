@@ -259,7 +259,7 @@ class _Wrong:
         """Return the supervisor's evidence about an attempt."""
         refused = self.refused.get(nonce)
         lost = None if refused is None else f"a statement of the block was refused ({refused})"
-        return Evidence(epoch, nothing_sent=nothing_sent, lost=lost, strays=self.strays.get(nonce))
+        return Evidence(epoch, nonce, nothing_sent=nothing_sent, lost=lost, strays=self.strays.get(nonce))
 
 
 def _opened(entries: tuple[Entry, ...], *events: str) -> tuple[_Opened, ...]:

@@ -112,11 +112,14 @@ class Table(Protocol):
         document: Checkpoint,  # noqa: ARG002 - a format whose files nobody deletes by hand needs none of them
         attempts: tuple[AttemptRecord, ...],  # noqa: ARG002
         earlier: tuple[AttemptRecord, ...] = (),  # noqa: ARG002
+        *,
+        dead_nonce: str | None = None,  # noqa: ARG002
     ) -> int:
         """Delete files of ended attempts that nothing refers to; return their number.
 
-        `earlier`: attempts that were cleaned up before, whose files may have arrived late. By default nothing is
-        deleted.
+        `earlier`: attempts that were cleaned up before, whose files may have arrived late. `dead_nonce`: an attempt of
+        which the caller itself knows that it commits no more. Of any other only the table can show that: its document
+        may be false. By default nothing is deleted.
         """
         return 0
 

@@ -69,6 +69,12 @@ class NoTableError(UnreadableLogError):
     todo = "check the path: a Delta table's folder has `_delta_log` in it"
 
 
+class SharedFolderError(UnreadableLogError):
+    """The folder also holds the data of a table that the log does not tell of."""
+
+    todo = "move one of the two tables: neither VACUUM nor this command knows the other one's files"
+
+
 def is_known(kind: str) -> bool:
     """Return whether this module knows this kind of action."""
     return kind in _FILES or kind in _OTHERS
@@ -178,10 +184,16 @@ def _are_texts(value: object) -> bool:
     return value is None or (isinstance(value, list) and all(isinstance(entry, str) for entry in value))
 
 
+def _is_map(value: object) -> bool:
+    """Return whether the value is a map, as JSON or Parquet gives it."""
+    pairs = value.items() if isinstance(value, dict) else value
+    return pairs is None or all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs)  # type: ignore[attr-defined]  # noqa: PLR2004
+
+
 _FORMS: Final[dict[str, dict[str, Callable[[object], bool]]]] = {
     **{kind: {"path": _is_text} for kind in ("add", "remove", "cdc")},
     "sidecar": {"path": _is_name},
-    "metaData": {"partitionColumns": _are_texts},
+    "metaData": {"partitionColumns": _are_texts, "configuration": _is_map},
     "protocol": {
         "minReaderVersion": _is_number,
         "minWriterVersion": _is_number,

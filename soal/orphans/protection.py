@@ -47,6 +47,7 @@ class FilePrefix:
 _CHANGES: Final = "_change_data/"
 _VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
 _PREFIX: Final = re.compile(f"{ATTEMPT.pattern}-")
+_OF_DELTA: Final = re.compile(f"part-|cdc-|{_VECTOR.pattern}|{_PREFIX.pattern}")
 _OTHER_FORMAT: Final = "metadata/"
 """The folder of the Iceberg metadata of a Delta table that Iceberg can read, too."""
 
@@ -72,6 +73,13 @@ def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
         return Kind.MARKED
     # With random file prefixes change data is not in a separate folder.
     return Kind.CHANGE_DATA if key.startswith(_CHANGES) or name.startswith("cdc-") else Kind.DATA
+
+
+def is_of_delta(key: str) -> bool:
+    """Return whether a file is named as writers of Delta tables name theirs. Others may be of a table whose metadata
+    lie elsewhere.
+    """
+    return _OF_DELTA.match(key.rpartition("/")[2]) is not None
 
 
 def prefix_of(key: str) -> FilePrefix | None:

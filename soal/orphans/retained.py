@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Final
 
@@ -103,6 +103,7 @@ def commits_of(objects: Iterable[ListedObject]) -> dict[int, ListedObject]:
 
 
 _PARALLEL: Final = 8
+_FORMATS: Final = "delta.universalFormat.enabledFormats"
 
 
 class LogMovedError(Exception):
@@ -122,6 +123,8 @@ class Retained:
     now: datetime
     keys: frozenset[str]
     partition_columns: frozenset[str]
+    formats: frozenset[str]
+    """The other formats as whose tables a version says that this one can be read."""
 
 
 @dataclass(slots=True)
@@ -132,6 +135,7 @@ class _Content:
     keys: set[str]
     partition_columns: set[str]
     sidecars: set[str]
+    formats: set[str] = field(default_factory=set)
 
     def take(self, kind: str, action: dict[str, Any]) -> None:
         if not is_known(kind):
@@ -141,6 +145,7 @@ class _Content:
             raise UnreadableLogError(obstacle)
         if kind == "metaData":
             self.partition_columns.update(action.get("partitionColumns") or ())
+            self.formats.update(str(dict(action.get("configuration") or ()).get(_FORMATS)).lower().split(","))
         if kind == "sidecar":
             self.sidecars.add(f"{LOG}_sidecars/{action['path']}")
 
@@ -167,7 +172,13 @@ def read_retained(store: ObjectStore, table: Location) -> Retained:
     if log.sidecars != sidecars:
         raise UnreadableLogError("a sidecar of its checkpoint names more sidecars")
     return Retained(
-        table, files.version, files.head, head.server_date, frozenset(log.keys), frozenset(log.partition_columns)
+        table,
+        files.version,
+        files.head,
+        head.server_date,
+        frozenset(log.keys),
+        frozenset(log.partition_columns),
+        frozenset(log.formats),
     )
 
 
@@ -195,6 +206,7 @@ def follow(store: ObjectStore, retained: Retained) -> Retained:
         head=commits[since[-1]],
         keys=retained.keys | log.keys,
         partition_columns=retained.partition_columns | log.partition_columns,
+        formats=retained.formats | log.formats,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -9,7 +10,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from safewriter.objects import StoreError, Upload
 from safewriter.tables.delta.leftovers import root_of_other_table
-from soal.orphans.protection import Kind, kind_of, prefix_of
+from soal.orphans.log_actions import SharedFolderError
+from soal.orphans.protection import Kind, is_of_delta, kind_of, prefix_of
 from soal.orphans.report import OpenWriteFound, Orphan, OrphanReport, OrphanUpload, Tally
 from soal.orphans.retained import LOG, LogMovedError, Retained, follow, read_retained
 
@@ -21,7 +23,12 @@ if TYPE_CHECKING:
     from soal.orphans.protection import Attempts
 
 _SEEN_EVERY: Final = 1000
-_METADATA: Final = ".metadata.json"
+_HUDI: Final = re.compile(r"(.+/)\.hoodie/.*", re.DOTALL)
+_FORMATS: Final = {
+    "iceberg": re.compile(r"(?:metadata/)?[^/]+\.metadata\.json"),
+    "hudi": re.compile(r"\.hoodie/.*", re.DOTALL),
+}
+"""The files of other formats in the table's own folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +55,10 @@ class Survey:
         sorter = _Sorter(retained, before)
         for entry in self._files():
             sorter.take(entry)
+        if unknown := sorter.formats - retained.formats:
+            raise SharedFolderError(
+                f"{', '.join(sorted(unknown))} metadata lie in its folder, of which its log is silent"
+            )
         uploads = tuple(self._uploads(sorter))
         writes = None if self.attempts is None else self.attempts.open_writes
         retained = follow(self.store, retained)
@@ -95,6 +106,8 @@ class Survey:
         return OrphanUpload(key=key, upload_id=upload_id, initiated=initiated, held=self._obstacle(key, initiated))
 
     def _obstacle(self, key: str, since: datetime) -> str | None:
+        if not is_of_delta(key):
+            return "it is not named as writers of Delta tables name their files: it may be another table's"
         prefix = prefix_of(key)
         if self.attempts is None:
             return None if prefix is None else "it is an attempt's with SafeWriter, and no checkpoint bucket was read"
@@ -126,6 +139,8 @@ class _Sorter:
     retained: _Count = field(default_factory=_Count)
     young: _Count = field(default_factory=_Count)
     other: _Count = field(default_factory=_Count)
+    formats: set[str] = field(default_factory=set)
+    """The formats other than Delta whose metadata the folder holds."""
     _roots: set[str] = field(default_factory=set)
     _unreferred: list[tuple[ListedObject, Kind]] = field(default_factory=list)
 
@@ -137,8 +152,9 @@ class _Sorter:
     def take(self, entry: ListedObject) -> None:
         if (root := root_of_other_table(entry.key)) is not None:
             self._roots.add(root)
-        elif entry.key.endswith(_METADATA):  # of an Iceberg table in this very folder: whose files they are, none tells
-            self._roots.add("")
+        if (match := _HUDI.fullmatch(entry.key)) is not None:
+            self._roots.add(match[1])
+        self.formats.update(name for name, pattern in _FORMATS.items() if pattern.fullmatch(entry.key))
         kind = kind_of(entry.key, self.log.partition_columns)
         if entry.key in self.log.keys:
             self.retained.add(entry)

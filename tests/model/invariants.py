@@ -96,6 +96,8 @@ def _lost(state: State) -> str | None:
     for at, entry in enumerate(state.log):
         if entry.kind == "revert" and any(e.kind == "rewrite" and e.slot == entry.slot for e in state.log[:at]):
             return "what somebody else has rewritten is undone"
+        if entry.kind == "revert" and any(e.kind == "look" and e.slot == entry.slot for e in state.log[:at]):
+            return "somebody else has left rows out for those that are undone"
         if entry.kind == "revert" and state.log[entry.slot].more == REMOVES:
             return "what the undone commit had removed stays away"
     return None

@@ -17,6 +17,7 @@ from tests.model.state import (
     CLOSED,
     FENCE,
     FOREIGN,
+    LOOK,
     NOTE,
     OURS,
     REMOVES,
@@ -83,8 +84,10 @@ class Materialised(World):
             txn = {"appId": self.key, "version": entry.epoch, "lastUpdated": 1}
             return [{"commitInfo": info}, {"txn": txn}, *born]
         ours = self._file(self.claims[state.log[entry.slot].epoch - 1])
-        if entry.kind == RESTORE:
-            return [{"commitInfo": {"operation": "RESTORE"}}, ours.add()]
+        if entry.kind in (LOOK, RESTORE):
+            looked = {"operation": "MERGE", "isBlindAppend": False, "userMetadata": str(entry.slot)}
+            restored = {"operation": "RESTORE"}
+            return [{"commitInfo": looked}] if entry.kind == LOOK else [{"commitInfo": restored}, ours.add()]
         removal = {"remove": {"path": ours.path, "dataChange": True}}
         if entry.kind == REWRITE:
             return [{"commitInfo": {"operation": "OPTIMIZE"}}, removal, File(f"rewritten-{slot}.parquet").add()]
@@ -169,6 +172,8 @@ class Materialised(World):
         if commit.removes:
             removed = commit.removes[0]
             return Entry(REWRITE, slot=next(entry for entry in range(version) if removed in _added(self, entry)))
+        if commit.info["operation"] == "MERGE":
+            return Entry(LOOK, slot=int(commit.info["userMetadata"]))
         brought = _added(self, version)
         slots = [entry for entry in range(version) if brought & _added(self, entry)]
         return Entry(RESTORE, slot=slots[0]) if slots else Entry(FOREIGN)

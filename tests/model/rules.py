@@ -55,7 +55,7 @@ class Rule(Enum):
     TARGETED_REVERT = "an undo removes exactly our files"
     UNDO_ADDS = "only a commit that only adds files is undone"
     UNDO_TRANSACTION = "no commit with a transaction of the script's own is undone"
-    UNDO_REFUSED = "what others have rewritten is not undone"
+    UNDO_REFUSED = "what others have rewritten, or left out rows for, is not undone"
     # -- clean-up, in settle/recovery.py
     CLEAN_TERMINAL = "files are deleted under a terminal verdict only"
     CLEAN_REFERRED = "no file that a version refers to is deleted"

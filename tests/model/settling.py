@@ -29,6 +29,7 @@ from tests.model.state import (
     CLOSED,
     FENCE,
     FOREIGN,
+    LOOK,
     REMOVES,
     REVERT,
     REWRITE,
@@ -142,8 +143,8 @@ def _obstacle(setting: Setting, state: State, ours: int) -> str:
     more, rules = state.log[ours].more, setting.rules
     if (more == REMOVES and Rule.UNDO_ADDS in rules) or (more == TRANSACTION and Rule.UNDO_TRANSACTION in rules):
         return f"has more than added files: {more}"
-    rewritten = any(entry.kind == REWRITE and entry.slot == ours for entry in state.log)
-    return "was rewritten" if rewritten and Rule.UNDO_REFUSED in rules else ""
+    used = next((entry.kind for entry in state.log if entry.kind in (REWRITE, LOOK) and entry.slot == ours), "")
+    return f"has met another's {used}" if used and Rule.UNDO_REFUSED in rules else ""
 
 
 def _stays(setting: Setting, state: State, who: int, settling: Settling, ours: int) -> State:
@@ -190,11 +191,38 @@ def _clean(setting: Setting, state: State, who: int, settling: Settling) -> Iter
     if not dirty or state.gap:
         yield "S6 reads the document: all is clean", cleaned(state, who, settling)
         return
+    alive = _may_be_alive(state, settling, doc, dirty)
+    if alive and not any(entry.epoch >= max(alive) for entry in state.log[doc.claims[0].before + 1 :]):
+        note = state.notes[max(alive) - 1]
+        if state.log or note == SCHEMA_NOTE:
+            request = Request("log", attempt_of(who), len(state.log), entry=Entry(FENCE, epoch=max(alive)))
+            yield "S6 reads document and log: fence due", state.proc(who, at="S6 fence", request=request)
+            return
+        if note != CLOSED:
+            request = Request("note", attempt_of(who), max(alive), note=CLOSED)
+            closing = cleaned(state, who, settling) if note else state.proc(who, at="S6 fence", request=request)
+            yield "S6 reads document and log: empty", closing
+            return
     spared = tuple(attempt for attempt in range(3) if Rule.CLEAN_REFERRED in setting.rules and state.refers(attempt))
     yield (
         f"S6 reads document and log: cleans up after {', '.join(str(attempt + 1) for attempt in dirty)}",
         state.proc(who, at="S6 delete", settling=cleaning(state, doc, settling)._replace(spared=spared)),
     )
+
+
+def _may_be_alive(state: State, settling: Settling, doc: Doc, dirty: list[int]) -> list[int]:
+    """Return the epochs of the attempts with files of which the settler itself does not know that they are dead."""
+    unsent = doc.owner if settling.nothing_sent and settling.by_me else -1
+    left = [attempt for attempt in dirty if state.files[attempt] in ("there", "stray")]
+    known = (settling.quiet, unsent)
+    return [e for e, claim in enumerate(doc.claims, 1) if claim.attempt in left and claim.attempt not in known]
+
+
+def _put_clean_fence(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
+    def failed(after: State) -> State:
+        return cleaned(after, who, settling)
+
+    yield from send(setting, state, who, won=goes(who, "S6"), lost=goes(who, "S6"), failed=failed)
 
 
 def _delete(setting: Setting, state: State, who: int, settling: Settling) -> Iterator[tuple[str, State]]:
@@ -221,6 +249,7 @@ STEPS: Final[dict[str, Callable[[Setting, State, int, Settling], Iterator[tuple[
     "S5": _undo,
     "S5 put": _put_revert,
     "S6": _clean,
+    "S6 fence": _put_clean_fence,
     "S6 delete": _delete,
     "S6 note": note,
 }

@@ -20,6 +20,7 @@ __all__ = [
     "CLOSED",
     "FENCE",
     "FOREIGN",
+    "LOOK",
     "NOTE",
     "OURS",
     "REMOVES",
@@ -47,6 +48,7 @@ FENCE = "fence"
 REVERT = "revert"
 STRAY = "stray"
 RESTORE = "restore"
+LOOK = "look"
 
 REMOVES = "removes"
 TRANSACTION = "transaction"
@@ -57,8 +59,8 @@ CLOSED = "tombstone"
 
 
 class Entry(NamedTuple):
-    """A version of the log. `slot`: the version that a revert undoes, a rewrite rewrites or a restore brings back.
-    `epoch`: 0 without a mark.
+    """A version of the log. `slot`: the version that a revert undoes, a rewrite rewrites, a restore brings back or a
+    look has found, and so changed nothing. `epoch`: 0 without a mark.
 
     `more`: what our commit does besides adding files: it removes some, or has the script's own transaction.
     """

@@ -10,7 +10,7 @@ from tests.model import recovery
 from tests.model.requests import apply, can_ever_fit, fits, name_of_request, send
 from tests.model.rules import Fault, Rule
 from tests.model.setting import GUARDS, OPERATOR, STATEMENTS, SUPERVISOR, WATCHDOG, attempt_of
-from tests.model.state import FOREIGN, RESTORE, REVERT, REWRITE, Entry, Request, Settling, changed
+from tests.model.state import FOREIGN, LOOK, RESTORE, REVERT, REWRITE, Entry, Request, Settling, changed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -127,7 +127,12 @@ def others(setting: Setting, state: State) -> Iterator[tuple[str, State]]:
     if state.foreign:
         for entry in (
             Entry(FOREIGN),
-            *(Entry(REWRITE, slot=slot) for slot in state.live() if Entry(REWRITE, slot=slot) not in state.log),
+            *(
+                entry
+                for slot in state.live()
+                for entry in (Entry(REWRITE, slot=slot), Entry(LOOK, slot=slot))
+                if entry not in state.log
+            ),
         ):
             yield (
                 f"somebody else commits: {entry.kind}",

@@ -151,11 +151,17 @@ class SnapshotTable(Table):
             raise RetentionGapError(str(error)) from error
 
     def remove_leftovers(
-        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+        self,
+        document: Checkpoint,
+        attempts: tuple[AttemptRecord, ...],
+        earlier: tuple[AttemptRecord, ...] = (),
+        *,
+        dead_nonce: str | None = None,
     ) -> int:
         """Delete the shards of these builds that no manifest names, and the manifests of unpublished builds.
 
-        The verdict says whether the last attempt was published; no other one can be.
+        The verdict says whether the last attempt was published. Unless it is `dead_nonce`, any other one is fenced
+        first: the document may be false, and the build alive.
         """
         removed = 0
         for attempt in (*earlier, *attempts):
@@ -174,6 +180,10 @@ class SnapshotTable(Table):
                         raise RetentionGapError(str(error)) from error
                     del stored
             self._check_unnamed(names, published=keep is not None)
+            if keep is None and attempt.nonce != dead_nonce and self._decide(attempt) is not None:
+                raise RetentionGapError(
+                    f"{name_of(attempt)} is published, which its document denies; nothing is deleted"
+                )
             now = datetime.fromtimestamp(self.clock() / 1000, UTC)
             names.end_record(self.store, now, published=keep is not None)
             removed += names.remove(self.store, keep, self.may_go_on)

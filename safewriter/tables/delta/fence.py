@@ -25,19 +25,28 @@ if TYPE_CHECKING:
 
 __all__ = ["fence"]
 
+_NAMED_IN: Final = 100
+"""A claim takes an epoch above all that so many last versions name (`LastVersions.java`). So a transaction among them
+came behind the claim, where the attempt's gate finds it; an older one may stand before it, whatever a document says."""
 _SLOTS_MAX: Final = 10_000
 """On a busy table the settler loses many slots, each to another writer's commit; its time is the real bound."""
 
 
-def fence(history: DeltaHistory, document: Checkpoint, checkpoints: Checkpoints, clock: Clock) -> tuple[Commit, ...]:
+def fence(
+    history: DeltaHistory,
+    document: Checkpoint,
+    checkpoints: Checkpoints,
+    clock: Clock,
+    commits: tuple[Commit, ...] | None = None,
+) -> tuple[Commit, ...]:
     """Return the commits since the claim once none of the document's epoch or an earlier one can be added any more.
 
-    Raises `StoreError` if S3 prevents it.
+    `commits` are those since the claim, if the caller has read them. Raises `StoreError` if S3 prevents it.
     """
     before = document.attempt.version_before
-    commits = history.since(document.attempt)
+    commits = history.since(document.attempt) if commits is None else commits
     for _ in range(_SLOTS_MAX):
-        if any(commit.settles(document.write_key, document.epoch) for commit in commits):
+        if any(commit.settles(document.write_key, document.epoch) for commit in commits[-_NAMED_IN:]):
             return commits
         head = commits[-1].version if commits else before
         creation: list[dict[str, Any]] = []

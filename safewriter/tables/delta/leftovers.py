@@ -32,16 +32,17 @@ def remove_files(
     store: ObjectStore,
     prefixes: tuple[str, ...],
     commits: tuple[Commit, ...],
-    more: Callable[[datetime], tuple[Commit, ...]],
+    more: Callable[[datetime, Collection[str]], tuple[Commit, ...]],
     may_go_on: Callable[[], bool],
 ) -> int:
     """Delete the table's data files that have one of the prefixes and are in no commit; return their number.
 
     `commits` are all versions since the first of the attempts began, as its document says. `more` gets the moment when
-    the store received the oldest of the files, and returns the versions beside them that it may have received since:
-    no older one can refer to the files, whatever the document says. A file stays if a path in these versions has its
-    name, in any folder: a task draws a new name for each file. Unfinished multipart uploads of such files are aborted.
-    Raises `StoreError` if the work was not finished, also when `may_go_on` returned False.
+    the store received the oldest of the files, and their prefixes; it makes sure that no attempt with such a prefix can
+    commit any more, and returns the versions beside `commits` that the store may have received since that moment: no
+    older one can refer to the files, whatever the document says. A file stays if a path in these versions has its name,
+    in any folder: a task draws a new name for each file. Unfinished multipart uploads of such files are aborted. Raises
+    `StoreError` if the work was not finished, also when `may_go_on` returned False.
     """
     referred = _names(commits, prefixes)
     oldest: datetime | None = None
@@ -56,14 +57,20 @@ def remove_files(
     # log may be listed after them, so nothing is deleted before everything is listed.
     others: set[str] = set()
     keys, space = [], 0
+    found: set[str] = set()
     for entry in left(others):
+        found.update(prefix for prefix in prefixes if _name_of(entry.key).startswith(prefix))
         oldest = entry.last_modified if oldest is None else min(oldest, entry.last_modified)
         if (space := space + _EACH_BYTES + space_of(entry.key)) <= _NAMES_MAX_BYTES:
             keys.append(entry.key)
     if oldest is not None:
-        referred |= _names(more(oldest), prefixes)
+        referred |= _names(more(oldest, found), prefixes)
     elsewhere = tuple(others)
-    rest = keys if space <= _NAMES_MAX_BYTES else (entry.key for entry in left(others))
+    rest = (
+        keys
+        if space <= _NAMES_MAX_BYTES
+        else (entry.key for entry in left(others) if _is_data_file(entry.key, tuple(found)))
+    )
     for batch in batches(key for key in rest if not key.startswith(elsewhere) and _name_of(key) not in referred):
         check_time()
         store.delete_all(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from safewriter.errors import UnknownOutcomeError
@@ -17,7 +18,7 @@ from safewriter.tables.delta.undo import find_again, find_live, undo, undo_obsta
 from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from datetime import datetime
 
     from safewriter.deadline import Clock
@@ -93,9 +94,18 @@ class DeltaTable(Table):
         return ReadBack(document.table, self._history).move(document, report)
 
     def remove_leftovers(
-        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+        self,
+        document: Checkpoint,
+        attempts: tuple[AttemptRecord, ...],
+        earlier: tuple[AttemptRecord, ...] = (),
+        *,
+        dead_nonce: str | None = None,
     ) -> int:
-        """Delete the attempts' data files that no version since the first of them refers to."""
+        """Delete the attempts' data files that no version since the first of them refers to.
+
+        The document may be false, and its attempt alive: unless the log shows that an attempt commits no more, it is
+        fenced before the first of its files goes.
+        """
         everyone = (*earlier, *attempts)
         prefixes = tuple(attempt.prefix for attempt in everyone)
         first = min(everyone, key=lambda attempt: attempt.version_before)
@@ -103,7 +113,19 @@ class DeltaTable(Table):
             commits, begun = self._history.since_moment(first)
             _check_verdict(document, commits)
 
-            def more(oldest: datetime) -> tuple[Commit, ...]:
+            def more(oldest: datetime, found: Collection[str]) -> tuple[Commit, ...]:
+                alive = [old.epoch for old in everyone if old.prefix in found and old.nonce != dead_nonce]
+                last = fence_all(max(alive)) if alive else ()
+                return (*last, *since(oldest))
+
+            def fence_all(epoch: int) -> tuple[Commit, ...]:
+                # Not the document's own epoch: it may be open again.
+                dead = replace(document, epoch=epoch, attempts=(first,))
+                last = fence(self._history, dead, self._checkpoints, self._clock, commits)
+                _check_verdict(document, last)
+                return last
+
+            def since(oldest: datetime) -> tuple[Commit, ...]:
                 # The store dates objects by the second.
                 is_younger = begun is not None and int(begun.timestamp()) < int(oldest.timestamp())
                 if is_younger or (first.version_before < 0 and commits):  # then they are all that could name a file
@@ -118,7 +140,8 @@ class DeltaTable(Table):
         except RetentionGapError:
             if not earlier:
                 raise
-            return self.remove_leftovers(document, attempts)  # the log no longer reaches back to the earlier ones
+            # The log no longer reaches back to the earlier ones.
+            return self.remove_leftovers(document, attempts, dead_nonce=dead_nonce)
 
     def _check_alone(self, table: str) -> None:
         """Raise `RetentionGapError` if a path without a log lies inside a table: its files may be that one's."""

@@ -7,6 +7,7 @@ commits of others since. Source: https://github.com/delta-io/delta/blob/master/P
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote
 
@@ -62,9 +63,14 @@ _SLOTS_MAX: Final = 10_000
 _ROW_IDS: Final = "delta.rowTracking"
 """A domain that only grows: each commit with new rows moves it on."""
 _ROW_BY_ROW: Final = "DELETE"
-"""The operation that decides about each row by itself (Delta allows no subquery in its condition): with no file in
-common it would have done the same without ours. A MERGE inserts rows that it has not found, and the rows of an insert
-or the values of an UPDATE may come from a subquery on the table, of which the log does not tell."""
+"""The operation that decides about each row by itself: with no file in common it would have done the same without ours.
+A MERGE inserts rows that it has not found, and the rows of an insert or the values of an UPDATE may come from a
+subquery on the table, of which the log does not tell."""
+_SUBQUERY: Final = re.compile(r"select\b|subquery|listquery|exists\b", re.IGNORECASE)
+"""The words of a subquery in the condition of a DELETE as engines log it. Delta's own Spark allows none there."""
+_LOOKS_AT_NONE: Final = frozenset({"OPTIMIZE", "REORG", "VACUUM START", "VACUUM END"})
+"""The operations that do the same with any rows in the table, also if they do nothing. A MERGE, UPDATE or insert that
+changes nothing may have found its rows in ours."""
 
 
 def find_live(commits: tuple[Commit, ...], write_key: str, epoch: int) -> Commit | None:
@@ -220,14 +226,18 @@ def _later_obstacle(commit: Commit, later: Commit) -> str | None:
     # By their names: another engine may have written the same path otherwise.
     if not {_name(path) for path in commit.paths}.isdisjoint(later.names):
         return f"version {later.version} rewrote files of version {commit.version} since"
-    if _is_indifferent(later) or later.info.get("operation") == _ROW_BY_ROW:
+    if _is_indifferent(later):
         return None
     return f"version {later.version} may depend on rows of version {commit.version}"
 
 
 def _is_indifferent(later: Commit) -> bool:
-    """Return whether a commit would have been the same with any rows in the table."""
-    return later.signature is not None or not later.changes_data or later.is_blind_append
+    """Return whether a commit would have been the same without our rows."""
+    operation = later.info.get("operation")
+    if operation == _ROW_BY_ROW:
+        return _SUBQUERY.search(str(later.info.get("operationParameters"))) is None
+    moves_only = bool(later.paths) and not later.changes_data
+    return later.signature is not None or moves_only or later.is_blind_append or operation in _LOOKS_AT_NONE
 
 
 def _removal(added: Added, now_ms: int) -> dict[str, Any]:

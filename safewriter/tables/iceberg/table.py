@@ -159,9 +159,15 @@ class IcebergTable(Table):
 
     @one_large_at_a_time
     def remove_leftovers(
-        self, document: Checkpoint, attempts: tuple[AttemptRecord, ...], earlier: tuple[AttemptRecord, ...] = ()
+        self,
+        document: Checkpoint,
+        attempts: tuple[AttemptRecord, ...],
+        earlier: tuple[AttemptRecord, ...] = (),
+        *,
+        dead_nonce: str | None = None,
     ) -> int:
-        """Delete the data files of attempts that have not published: each attempt has a folder of its own.
+        """Delete the data files of attempts that have not published: each attempt has a folder of its own. Unless it is
+        `dead_nonce`, an attempt that has files is fenced first.
 
         It leaves to `remove_orphan_files` those of another table of the name or of a dropped one, those of an attempt
         whose verdict a person has set, and those that the settler may not delete.
@@ -177,14 +183,23 @@ class IcebergTable(Table):
         table, folder = place
         # A table that was renamed keeps its folder, and another one may have its name by now.
         ended = [old for old in ended if old.table_id is not None and old.table_id == table.metadata.get("table-uuid")]
-        return sum(self._remove(folder / name_of(old)) for old in ended if self._is_free(table, old, folder))
+        return sum(
+            self._remove(folder / name_of(old))
+            for old in ended
+            if self._is_free(table, old, folder, is_dead=old.nonce == dead_nonce)
+        )
 
-    def _is_free(self, table: LiveTable, attempt: AttemptRecord, folder: Location) -> bool:
-        """Return whether no snapshot names a file of an attempt, whatever the mark and the document say."""
+    def _is_free(self, table: LiveTable, attempt: AttemptRecord, folder: Location, *, is_dead: bool) -> bool:
+        """Return whether no snapshot names a file of an attempt, or can come to, whatever mark and document say."""
         name = name_of(attempt)
-        if self.files is None or _landed(table, name) is not None:
+        if self.files is None:
             return False
         try:
+            left = self.files(f"s3://{folder.bucket}").list(f"{(folder / name).key}/")
+            if not is_dead and next(iter(left), None) is not None:
+                table = self._barred(table, name)
+            if _landed(table, name) is not None:
+                return False
             claimed = self._known_claim(table, attempt, folder / name)
             is_named = names_any(table.metadata, claimed, folder / name, self.files, self.may_go_on)
         except StoreError as error:
@@ -198,6 +213,16 @@ class IcebergTable(Table):
         if is_named:
             _log.error("%s: snapshots name files of %s, which is settled as not published", self.name, name)
         return not is_named
+
+    def _barred(self, table: LiveTable, name: str) -> LiveTable:
+        """Return the table once an attempt is published or fenced: its document may be false, and the attempt alive."""
+        for _ in range(_TRIES_MAX):
+            if name in references(table.metadata) or _landed(table, name) is not None:
+                return table
+            self._check_time()
+            self.pointer.commit(table, self._fence(table, name))  # then read again: a publication may have been first
+            table = self._read(table.metadata.get("table-uuid"))
+        raise StoreError(f"{self.name}: {name} could not be fenced off, so its files are left")
 
     def _known_claim(self, table: LiveTable, attempt: AttemptRecord, folder: Location) -> int:
         """Return the snapshot before the claim, or the next of its ancestors that S3 shows to be older than the files:

@@ -113,6 +113,37 @@ def test_a_block_that_is_left_without_success_leaves_nothing(spark: SparkSession
     lake.check()
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "MERGE INTO {t} t USING source s ON t.id = s.id WHEN NOT MATCHED THEN INSERT *",
+        "INSERT INTO {t} SELECT s.id FROM source s LEFT ANTI JOIN {t} t ON t.id = s.id",
+    ],
+    ids=["merge", "insert"],
+)
+def test_rows_for_which_a_guarded_neighbour_has_inserted_nothing_stay(
+    spark: SparkSession, lake: Lake, statement: str
+) -> None:
+    """Its empty commit is the only sign that it found them; after an undo nobody would have its rows."""
+    spark.range(1).write.format("delta").save(lake.table)
+
+    def insert_what_is_missing() -> None:
+        other = spark.newSession()
+        other.range(1, 4).createOrReplaceTempView("source")
+        with SafeWriter(other, lake.table, step="neighbour") as block:
+            other.sql(statement.format(t=f"delta.`{block.table}`"))
+            block.success()
+
+    with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table, step="fails") as block:
+        spark.range(1, 4).write.format("delta").mode("append").save(block.table)
+        with ThreadPoolExecutor(1) as pool:
+            pool.submit(insert_what_is_missing).result()
+        _ = 1 / 0
+    assert lake.rows() == 4
+    assert block.checkpoint is not None
+    assert block.checkpoint.undo_refused == "version 2 may depend on rows of version 1"
+
+
 def test_an_append_only_table_cannot_promise_an_undo(spark: SparkSession, lake: Lake) -> None:
     """`commit_point="success"` is refused before the write; an exception ends committed, with a warning."""
     spark.sql(f"CREATE TABLE delta.`{lake.table}` (id LONG) USING delta TBLPROPERTIES ('delta.appendOnly' = 'true')")

@@ -16,9 +16,10 @@ from safewriter.errors import (
 from safewriter.identity import EPOCH_MAX, Run
 from safewriter.record.document import NO_CHANGE, CommitPoint, Status
 from safewriter.settle.recovery import Cause
+from safewriter.tables.delta.commit import Signature
 from safewriter.tables.table import RetentionGapError
 from tests.unit.safewriter.block.claiming import claims, writes
-from tests.unit.safewriter.delta_log import key_of
+from tests.unit.safewriter.delta_log import append_actions, key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.surroundings import WHOLE_MS
 from tests.unit.safewriter.world import World
@@ -207,8 +208,22 @@ def test_a_write_that_was_rolled_back_and_that_the_table_holds_is_found_by_one_r
     claim = job.claimer.claim(before, version)
 
     assert claim.already_committed
-    assert [one.epoch for one in world.document.attempts] == [1, 2]
+    assert [one.epoch for one in world.document.attempts] == [1, 3]
     assert world.document.attempt.commit_version == version
+
+
+def test_a_claim_takes_an_epoch_above_what_the_table_knows_whatever_the_document_says() -> None:
+    """Else a fence from before the claim would pass for one of this attempt."""
+    world = World()
+    world.job().begin()
+    world.owner_dies()
+    world.settle(Cause.KILLED)
+    job = world.job()
+    fence = {"operation": "SAFEWRITER FENCE", "userMetadata": Signature(world.key, 7).to_text()}
+    version = world.log.commit(append_actions((), txn=(world.key, 7), **fence))
+
+    assert not job.claimer.claim(job.state(), version).already_committed
+    assert world.document.epoch == 8
 
 
 def test_a_write_that_the_table_names_no_more_is_not_claimed() -> None:

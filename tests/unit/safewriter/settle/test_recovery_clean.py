@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
 from unittest.mock import patch
 
 import pytest
@@ -17,6 +19,9 @@ from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.settle.traces import data_files
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from tests.unit.safewriter.job import Job
 
 
 def test_a_roll_back_removes_every_file_of_the_attempt() -> None:
@@ -44,6 +49,66 @@ def test_a_commit_keeps_its_files_and_loses_the_rest() -> None:
     assert {file.key for file in job.files} <= data_files(world)
     assert list(world.lake.uploads("")) == []
     check(world)
+
+
+def falsely_rolled_back(world: World, **changes: Any) -> Job:
+    """Return a living attempt of which its document, and nothing else, says that it was rolled back."""
+    job = world.job().begin()
+    assert job.held is not None
+    false = job.document.moved(Status.ROLLED_BACK, reason="killed", settled_ms=1, settled_by="killed")
+    world.checkpoints.replace(job.held, dataclasses.replace(false, **changes))
+    return job
+
+
+def test_an_attempt_that_a_false_document_calls_rolled_back_is_fenced_before_its_files_go() -> None:
+    """It may be alive: its commit behind that would name files that are gone."""
+    world = World()
+    job = falsely_rolled_back(world)
+
+    assert world.recovery().clean(world.key) == 1 + len(job.files)
+    assert world.log.transaction(world.key) == job.document.epoch
+
+
+def test_an_attempt_that_has_left_no_files_is_not_fenced_by_a_clean_up() -> None:
+    """The table gets no version for it."""
+    world = World()
+    job = falsely_rolled_back(world)
+    for key in (*(file.key for file in job.files), job.leftover):
+        world.lake.delete(key)
+    head = world.log.head
+
+    assert world.recovery().clean(world.key) == 0
+    assert world.log.head == head
+
+
+def test_a_clean_up_fences_no_later_attempt_than_the_one_whose_files_go() -> None:
+    """A retry that has claimed the write since may commit, whatever epoch the document says."""
+    world = World()
+    job = falsely_rolled_back(world, epoch=5)
+
+    world.recovery().clean(world.key)
+    assert world.log.transaction(world.key) == job.document.epoch == 1
+
+
+def test_what_its_own_settler_knows_of_an_attempt_needs_no_fence() -> None:
+    """A supervisor has the journal; the table gets no version for a job that has failed before its commit."""
+    world = World()
+    job = world.job().begin()
+    head = world.log.head
+
+    world.settle(Cause.KILLED, Evidence(1, job.attempt.nonce, nothing_sent=True))
+    assert job.leftover not in data_files(world)
+    assert world.log.head == head
+
+
+def test_what_a_settler_knows_of_one_attempt_says_nothing_of_another() -> None:
+    """A false document may name another owner of the epoch, which is alive."""
+    world = World()
+    job = world.job().begin()
+
+    world.settle(Cause.KILLED, Evidence(1, "another", nothing_sent=True, requests_ended=True))
+    assert job.leftover not in data_files(world)
+    assert world.log.transaction(world.key) == 1
 
 
 def test_files_that_only_an_older_version_refers_to_stay() -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from safewriter.objects import Upload
 from safewriter.settle.recovery import Cause
-from soal.orphans.log_actions import UnreadableLogError
-from tests.unit.safewriter.delta_log import File
+from soal.orphans.log_actions import SharedFolderError, UnreadableLogError
+from tests.unit.safewriter.delta_log import File, creation
 from tests.unit.soal.orphans.bench import Bench, data_key, vector_key
 
 if TYPE_CHECKING:
@@ -52,15 +52,6 @@ def test_old_files_that_no_version_refers_to_are_found_by_kind() -> None:
     assert (report.retained.files, report.version, report.dry_run) == (1, 1, True)
 
 
-def test_an_iceberg_table_in_the_same_folder_keeps_its_files() -> None:
-    """Its metadata shows it: nothing tells whose the files of the folder are."""
-    bench = Bench()
-    bench.put("metadata/1.metadata.json", data_key("data/"))
-    bench.ages()
-    report = bench.look()
-    assert (report.orphans, report.other_tables) == ((), ("./",))
-
-
 def test_what_any_version_has_added_removed_or_changed_is_kept() -> None:
     """All files that any version added, removed or changed are kept while its commit exists: VACUUM deletes them."""
     bench = Bench()
@@ -96,16 +87,50 @@ def test_what_is_no_file_of_a_table_is_only_counted() -> None:
     assert (report.orphans, report.other.files) == ((), 3)
 
 
-@pytest.mark.parametrize("log", ["sub/_delta_log/00000000000000000000.json", "sub/metadata/v1.metadata.json"])
+@pytest.mark.parametrize(
+    "log",
+    ["sub/_delta_log/00000000000000000000.json", "sub/metadata/v1.metadata.json", "sub/.hoodie/hoodie.properties"],
+)
 def test_a_table_inside_the_table_is_left_alone(log: str) -> None:
     """A table inside the table is left alone with its uploads, even if its files are listed before its log."""
     bench = Bench()
-    bench.put("sub/A/part-1.parquet", log, "sub/z/part-2.parquet", "subway.parquet")
+    bench.put("sub/A/part-1.parquet", log, "sub/z/part-2.parquet", "subway/part-1.parquet")
     bench.lake.begin_upload(Upload("sub/part-3.parquet", "1"))
     bench.ages()
     report = bench.look()
-    assert [one.key for one in report.orphans] == ["subway.parquet"]
+    assert [one.key for one in report.orphans] == ["subway/part-1.parquet"]
     assert (report.other_tables, report.uploads) == (("sub/",), ())
+
+
+@pytest.mark.parametrize(
+    ("key", "name", "formats"),
+    [
+        ("metadata/v1.metadata.json", "iceberg", "iceberg"),
+        ("v1.metadata.json", "iceberg", "iceberg"),
+        (".hoodie/hoodie.properties", "hudi", "iceberg,Hudi"),
+    ],
+)
+def test_a_folder_that_another_table_shares_is_not_judged(key: str, name: str, formats: str) -> None:
+    """Unless the log says that it is the same table: the other one's files may have names like this one's."""
+    bench = Bench()
+    bench.put(key, data_key())
+    bench.ages()
+    with pytest.raises(SharedFolderError, match=f"{name} metadata lie in its folder"):
+        bench.look()
+    bench.world.log.commit(creation({"delta.universalFormat.enabledFormats": formats}))
+    assert len(bench.look().orphans) == 1
+
+
+@pytest.mark.parametrize("key", ["data/00000-1-x-0-00001.parquet", "hudi/9d0c-0_0-1-0_2026.parquet", "a/b.parquet"])
+def test_a_file_that_is_not_named_as_delta_s_is_held(key: str) -> None:
+    """It may be another table's, whose metadata lie elsewhere; its upload is held, too."""
+    bench = Bench()
+    bench.put(key)
+    bench.lake.begin_upload(Upload(key, "1"))
+    bench.ages()
+    report = bench.look()
+    assert "not named as writers of Delta tables" in (report.orphans[0].held or "")
+    assert "not named as writers of Delta tables" in (report.uploads[0].held or "")
 
 
 @pytest.mark.parametrize("guarded", [True, False])

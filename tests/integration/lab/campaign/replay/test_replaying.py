@@ -87,6 +87,6 @@ def test_without_a_clean_up_files_are_left(
     state = before_the_commit(recording)
     state = CrashState(state.subject, state.applied, 0, "sweeper")
     assert replayer.replay(state).violations == ()
-    monkeypatch.setattr(delta_table.DeltaTable, "remove_leftovers", lambda *_: 0)
-    monkeypatch.setattr(IcebergTable, "remove_leftovers", lambda *_: 0)
+    monkeypatch.setattr(delta_table.DeltaTable, "remove_leftovers", lambda *_, **__: 0)
+    monkeypatch.setattr(IcebergTable, "remove_leftovers", lambda *_, **__: 0)
     assert replayer.replay(state).violations == ("orphans",)

@@ -270,7 +270,22 @@ def test_a_clean_up_ends_with_its_time(bench: Bench) -> None:
     held = bench.claim()
     bench.build(held)
     with pytest.raises(StoreError, match="out of time while cleaning up, 1 removed so far"):
-        bench.table(may_go_on=lambda: False).remove_leftovers(held.document, held.document.attempts)
+        bench.table(may_go_on=lambda: False).remove_leftovers(
+            held.document, held.document.attempts, dead_nonce=held.document.owner
+        )
+
+
+def test_a_build_that_a_false_document_calls_rolled_back_is_fenced_before_its_shards_go(bench: Bench) -> None:
+    """It may be alive; it cannot publish shards that are gone."""
+    held = bench.claim()
+    manifest, base = bench.build(held), bench.publisher.base()
+    false = held.document.moved(Status.ROLLED_BACK, reason="nothing was published", settled_ms=1, settled_by="killed")
+    bench.checkpoints.replace(held, false)
+
+    assert bench.recovery().clean(held.document.write_key) > 0
+
+    with pytest.raises(PublishConflictError):
+        bench.publisher.point("s3://lake/late", manifest, base, attempt=name_of(held.document.attempt))
 
 
 def test_a_pointer_that_never_stands_still_decides_nothing(bench: Bench) -> None:
@@ -386,7 +401,7 @@ def test_a_damaged_manifest_changes_no_verdict(bench: Bench, when: str) -> None:
 def test_a_bug_in_a_clean_up_changes_no_verdict(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any exception is handled, for the settler and for the sweeper."""
 
-    def broken(*_: object) -> int:
+    def broken(*_: object, **__: object) -> int:
         raise RuntimeError("bug")
 
     monkeypatch.setattr("safewriter.snapshots.settle.table.SnapshotTable.remove_leftovers", broken)

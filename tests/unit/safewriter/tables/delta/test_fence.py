@@ -48,6 +48,19 @@ def test_a_second_fence_is_not_written() -> None:
     assert world.log.head == 2
 
 
+def test_a_fence_that_no_claim_may_have_seen_is_written_again() -> None:
+    """A claim looks at the last hundred versions; an older fence may stand before it, whatever a document says."""
+    world = World()
+    document = world.job().begin().document
+    fenced(world, document)
+    for _ in range(100):
+        world.append_foreign()
+
+    fenced(world, document)
+
+    assert len(world.log.actions("txn")) == 2
+
+
 def test_our_own_commit_needs_no_fence() -> None:
     """Delta refuses to rebase any transaction of the same application after it."""
     world = World()

@@ -23,7 +23,7 @@ def always() -> bool:
 
 def remove(world: World, *prefixes: str, before: int = 1, may_go_on: Any = always) -> int:
     commits = DeltaHistory(world.lake, world.clock).since(attempt(version_before=before))
-    return remove_files(world.lake, prefixes, commits, lambda _: (), may_go_on)
+    return remove_files(world.lake, prefixes, commits, lambda *_: (), may_go_on)
 
 
 def test_only_files_with_the_prefix_go() -> None:

@@ -191,20 +191,44 @@ DEPENDENT = [
     later("WRITE", File("y").add(), isBlindAppend=False, **APPEND),
     later("MERGE", File("y").add(), isBlindAppend=False),
     later("UPDATE", REMOVED, File("y").add()),
+    later("MERGE", isBlindAppend=False),
+    later("UPDATE", isBlindAppend=False),
+    later("WRITE", isBlindAppend=False, **APPEND),
+    later("an operation of another engine"),
+    later("DELETE", REMOVED, operationParameters={"predicate": '["(id < scalarsubquery())"]'}),
+    later("DELETE", REMOVED, operationParameters={"predicate": "id IN (SELECT max(id) FROM t)"}),
+]
+DEPENDENT_NAMES = [
+    "overwrite",
+    "insert that looks",
+    "merge",
+    "update",
+    "merge of nothing",
+    "update of nothing",
+    "insert of nothing",
+    "unknown operation",
+    "delete with a subquery of Spark's",
+    "delete with a subquery in SQL",
 ]
 INDIFFERENT = [
     later("WRITE", File("y").add(), isBlindAppend=True, **APPEND),
     later("WRITE", File("y").add(), **APPEND),
     later("OPTIMIZE", MOVED, File("y").add(dataChange=False)),
-    later("SAFEWRITER FENCE"),
+    later("SAFEWRITER FENCE", userMetadata=Signature("k", 1).to_text()),
     later("SAFEWRITER REVERT", REMOVED, userMetadata=Signature("k", 1, 1).to_text()),
-    later("DELETE", REMOVED),
+    later("DELETE", REMOVED, operationParameters={"predicate": '["(selected = true)"]'}),
+    later("DELETE"),
+    later("OPTIMIZE"),
+    later("VACUUM END"),
+    later("WRITE", isBlindAppend=True, **APPEND),
 ]
 
 
-@pytest.mark.parametrize("commit", DEPENDENT, ids=["overwrite", "insert that looks", "merge", "update"])
+@pytest.mark.parametrize("commit", DEPENDENT, ids=DEPENDENT_NAMES)
 def test_our_rows_stay_where_another_commit_may_have_counted_on_them(commit: list[dict[str, Any]]) -> None:
-    """A MERGE does not insert a key that it found in ours; the others may be computed from them."""
+    """A MERGE does not insert a key that it found in ours, and may so have nothing to insert; the others may be
+    computed from them.
+    """
     world, job = landed()
     world.log.commit(commit)
 

@@ -99,6 +99,51 @@ def test_no_file_that_a_snapshot_names_is_deleted_whatever_the_document_says(ben
     assert own_files(bench, held) == before
 
 
+@pytest.mark.parametrize("has_files", [True, False])
+def test_an_attempt_that_a_false_document_calls_rolled_back_is_fenced_before_its_files_go(
+    bench: Bench,
+    has_files: bool,  # noqa: FBT001
+) -> None:
+    """It may be alive: what it publishes behind that would name files that are gone. Without files it needs none."""
+    held = bench.claim()
+    name = name_of(held.document.attempt)
+    if has_files:
+        bench.lake.put(Location.parse(f"{bench.load().metadata.location}/data/{name}/one.parquet").key, b"rows")
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == int(has_files)
+    assert (name in bench.load().metadata.refs) is has_files
+
+
+def test_an_attempt_that_its_settler_knows_to_be_dead_is_not_fenced_by_a_clean_up(bench: Bench) -> None:
+    """Its gate is shut, or its process has ended without a commit."""
+    held = bench.claim()
+    name = name_of(held.document.attempt)
+    bench.lake.put(Location.parse(f"{bench.load().metadata.location}/data/{name}/one.parquet").key, b"rows")
+    attempts, nonce = held.document.attempts, held.document.owner
+    assert bench.table().remove_leftovers(rolled_back(held), attempts, dead_nonce=nonce) == 1
+    assert name not in bench.load().metadata.refs
+
+
+def test_an_attempt_that_publishes_before_the_fence_of_a_clean_up_keeps_its_files(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clean-up reads the table behind the fence."""
+    held = bench.claim()
+    pointer = type(bench.pointer())
+    name = name_of(held.document.attempt)
+    bench.lake.put(Location.parse(f"{bench.load().metadata.location}/data/{name}/one.parquet").key, b"rows")
+    commit = pointer.commit
+
+    def raced(*arguments: Any) -> Any:
+        monkeypatch.setattr(pointer, "commit", commit)
+        bench.publish(held)
+        return commit(*arguments)
+
+    monkeypatch.setattr(pointer, "commit", raced)
+    before = own_files(bench, held)
+    assert bench.table().remove_leftovers(rolled_back(held), held.document.attempts) == 0
+    assert before <= own_files(bench, held)
+
+
 @pytest.mark.parametrize("version", [1, 2])
 def test_files_that_no_snapshot_names_go_also_beside_other_commits(bench: Bench, version: int) -> None:
     """Format version 1 has no order of commits, so all manifests are read."""

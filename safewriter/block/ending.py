@@ -267,7 +267,7 @@ class Ending:
         report, evidence = self._halt("the block has failed", _QUIET_S)
         # After success() was called, a missing answer is no reason to undo: the table decides.
         cause = Cause.UNANSWERED if self._unanswered else Cause.EXCEPTION
-        if self._block.has_lost_turn:  # an undo would be a commit in another job's turn
+        if self._block.has_lost_turn:  # only the commit point `success` demands an undo, in another job's turn, too
             cause = Cause.TURN
         try:
             self._settle(cause, evidence)
@@ -298,10 +298,10 @@ class Ending:
             raise refusal from error
         elif _IS_THERE.search(str(error)) and any(attempt.may_have_created for attempt in document.attempts[:-1]):
             error.add_note("an earlier attempt of this write began to create the table; append to it to retry")
-        elif self._unanswered and document.status is Status.COMMITTED:
-            error.add_note(f"{table}: the write is committed after all; a retry skips it")
         elif document.undo_refused is not None:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")
+        elif is_committed:  # a commit without an answer, or one that another settler has found first
+            error.add_note(f"{table}: the write is committed after all; a retry skips it")
 
     def _raise_lost_turn(self, verdict: str, error: BaseException | None) -> None:
         """Raise `TurnLostError` from an error that our own cancellation may have caused."""

@@ -208,6 +208,18 @@ def test_a_commit_that_stays_is_told() -> None:
     assert [note for note in error.__notes__ if note.startswith(f"{TABLE}: the block failed, but its commit stays: ")]
 
 
+def test_a_commit_that_another_settler_has_found_first_is_told() -> None:
+    """The process stalled: the verdict stands, so nothing is undone, and the script learns that its rows are there."""
+    world, _, end = landed()
+    world.owner_dies()
+    assert world.settle(Cause.SWEEPER).status is Status.COMMITTED
+    error = RuntimeError("the script's own")
+
+    end.fail(error)
+
+    assert error.__notes__ == [f"{TABLE}: the write is committed after all; a retry skips it"]
+
+
 # -- the watchdog ------------------------------------------------------------------------------------------------------
 
 

@@ -267,7 +267,8 @@ class Ending:
         report, evidence = self._halt("the block has failed", _QUIET_S)
         # After success() was called, a missing answer is no reason to undo: the table decides.
         cause = Cause.UNANSWERED if self._unanswered else Cause.EXCEPTION
-        if self._block.has_lost_turn:  # only the commit point `success` demands an undo, in another job's turn, too
+        if self._block.has_lost_turn:  # as the next holder settles this write before its own turn begins
+            # With commit_point="success" that is an undo, which so precedes all that the next holder writes.
             cause = Cause.TURN
         try:
             self._settle(cause, evidence)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.errors import TurnLostError, UnknownOutcomeError
-from safewriter.record.document import Status
+from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.block.ending_bench import LANDED, NOTHING_SENT, FakeSession, ending
 from tests.unit.safewriter.world import World
@@ -80,6 +80,15 @@ def test_a_failed_block_undoes_nothing_in_another_job_s_turn() -> None:
     job = World().job().begin().land()
     in_turn(job, Turn(0.0), Noting(sight=LANDED)).fail(ZeroDivisionError())
     assert job.world.document.status is Status.COMMITTED
+    assert job.world.document.attempt.settled_by == Cause.TURN.value
+
+
+def test_a_failed_block_that_counts_only_by_success_is_undone_whoever_has_the_turn() -> None:
+    """The next holder does the same before its own turn begins, so the undo of whoever is first precedes it."""
+    job = World(CommitPoint.SUCCESS).job().begin().land()
+    with pytest.raises(TurnLostError):
+        in_turn(job, Turn(0.0), Noting(sight=LANDED)).fail(ZeroDivisionError())
+    assert job.world.document.status is Status.ROLLED_BACK
     assert job.world.document.attempt.settled_by == Cause.TURN.value
 
 

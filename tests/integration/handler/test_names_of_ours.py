@@ -76,5 +76,5 @@ def test_the_job_s_own_modules_win_in_driver_and_workers() -> None:
     assert told == ["driver: mine cheap daily late", "worker: mine cheap daily late"], result.log_tail
     assert [(write.status, write.rows) for write in result.writes] == [("committed", 3)]
     assert result.error is not None
-    assert (result.error.type, result.error.message) == ("Mine", "Mine: as it is")
+    assert (result.error.type, result.error.message) == ("Mine", "Mine: as it is (job.py, line 25)")
     assert result.timings.session_ms is not None

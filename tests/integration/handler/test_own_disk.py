@@ -201,4 +201,4 @@ def test_a_job_that_writes_there_fails_with_the_reason(run: Run) -> None:
     result = run("fails")
     assert result.state == "FAILED"
     assert "Spark does not write /" in result.state_details
-    assert result.state_details.endswith("and Python's own files anywhere in /tmp")
+    assert result.state_details.endswith("and Python's own files anywhere in /tmp (fails.py, line 4)")

@@ -175,7 +175,7 @@ def test_a_wheel_and_a_module_that_nobody_has(function: Function) -> None:
     assert result.state_details == (
         "the script imports not_anywhere, which neither the image nor the job's pyFiles have: name it in pyFiles if it"
         " is pure Python (.py, .zip, .egg, .whl), or derive an image with it (image/derived)"
-        " (ModuleNotFoundError: No module named 'not_anywhere')"
+        " (ModuleNotFoundError: No module named 'not_anywhere' (wheel.py, line 10))"
     )
 
 
@@ -193,7 +193,7 @@ def test_an_exception(function: Function) -> None:
     """Its class and text are the error, and the traceback begins with the script."""
     result = function({"script": f"s3://{SCRIPTS}/raises.py"})
     assert result.error is not None
-    assert (result.error.type, result.error.message) == ("ValueError", "ValueError: no such day")
+    assert (result.error.type, result.error.message) == ("ValueError", "ValueError: no such day (raises.py, line 2)")
     assert result.log_tail[0].startswith("Traceback")
     assert "raises.py" in result.log_tail[1]
     assert not any("bootstrap" in line for line in result.log_tail)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Final
 
 from handler.redaction.secret_forms import secrets_in
 from handler.redaction.secret_names import is_secret
-from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +21,8 @@ _PAIR: Final = re.compile(r"[^\s:/]+:[^\s:]+")
 
 def secrets_within(secret: str) -> Iterator[str]:
     """Yield what a secret holds: values that a name or a form shows, and the second half of `id:secret`."""
+    from safewriter.parsing import parsed  # late: commands that need no AWS import the redaction, too
+
     bare = secret.strip()
     yield bare
     if _PAIR.fullmatch(bare):

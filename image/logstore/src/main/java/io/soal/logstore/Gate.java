@@ -223,10 +223,10 @@ public final class Gate {
       return null;
     }
     if (statement.isOn(thread.get())) {
-      return refuse("session", "this write comes from the block's own code, but from another Spark session: the block's"
-          + " session has to make the rows (SafeWriter(session, …), then session.read, session.table or session.sql) and"
-          + " DeltaTable.forPath(session, …). Blocks of several threads need a session each: session ="
-          + " spark.newSession(). Do not restart Spark in a block");
+      return refuse("session", "this write comes from the block's own code, but from another Spark session: open the block"
+          + " with the session of the statement (frame.sparkSession for frame.write, that of DeltaTable.forPath for a"
+          + " merge, spark for spark.sql). Blocks of several threads need a session each, which also makes their rows:"
+          + " session = spark.newSession(), then session.read. Do not restart Spark in a block");
     }
     return refuse("thread", "a SafeWriter block is open on " + block.table() + ", and this write comes from another thread"
         + " than the one that opened it; write in that thread, or open a block of its own there, on a session of its own."

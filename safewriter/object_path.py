@@ -22,7 +22,8 @@ def object_path(bucket: str, key: str) -> str:
     It is for `spark.read` and `spark.readStream`, not for a `SparkContext`'s readers, which split paths at commas.
     Spark takes a path as a pattern, leaves empty elements, `.` and `..` out of it, and passes over files whose names
     begin with `_` or `.`, or end with `._COPYING_`. Whoever names an object could so have a script read others, or
-    nothing. Raises `UsageError` for a key that has no path of its own.
+    nothing. Raises `UsageError` for a key that has no path of its own. In the function Spark itself refuses to read a
+    path that is also a folder of other objects.
     """
     elements = key.split("/")
     name = elements[-1]

@@ -211,8 +211,9 @@ def _log_in() -> None:
 
 def _bounded(message: str | None) -> dict[str, Any]:
     """Return the fields of a message, of which a line of the journal can hold only so much."""
-    is_cut = message is not None and len(json.dumps(message)) > _MESSAGE_MAX_BYTES
-    return {"message": message[:_MESSAGE_CUT] if message is not None and is_cut else message, "isCut": is_cut}
+    if message is None or len(json.dumps(message)) <= _MESSAGE_MAX_BYTES:
+        return {"message": message, "isCut": False}
+    return {"message": message[:_MESSAGE_CUT], "isCut": True}
 
 
 def _uncaught(

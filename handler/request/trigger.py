@@ -143,8 +143,8 @@ def _s3(event: Mapping[str, Any], record: Mapping[str, Any]) -> Trigger:
     )
     if not sequencer and record.get("eventName"):
         # Restored, tagged, expired: only name and time distinguish two events of one version then.
-        time = _text(record, "eventTime", "Records[0].eventTime") if record.get("eventTime") else ""
-        sequencer = f"{_text(record, 'eventName', 'Records[0].eventName')}{time and f'@{time}'}"
+        named = (name for name in ("eventName", "eventTime") if record.get(name))
+        sequencer = "@".join(_text(record, name, f"Records[0].{name}") for name in named)
     return Trigger(event, f"s3:{bucket}/{key}/{version}/{sequencer}")
 
 

@@ -28,8 +28,10 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.schedule import Schedule
 
-__all__ = ["AttemptRunningError", "OpenRun", "Runs", "StoredRun", "UnreadableRecordError", "result_key"]
+__all__ = ["RESULTS", "AttemptRunningError", "OpenRun", "Runs", "StoredRun", "UnreadableRecordError", "result_key"]
 
+RESULTS: Final = "results/"
+"""Where the results of attempts lie in the checkpoint bucket."""
 _ROUNDS_MAX: Final = 100
 _REASON_MAX: Final = 4000
 _RECORD_MAX_BYTES: Final = 4 << 20
@@ -261,7 +263,7 @@ class Runs:
 
 def result_key(run_id: str) -> str:
     """Return the key of an attempt's result document in the checkpoint bucket."""
-    return f"results/{run_id}/run_result.json"
+    return f"{RESULTS}{run_id}/run_result.json"
 
 
 def _has_done_its_work(record: RunRecord) -> bool:

@@ -45,7 +45,7 @@ _BLOCK: Final = 1 << 20
 _CONFLICT: Final = "ConditionalRequestConflict"
 _PRECONDITION: Final = ("PreconditionFailed", "412")
 # A 404 without this code in its body is that of a proxy or another server, and says nothing about the object.
-_MISSING: Final = ("NoSuchKey",)
+_MISSING: Final = "NoSuchKey"
 # S3 also answers 403 to a GET of a missing key, for a caller without s3:ListBucket. So a 403 proves nothing.
 _FORBIDDEN: Final = ("AccessDenied", "403")
 
@@ -144,7 +144,7 @@ class S3ObjectStore:
                     raise TooLarge(self.uri(key), answer["ContentLength"], max_bytes, answer["ETag"])
                 body = answer["Body"].read()
             except ClientError as error:
-                if code_of(error) in _MISSING:
+                if code_of(error) == _MISSING:
                     return None
                 raise
             return StoredObject(key, body, answer["ETag"], answer["LastModified"], _server_date(answer))
@@ -156,7 +156,7 @@ class S3ObjectStore:
             try:
                 answer = self._client.get_object(Bucket=self._bucket, Key=self._prefix + key)
             except ClientError as error:
-                if code_of(error) in _MISSING:
+                if code_of(error) == _MISSING:
                     return None
                 raise
             return answer["Body"]
@@ -304,7 +304,7 @@ class S3ObjectStore:
 
 def _gone(error: ClientError, condition: dict[str, str]) -> bool:
     """Return whether an `If-Match` was refused because the object is gone."""
-    return "IfMatch" in condition and code_of(error) in _MISSING
+    return "IfMatch" in condition and code_of(error) == _MISSING
 
 
 def code_of(error: ClientError) -> str:

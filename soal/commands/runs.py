@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import typer
@@ -117,11 +118,11 @@ def cost(
     Serverless.
     """
     out = Output(as_json=as_json)
-    ledger = _ledger(endpoint_url, bucket, local=local)
+    ledger, since = _ledger(endpoint_url, bucket, local=local), datetime.now(UTC) - timedelta(days=days)
     with asking():
-        costs = costs_of(ledger.store, days=days, architecture=architecture)
-    out.show(costs_view(costs))
-    for uri in costs.unread[:_UNREAD_MAX]:
+        attempts, unread = ledger.attempts(since)
+    out.show(costs_view(costs_of(attempts, unread, since=since, architecture=architecture)))
+    for uri in unread[:_UNREAD_MAX]:
         out.remark(f"{uri} is no result that this soal can read; it is left out")
 
 

@@ -63,9 +63,7 @@ class OrphanReport(Part):
     orphans: tuple[Orphan, ...]
     uploads: tuple[OrphanUpload, ...]
     open_writes: tuple[OpenWriteFound, ...] | None = Field(description="null if no checkpoint bucket was read")
-    other_tables: tuple[str, ...] = Field(
-        description="folders of other tables inside this table; left alone; `./` if one shares this table's folder"
-    )
+    other_tables: tuple[str, ...] = Field(description="folders of other tables inside this table; left alone")
     retained: Tally = Field(description="files that the log refers to")
     young: Tally = Field(description="files that it does not refer to, younger than the bound")
     other: Tally = Field(description="files that are not of this table: hidden, of another table, or of another kind")

@@ -72,7 +72,7 @@ class Survey:
             orphans=tuple(self._orphan(*file) for file in old_files if file[0].key not in retained.keys),
             uploads=tuple(self._upload(*upload) for upload in uploads),
             open_writes=None if writes is None else tuple(map(OpenWriteFound.of, writes)),
-            other_tables=tuple(root or "./" for root in sorter.roots),
+            other_tables=sorter.roots,
             retained=sorter.retained.tally,
             young=sorter.young.tally,
             other=sorter.other.tally,
@@ -146,7 +146,7 @@ class _Sorter:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """The folders of other tables inside this table; "", which all keys begin with, if one shares its folder."""
+        """The folders of other tables inside this table."""
         return tuple(sorted(self._roots))
 
     def take(self, entry: ListedObject) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
+
+from soal.console.view import moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import datetime
 
-    from safewriter.objects import ListedObject, ObjectStore
-
-__all__ = ["PRICES_OF", "Attempt", "Costs", "JobCost", "costs_of", "gb_seconds", "lambda_price", "read"]
+__all__ = ["PRICES_OF", "Attempt", "Costs", "JobCost", "costs_of", "gb_seconds", "lambda_price"]
 
 PRICES_OF: Final = "us-east-1, first tier, 2026-11-27"
 """Region, tier and date of the prices below, in US dollars; read from public price pages, not from the price list."""
@@ -33,8 +32,6 @@ https://aws.amazon.com/emr/pricing/.
 """
 _LEAST_S: Final = 60.0
 """Both bill at least a minute of a job."""
-_PARALLEL: Final = 16
-_RESULTS: Final = "results/"
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
@@ -87,36 +84,14 @@ class Costs:
     unread: tuple[str, ...]
 
 
-def read(store: ObjectStore, key: str) -> Attempt | None:
-    """Return the attempt of a result; None if there is no such object. Raises `ValidationError`."""
-    stored = store.get(key)
-    return None if stored is None else Attempt.model_validate_json(stored.body)
-
-
-def costs_of(store: ObjectStore, *, days: float, architecture: str) -> Costs:
-    """Return the costs of the attempts whose results were written in the last days. An attempt that was killed left
-    none.
-    """
-    since = datetime.now(UTC) - timedelta(days=days)
-    listed = [entry for entry in store.list(_RESULTS) if entry.last_modified >= since]
-    unread: list[str] = []
-
-    def read_one(entry: ListedObject) -> Attempt | None:
-        try:
-            return read(store, entry.key)
-        except ValidationError:
-            unread.append(store.uri(entry.key))
-            return None
-
-    with ThreadPoolExecutor(_PARALLEL) as pool:
-        attempts = [attempt for attempt in pool.map(read_one, listed) if attempt is not None]
+def costs_of(attempts: Iterable[Attempt], unread: Iterable[str], *, since: datetime, architecture: str) -> Costs:
+    """Return the costs of attempts by their jobs. An attempt that was killed left no result."""
     by_job: dict[str | None, list[Attempt]] = defaultdict(list)
     for attempt in attempts:
         by_job[attempt.name or attempt.entry_point].append(attempt)
     jobs = [_cost(job, of_job, architecture) for job, of_job in by_job.items()]
     jobs.sort(key=lambda cost: (-cost.price, cost.job or ""))
-    told = since.strftime("%Y-%m-%d %H:%M:%SZ")
-    return Costs(told, architecture, PRICES_OF, tuple(jobs), tuple(sorted(unread)))
+    return Costs(moment(since), architecture, PRICES_OF, tuple(jobs), tuple(unread))
 
 
 def gb_seconds(attempt: Attempt) -> float:

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from pydantic import ValidationError
 
-from handler.runs.store import Runs, StoredRun, UnreadableRecordError, result_key
+from handler.runs.store import RESULTS, Runs, StoredRun, UnreadableRecordError, result_key
 from safewriter.errors import UnreadableCheckpointError
 from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
 from safewriter.record.document import OPEN
 from safewriter.record.liveness import is_over
-from soal.runs.cost import read as read_attempt
+from soal.runs.cost import Attempt
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from datetime import datetime
 
     from safewriter.deadline import Clock
     from safewriter.objects import ListedObject, ObjectStore
     from safewriter.record.liveness import Sighting
-    from soal.runs.cost import Attempt
 
 _T = TypeVar("_T")
 _PARALLEL: Final = 16
@@ -139,9 +139,18 @@ class Ledger:
         if run.run_id is None:
             return None
         try:
-            return read_attempt(self.store, result_key(run.run_id))
+            return self._attempt(result_key(run.run_id))
         except ValidationError:
             return None
+
+    def attempts(self, since: datetime) -> tuple[list[Attempt], list[str]]:
+        """Return the attempts whose results the store has received since then, and the URIs of unreadable results."""
+        listed = (entry for entry in self.store.list(RESULTS) if entry.last_modified >= since)
+        return self._read(listed, lambda entry: self._attempt(entry.key))
+
+    def _attempt(self, key: str) -> Attempt | None:
+        stored = self.store.get(key)
+        return None if stored is None else Attempt.model_validate_json(stored.body)
 
     def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
         """Return a listed document, or None if it is gone."""
@@ -197,7 +206,7 @@ class Ledger:
         def read_one(entry: ListedObject) -> _T | None:
             try:
                 return read(entry)
-            except (UnreadableCheckpointError, UnreadableRecordError):
+            except (UnreadableCheckpointError, UnreadableRecordError, ValidationError):
                 unread.append(self.store.uri(entry.key))
                 return None
 

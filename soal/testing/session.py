@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 __all__ = ["session_settings"]
 
 _HADOOP: Final = "hadoop-client-api-"
-_DELTA: Final = "spark.sql.catalog.spark_catalog"
 
 
 def session_settings(endpoint: str, jars: Sequence[Path] = ()) -> dict[str, str]:
@@ -33,7 +32,7 @@ def session_settings(endpoint: str, jars: Sequence[Path] = ()) -> dict[str, str]
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-        _DELTA: "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         "spark.hadoop.fs.s3a.endpoint": endpoint,
         "spark.hadoop.fs.s3a.endpoint.region": "us-east-1",

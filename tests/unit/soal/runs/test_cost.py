@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
-from soal.runs.cost import Attempt, costs_of, lambda_price
+from safewriter.deadline import epoch_ms
+from soal.runs.cost import Attempt, Costs, costs_of, lambda_price
+from soal.runs.ledger import Ledger
 from tests.support.memory_store import MemoryObjectStore
 
 
@@ -16,6 +19,11 @@ def result(**fields: Any) -> dict[str, Any]:
     memory = {"limitMb": fields.pop("limit_mb", 1536), "peakMb": None}
     told = {"runId": "r", "name": None, "clientToken": "t", "coldStart": True, "timings": times, "memory": memory}
     return {**told, **fields}
+
+
+def costs_since(bucket: MemoryObjectStore, *, days: float) -> Costs:
+    since = datetime.now(UTC) - timedelta(days=days)
+    return costs_of(*Ledger(bucket, epoch_ms).attempts(since), since=since, architecture="x86_64")
 
 
 def test_the_price_is_that_of_aws_s_own_example() -> None:
@@ -36,7 +44,7 @@ def test_attempts_are_summed_up_by_job() -> None:
     for attempt in attempts:
         bucket.put(f"results/{attempt['runId']}/run_result.json", json.dumps(attempt).encode())
     bucket.put("results/bad/run_result.json", b'{"timings": {"totalMs": 1e400}}')
-    costs = costs_of(bucket, days=1, architecture="x86_64")
+    costs = costs_since(bucket, days=1)
     nightly, hourly = costs.jobs
     assert (nightly.job, nightly.runs, nightly.attempts, nightly.cold_starts) == ("nightly", 1, 2, 1)
     assert (nightly.seconds, nightly.gb_seconds) == (120, 240)
@@ -49,4 +57,4 @@ def test_only_results_of_the_last_days_count() -> None:
     """Each is dated by the store."""
     bucket = MemoryObjectStore()
     bucket.put("results/1/run_result.json", json.dumps(result()).encode())
-    assert costs_of(bucket, days=0, architecture="x86_64").jobs == ()
+    assert costs_since(bucket, days=0).jobs == ()

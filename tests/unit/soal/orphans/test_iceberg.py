@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from soal.console.problem import Problem
 from soal.orphans.iceberg import IcebergReport, ObjectFileIO, catalog_of
 from soal.testing.s3 import EmbeddedS3
 from tests.support.command_line import app
+from tests.support.serving import serving
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
 if TYPE_CHECKING:
@@ -193,11 +193,9 @@ def test_neither_do_those_that_a_server_tells(left: Left) -> None:
         def log_message(self, *_: object) -> None:
             """Log nothing."""
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Server) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        catalog = catalog_of("rest", {"type": "rest", "uri": f"http://127.0.0.1:{server.server_port}"})
+    with serving(Server) as endpoint:
+        catalog = catalog_of("rest", {"type": "rest", "uri": endpoint})
         assert isinstance(catalog.load_table("db.t").io, ObjectFileIO)
-        server.shutdown()
 
 
 @pytest.mark.parametrize(

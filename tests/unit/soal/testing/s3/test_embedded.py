@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import http.client
-from typing import TYPE_CHECKING
 
 import boto3
 import pytest
@@ -11,24 +10,9 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 
 from soal.testing.s3 import EmbeddedS3
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = pytest.mark.slow
 
 PART_BYTES = 5 * 1024 * 1024
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedS3]:
-    with EmbeddedS3(buckets=["lake"]) as running:
-        yield running
-
-
-@pytest.fixture
-def s3(server: EmbeddedS3) -> EmbeddedS3:
-    server.reset()
-    return server
 
 
 def test_a_child_finds_it_by_its_environment(s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch) -> None:

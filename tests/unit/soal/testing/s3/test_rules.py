@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 import pytest
 from botocore.exceptions import ClientError
@@ -13,24 +12,9 @@ from soal.testing.s3 import Delay, EmbeddedS3, Kill, Match, Refuse, Rule
 from soal.testing.s3.exchange import Request
 from tests.support.putting import put
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 pytestmark = pytest.mark.slow
 
 PUT = Match(operations={"PutObject"})
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[EmbeddedS3]:
-    with EmbeddedS3(buckets=["lake"]) as running:
-        yield running
-
-
-@pytest.fixture
-def s3(server: EmbeddedS3) -> EmbeddedS3:
-    server.reset()
-    return server
 
 
 def request(operation: str = "PutObject", key: str = "t/a.parquet") -> Request:

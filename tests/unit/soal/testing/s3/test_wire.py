@@ -25,12 +25,6 @@ def server() -> Iterator[EmbeddedS3]:
         yield running
 
 
-@pytest.fixture
-def s3(server: EmbeddedS3) -> EmbeddedS3:
-    server.reset()
-    return server
-
-
 def test_the_trace_tells_what_each_request_was(s3: EmbeddedS3) -> None:
     """Operation, key, class, condition, size and status are in the trace, times in order."""
     client = s3.client()

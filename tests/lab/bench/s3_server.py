@@ -2,14 +2,18 @@
 
 It answers each line: `{"latency_ms": 30}` delays every answer by that time and begins a new trace; `{"trace": true}`
 returns the requests since then; `{"fill": "t/part-{:05}", "bucket": "lake", "count": 9, "body": ""}` creates `count`
-objects, without a request.
+objects, without a request; with `"ahead_s": 60` the S3 dates them by that time in the future.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+from datetime import timedelta
 from typing import Final
+from unittest.mock import patch
+
+from moto.core.utils import utcnow
 
 from soal.testing.s3.embedded import EmbeddedS3
 from soal.testing.s3.rules import Delay, Match, Rule
@@ -32,10 +36,10 @@ if __name__ == "__main__":
                 server.wire.clear_trace()
                 answer()
             elif "fill" in question:
-                server.fill(
-                    question["bucket"],
-                    {question["fill"].format(one): question["body"].encode() for one in range(question["count"])},
-                )
+                names = [question["fill"].format(number) for number in range(question["count"])]
+                now = utcnow() + timedelta(seconds=question.get("ahead_s", 0))
+                with patch("moto.s3.models.utcnow", lambda now=now: now):
+                    server.fill(question["bucket"], dict.fromkeys(names, question["body"].encode()))
                 answer()
             else:
                 answer(

@@ -96,8 +96,8 @@ class _Bench:
         self._fill("t/part-{:05}-c000.snappy.parquet", files, "")
         self.head = versions - 1
 
-    def _fill(self, name: str, count: int, body: str) -> None:
-        self.s3.ask(fill=name, bucket=_LAKE, count=count, body=body)
+    def _fill(self, name: str, count: int, body: str, ahead_s: int = 0) -> None:
+        self.s3.ask(fill=name, bucket=_LAKE, count=count, body=body, ahead_s=ahead_s)
         self.s3.answer()
 
     def row(self, rounds: int, *, undone: bool) -> DeltaSettleRow:
@@ -154,7 +154,8 @@ class _Bench:
         claimer.announce()
         claimer.claim(TableState(self.head, "id", (), {}))
         name = f"{attempt.file_prefix(write.key, 1)}part-00000-c000.snappy.parquet"
-        self.lake.put(name, b"rows")
+        # Usually younger than the version before it, by the second; a clean-up reads more of the log if it is not.
+        self._fill(f"t/{name}", 1, "rows", ahead_s=1)
         if undone:
             add = {"path": name, "partitionValues": {}, "size": 4, "modificationTime": 1, "dataChange": True}
             txn = {"appId": write.key, "version": 1, "lastUpdated": 1}

@@ -125,12 +125,21 @@ class Account:
     def containers(self, *, function: str | None = None, with_ended: bool = False) -> tuple[str, ...]:
         """Return the ids of its containers that run, of one function or of all; or of all that there are."""
         which = ("--all",) if with_ended else ()
-        listed = self.docker.read("ps", "--quiet", "--no-trunc", *which, "--filter", f"label={self.label}").split()
+        listed = self._listed(*which)
         return tuple(one for one in listed if function is None or self._function_in(one) == function)
 
+    def _listed(self, *which: str) -> tuple[str, ...]:
+        words = ("ps", "--quiet", "--no-trunc", *which, "--filter", f"label={self.label}")
+        return tuple(self.docker.read(*words).split())
+
     def _function_in(self, container: str) -> str | None:
-        """Return the name of the function that a container runs."""
-        variables = json.loads(self.docker.read("inspect", "--format", "{{json .Config.Env}}", container))
+        """Return the name of the function that a container runs; None if the account has removed the container."""
+        try:
+            variables = json.loads(self.docker.read("inspect", "--format", "{{json .Config.Env}}", container))
+        except DockerError:
+            if container in self._listed("--all"):
+                raise
+            return None
         named = (text.partition("=") for text in variables)
         return next((value for name, _, value in named if name == "AWS_LAMBDA_FUNCTION_NAME"), None)
 

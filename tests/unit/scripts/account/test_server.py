@@ -59,6 +59,26 @@ def test_the_bridge_of_a_daemon_in_its_first_hour_has_an_address(bridge: str, ad
     assert gateway(MagicMock(spec=Docker, **{"read.return_value": bridge})) == address
 
 
+@pytest.mark.parametrize("stays", [False, True])
+def test_a_container_that_is_removed_while_docker_lists_them_is_none_of_a_function(*, stays: bool) -> None:
+    """Docker inspects no removed container; one that it still lists and cannot inspect is an error."""
+    lists = iter(["gone here", "gone here" if stays else "here"])
+
+    def read(*words: str) -> str:
+        if words[0] == "ps":
+            return next(lists)
+        if words[-1] == "gone":
+            raise DockerError("docker inspect: Error: No such object: gone")
+        return '["AWS_LAMBDA_FUNCTION_NAME=jobs"]'
+
+    account = Account(MagicMock(spec=Docker, **{"read.side_effect": read}), PROGRAMS, memory_mb=512)
+    if stays:
+        with pytest.raises(DockerError, match="No such object"):
+            account.containers(function="jobs")
+    else:
+        assert account.containers(function="jobs") == ("here",)
+
+
 @pytest.mark.slow
 def test_a_server_that_does_not_start_says_why_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

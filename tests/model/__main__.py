@@ -22,6 +22,7 @@ from tests.model.rules import Rule
 from tests.model.scenarios import both_commit_points, without
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from enum import Enum
 
     from tests.model.setting import Setting
@@ -41,10 +42,10 @@ def main() -> int:
     parser.add_argument("--scenario", help="part of a scenario's name; default: all wide ones")
     parser.add_argument("--without", nargs="*", default=[], choices=_RULES, metavar="RULE")
     parser.add_argument("--states-max", type=int, default=3_000_000)
-    parser.add_argument("--rules", action="store_true", help="only list the rules")
+    parser.add_argument("--rules", action="store_true", help="only list the rules, and what breaks without each")
     options = parser.parse_args()
     if options.rules:
-        print("\n".join(f"{name:<24}{rule.value}" for name, rule in _RULES.items()))  # noqa: T201 - a command line
+        print("\n".join(_listed()))  # noqa: T201 - a command line
         return 0
     wanted = _WIDE if options.scenario is None else _ALL
     good = True
@@ -60,6 +61,20 @@ def main() -> int:
         row = f"{name:<56} {found.states:>9,} states {time.monotonic() - begun:6.1f} s  {end}"
         print(row, found.counterexample or "", flush=True)  # noqa: T201 - a command line
     return 0 if _turns(options) and good else 1
+
+
+def _listed() -> Iterator[str]:
+    """Yield a line for each rule: its text, and what a search finds without it."""
+    broken: dict[Enum, str] = {
+        rule: f"{promise.removeprefix('with a retry: ')} ({name})"
+        for found in (scenarios.COUNTEREXAMPLES, iceberg.COUNTEREXAMPLES, coordination.COUNTEREXAMPLES)
+        for rule, (name, promise) in found.items()
+    }
+    for (rule, other), (name, promise) in scenarios.NEEDED_TOGETHER.items():
+        broken[rule] = f"nothing breaks while {other.name.lower()} holds; without both: {promise} ({name})"
+    broken |= {rule: f"nothing breaks: {reason}" for rule, reason in scenarios.NOT_NEEDED.items()}
+    for name, rule in _RULES.items():
+        yield f"{name}: {rule.value}. Without it: {broken[rule]}."
 
 
 def _turns(options: argparse.Namespace) -> bool:

@@ -21,16 +21,16 @@ class TurnRule(Enum):
     WHOLE_LEASE = "a waiter takes the lock over after a whole lease without a renewal"
     ANSWER_TO_REQUEST = "a waiter measures from the answer of one request to the sending of another"
     NONCE_READ_BACK = "a waiter knows its own grant by its nonce"
-    CONFIRMED = "a grant that is found, not answered, is renewed before it is used"
+    CONFIRMED = "a waiter that finds its grant without an answer renews it first"
     GIVE_UP = "a waiter that is next and asks no more loses its place"
-    SOFT_RING = "in a ring of soft edges nobody goes first but by ticket"
+    SOFT_RING = "in a ring of soft edges the lowest ticket goes first"
     # -- a holder, in turn.py, coordinator.py and block/opening.py
     SETTLE_FIRST = "a holder settles what is unsettled before its own turn begins"
     NOTE_FIRST = "a write is noted in the record before its gate opens"
     NOTE_HELD = "a note fails if the record names another grant"
     HOLDER_STOPS = "a holder stops before its lease can have ended"
     SENT_NOT_ANSWERED = "a holder counts its lease from the sending of a renewal, not from its answer"
-    EVERY_BEAT = "each change that prolongs the lease is a sign of life to others"
+    EVERY_BEAT = "each change that prolongs the holder's lease is a sign of life to others"
     RELEASE_READ_BACK = "a release without an answer is read back"
 
 

@@ -1,8 +1,8 @@
 """Reduce the message of an exception to what its reader needs; the job's log has the whole.
 
 A text of Java or of a Python worker holds the whole stack trace, with the cause at its end: it becomes one line, the
-exception, and the root cause if its message adds something. Of Spark's own errors the query's plan is left out, and two
-schemas become the columns in which they differ.
+exception, and the root cause if its message adds something. The script's own exceptions get theirs in the same way. Of
+Spark's own errors the query is left out, and two schemas become the columns in which they differ.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["in_one_line", "message_of", "words_of"]
+__all__ = ["chain_of", "in_one_line", "message_of", "with_cause", "words_of"]
 
 _PART_MAX_LENGTH: Final = 1500
+_ERRORS_MAX: Final = 5
+_NAME_THEIR_CAUSE: Final = ("py4j", "pyspark", "safewriter")
+"""Packages whose exceptions name their cause in their own words."""
 _CAUSED_BY: Final = "Caused by: "
 # As java.lang.Throwable prints them: frames, and suppressed exceptions with their frames.
 _INDENTED: Final = re.compile(r"\t+(at |\.\.\. \d+ |Suppressed: |Caused by: )")
@@ -24,8 +27,8 @@ _CALL: Final = re.compile(r"An error occurred while calling \S+\.\n: ")
 _AGAIN: Final = re.compile(r"^(?:JVM|Driver) stacktrace:$", re.MULTILINE)
 _PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
-# Spark's plan of the query follows the number of its error; Delta shows both schemas as trees.
-_PLAN: Final = re.compile(r"(SQLSTATE: \w{5});\n.*", re.DOTALL)
+# Spark's query, with its plan, follows the line with the number of its error; Delta shows both schemas as trees.
+_QUERY: Final = re.compile(r"(SQLSTATE: \w{5}[^\n]*?);?\n(?:(?!JVM stacktrace:).)*", re.DOTALL)
 _SCHEMAS: Final = re.compile(
     r"Table schema:\n(?P<table>.*?)\n\s*Data schema:\n(?P<data>(?:root\n)?(?:[ |]*-- .*\n?)+)", re.DOTALL
 )
@@ -35,12 +38,40 @@ _INDENT: Final = 5
 
 def message_of(error: BaseException) -> str:
     """Return an exception's message, as the module says."""
+    message = _message_of(error)
+    return message if _package_of(error) in _NAME_THEIR_CAUSE else with_cause(error, message)
+
+
+def with_cause(error: BaseException, message: str) -> str:
+    """Return an exception's message with the last exception behind it that adds something."""
+    _, *others = chain_of(error)
+    causes = [(type(other).__name__, words) for other in others if (words := _message_of(other)) not in message]
+    if not causes:
+        return message
+    cause = f"{'while handling' if error.__cause__ is None else 'root cause:'} {': '.join(causes[-1])}"
+    return f"{message.rstrip(' :;.')}; {cause}" if message else cause
+
+
+def chain_of(error: BaseException | None) -> Iterator[BaseException]:
+    """Yield an exception and those behind it that a traceback shows, the outermost first."""
+    for _ in range(_ERRORS_MAX):
+        if error is None:
+            return
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _package_of(error: BaseException) -> str:
+    return type(error).__module__.partition(".")[0]
+
+
+def _message_of(error: BaseException) -> str:
     text = words_of(error)
-    if type(error).__module__.partition(".")[0] == "pyspark":
+    if _package_of(error) == "pyspark":
         text, changed = _SCHEMAS.subn(
             lambda found: _difference(_columns(found["table"]), _columns(found["data"])), text
         )
-        text = _PLAN.sub(r"\1", " ".join(text.split()) if changed else text)
+        text = _QUERY.sub(r"\1\n", " ".join(text.split()) if changed else text).strip()
     return in_one_line(text)
 
 

@@ -10,14 +10,13 @@ import traceback
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from handler.driver.message import words_of
+from handler.driver.message import chain_of, with_cause, words_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
 __all__ = ["described", "line_of", "refusal_of"]
 
-_ERRORS_MAX: Final = 5
 _TEXT_MAX_LENGTH: Final = 8000
 _LINE_MAX_LENGTH: Final = 400
 _SPARK: Final = ("pyspark", "py4j")
@@ -31,16 +30,7 @@ def described(error: BaseException) -> list[dict[str, Any]]:
     `type` is the name of its class; `ofSpark`: the class is PySpark's, or PySpark's code raised it; `text`: the files
     of PySpark in its traceback, then its message without Java's frames.
     """
-    return [_described(link) for link in _chain(error)]
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield the exceptions that a traceback shows."""
-    for _ in range(_ERRORS_MAX):
-        if error is None:
-            return
-        yield error
-        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return [_described(link) for link in chain_of(error)]
 
 
 def _described(error: BaseException) -> dict[str, Any]:
@@ -70,13 +60,13 @@ def line_of(error: BaseException, places: Iterable[str]) -> str | None:
 
 
 def refusal_of(end: SystemExit) -> tuple[str | None, bool]:
-    """Return the text with which a script ended itself, if it gave one, and whether its parser of arguments did, of
-    which the exception knows only an exit code.
+    """Return why a script ended itself, as far as it is known, and whether its parser of arguments did, of which the
+    exception knows only an exit code. The reason is the text that the script gave, and the exception that it handled.
     """
     if isinstance(end.code, str):
-        return end.code, False
+        return with_cause(end, end.code), False
     parsers = getattr(sys.modules.get("argparse"), "ArgumentParser", ())
     for frame, _ in traceback.walk_tb(end.__traceback__):
         if frame.f_code.co_name == "error" and isinstance(frame.f_locals.get("self"), parsers):
             return str(frame.f_locals.get("message")), True
-    return None, False
+    return with_cause(end, "") or None, False

@@ -121,6 +121,16 @@ def test_the_script_s_own_exit_is_unchanged(tmp_path: Path, end: str, code: int)
     [
         ("import sys\nsys.exit('no rows')\n", "no rows", False),
         ("import sys\nsys.exit(3)\n", None, False),
+        (
+            "try: 1 / 0\nexcept ArithmeticError: __import__('sys').exit(1)\n",
+            "while handling ZeroDivisionError: division by zero",
+            False,
+        ),
+        (
+            "try: 1 / 0\nexcept ArithmeticError: __import__('sys').exit('no rows')\n",
+            "no rows; while handling ZeroDivisionError: division by zero",
+            False,
+        ),
         ("import argparse\nargparse.ArgumentParser().parse_args(['--x'])\n", "unrecognized arguments: --x", True),
     ],
 )

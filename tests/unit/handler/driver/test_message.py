@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.driver.message import in_one_line
+from handler.driver.message import in_one_line, message_of
+from safewriter import UnsupportedError
 
 FRAMES = "\tat org.example.A.b(A.java:1)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n\t... 19 more\n"
+TRACE = f"JVM stacktrace:\na.E: no\n{FRAMES}Caused by: b.F: full\n{FRAMES}"
 PY4J = "An error occurred while calling o70.sql.\n: "
 WORKER = """Traceback (most recent call last):
   File "/opt/worker.py", line 3386, in main
@@ -64,6 +66,50 @@ def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
     line = in_one_line(f"a.E: {'xx ' * 50_000}\n{FRAMES}Caused by: b.F: {'yyy ' * 50_000}\n{FRAMES}")
     assert "…; root cause: b.F: yyy" in line
     assert len(line) < 3100
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[A] no b. SQLSTATE: 42703;\n'Project ['b]\n+- Range\n", "[A] no b. SQLSTATE: 42703"),
+        ("[A] no t. SQLSTATE: 42P01; line 1 pos 17;\n'Project ['b]\n", "[A] no t. SQLSTATE: 42P01; line 1 pos 17"),
+        (
+            "\n[P] at 'x'. SQLSTATE: 42601 (line 1, pos 7)\n\n== SQL ==\nSELECT x y z\n-----^^^\n",
+            "[P] at 'x'. SQLSTATE: 42601 (line 1, pos 7)",
+        ),
+        (f"[A] no. SQLSTATE: 22022\n== DataFrame ==\n\n{TRACE}", "[A] no. SQLSTATE: 22022; root cause: b.F: full"),
+    ],
+    ids=["a plan", "a place and a plan", "a statement", "a query before a trace"],
+)
+def test_the_query_behind_spark_s_error_is_left_out(text: str, told: str) -> None:
+    """The log has it; the answer is one line."""
+    error = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})(text)
+    assert message_of(error) == told
+
+
+def raised_from(cause: Exception, error: Exception) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+def test_what_a_script_s_error_came_from_is_told_behind_it() -> None:
+    """A script's own words often say only what it was about to do."""
+    cause = raised_from(KeyError("day"), ValueError("no day"))
+    assert message_of(raised_from(cause, RuntimeError("cannot load."))) == "cannot load; root cause: KeyError: 'day'"
+    error = RuntimeError("cannot load.")
+    error.__context__ = cause
+    assert message_of(error) == "cannot load; while handling KeyError: 'day'"
+
+
+def test_a_cause_that_adds_nothing_is_left_out() -> None:
+    """The script has told it already, or it has no words."""
+    assert message_of(raised_from(ValueError("no day"), RuntimeError("failed: no day"))) == "failed: no day"
+    assert message_of(raised_from(ValueError(), RuntimeError("failed"))) == "failed"
+
+
+def test_the_guard_s_own_errors_name_their_cause_themselves() -> None:
+    """The end of the line is what to do."""
+    assert message_of(raised_from(ValueError("no day"), UnsupportedError("do that"))) == "do that"
 
 
 @given(

@@ -27,11 +27,12 @@ _PLACING: Final = frozenset({"createExternalTable", "createTable", "saveAsTable"
 _STATES: Final = frozenset({"checkpointlocation", "spark.sql.streaming.checkpointlocation"})
 _STEPS_MAX: Final = 50
 _SCHEME: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):")
+# The words before a name are taken for good (`?+`): before a name that is known only at run time, none of them is one.
 _NAME: Final = rf"(?P<name>[\w.`]+)(?![\w.`/:{UNKNOWN}-])"
 _CREATE: Final = re.compile(
-    rf"(?i)\s*(?:create(?:\s+or\s+replace)?|replace)(?:\s+external)?\s+table\s+(?:if\s+not\s+exists\s+)?{_NAME}"
+    rf"(?i)\s*(?:create(?:\s+or\s+replace)?|replace)(?:\s+external)?\s+table\s+(?:if\s+not\s+exists\s+)?+{_NAME}"
 )
-_INSERT: Final = re.compile(rf"(?i)\s*insert\s+(?:into|overwrite)\s+(?:table\s+)?(?!(?:local\s+)?directory\b){_NAME}")
+_INSERT: Final = re.compile(rf"(?i)\s*insert\s+(?:into|overwrite)\s+(?:table\s+)?+(?!(?:local\s+)?directory\b){_NAME}")
 _PLACE: Final = re.compile(r"(?i)\b(?:location|directory|path)\s*=?\s*['\"](?P<path>[^'\"]+)")
 _BY_PATH: Final = re.compile(
     r"(?i)\b(?:table|into|overwrite|exists)\s+(?:csv|delta|json|orc|parquet|text)\.`(?P<path>[^`]+)"

@@ -74,6 +74,8 @@ ELSEWHERE = (
     "spark.catalog.createTable('t', path='s3a://lake/t')\nframe.write.insertInto('t')",
     "spark.sql(\"CREATE TABLE t USING csv OPTIONS (path 's3a://lake/t')\")",
     "spark.sql(f'INSERT INTO {table} SELECT 1')",
+    "spark.sql(f'INSERT OVERWRITE TABLE {table} SELECT 1')",
+    "spark.sql(f'CREATE TABLE IF NOT EXISTS {table} (id INT)')",
     "spark.sql('INSERT INTO delta.`s3a://lake/t` SELECT 1')",
     "spark.sql('INSERT INTO lake.sales.t SELECT 1')",
     "spark.sql('CREATE DATABASE sales')",

@@ -77,6 +77,8 @@ def test_list_and_show(bench: Bench) -> None:
     """Data is on stdout, for a person and for a program; a state filters the list."""
     bench.runs.end(bench.begin("nightly-1"), state="SUCCESS")
     bench.begin("nightly-2")
+    code, out, said = bench.soal("list", "--state", "nonsense")
+    assert (code, out, "is none of alive, " in said) == (2, "", True)
     code, out, _ = bench.soal("list", "--json")
     assert code == 0
     assert {run["runKey"]: (run["state"], run["life"]) for run in json.loads(out)} == {

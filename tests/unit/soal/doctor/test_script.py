@@ -9,6 +9,7 @@ import pytest
 
 from handler.spark.missing_dependencies import Missing
 from soal.doctor import script
+from tests.integration.handler import shape_scripts
 from tests.unit.soal.doctor.examined import look, one
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ with SafeWriter(spark, "s3a://lake/t", format="delta") as sw:
     spark.range(3).write.format("delta").mode("append").save(sw.table)
     sw.success()
 """
+SHAPES = {name: text for name, text in vars(shape_scripts).items() if name.isupper()}
 
 
 def test_a_script_from_elsewhere(tmp_path: Path) -> None:
@@ -61,9 +63,10 @@ def test_a_script_from_elsewhere(tmp_path: Path) -> None:
     assert all(finding.remedy for finding in found)
 
 
-def test_a_script_that_is_well(tmp_path: Path) -> None:
-    """A correct script gives one finding that says so."""
-    assert one(tmp_path, WELL).status == "ok"
+@pytest.mark.parametrize("text", [WELL, *SHAPES.values()], ids=["guarded", *SHAPES])
+def test_a_script_that_is_well(tmp_path: Path, text: str) -> None:
+    """A script that runs as it is gives one finding that says so."""
+    assert one(tmp_path, text).status == "ok"
 
 
 @pytest.mark.parametrize(

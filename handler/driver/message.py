@@ -67,12 +67,10 @@ def _package_of(error: BaseException) -> str:
 
 def _message_of(error: BaseException) -> str:
     text = words_of(error)
-    if _package_of(error) == "pyspark":
-        text, changed = _SCHEMAS.subn(
-            lambda found: _difference(_columns(found["table"]), _columns(found["data"])), text
-        )
-        text = _QUERY.sub(r"\1\n", " ".join(text.split()) if changed else text).strip()
-    return in_one_line(text)
+    if _package_of(error) != "pyspark":
+        return in_one_line(text)
+    text, changed = _SCHEMAS.subn(lambda found: _difference(_columns(found["table"]), _columns(found["data"])), text)
+    return " ".join(in_one_line(text if changed else _QUERY.sub(r"\1\n", text)).split())
 
 
 def words_of(error: BaseException) -> str:

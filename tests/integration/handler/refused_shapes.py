@@ -83,11 +83,11 @@ with ThreadPoolExecutor(3) as pool:
         _BEGIN
         + """
 try:
-    rows = spark.read.parquet(f"{place}/none")
+    rows = spark.sql("SELECT city FROM rooms")
 except Exception as error:
     raise RuntimeError("the day cannot be loaded") from error
 """,
-        "RuntimeError: the day cannot be loaded; root cause: AnalysisException: [PATH_NOT_FOUND] Path does not exist: ",
+        "RuntimeError: the day cannot be loaded; root cause: AnalysisException: [TABLE_OR_VIEW_NOT_FOUND] ",
     ),
     "an exit code behind an error that was logged": (
         """

@@ -72,7 +72,10 @@ def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
     ("text", "told"),
     [
         ("[A] no b. SQLSTATE: 42703;\n'Project ['b]\n+- Range\n", "[A] no b. SQLSTATE: 42703"),
-        ("[A] no t. SQLSTATE: 42P01; line 1 pos 17;\n'Project ['b]\n", "[A] no t. SQLSTATE: 42P01; line 1 pos 17"),
+        (
+            "[A] no t.\nDo b. SQLSTATE: 42P01; line 1 pos 9;\n'Project ['b]\n",
+            "[A] no t. Do b. SQLSTATE: 42P01; line 1 pos 9",
+        ),
         (
             "\n[P] at 'x'. SQLSTATE: 42601 (line 1, pos 7)\n\n== SQL ==\nSELECT x y z\n-----^^^\n",
             "[P] at 'x'. SQLSTATE: 42601 (line 1, pos 7)",

@@ -32,7 +32,7 @@ from safewriter.record import journal
 from safewriter.record.document import NO_CHANGE, OPEN, Status
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.session import TABLE_EXISTS
-from safewriter.tables.table import Move, RetentionGapError
+from safewriter.tables.table import Move, UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -199,7 +199,7 @@ class Ending:
         self._unanswered = True
         try:
             until_answered(partial(self._commit_once, no_change=no_change), self._left_s, self._sleep)
-        except (StoreError, RetentionGapError, UnknownOutcomeError) as error:
+        except (StoreError, UndecidableError, UnknownOutcomeError) as error:
             raise UnknownOutcomeError(
                 f"could not find out whether {self._block.table} holds this block's write: {error}"
             ) from error

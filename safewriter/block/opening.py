@@ -22,7 +22,7 @@ from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint
 from safewriter.tables.session import Opening
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
     from safewriter.block.block import Block
@@ -41,7 +41,7 @@ def claim(block: Block) -> Claim:
         _check(block.turn)
     try:
         return _claim(block)
-    except RetentionGapError as error:
+    except UndecidableError as error:
         raise TryAgainError(f"nothing was written: {error}") from error
     except StoreError as error:
         if error.denied:

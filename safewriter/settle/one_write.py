@@ -18,7 +18,7 @@ from safewriter.record.announcements import announcements
 from safewriter.record.checkpoints import UNCLAIMED, past_grace
 from safewriter.record.document import FOUND, OPEN, Status
 from safewriter.settle.recovery import Evidence
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -194,7 +194,7 @@ def close_unclaimed(
     document = youngest.document(Status.ROLLED_BACK, unclaimed, clock(), cause.value)
     try:
         trace = recovery.table_of(document).trace(write_key, announced.since_ms)
-    except (RetentionGapError, SafeWriterError) as error:
+    except (UndecidableError, SafeWriterError) as error:
         return _undecided(checkpoints, youngest, str(error))
     landed = None if trace is None else trace.landed
     if landed is not None and announced.needs_success and trace is not None and not trace.succeeded:

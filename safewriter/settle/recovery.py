@@ -21,7 +21,7 @@ from safewriter.record.checkpoints import past_grace
 from safewriter.record.document import OPEN, CommitPoint, Status
 from safewriter.tables.format import Settling
 from safewriter.tables.registry import format_of
-from safewriter.tables.table import Intent, Move, RetentionGapError
+from safewriter.tables.table import Intent, Move, UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -171,7 +171,7 @@ class Recovery:
     def _next_move(self, table: Table, document: Checkpoint, cause: Cause, evidence: Evidence) -> Move:
         try:
             return table.next_move(document, Intent(cause.value, _undo(document, cause), evidence.nothing_sent))
-        except RetentionGapError as gap:
+        except UndecidableError as gap:
             if evidence.nothing_sent:  # whatever happened to the table, nothing in it is ours
                 return Move(Status.ROLLED_BACK, f"{cause.value}: no commit was sent; {gap}")
             if document.status is Status.UNKNOWN:

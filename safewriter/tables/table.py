@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from safewriter.record.document import AttemptRecord, Checkpoint, Status
     from safewriter.tables.session import Report
 
-__all__ = ["Intent", "Landed", "Move", "RetentionGapError", "Table", "Trace"]
+__all__ = ["Intent", "Landed", "Move", "Table", "Trace", "UndecidableError"]
 
 
-class RetentionGapError(LookupError):
-    """The table no longer holds everything that a settler must read, or it is another table."""
+class UndecidableError(LookupError):
+    """The table does not decide: it is damaged or another table, lacks what a settler must read, or takes no fence."""
 
     def __init__(self, message: str) -> None:
         super().__init__(shortened(message))
@@ -41,7 +41,7 @@ class Intent:
 class Landed:
     """Our commit as the checkpoint records it: the table's version or snapshot, and rows and bytes if known.
 
-    Rows and bytes of more than 64 bits, which no table has, become None. Raises `RetentionGapError` for such a
+    Rows and bytes of more than 64 bits, which no table has, become None. Raises `UndecidableError` for such a
     version.
     """
 
@@ -58,7 +58,7 @@ class Landed:
         try:
             whole(self.commit_version)
         except ValueError as error:
-            raise RetentionGapError(f"the commit's version {error}, so the table is damaged") from None
+            raise UndecidableError(f"the commit's version {error}, so the table is damaged") from None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ class Trace:
 
 
 class Table(Protocol):
-    """One guarded table, without Spark. Every method may raise `StoreError` or `RetentionGapError`."""
+    """One guarded table, without Spark. Every method may raise `StoreError` or `UndecidableError`."""
 
     def next_move(self, document: Checkpoint, intent: Intent) -> Move:
         """Take one step towards the verdict of an open document, and return what the document should say next.
@@ -131,13 +131,13 @@ class Table(Protocol):
         """Look for a write that has no document, of any epoch, in the table's changes since a time (epoch
         milliseconds); None if they show nothing of it.
 
-        Raises `RetentionGapError` if the table does not show all those changes, or does not decide.
+        Raises `UndecidableError` if the table does not show all those changes, or does not decide.
         """
         ...
 
     def trace_from(self, write_key: str, version: int) -> Trace | None:
         """Look for a write, of any epoch, in a version and all that follow; the session has seen it there
-        (`Session.named_since`). None if the table does not hold it; raises `RetentionGapError` if that is unknown.
+        (`Session.named_since`). None if the table does not hold it; raises `UndecidableError` if that is unknown.
         """
         ...
 

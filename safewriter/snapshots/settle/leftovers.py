@@ -14,7 +14,7 @@ from safewriter.objects.store import PreconditionFailed, StoreError, batches, is
 from safewriter.snapshots.format.build_record import RECORD_MAX_BYTES, ended, record_key
 from safewriter.snapshots.format.current import manifest_key
 from safewriter.snapshots.format.places import is_segment
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -53,11 +53,11 @@ class BuildId:
 
     @classmethod
     def read(cls, document: Mapping[str, str]) -> Self:
-        """Read the names from a checkpoint document; raise `RetentionGapError` for names that no build has."""
+        """Read the names from a checkpoint document; raise `UndecidableError` for names that no build has."""
         names = cls(**{field.name: document.get(field.name, "") for field in fields(cls)})
         segments = is_segment(names.shard_prefix) and is_segment(names.runs) and bool(_RUN.fullmatch(names.run_id))
         if not segments or not _BUILD.fullmatch(names.build) or not _is_moment(names.created_at):
-            raise RetentionGapError(f"its document names {short(asdict(names))}, which no build is called")
+            raise UndecidableError(f"its document names {short(asdict(names))}, which no build is called")
         return names
 
     @property
@@ -152,7 +152,7 @@ def _is_moment(text: str) -> bool:
 
 
 def published_key(properties: Mapping[str, str]) -> str:
-    """Return the key of the manifest that a committed attempt has published; raise `RetentionGapError` if its document
+    """Return the key of the manifest that a committed attempt has published; raise `UndecidableError` if its document
     does not tell.
     """
     return properties.get(MANIFEST) or BuildId.read(properties).manifest_key

@@ -23,7 +23,7 @@ from safewriter.snapshots.errors import ManifestParseError, ManifestPublishError
 from safewriter.snapshots.format.current import CURRENT, CURRENT_MAX_BYTES, Current
 from safewriter.snapshots.format.manifest import MANIFEST_MAX_BYTES, Manifest
 from safewriter.snapshots.settle.leftovers import MANIFEST, BuildId
-from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
+from safewriter.tables.table import Landed, Move, Table, Trace, UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,11 +87,11 @@ class SnapshotTable(Table):
                 break
             etag, current = self._read()
             if etag is None and attempt.version_before > 0:
-                raise RetentionGapError(f"{self.store.uri(CURRENT)} is gone, and with it the names of all builds")
+                raise UndecidableError(f"{self.store.uri(CURRENT)} is gone, and with it the names of all builds")
             if (publication := self._published(current, name, attempt)) is not None:
                 return _landed(publication)
             if self.clock() - attempt.started_ms > DECIDED_MS:
-                raise RetentionGapError(
+                raise UndecidableError(
                     f"{self.store.uri(CURRENT)} may have forgotten a build that began {DECIDED_MS} ms ago"
                 )
             if name in current.fenced:
@@ -104,20 +104,20 @@ class SnapshotTable(Table):
         raise StoreError(f"{self.store.uri(CURRENT)}: {name} could not be fenced off in time")
 
     def _published(self, current: Current, name: str, attempt: AttemptRecord) -> Publication | None:
-        """Return an attempt's mark, or None. Raises `RetentionGapError` if the witnesses contradict each other."""
+        """Return an attempt's mark, or None. Raises `UndecidableError` if the witnesses contradict each other."""
         mark = current.published.get(name)
         key = BuildId.read(attempt.properties).manifest_key if "build" in attempt.properties else None
         if mark is not None:
             self._check_mark(current, name, mark, key)
         elif key is not None and current.names(self.store.uri(key)):
-            raise RetentionGapError(
+            raise UndecidableError(
                 f"{self.store.uri(CURRENT)} names the manifest of {name}, and has not its mark, so somebody has changed"
                 " it"
             )
         return mark
 
     def _check_mark(self, current: Current, name: str, mark: Publication, key: str | None) -> None:
-        """Raise `RetentionGapError` unless the mark's manifest is the build's, is or was current, and is there."""
+        """Raise `UndecidableError` unless the mark's manifest is the build's, is or was current, and is there."""
         ref = mark.manifest_ref
         ref_key = ref.removeprefix(self.store.uri(""))
         if key not in (None, ref_key) or not (current.names(ref) or current.has_forgotten):
@@ -126,7 +126,7 @@ class SnapshotTable(Table):
             problem = "is not there"
         else:
             return
-        raise RetentionGapError(
+        raise UndecidableError(
             f"{self.store.uri(CURRENT)} says that {name} has published {ref}, which {problem}. A clean-up may have"
             " removed it, or somebody has changed the mark"
         )
@@ -135,7 +135,7 @@ class SnapshotTable(Table):
         try:
             body = current.changed(fenced=current.with_fence(name, self.clock())).encode()
         except ManifestPublishError as error:
-            raise RetentionGapError(f"{name} cannot be fenced off: {error}") from error
+            raise UndecidableError(f"{name} cannot be fenced off: {error}") from error
         if etag is None:
             self.store.create(CURRENT, body)
         else:
@@ -148,7 +148,7 @@ class SnapshotTable(Table):
                 return None, Current.absent(datetime.fromtimestamp(self.clock() / 1000, UTC))
             return stored.etag, Current.decode(stored.body, self.store.uri(CURRENT))
         except (ManifestParseError, TooLarge) as error:
-            raise RetentionGapError(str(error)) from error
+            raise UndecidableError(str(error)) from error
 
     def remove_leftovers(
         self,
@@ -177,11 +177,11 @@ class SnapshotTable(Table):
                     try:
                         keep = Manifest.decode(stored.body, self.store.uri(names.manifest_key)).folders
                     except ManifestParseError as error:
-                        raise RetentionGapError(str(error)) from error
+                        raise UndecidableError(str(error)) from error
                     del stored
             self._check_unnamed(names, published=keep is not None)
             if keep is None and attempt.nonce != dead_nonce and self._decide(attempt) is not None:
-                raise RetentionGapError(
+                raise UndecidableError(
                     f"{name_of(attempt)} is published, which its document denies; nothing is deleted"
                 )
             now = datetime.fromtimestamp(self.clock() / 1000, UTC)
@@ -190,7 +190,7 @@ class SnapshotTable(Table):
         return removed
 
     def _check_unnamed(self, names: BuildId, *, published: bool) -> None:
-        """Raise `RetentionGapError` if a manifest is or was current that was never published by the verdict, or if
+        """Raise `UndecidableError` if a manifest is or was current that was never published by the verdict, or if
         another manifest of the run, which is or was current, names shards of the build: then its document is false.
         """
         current, ref = self._read()[1], self.store.uri(names.manifest_key)
@@ -198,7 +198,7 @@ class SnapshotTable(Table):
             if other is not None and other.endswith(f"_run_id={names.run_id}/manifest"):
                 self._check_other(names, other)
         if not published and current.names(ref):
-            raise RetentionGapError(
+            raise UndecidableError(
                 f"{self.store.uri(CURRENT)} names {ref}, whose build is settled as not published; nothing of it is"
                 " deleted. If it is current, roll back to another snapshot, or build again"
             )
@@ -210,10 +210,10 @@ class SnapshotTable(Table):
             try:
                 folders = () if stored is None else Manifest.decode(stored.body, ref).folders
             except ManifestParseError as error:
-                raise RetentionGapError(str(error)) from error
+                raise UndecidableError(str(error)) from error
             del stored
         if names.has_any(url.removeprefix(root) for url in folders):
-            raise RetentionGapError(
+            raise UndecidableError(
                 f"{ref} names shards of build {names.build}, of which the write's document says another manifest or"
                 " none; nothing of it is deleted"
             )
@@ -230,14 +230,14 @@ class SnapshotTable(Table):
             key = mark.manifest_ref.removeprefix(self.store.uri(""))
             return Trace(last, _landed(mark), mark.version - 1, succeeded=True, properties={MANIFEST: key})
         if self.clock() - since_ms > DECIDED_MS:
-            raise RetentionGapError(f"{self.store.uri(CURRENT)} may have forgotten a build that began so long ago")
+            raise UndecidableError(f"{self.store.uri(CURRENT)} may have forgotten a build that began so long ago")
         return Trace(max(epochs.values())) if epochs else None
 
     def trace_from(self, write_key: str, version: int) -> Trace:  # noqa: ARG002 - `_CURRENT` is read whole
         """Look for the names of a write that `_CURRENT` had a moment ago."""
         trace = self.trace(write_key, self.clock())
         if trace is None:
-            raise RetentionGapError(f"{self.store.uri(CURRENT)} has named this build, and does not any more")
+            raise UndecidableError(f"{self.store.uri(CURRENT)} has named this build, and does not any more")
         return trace
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import FENCE, Signature
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -79,5 +79,5 @@ def _empty_commit(
 def _creation(note: bytes) -> list[dict[str, Any]]:
     """Return the protocol and metaData actions from the note that a creating commit left before it was sent."""
     if b'"metaData"' not in note:
-        raise RetentionGapError("the table that this attempt has appended to is gone")
+        raise UndecidableError("the table that this attempt has appended to is gone")
     return [action for line in note.splitlines() if "note" not in (action := parsed(line))]

@@ -19,7 +19,7 @@ from safewriter.identity import is_file_of
 from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge, paced
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import HELD_MAX_BYTES, RESTORE, Commit, Signature
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -64,7 +64,7 @@ class DeltaHistory:
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
 
-        Raises `RetentionGapError` if one is missing, or if the table is no longer the one that the attempt began on.
+        Raises `UndecidableError` if one is missing, or if the table is no longer the one that the attempt began on.
         """
         return self.since_moment(attempt)[0]
 
@@ -88,7 +88,7 @@ class DeltaHistory:
     def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
         """Return every version that the store has received since a time (epoch milliseconds).
 
-        Raises `RetentionGapError` if the log does not reach back so far. One that begins with version 0 is whole.
+        Raises `UndecidableError` if the log does not reach back so far. One that begins with version 0 is whole.
         """
         return self._read(self._list_since_ms(time_ms))
 
@@ -99,18 +99,18 @@ class DeltaHistory:
             return _whole(recent, _text_of(time_ms))
         listing = self._list(-1, older_than_ms=time_ms)
         if listing.first is None and has_log(self.store):
-            raise RetentionGapError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
+            raise UndecidableError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
         return _whole(listing, _text_of(time_ms))
 
     def of_write(self, write_key: str, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version since an attempt began that names the write or files of it, with no other files.
 
         If the table is no longer the one that the attempt began on, the versions since that time count. Raises
-        `RetentionGapError` if one is missing. Of a long log several versions are read at a time.
+        `UndecidableError` if one is missing. Of a long log several versions are read at a time.
         """
         try:
             listing = self._list_since(attempt)
-        except RetentionGapError:
+        except UndecidableError:
             listing = self._list_since_ms(attempt.started_ms)
         versions = range(listing.before + 1, listing.head + 1)
         found: list[Commit] = []
@@ -135,11 +135,11 @@ class DeltaHistory:
         return self._parsed(version, self._listed(version), most_bytes, is_ours)
 
     def from_version(self, version: int) -> tuple[Commit, ...]:
-        """Return a version and all that follow; raise `RetentionGapError` if any of them is missing."""
+        """Return a version and all that follow; raise `UndecidableError` if any of them is missing."""
         before = version - 1
         listing = self._list(before, f"_delta_log/{before:020}.json")
         if listing.first is None or listing.first[0] != version:
-            raise RetentionGapError(f"{self.store.uri(_key(version))} is gone: the table was dropped or replaced")
+            raise UndecidableError(f"{self.store.uri(_key(version))} is gone: the table was dropped or replaced")
         return self._read(_whole(listing, f"version {version}"))
 
     def _list(self, before: int, start_after: str = "", *, older_than_ms: int = -1) -> _Listing:
@@ -337,14 +337,14 @@ def has_log(store: ObjectStore) -> bool:
 
 
 def _whole(listing: _Listing, back_to: str) -> _Listing:
-    """Return a listing without a gap; raise `RetentionGapError` for any other."""
+    """Return a listing without a gap; raise `UndecidableError` for any other."""
     if listing.lost is None:
         return listing
     if listing.first is not None and listing.first[0] == listing.lost:
-        raise RetentionGapError(
+        raise UndecidableError(
             f"the log does not reach back to {back_to} (log retention): the next one is {listing.lost}"
         )
-    raise RetentionGapError(
+    raise UndecidableError(
         f"the log has lost versions after {listing.head} (log retention): the next one is {listing.lost}"
     )
 
@@ -362,7 +362,7 @@ def _check_same_table(attempt: AttemptRecord, listing: _Listing) -> None:
     The table's id proves nothing: CREATE OR REPLACE gives another one to the same table.
     """
     if listing.first is None:
-        raise RetentionGapError(
+        raise UndecidableError(
             f"version {attempt.version_before} is gone and nothing is after it: the table was dropped"
         )
     version, begun_on = listing.first
@@ -370,7 +370,7 @@ def _check_same_table(attempt: AttemptRecord, listing: _Listing) -> None:
         return
     # S3 dates objects by the second.
     if int(begun_on.last_modified.timestamp()) != attempt.modified_ms // 1000:
-        raise RetentionGapError(
+        raise UndecidableError(
             f"the table was dropped and recreated: its version {attempt.version_before}, of"
             f" {begun_on.last_modified:%Y-%m-%d %H:%M:%S} UTC, is not the one that this attempt began on"
         )

@@ -15,7 +15,7 @@ from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.leftovers import remove_files
 from safewriter.tables.delta.readback import ReadBack
 from safewriter.tables.delta.undo import find_again, find_live, undo, undo_obstacle
-from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
+from safewriter.tables.table import Landed, Move, Table, Trace, UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
@@ -137,16 +137,16 @@ class DeltaTable(Table):
                 return further
 
             return remove_files(self._history.store, prefixes, commits, more, self._may_go_on)
-        except RetentionGapError:
+        except UndecidableError:
             if not earlier:
                 raise
             # The log no longer reaches back to the earlier ones.
             return self.remove_leftovers(document, attempts, dead_nonce=dead_nonce)
 
     def _check_alone(self, table: str) -> None:
-        """Raise `RetentionGapError` if a path without a log lies inside a table: its files may be that one's."""
+        """Raise `UndecidableError` if a path without a log lies inside a table: its files may be that one's."""
         if (root := self._around()) is not None:
-            raise RetentionGapError(f"{table} has no log, and lies inside the table {root}; no file is deleted")
+            raise UndecidableError(f"{table} has no log, and lies inside the table {root}; no file is deleted")
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
         """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
@@ -166,7 +166,7 @@ class DeltaTable(Table):
         """
         try:
             commits = self._history.of_write(write_key, attempt)
-        except RetentionGapError as error:
+        except UndecidableError as error:
             start = attempt.prefix.rsplit("-", 3)[0]  # of the names of all attempts, without epoch and nonce
             raise UnknownOutcomeError(
                 f"nothing was written: version {attempt.commit_version} of {self._history.store.uri('')} was undone,"
@@ -185,12 +185,12 @@ class DeltaTable(Table):
 
 
 def _check_verdict(document: Checkpoint, commits: tuple[Commit, ...]) -> None:
-    """Raise `RetentionGapError` if the table holds a write that its document calls rolled back."""
+    """Raise `UndecidableError` if the table holds a write that its document calls rolled back."""
     if document.status is not Status.ROLLED_BACK or document.attempt.settled_by == BY_HAND:
         return
     commit = find_live(commits, document.write_key, document.epoch)
     if commit is not None:
-        raise RetentionGapError(
+        raise UndecidableError(
             f"version {commit.version} of {document.table} holds this write, which its document calls rolled_back:"
             " somebody has changed the document or the table, so no file is deleted"
         )

@@ -22,7 +22,7 @@ from safewriter.tables.iceberg.manifests import names_any
 from safewriter.tables.iceberg.metadata import FenceTag, data_folder, head_of, properties, references, sequence_of
 from safewriter.tables.iceberg.name import MAIN
 from safewriter.tables.iceberg.space import one_large_at_a_time
-from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
+from safewriter.tables.table import Landed, Move, Table, Trace, UndecidableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -117,7 +117,7 @@ class IcebergTable(Table):
                 return landed
             # Checked before the fence: a settler may have set that after a publication whose mark is gone since.
             if self.clock() - attempt.started_ms > DECIDED_MS:
-                raise RetentionGapError(f"{self.name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
+                raise UndecidableError(f"{self.name} may have forgotten an attempt that began {DECIDED_MS} ms ago")
             if name in references(table.metadata):
                 return None
             fence = self._fence(table, name)
@@ -136,22 +136,22 @@ class IcebergTable(Table):
         heads = [head_of(table.metadata, branch) for branch in (self.name.target, MAIN)]
         snapshot_id = next((candidate for candidate in (*heads, *reversed(snapshots)) if candidate in snapshots), None)
         if snapshot_id is None:
-            raise RetentionGapError(f"{self.name} has no snapshot on which {name} could be fenced off")
+            raise UndecidableError(f"{self.name} has no snapshot on which {name} could be fenced off")
         return FenceTag(name, snapshot_id, max(0, self.clock() - snapshots[snapshot_id]) + _KEPT_MS)
 
     def _read(self, table_id: str | None, seen: tuple[AttemptRecord, ...] = ()) -> LiveTable:
-        """Return the table as it is now; raise `RetentionGapError` if it is not the one that those attempts have seen.
+        """Return the table as it is now; raise `UndecidableError` if it is not the one that those attempts have seen.
 
         Another catalog of that name may have a copy of the table, with its id, that shows none of their publications.
         """
         table = self.pointer.read()
         if table is None:
-            raise RetentionGapError(f"the table {self.name} was dropped")
+            raise UndecidableError(f"the table {self.name} was dropped")
         table_uuid = table.metadata.get("table-uuid")  # format version 1 allows a table without one
         if table_id is not None and table_uuid != table_id:
-            raise RetentionGapError(f"the table was dropped and recreated: its id is {table_uuid}, it was {table_id}")
+            raise UndecidableError(f"the table was dropped and recreated: its id is {table_uuid}, it was {table_id}")
         if any(_is_behind(table.metadata, attempt) for attempt in seen if attempt.table_id == table_uuid):
-            raise RetentionGapError(
+            raise UndecidableError(
                 f"{self.name} in this settler's catalog {self.name.catalog!r} is an older state of the table than the"
                 " one that was written: let the settler's configuration name the catalog of the job"
             )
@@ -269,7 +269,7 @@ class IcebergTable(Table):
             return table, data_folder(table.metadata)
         except StoreError:
             raise  # the caller tries again: the table may well have such a folder
-        except (RetentionGapError, SafeWriterError, ValueError) as error:
+        except (UndecidableError, SafeWriterError, ValueError) as error:
             _log.warning("%s: files that nothing refers to are left: %s", self.name, error)
             return None
 
@@ -306,14 +306,14 @@ class IcebergTable(Table):
         if marked:
             return Trace(max(marked), marked[max(marked)], succeeded=True)
         if self.clock() - since_ms > DECIDED_MS:
-            raise RetentionGapError(f"{self.name} may have forgotten a write that began so long ago")
+            raise UndecidableError(f"{self.name} may have forgotten a write that began so long ago")
         return Trace(max(epochs.values())) if epochs else None
 
     def trace_from(self, write_key: str, version: int) -> Trace:  # noqa: ARG002 - the metadata is read whole
         """Look for publications and fences of a write that the table has shown a moment ago."""
         trace = self.trace(write_key, self.clock())
         if trace is None:
-            raise RetentionGapError(f"{self.name} has named this write, and does not any more")
+            raise UndecidableError(f"{self.name} has named this write, and does not any more")
         return trace
 
 
@@ -372,5 +372,5 @@ def _number(text: object) -> int:
 def _publication(mark: str, name: str) -> Landed:
     match = _MARKED.fullmatch(mark)
     if match is None:
-        raise RetentionGapError(f"the table's property {_MARK}{name} is {mark!r}, which is no mark")
+        raise UndecidableError(f"the table's property {_MARK}{name} is {mark!r}, which is no mark")
     return Landed(int(match[1]), int(match[2]), int(match[3]))

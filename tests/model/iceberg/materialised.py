@@ -13,7 +13,7 @@ from safewriter.record.liveness import GRACE_MS
 from safewriter.settle.recovery import Evidence, Recovery
 from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.name import TableName
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 from tests.support.memory_store import MemoryObjectStore
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class Materialised:
         since_ms = min(attempt.started_ms for attempt in document.attempts)
         try:
             trace = self._recovery.table_of(document).trace(self._key, since_ms)
-        except RetentionGapError:
+        except UndecidableError:
             return None
         return 0 if trace is None or trace.landed is None else trace.epoch
 

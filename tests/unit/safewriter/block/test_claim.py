@@ -17,7 +17,7 @@ from safewriter.identity import EPOCH_MAX, Run
 from safewriter.record.document import NO_CHANGE, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.delta.commit import Signature
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 from tests.unit.safewriter.block.claiming import claims, writes
 from tests.unit.safewriter.delta_log import append_actions, key_of
 from tests.unit.safewriter.failing import Network
@@ -234,7 +234,7 @@ def test_a_write_that_the_table_names_no_more_is_not_claimed() -> None:
     before = job.state()
     world.lake.delete(key_of(version))
 
-    with pytest.raises(RetentionGapError, match="is gone: the table was dropped or replaced"):
+    with pytest.raises(UndecidableError, match="is gone: the table was dropped or replaced"):
         job.claimer.claim(before, version)
     assert world.checkpoints.read(world.key) is None
 

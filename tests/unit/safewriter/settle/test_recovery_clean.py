@@ -13,7 +13,7 @@ from safewriter.errors import UnknownOutcomeError
 from safewriter.objects import StoreError, Upload
 from safewriter.record.document import OPEN, CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence
-from safewriter.tables.table import RetentionGapError
+from safewriter.tables.table import UndecidableError
 from tests.unit.safewriter.delta_log import File, key_of
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check
@@ -229,7 +229,7 @@ def test_a_log_that_has_lost_versions_is_not_cleaned_by() -> None:
     before = data_files(world)
 
     world.grace_passes()
-    with pytest.raises(RetentionGapError):
+    with pytest.raises(UndecidableError):
         world.recovery().clean(world.key)
 
     assert data_files(world) == before

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from safewriter.tables.table import Landed, RetentionGapError
+from safewriter.tables.table import Landed, UndecidableError
 
 
 def test_rows_and_bytes_that_no_table_has_are_not_known() -> None:
@@ -16,5 +16,5 @@ def test_rows_and_bytes_that_no_table_has_are_not_known() -> None:
 @pytest.mark.parametrize("version", [2**63, "1", None, 1.0])
 def test_a_version_that_no_table_has_decides_nothing(version: int) -> None:
     """The write stays open for its owner."""
-    with pytest.raises(RetentionGapError, match="the commit's version is not a whole number"):
+    with pytest.raises(UndecidableError, match="the commit's version is not a whole number"):
         Landed(version)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.errors import UnsupportedError
 from safewriter.record.document import Status
-from safewriter.tables.table import Landed, Move, RetentionGapError, Table, Trace
+from safewriter.tables.table import Landed, Move, Table, Trace, UndecidableError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,7 +43,7 @@ class ToyTable(Table):
     def trace_from(self, write_key: str, version: int) -> Trace:
         found = self.trace(write_key, version)
         if found is None:
-            raise RetentionGapError("a dictionary forgets nothing")
+            raise UndecidableError("a dictionary forgets nothing")
         return found
 
 

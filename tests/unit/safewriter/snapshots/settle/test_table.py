@@ -21,7 +21,7 @@ from safewriter.snapshots.settle.leftovers import BuildId, published_key
 from safewriter.snapshots.settle.table import name_of
 from safewriter.snapshots.write.session import PublicationState
 from safewriter.tables.registry import format_of
-from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
+from safewriter.tables.table import Intent, Landed, Trace, UndecidableError
 from tests.unit.safewriter.snapshots.bench import DAY_MS, WHOLE_MS, Bench
 
 if TYPE_CHECKING:
@@ -158,7 +158,7 @@ def test_a_build_whose_document_is_gone_is_found_by_its_retry(bench: Bench) -> N
     bench.publish(held)
     found = bench.table().trace_from(held.document.write_key, 0)
     assert found == Trace(1, Landed(1, 10, 14), 0, succeeded=True, properties=found.properties)
-    with pytest.raises(RetentionGapError, match="has named this build, and does not any more"):
+    with pytest.raises(UndecidableError, match="has named this build, and does not any more"):
         bench.table().trace_from("sw-" + "f" * 32, 0)
 
 
@@ -354,7 +354,7 @@ def test_a_missing_name_tells_nothing_of_an_old_build_without_a_document(
     if decided:
         assert bench.table().trace(bench.write.key, bench.now_ms - age_ms) is None
     else:
-        with pytest.raises(RetentionGapError, match="may have forgotten"):
+        with pytest.raises(UndecidableError, match="may have forgotten"):
             bench.table().trace(bench.write.key, bench.now_ms - age_ms)
 
 
@@ -468,7 +468,7 @@ def test_a_mark_alone_commits_nothing(bench: Bench, *, has_manifest: bool) -> No
     mark = {"version": 1, "manifest_ref": bench.lake.uri(names.manifest_key), "rows": 1, "bytes": 1, "at_ms": 1}
     bench.lake.put(CURRENT, Current.absent(bench.now()).encode())
     changed(bench, published={name_of(held.document.attempt): mark})
-    with pytest.raises(RetentionGapError, match="neither is current nor was"):
+    with pytest.raises(UndecidableError, match="neither is current nor was"):
         bench.table().trace(held.document.write_key, bench.now_ms)
     with pytest.raises(UnknownOutcomeError, match="neither is current nor was"):
         bench.settle()
@@ -517,7 +517,7 @@ def test_no_clean_up_deletes_shards_that_another_manifest_of_the_run_names(bench
     before = bench.keys()
     attempt = replace(held.document.attempt, properties={**held.document.attempt.properties, **false.document()})
     document = replace(held.document, status=status, attempts=(attempt,))
-    with pytest.raises(RetentionGapError, match="names shards of build"):
+    with pytest.raises(UndecidableError, match="names shards of build"):
         bench.table().remove_leftovers(document, document.attempts)
     assert bench.keys() == before
 
@@ -528,7 +528,7 @@ def test_no_clean_up_deletes_what_the_pointer_names(bench: Bench) -> None:
     bench.publish(held)
     before = bench.keys()
     document = held.document.moved(Status.ROLLED_BACK, reason="by hand", settled_ms=1, settled_by="by hand")
-    with pytest.raises(RetentionGapError, match="nothing of it is deleted"):
+    with pytest.raises(UndecidableError, match="nothing of it is deleted"):
         bench.table().remove_leftovers(document, document.attempts)
     assert bench.keys() == before
 

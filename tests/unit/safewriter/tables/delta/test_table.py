@@ -13,7 +13,7 @@ from safewriter.record.document import CommitPoint, Status
 from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.table import DeltaTable
-from safewriter.tables.table import Intent, Landed, RetentionGapError, Trace
+from safewriter.tables.table import Intent, Landed, Trace, UndecidableError
 from tests.unit.safewriter.delta_log import File, creation, key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
@@ -88,7 +88,7 @@ def test_a_note_that_is_of_no_creation_means_that_the_table_is_gone() -> None:
     job.claim()
     world.bucket.create(world.checkpoints.note_key(world.key, 1), b'{"note":{"nonce":"n"}}\n')
 
-    with pytest.raises(RetentionGapError, match="is gone"):
+    with pytest.raises(UndecidableError, match="is gone"):
         table(world).next_move(job.document, Intent("killed", undo=False, nothing_sent=False))
     assert world.log.head == -1
 

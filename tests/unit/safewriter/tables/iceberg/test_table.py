@@ -15,7 +15,7 @@ from safewriter.record.document import BY_HAND, CommitPoint, Status
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.session import StagingState
 from safewriter.tables.iceberg.table import IcebergTable, name_of
-from safewriter.tables.table import Intent, Landed, RetentionGapError
+from safewriter.tables.table import Intent, Landed, UndecidableError
 from tests.unit.safewriter.tables.iceberg.bench import DAY_MS, contents
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def test_success_asks_nobody_for_a_mark_that_the_block_has_read_back(
     bench.catalog.drop_table("db.t")
     seen = StagingState(passed=True, answered=True, mark=mark)
     if landed is None:
-        with pytest.raises(RetentionGapError, match="is no mark"):
+        with pytest.raises(UndecidableError, match="is no mark"):
             bench.table().confirm(held.document, seen)
     else:
         assert bench.table().confirm(held.document, seen).landed == landed

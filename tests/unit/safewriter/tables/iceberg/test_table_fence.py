@@ -13,7 +13,7 @@ from safewriter.tables.iceberg.metadata import LiveTable
 from safewriter.tables.iceberg.pointer import Pointer
 from safewriter.tables.iceberg.sql import SqlPointer
 from safewriter.tables.iceberg.table import IcebergTable, name_of
-from safewriter.tables.table import Intent, RetentionGapError
+from safewriter.tables.table import Intent, UndecidableError
 from tests.unit.safewriter.tables.iceberg.bench import DAY_MS
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def test_a_table_without_a_snapshot_can_bear_no_fence(bench: Bench) -> None:
             raise AssertionError
 
     table = IcebergTable(bench.name, Empty(bench.name, lambda: None), bench.clock, may_go_on=lambda: True)
-    with pytest.raises(RetentionGapError, match="no snapshot"):
+    with pytest.raises(UndecidableError, match="no snapshot"):
         table.next_move(held.document, Intent("killed", undo=False, nothing_sent=False))
 
 

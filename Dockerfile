@@ -62,7 +62,7 @@ COPY handler/__init__.py handler/
 COPY handler/spark/__init__.py handler/spark/missing_dependencies.py handler/spark/
 COPY scripts/__init__.py scripts/
 COPY scripts/image/__init__.py scripts/image/trim.py scripts/image/
-COPY soal/__init__.py soal/tree.py soal/
+COPY soal/__init__.py soal/source_paths.py soal/
 COPY image/spark/missing.toml image/spark/
 COPY image/jars/replaced.txt image/jars/
 # Wheels carry tables for debuggers, forty megabytes of them; what auditwheel has put beside them does not bear the tool.

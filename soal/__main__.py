@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-from soal.tree import FUNCTION
+from soal.source_paths import FUNCTION
 
 
 def main() -> None:

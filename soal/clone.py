@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 from soal.console.problem import Problem
-from soal.tree import FUNCTION
+from soal.source_paths import FUNCTION
 
 if TYPE_CHECKING:
     from types import ModuleType

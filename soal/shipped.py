@@ -6,7 +6,7 @@ import tempfile
 from typing import Final
 
 from handler.spark.properties import read_properties
-from soal.tree import SPARK_DEFAULTS
+from soal.source_paths import SPARK_DEFAULTS
 
 _PROVIDER: Final = "software.amazon.awssdk.auth.credentials.EnvironmentVariableCredentialsProvider"
 

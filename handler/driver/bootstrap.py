@@ -2,7 +2,7 @@
 
 `python bootstrap.py SCRIPT ARGUMENT…`, or in a process that `server.py` has forked. The script runs in the real
 `__main__`, so that its definitions can be pickled for Python workers. PySpark is patched only in `script_settings`
-(leaves out settings of the script that cannot work here), `warm_up` (prepares a guard while Spark starts) and
+(leaves out settings of the script that cannot work here), `guard_warm_up` (prepares a guard while Spark starts) and
 `pyspark_fixes`.
 
 A job may have its own `handler` module. So this process first imports all it needs of SoAL's `handler`, and then
@@ -41,9 +41,9 @@ _POLL_FAST_MAX: Final = 2000
 
 def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; exit as the script exits."""
+    from handler.driver.guard_warm_up import GuardWarmUp
     from handler.driver.message import message_of
     from handler.driver.raised import described, line_of, refusal_of
-    from handler.driver.warm_up import WarmUp
     from handler.process.tree import die_with_parent
 
     die_with_parent()
@@ -55,7 +55,7 @@ def main(module: ModuleType) -> None:
     _note(journal, "python_started")
     if journal:
         threading.Thread(target=_watch_for_session, args=(journal,), name="soal-session", daemon=True).start()
-    warm_up = WarmUp()
+    warm_up = GuardWarmUp()
     code, own, places, refusal = 1, os.getpid(), [str(Path(script).parent), *archives], {}
     try:
         if has_gateway := "PYSPARK_GATEWAY_PORT" in os.environ:
@@ -115,7 +115,7 @@ def _wait_for(go: str | None) -> None:
 
 def begin() -> None:
     """Import what every job needs, before a job arrives."""
-    from handler.driver import message, pyspark_fixes, raised, script_settings, warm_up  # noqa: F401
+    from handler.driver import guard_warm_up, message, pyspark_fixes, raised, script_settings  # noqa: F401
     from handler.process.tree import die_with_parent
     from safewriter.record import journal  # noqa: F401
 

@@ -16,7 +16,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from pydantic import BaseModel, ConfigDict, Field
 
 from handler import observability
-from handler.functions.failure_queue import NotTakenError, redrive_queue
+from handler.functions.redrive_queue import NotTakenError, redrive_queue
 from handler.input_errors import validated
 from safewriter.objects.client import client_of, queued_id
 from safewriter.objects.rights import lacking
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from aws_lambda_powertools.utilities.typing import LambdaContext
 
-    from handler.functions.failure_queue import Redriven
+    from handler.functions.redrive_queue import Redriven
 
 __all__ = ["lambda_handler", "redrive"]
 

@@ -21,8 +21,8 @@ from handler.process.log import JobLog
 from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
 from handler.redaction.secret_names import is_secret
+from handler.runs.run_supervisor import RunSupervisor
 from handler.runs.store import Runs
-from handler.runs.supervisor import RunSupervisor
 from handler.runs.turn import hold_turn
 from handler.sandbox.between_jobs import clean_all
 from handler.sandbox.script import DownloadError, download

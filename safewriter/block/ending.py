@@ -16,6 +16,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from safewriter.block.tidy import tidy
+from safewriter.block.until_answered import until_answered
 from safewriter.deadline import epoch_ms
 from safewriter.errors import (
     DeadlineError,
@@ -26,7 +27,6 @@ from safewriter.errors import (
     UnknownOutcomeError,
     UsageError,
 )
-from safewriter.objects.retry import until_answered
 from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.record.document import NO_CHANGE, OPEN, Status

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import is_of, kept
 from scripts.provision.jars import LISTS, read_sums
-from soal.tree import MISSING
+from soal.source_paths import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, get_args
 
 from handler.spark.missing_dependencies import Variant, read_missing
-from soal.tree import MISSING
+from soal.source_paths import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

@@ -21,7 +21,7 @@ from scripts.image.trim import REPLACED, trim
 from scripts.provision.place import Stamp, fingerprint
 from scripts.provision.steps import Found, SetupError, run, say
 from soal.home import home_of, python_of, site_of
-from soal.tree import MISSING
+from soal.source_paths import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

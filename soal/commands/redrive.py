@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.text import Text
 
-from handler.functions.failure_queue import NotTakenError, redrive_queue
+from handler.functions.redrive_queue import NotTakenError, redrive_queue
 from soal.console.document import document_of
 from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
@@ -20,7 +20,7 @@ from soal.remote.function import RemoteFunction
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from handler.functions.failure_queue import Redriven
+    from handler.functions.redrive_queue import Redriven
 
 
 def redrive(

@@ -17,7 +17,7 @@ from soal.console.problem import EXIT_FAILED
 from soal.console.progress import Counting
 from soal.options import DryRun, EndpointUrl, Json, Local
 from soal.orphans.age import parse_age
-from soal.snapshots.asking import Form, context_of, key_of, problems, source_of, text_of
+from soal.snapshots.arguments import Form, context_of, key_of, problems, source_of, text_of
 from soal.snapshots.build_command import build
 from soal.snapshots.report import (
     CleanupReport,

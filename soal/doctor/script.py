@@ -19,7 +19,7 @@ from soal.doctor.script_needs import needs_of
 from soal.doctor.script_sinks import sinks_of
 from soal.doctor.script_tree import UNKNOWN, Line, calls, chain, fail, line_of, name_of, nodes_of, text_of, warn
 from soal.shipped import shipped_settings
-from soal.tree import MISSING
+from soal.source_paths import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 
 from handler.spark.missing_dependencies import read_missing
 from soal.doctor.script_tree import Line, calls, fail, line_of, name_of, text_of, texts, warn
-from soal.tree import MISSING
+from soal.source_paths import MISSING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -27,7 +27,7 @@ from soal.console.progress import Counting, print_line
 from soal.home import Home, pyspark_of
 from soal.options import EndpointUrl, Json, Local
 from soal.shipped import local_settings
-from soal.snapshots.asking import problems
+from soal.snapshots.arguments import problems
 from soal.snapshots.report import BuildReport
 from soal.snapshots.views import build_view
 from soal.target import asking, find_target

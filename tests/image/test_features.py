@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.spark.missing_dependencies import read_missing
-from soal.tree import MISSING
+from soal.source_paths import MISSING
 from tests.image.features import FEATURES, FULL
 from tests.support.lake import LAKE
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from safewriter.objects.client import own_answers
-from safewriter.tables.iceberg.metadata_file import FilePointer
+from safewriter.tables.iceberg.file_pointer import FilePointer
 
 __all__ = ["GluePointer"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from safewriter.tables.iceberg.metadata_file import FilePointer
+from safewriter.tables.iceberg.file_pointer import FilePointer
 
 __all__ = ["SqlPointer"]
 

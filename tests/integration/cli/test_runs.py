@@ -14,8 +14,8 @@ from handler.process.child import Shutdown, Stop, start
 from handler.process.log import JobLog
 from handler.redaction.redact import Redactor
 from handler.request.job import requested
+from handler.runs.run_supervisor import RunSupervisor
 from handler.runs.store import Runs
-from handler.runs.supervisor import RunSupervisor
 from handler.settings import read_settings
 from handler.spark.command import Command
 from safewriter.deadline import Deadline, epoch_ms

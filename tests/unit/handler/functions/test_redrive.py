@@ -10,8 +10,8 @@ import pytest
 from botocore.exceptions import ClientError
 from moto import mock_aws
 
-from handler.functions.failure_queue import Redriven
 from handler.functions.redrive import lambda_handler, redrive
+from handler.functions.redrive_queue import Redriven
 from handler.input_errors import InputError
 from tests.support.page import page
 

@@ -16,7 +16,7 @@ from handler.spark.installation import find_pyspark
 from handler.spark.missing_dependencies import read_missing
 from scripts.image.trim import UNUSED, is_of, kept, replaced, superseded, trim
 from scripts.provision.jars import read_sums
-from soal.tree import MISSING
+from soal.source_paths import MISSING
 
 if TYPE_CHECKING:
     from pathlib import Path

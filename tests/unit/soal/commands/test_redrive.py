@@ -1,4 +1,4 @@
-"""`soal redrive` behind a proxy; what a message becomes: tests/unit/handler/functions/test_failure_queue.py."""
+"""`soal redrive` behind a proxy; what a message becomes: tests/unit/handler/functions/test_redrive_queue.py."""
 
 from __future__ import annotations
 

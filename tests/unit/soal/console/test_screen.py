@@ -28,7 +28,7 @@ from rich.table import Table
 from rich.text import Text
 
 import soal
-from handler.functions import failure_queue
+from handler.functions import redrive_queue
 from soal import app
 from soal.console.output import Output
 from soal.console.problem import Problem
@@ -96,7 +96,7 @@ def views() -> list[Callable[[Any], View]]:
 
 def argument(view: Callable[[Any], View]) -> Any:
     """Return a hostile argument for a view, by the type of its parameter."""
-    known = [one for module in (*modules(), failure_queue) for one in vars(module).items() if is_data(one[1])]
+    known = [one for module in (*modules(), redrive_queue) for one in vars(module).items() if is_data(one[1])]
     names = {**dict(known), "Sequence": Sequence, "Any": Any}
     return filled(eval(next(iter(view.__annotations__.values())), names))  # noqa: S307 - an annotation of our own
 

@@ -10,12 +10,12 @@ from contextlib import suppress
 from functools import wraps
 from typing import Any, Final
 
-__all__ = ["WarmUp"]
+__all__ = ["GuardWarmUp"]
 
 _JOIN_MAX_S: Final = 5.0
 
 
-class WarmUp:
+class GuardWarmUp:
     """A thread that starts with the first Spark context."""
 
     def __init__(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from safewriter.snapshots.format.encoding import KeyEncoding
 from soal.console.problem import Problem
-from soal.snapshots.asking import context_of, key_of, text_of
+from soal.snapshots.arguments import context_of, key_of, text_of
 from tests.support.snapshots import Bucket, build
 
 MANIFEST = replace(

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from safewriter.block.until_answered import until_answered
 from safewriter.errors import NotCommittedError, UnknownOutcomeError
 from safewriter.objects import StoreError
-from safewriter.objects.retry import until_answered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

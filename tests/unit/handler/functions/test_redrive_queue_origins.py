@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from botocore.exceptions import ClientError
 
-from handler.functions.failure_queue import NotTakenError, Redriven, redrive_queue
+from handler.functions.redrive_queue import NotTakenError, Redriven, redrive_queue
 from tests.unit.handler.functions.messages import (
     ERROR,
     FROM_JOBS,

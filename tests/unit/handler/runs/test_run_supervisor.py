@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from handler.runs.supervisor import RunSupervisor
+from handler.runs.run_supervisor import RunSupervisor
 from safewriter.objects import StoreError
 
 

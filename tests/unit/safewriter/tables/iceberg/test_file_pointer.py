@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from safewriter.objects.location import Location
 from safewriter.objects.store import StoreError
+from safewriter.tables.iceberg.file_pointer import FilePointer, _unzipped
 from safewriter.tables.iceberg.metadata import FenceTag
-from safewriter.tables.iceberg.metadata_file import FilePointer, _unzipped
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.space import TEXT_MAX_BYTES
 from tests.support.memory_store import MemoryObjectStore

@@ -11,7 +11,7 @@ from botocore.exceptions import ClientError
 from moto import mock_aws
 from typer.testing import CliRunner
 
-from handler.functions.failure_queue import NotTakenError, Redriven, redrive_queue
+from handler.functions.redrive_queue import NotTakenError, Redriven, redrive_queue
 from handler.outcome.state import State
 from tests.support.command_line import app
 from tests.unit.handler.functions.messages import (
@@ -107,7 +107,7 @@ def test_a_message_behind_hopeless_ones_is_reached() -> None:
 @pytest.mark.usefixtures("amazon")
 def test_what_a_pass_sets_aside_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """The pass must end in time; the next one continues."""
-    monkeypatch.setattr("handler.functions.failure_queue._PARKED_MAX", 10)
+    monkeypatch.setattr("handler.functions.redrive_queue._PARKED_MAX", 10)
     queue = Queue(*[UNREADABLE] * 25)
     assert [len(queue.pass_with(queue.parks())) for _ in range(4)] == [10, 10, 5, 0]
 

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.slow
 BEGIN = """
 import sys, threading
 from pyspark.core.context import SparkContext
-from handler.driver import warm_up
+from handler.driver import guard_warm_up
 from safewriter.block import warmup
 
 SparkContext._initialize_context = lambda context, jconf: f"context of {jconf}"
-one = warm_up.WarmUp()
+one = guard_warm_up.GuardWarmUp()
 """
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from botocore.exceptions import ClientError
 
-from handler.functions.replay import Origin, replay_of
+from handler.functions.failed_message import Origin, replay_of
 from safewriter.objects.rights import lacking
 
 if TYPE_CHECKING:

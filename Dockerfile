@@ -85,7 +85,7 @@ RUN mkdir classes \
         -cp '/opt/soal/jars/*:/opt/soal/python/pyspark/jars/*' -d classes {} + \
     && if [ -d image/logstore/src/main/resources ]; then cp -r image/logstore/src/main/resources/. classes; fi \
     && jar --create --file /opt/soal/jars/soal-logstore.jar --date=2020-01-01T00:00:00Z -C classes . \
-    && java -cp '/opt/soal/jars/*:/opt/soal/python/pyspark/jars/*' io.soal.archive.LiteralValues \
+    && java -cp '/opt/soal/jars/*:/opt/soal/python/pyspark/jars/*' io.soal.build.PatchedClasses \
         /opt/soal/jars/soal-literal.jar /opt/soal/python/pyspark/jars/hadoop-client-api-*.jar \
         /opt/soal/python/pyspark/jars/spark-*.jar /opt/soal/jars/iceberg-spark-runtime-*.jar \
         /opt/soal/jars/hadoop-aws-*.jar

@@ -19,7 +19,7 @@ OWN: Final = "soal-"
 """The name prefix of SoAL's own jars."""
 LITERAL: Final = "soal-literal.jar"
 """The classes of Hadoop and Spark that read settings, without the expansion of variables in values
-(io.soal.archive.LiteralValues). They replace the originals, so they come first; `io.soal.host.Host` does not start
+(io.soal.build.PatchedClasses). They replace the originals, so they come first; `io.soal.host.Host` does not start
 without them.
 """
 _DIGITS: Final = 16

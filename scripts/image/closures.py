@@ -1,7 +1,7 @@
 """The jar in which the closures of Scala are classes, so that the class-data archive can contain them.
 
 A Spark job uses thousands of lambda expressions. Java generates a class for each while the job runs, a tenth of a cold
-run, and archives only those that are not serialisable; Scala's are. `io.soal.archive.Closures` generates the classes
+run, and archives only those that are not serialisable; Scala's are. `io.soal.build.Closures` generates the classes
 beforehand, for the classes in image/archive/closures.txt: those whose lambda expressions the training uses.
 """
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from handler.settings import HandlerSettings
 
 LIST: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "closures.txt"
-_TOOL: Final = "io.soal.archive.Closures"
+_TOOL: Final = "io.soal.build.Closures"
 _TIMEOUT_S: Final = 300
 _STAMP_S: Final = 1_577_836_800
 """2020-01-01: Java compares the time stamps of jars with those in the archive."""

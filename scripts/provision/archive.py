@@ -55,9 +55,7 @@ def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
     training = [
         *(place.root / "image" / "archive" / name for name in (*_TRAINING[variant], "closures.txt")),
         *(place.root / "scripts" / "image" / name for name in ("archive.py", "closures.py", "unsigned.py")),
-        *sorted(
-            (place.root / "image" / "logstore" / "src" / "main" / "java" / "io" / "soal" / "archive").glob("*.java")
-        ),
+        *sorted((place.root / "image" / "logstore" / "src" / "main" / "java" / "io" / "soal" / "build").glob("*.java")),
     ]
     return fingerprint([*training, *lines, f"{java.home} {java.version} {platform.machine()}"])
 

@@ -1,5 +1,5 @@
 """Our own jars: soal-logstore.jar from image/logstore/src/main/java, and soal-literal.jar, which a program in that jar
-makes from classes of Hadoop and Spark (io.soal.archive.LiteralValues).
+makes from classes of Hadoop and Spark (io.soal.build.PatchedClasses).
 
 The compiler is javac if there is one, else ECJ, Eclipse's compiler: one jar that needs only a Java runtime.
 """
@@ -70,7 +70,7 @@ def _make_literal(place: Place, java: Java, tools: Path, jar: Path) -> None:
     jars = [*_spark_jars(place), *sorted(place.jars.glob("*.jar"))]
     sources = [path for path in jars if path.name.startswith(_LITERAL_SOURCES)]
     run(
-        [java.java, _QUICK, "-cp", f"{tools}:{class_path(place)}", "io.soal.archive.LiteralValues", jar, *sources],
+        [java.java, _QUICK, "-cp", f"{tools}:{class_path(place)}", "io.soal.build.PatchedClasses", jar, *sources],
         act=f"making {jar.name}",
         todo="see above, then run scripts/setup again",
     )

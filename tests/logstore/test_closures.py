@@ -1,4 +1,4 @@
-"""Scala's lambdas as classes generated at build time (io.soal.archive), equal to the JVM's own."""
+"""Scala's lambdas as classes generated at build time (io.soal.build), equal to the JVM's own."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _PLACE = Place(ROOT)
-_JAVA = ROOT / "tests" / "logstore" / "java" / "io" / "soal" / "archive"
+_JAVA = ROOT / "tests" / "logstore" / "java" / "io" / "soal" / "build"
 _TIMEOUT_S = 250
-HOSTS = ("scala.Function1", "scala.Function2", "scala.NotThere", "java.util.Comparator", "io.soal.archive.Lambda")
+HOSTS = ("scala.Function1", "scala.Function2", "scala.NotThere", "java.util.Comparator", "io.soal.build.Lambda")
 
 
 def original() -> list[Path]:
@@ -51,7 +51,7 @@ def classes(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("closures")
     found, _ = ensure_java(_PLACE, os.environ)
     maven = functools.cache(lambda: find_maven(found))
-    sources = sorted([*(SOURCES / "io" / "soal" / "archive").glob("*.java"), *_JAVA.glob("*.java")])
+    sources = sorted([*(SOURCES / "io" / "soal" / "build").glob("*.java"), *_JAVA.glob("*.java")])
     compile_java(_PLACE, found, maven, sources, folder)
     return folder
 
@@ -61,16 +61,16 @@ def lowered(classes: Path) -> Path:
     """The jar that the tool makes for `HOSTS`."""
     jar, names, own = classes / "lowered.jar", classes / "hosts.txt", classes / "own.jar"
     with zipfile.ZipFile(own, "w") as made:
-        made.write(classes / "io" / "soal" / "archive" / "Lambda.class", "io/soal/archive/Lambda.class")
+        made.write(classes / "io" / "soal" / "build" / "Lambda.class", "io/soal/build/Lambda.class")
     names.write_text("# a remark\n\n" + "".join(f"{host}\n" for host in HOSTS), encoding="utf-8")
-    java("-cp", path(classes), "io.soal.archive.Closures", jar, names, own, *original())
+    java("-cp", path(classes), "io.soal.build.Closures", jar, names, own, *original())
     return jar
 
 
 def test_they_do_what_those_do_that_java_makes(classes: Path, lowered: Path) -> None:
     """Also after serialisation, with the same serialised form: only their kind differs."""
-    theirs = java("-cp", path(classes), "io.soal.archive.Lambda")
-    ours = java("-cp", path(lowered, classes), "io.soal.archive.Lambda")
+    theirs = java("-cp", path(classes), "io.soal.build.Lambda")
+    ours = java("-cp", path(lowered, classes), "io.soal.build.Lambda")
     assert theirs.count("kind made by Java") == ours.count("kind made") == 4
     assert [line.replace("kind made by Java", "kind made") for line in theirs] == ours
 
@@ -93,11 +93,11 @@ def test_java_verifies_each_of_them(classes: Path, lowered: Path) -> None:
             wanted = sum("$$Lambda$L" in name for name in entries.namelist())
         assert wanted > 0
         place = path(jar, classes, *_PLACE.jars.glob("soal-*.jar"))
-        assert java("-cp", place, "io.soal.archive.Lambda", jar) == [str(wanted)]
+        assert java("-cp", place, "io.soal.build.Lambda", jar) == [str(wanted)]
 
 
 def test_an_equal_list_makes_an_equal_jar(classes: Path, lowered: Path) -> None:
     """The class-data archive is tied to the jar's bytes."""
     again = classes / "again.jar"
-    java("-cp", path(classes), "io.soal.archive.Closures", again, classes / "hosts.txt", *original())
+    java("-cp", path(classes), "io.soal.build.Closures", again, classes / "hosts.txt", *original())
     assert again.read_bytes() == lowered.read_bytes()

@@ -19,7 +19,7 @@ TRAINING = (
     "image/archive/train.py",
     "image/archive/closures.txt",
     "scripts/image/closures.py",
-    "image/logstore/src/main/java/io/soal/archive/Closures.java",
+    "image/logstore/src/main/java/io/soal/build/Closures.java",
 )
 # Replaces the training's Python: counts its calls, and makes the archive unless it shall fail.
 PYTHON = """#!/bin/sh

@@ -32,7 +32,7 @@ done
 
 # Makes a jar from another one, like our program: -X… -cp PATH MAIN JAR SOURCE.
 PROGRAM = """#!/bin/sh
-[ "$4" = io.soal.archive.LiteralValues ] && echo "made of $(basename "$6") $(basename "$7")" > "$5"
+[ "$4" = io.soal.build.PatchedClasses ] && echo "made of $(basename "$6") $(basename "$7")" > "$5"
 """
 
 

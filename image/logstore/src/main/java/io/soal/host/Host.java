@@ -55,7 +55,7 @@ public final class Host {
     }
   }
 
-  /** Exits if ${...} is replaced, since a job's paths and options could name secrets (see LiteralValues). */
+  /** Exits if ${...} is replaced, since a job's paths and options could name secrets (see PatchedClasses). */
   private static void checkThatValuesAreLiteral() {
     Map<String, String> texts = Map.of("one", "${other}", "other", "replaced");
     Configuration values = new Configuration(false);

@@ -1,4 +1,4 @@
-package io.soal.archive;
+package io.soal.build;
 
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;

@@ -1,4 +1,4 @@
-package io.soal.archive;
+package io.soal.build;
 
 import java.io.IOException;
 import java.io.OutputStream;

@@ -1,4 +1,4 @@
-"""The patched classes of Hadoop and Spark that do not substitute names in values (io.soal.archive.LiteralValues)."""
+"""The patched classes of Hadoop and Spark that do not substitute names in values (io.soal.build.PatchedClasses)."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_version_that_replaces_names_in_another_way_stops_the_build(tmp_path: 
         hadoop = next(name for name in literal.namelist() if name.endswith("/Configuration.class"))
         changed.writestr(hadoop, literal.read(hadoop))
 
-    command = [java.java, "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars)), "io.soal.archive.LiteralValues"]
+    command = [java.java, "-XX:TieredStopAtLevel=1", "-cp", ":".join(map(str, jars)), "io.soal.build.PatchedClasses"]
     done = subprocess.run(
         [*map(str, command), str(made), str(other)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )

@@ -1,4 +1,4 @@
-package io.soal.archive;
+package io.soal.build;
 
 import java.io.IOException;
 import java.io.InputStream;
@@ -43,9 +43,9 @@ import org.apache.xbean.asm9.Type;
  *
  * <p>No setting turns any of this off. The jar comes first on the class path, so its classes replace the originals.
  *
- * <p>{@code LiteralValues JAR SOURCE...}: the jar to write, and the jars that hold the originals.
+ * <p>{@code PatchedClasses JAR SOURCE...}: the jar to write, and the jars that hold the originals.
  */
-public final class LiteralValues {
+public final class PatchedClasses {
   private static final String HADOOP = "org/apache/hadoop/conf/Configuration";
   private static final String SPARK = "org/apache/spark/internal/config/ConfigReader";
   private static final String PROVIDER = "org/apache/spark/internal/config/ConfigProvider";
@@ -207,7 +207,7 @@ public final class LiteralValues {
   private static final List<String> OURS =
       List.of(OPTIONS, KEYS, LISTED, SAME_PATH, PARTITIONS, OUTPUT, EXISTENCE, OLD, TABLE_CLASSES);
 
-  private LiteralValues() {}
+  private PatchedClasses() {}
 
   private static Map<String, Consumer<MethodVisitor>> calls() {
     String path = "(L" + FILES + ";L" + PATH + ";";
@@ -264,7 +264,7 @@ public final class LiteralValues {
           + "; find out how these versions replace ${...} in values, and what SQL calls");
     }
     for (String name : OURS) { // the jar needs no log store on the class path
-      try (InputStream ours = LiteralValues.class.getClassLoader().getResourceAsStream(name + ".class")) {
+      try (InputStream ours = PatchedClasses.class.getClassLoader().getResourceAsStream(name + ".class")) {
         made.put(name + ".class", ours.readAllBytes());
       }
     }

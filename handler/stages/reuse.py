@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from handler.sandbox.sandbox import Shape
     from handler.spark.command import Command
 
-__all__ = ["Place", "Reuse"]
+__all__ = ["Reuse", "SandboxAndJvm"]
 
 
 def _always() -> bool:
@@ -29,7 +29,7 @@ def _nobody(_: str) -> None:
 
 
 @dataclass(slots=True)
-class Place:
+class SandboxAndJvm:
     """A sandbox and the idle JVM in it, if any."""
 
     sandbox: Sandbox
@@ -60,7 +60,7 @@ class Place:
 class Reuse:
     """Keeps at most one JVM between the jobs of this process."""
 
-    _spare: Place | None = field(default=None)
+    _spare: SandboxAndJvm | None = field(default=None)
     _may_clean: Callable[[], bool] = field(default=_always)
     """Whether there is time to empty a sandbox. The current invocation decides, also for an earlier one's sandbox."""
     _warn: Callable[[str], None] = field(default=_nobody)
@@ -101,7 +101,7 @@ class Reuse:
         may_clean_before: Callable[[], bool] = _always,
         may_clean_after: Callable[[], bool] = _always,
         warn: Callable[[str], None] = _nobody,
-    ) -> Iterator[Place]:
+    ) -> Iterator[SandboxAndJvm]:
         """Give a job a sandbox below `folder`: that of the idle JVM, or a fresh one.
 
         At the end, kill the JVM and remove the sandbox, unless the JVM is kept and the sandbox can be emptied in time.
@@ -132,9 +132,9 @@ class Reuse:
     def _tell(self, warning: str) -> None:
         self._warn(warning)
 
-    def _fresh(self, folder: Path) -> Place:
+    def _fresh(self, folder: Path) -> SandboxAndJvm:
         stack = ExitStack()
         sandbox = stack.enter_context(open_sandbox(folder, may_go_on=self._has_time, warn=self._tell))
-        place = Place(sandbox, sandbox.shape, stack)
+        place = SandboxAndJvm(sandbox, sandbox.shape, stack)
         stack.callback(place.end)  # before the sandbox is removed
         return place

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from handler.spark.command import Command
     from handler.spark.missing_dependencies import Missing
     from handler.stages.progress import Prepared, Progress
-    from handler.stages.reuse import Place, Reuse
+    from handler.stages.reuse import Reuse, SandboxAndJvm
     from safewriter.record.journal import Entry
 
 __all__ = ["run"]
@@ -73,7 +73,7 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
 
 
 def _run_in(
-    place: Place,
+    place: SandboxAndJvm,
     turn: JobTurn,
     prepared: Prepared,
     progress: Progress,
@@ -96,7 +96,7 @@ def _run_in(
     return outcome
 
 
-def _place(prepared: Prepared, progress: Progress, reuse: Reuse) -> AbstractContextManager[Place]:
+def _place(prepared: Prepared, progress: Progress, reuse: Reuse) -> AbstractContextManager[SandboxAndJvm]:
     """Return the job's sandbox. Removing it, or an earlier one, must leave the time to report about it."""
     schedule = prepared.schedule
     return reuse.place(
@@ -129,7 +129,7 @@ class _Run:
     prepared: Prepared
     progress: Progress
     services: Services
-    place: Place
+    place: SandboxAndJvm
     files: Files
     journal: Journal
     turn: JobTurn

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from safewriter.block.block import Block
     from safewriter.record.checkpoints import HeldCheckpoint
     from safewriter.record.document import Checkpoint
-    from safewriter.tables.session import Report
+    from safewriter.tables.session import BlockReport
 
 __all__ = ["Ending"]
 
@@ -239,13 +239,13 @@ class Ending:
         else:
             self._checkpoint = won
 
-    def _confirmed(self, report: Report) -> Move:
+    def _confirmed(self, report: BlockReport) -> Move:
         if report.lost is not None:
             raise NotCommittedError(f"the block's write to {self._block.table} is not whole: {report.lost}")
         document = self._checkpoint.document
         return self._block.recovery.table_of(document).confirm(document, report)
 
-    def _nothing_to_write(self, report: Report) -> Move:
+    def _nothing_to_write(self, report: BlockReport) -> Move:
         """Return committed; raise `UsageError` if the session knows of strays or of a refused statement."""
         if (known := report.strays or report.lost) is not None:
             raise UsageError(f"success(no_change=True) is not true of {self._block.table}: {known}")
@@ -284,7 +284,7 @@ class Ending:
             self._clean()
         self._explain(error, report)
 
-    def _explain(self, error: BaseException | None, report: Report | None) -> None:
+    def _explain(self, error: BaseException | None, report: BlockReport | None) -> None:
         """Add a note about the verdict to the user's exception."""
         document, table = self.document, self._block.table
         is_committed = document.status is Status.COMMITTED
@@ -310,7 +310,7 @@ class Ending:
             lost = self._block.turn.lost_error()
             raise (TurnLostError(f"{lost}; {self._block.table}: {verdict}") if verdict else lost) from error
 
-    def _halt(self, reason: str, patience_s: float) -> tuple[Report | None, Evidence]:
+    def _halt(self, reason: str, patience_s: float) -> tuple[BlockReport | None, Evidence]:
         """Stop the block's work; return the session's report (None if the JVM does not answer) and the evidence."""
         epoch, session = self.document.epoch, self._block.session
         try:

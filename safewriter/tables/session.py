@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.record.document import Checkpoint
 
-__all__ = ["TABLE_EXISTS", "MicroBatch", "Opening", "Report", "Session", "TableState"]
+__all__ = ["TABLE_EXISTS", "BlockReport", "MicroBatch", "Opening", "Session", "TableState"]
 
 TABLE_EXISTS: Final = "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
 """A pattern of the error classes by which Spark and Delta report that a table exists already."""
@@ -59,7 +59,7 @@ class Opening:
     journal: str | None
 
 
-class Report(Protocol):
+class BlockReport(Protocol):
     """The session's knowledge of the block's commits."""
 
     @property
@@ -169,7 +169,7 @@ class Session(Protocol):
         """
         ...
 
-    def report(self) -> Report:
+    def report(self) -> BlockReport:
         """Return the session's report on the block's commits."""
         ...
 
@@ -185,7 +185,7 @@ class Session(Protocol):
         """Wait until no job of the block and no task at all runs here; return False if `patience_s` passed first."""
         ...
 
-    def may_have_left_files(self, report: Report) -> bool:
+    def may_have_left_files(self, report: BlockReport) -> bool:
         """Return whether the block, which has ended, may have left files that no commit refers to."""
         ...
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from safewriter.tables.session import Report, TableState
+    from safewriter.tables.session import BlockReport, TableState
 
 __all__ = ["SparkScope"]
 
@@ -188,7 +188,7 @@ class SparkScope:
     def publish(self) -> None:
         """Default: each statement commits by itself."""
 
-    def may_have_left_files(self, report: Report) -> bool:  # noqa: ARG002 - as above
+    def may_have_left_files(self, report: BlockReport) -> bool:  # noqa: ARG002 - as above
         """Default: no settler looks for files of a committed block."""
         return False
 

@@ -13,7 +13,7 @@ from safewriter.bounds import shortened, whole
 
 if TYPE_CHECKING:
     from safewriter.record.document import AttemptRecord, Checkpoint, Status
-    from safewriter.tables.session import Report
+    from safewriter.tables.session import BlockReport
 
 __all__ = ["Intent", "Landed", "Move", "Table", "Trace", "UndecidableError"]
 
@@ -100,7 +100,7 @@ class Table(Protocol):
         """
         ...
 
-    def confirm(self, document: Checkpoint, report: Report) -> Move:
+    def confirm(self, document: Checkpoint, report: BlockReport) -> Move:
         """Return the move that `success()` makes, from what the session has seen; raise if the table lacks the write.
 
         The caller settles an open state (the table still needs an act) as usual.

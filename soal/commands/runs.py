@@ -167,7 +167,7 @@ def cancel(
     out = Output(as_json=as_json)
     ledger = _ledger(endpoint_url, bucket, local=local)
     with asking():
-        stored = ledger.handlers.read(run_key)
+        stored = ledger.records.read(run_key)
         if stored is None:
             raise _unknown(run_key)
         record = stored.record
@@ -183,7 +183,7 @@ def cancel(
                 todo=f"settle its writes with: soal recover --run {run_key}",
                 exit_code=EXIT_FAILED,
             )
-        ledger.handlers.request_cancel(record, reason)
+        ledger.records.request_cancel(record, reason)
         whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
         out.remark(f"asked the handler of {whom} to end run {run_key!r}")
         state = _wait_for_end(ledger, run_key, record, wait_s)
@@ -201,7 +201,7 @@ def _wait_for_end(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: fl
     """Wait until the attempt, or its durable execution, has ended; return the state, or None if it still runs."""
     until_s = time.monotonic() + wait_s
     while True:
-        stored = ledger.handlers.read(run_key)
+        stored = ledger.records.read(run_key)
         is_same = stored is not None and (
             stored.record.run_id == cancelled.run_id
             if cancelled.execution is None

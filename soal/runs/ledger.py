@@ -103,12 +103,12 @@ class Ledger:
 
     def __init__(self, store: ObjectStore, clock: Clock) -> None:
         self.store = store
-        self.handlers = Runs(store, clock)
+        self.records = Runs(store, clock)
         self.checkpoints = Checkpoints(store)
 
     def runs(self, limit: int) -> Listing:
         """Return the newest `limit` runs, or all if `limit` is 0. It bounds the documents read, not the listing."""
-        records, unread_records = self._read(_newest(self.handlers.listed(), limit), self.handlers.read_listed)
+        records, unread_records = self._read(_newest(self.records.listed(), limit), self.records.read_listed)
         documents = _newest(self.store.list(DOCUMENTS), 0)
         looked_at = documents[: limit * _WRITES_PER_RUN] if limit else documents
         writes, unread = self._read(looked_at, self._view)
@@ -121,7 +121,7 @@ class Ledger:
 
         Raises `UnreadableRecordError` if the run's record cannot be read.
         """
-        record = self.handlers.read(run_key)
+        record = self.records.read(run_key)
         views = self._grouped([] if record is None else [record], self.writes(run_key))
         return views[0] if views else None
 

@@ -49,7 +49,7 @@ class Watcher:
 
     def look(self) -> tuple[Event, ...]:
         """Return the changes since the last call; the first call returns every run and write."""
-        runs = self._changes("runs", self.ledger.handlers.listed(), self._run)
+        runs = self._changes("runs", self.ledger.records.listed(), self._run)
         writes = self._changes("writes", self.ledger.store.list(DOCUMENTS), self._write)
         return tuple(sorted((*runs, *writes), key=lambda event: (event.at_ms, event.uri)))
 
@@ -93,7 +93,7 @@ class Watcher:
             self._newest[kind] = max(entry.last_modified for entry in entries)
 
     def _run(self, listed: ListedObject) -> Event | None:
-        stored = self.ledger.handlers.read_listed(listed)
+        stored = self.ledger.records.read_listed(listed)
         if stored is None:
             return None
         record = stored.record

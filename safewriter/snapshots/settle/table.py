@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ObjectStore
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.snapshots.format.current import Publication
-    from safewriter.tables.session import Report
+    from safewriter.tables.session import BlockReport
     from safewriter.tables.table import Intent
 
 __all__ = ["DECIDED_MS", "SnapshotTable", "name_of", "names_of"]
@@ -67,7 +67,7 @@ class SnapshotTable(Table):
             return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published, and cannot be any more")
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
-    def confirm(self, document: Checkpoint, report: Report) -> Move:
+    def confirm(self, document: Checkpoint, report: BlockReport) -> Move:
         """Return committed if the build was published. Raises `NotCommittedError` otherwise."""
         if not report.passed:
             raise NotCommittedError(f"the block has published no snapshot below {self.store.uri('')}")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.snapshots.format.manifest import Manifest
     from safewriter.snapshots.settle.leftovers import BuildId
-    from safewriter.tables.session import Opening, Report
+    from safewriter.tables.session import BlockReport, Opening
 
 __all__ = ["PublicationState", "SnapshotSession"]
 
@@ -107,7 +107,7 @@ class SnapshotSession(SparkScope):
     def shut(self, reason: str) -> None:
         """Do nothing: a build's only statement is a job, which is cancelled."""
 
-    def may_have_left_files(self, report: Report) -> bool:  # noqa: ARG002 - as above
+    def may_have_left_files(self, report: BlockReport) -> bool:  # noqa: ARG002 - as above
         """Return True: repeated or speculative tasks may have left shards that no result names."""
         return True
 

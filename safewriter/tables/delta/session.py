@@ -26,7 +26,7 @@ from safewriter.tables.spark import SparkScope
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from safewriter.tables.session import Opening, Report
+    from safewriter.tables.session import BlockReport, Opening
 
 __all__ = ["DeltaSession"]
 
@@ -215,7 +215,7 @@ class DeltaSession(SparkScope):
         """Let no commit through any more."""
         self._gate.shut(reason)
 
-    def may_have_left_files(self, report: Report) -> bool:
+    def may_have_left_files(self, report: BlockReport) -> bool:
         """Return whether the block may have left files that no commit refers to: all of its files, or those of a failed
         task, of a refused statement, or of one that lost its slot.
         """

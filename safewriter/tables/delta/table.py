@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from safewriter.record.checkpoints import Checkpoints
     from safewriter.record.document import AttemptRecord, Checkpoint
     from safewriter.tables.delta.commit import Commit
-    from safewriter.tables.session import Report
+    from safewriter.tables.session import BlockReport
     from safewriter.tables.table import Intent
 
 __all__ = ["DeltaTable"]
@@ -87,7 +87,7 @@ class DeltaTable(Table):
         reason = f"{intent.cause}: version {commit.version} could not be undone and stays"
         return Move(Status.COMMITTED, reason, _landed(commit), undo_refused=obstacle)
 
-    def confirm(self, document: Checkpoint, report: Report) -> Move:
+    def confirm(self, document: Checkpoint, report: BlockReport) -> Move:
         """Read our version back; only what the table holds is committed."""
         if not isinstance(report, GateState):
             raise TypeError(report)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from safewriter.tables.iceberg.metadata import LiveTable
     from safewriter.tables.iceberg.name import TableName
     from safewriter.tables.iceberg.pointer import Pointer
-    from safewriter.tables.session import Report
+    from safewriter.tables.session import BlockReport
     from safewriter.tables.table import Intent
 
 __all__ = ["DECIDED_MS", "IcebergTable", "epochs_of", "name_of", "skipped_name", "snapshots_of"]
@@ -90,7 +90,7 @@ class IcebergTable(Table):
             return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published, and cannot be any more")
         return Move(Status.COMMITTED, f"{intent.cause} after it was published", landed)
 
-    def confirm(self, document: Checkpoint, report: Report) -> Move:
+    def confirm(self, document: Checkpoint, report: BlockReport) -> Move:
         """Return committed if the table holds the publication."""
         if not report.passed:
             raise NotCommittedError(

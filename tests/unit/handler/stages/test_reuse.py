@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.spark.command import Command
-from handler.stages.reuse import Place, Reuse
+from handler.stages.reuse import Reuse, SandboxAndJvm
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ class Machine:
         self.ended += 1
 
 
-def command(place: Place, *words: str) -> Command:
+def command(place: SandboxAndJvm, *words: str) -> Command:
     return Command(("java", *words), {}, place.sandbox.work)
 
 
-def keep(place: Place) -> Any:
+def keep(place: SandboxAndJvm) -> Any:
     machine: Any = Machine(command(place))
     place.keep(machine)
     return machine

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from safewriter.record.document import Checkpoint
     from safewriter.tables.format import Format, Settling
-    from safewriter.tables.session import Report, Session
+    from safewriter.tables.session import BlockReport, Session
     from safewriter.tables.table import Intent
 
 __all__ = ["FORMAT", "PUBLISHED"]
@@ -33,7 +33,7 @@ class ToyTable(Table):
             return Move(Status.COMMITTED, f"{intent.cause} after it was published", Landed(epoch))
         return Move(Status.ROLLED_BACK, f"{intent.cause}: it was not published")
 
-    def confirm(self, document: Checkpoint, report: Report) -> Move:
+    def confirm(self, document: Checkpoint, report: BlockReport) -> Move:
         return Move(Status.COMMITTED, landed=Landed(PUBLISHED[document.write_key]))
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:

@@ -33,13 +33,13 @@ class Bench:
     def __init__(self, commit_point: CommitPoint = CommitPoint.WRITE) -> None:
         self.world = World(commit_point)
         self.ledger = Ledger(self.world.bucket, self.world.clock)
-        self.handlers = Runs(self.world.bucket, self.world.clock, self.world.sleep)
+        self.records = Runs(self.world.bucket, self.world.clock, self.world.sleep)
 
     def begin(self, run_key: str = "run", run_id: str = "one") -> OpenRun:
         event = {"script": "s3://scripts/a.py", "clientToken": run_key, "name": "nightly"}
         job = requested(event, SETTINGS, "r").job
         deadline = Deadline(self.world.now_ms + 600_000, self.world.now_ms, self.world.clock)
-        return self.handlers.begin(job, run_id=run_id, request_id="q", schedule=Schedule.of(deadline, 0))
+        return self.records.begin(job, run_id=run_id, request_id="q", schedule=Schedule.of(deadline, 0))
 
 
 def test_a_run_with_its_writes() -> None:
@@ -47,7 +47,7 @@ def test_a_run_with_its_writes() -> None:
     bench = Bench()
     run = bench.begin()
     assert bench.world.job().run()
-    bench.handlers.end(run, state="SUCCESS")
+    bench.records.end(run, state="SUCCESS")
 
     (found,) = bench.ledger.runs(10).runs
 
@@ -70,7 +70,7 @@ def test_live_or_dead_and_why() -> None:
     assert (alive.writes[0].life, alive.writes[0].why) == ("alive", "a sign of life 5 s ago")
 
     bench.world.sleep(30)
-    bench.handlers.renew_lease(run)
+    bench.records.renew_lease(run)
     bench.world.sleep(1)
     (one,) = bench.ledger.runs(10).runs
     assert (one.life, one.why) == ("alive", "a sign of life 1 s ago")
@@ -78,7 +78,7 @@ def test_live_or_dead_and_why() -> None:
 
     bench.world.grace_passes()
     job.checkpoints.renew_lease(bench.world.key, job.attempt.nonce)
-    bench.handlers.renew_lease(run)
+    bench.records.renew_lease(run)
     (over,) = bench.ledger.runs(10).runs
     assert (over.life, over.why) == ("dead", "its deadline and the grace after it are over")
     assert over.writes[0].life == "dead"

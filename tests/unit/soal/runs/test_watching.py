@@ -28,7 +28,7 @@ def test_each_change_is_told_once() -> None:
     assert states(watcher) == []
     bench.world.settle(Cause.KILLED)
     bench.world.sleep(1)
-    bench.handlers.end(run, state="FAILED")
+    bench.records.end(run, state="FAILED")
     assert states(watcher) == [("write", "rolled_back", 1), ("run", "FAILED", 1)]
     assert states(watcher) == []
 
@@ -68,7 +68,7 @@ def test_only_what_is_recent_is_read_again() -> None:
     watcher.look()
     bench.begin("run-2", "id-2")
     reads: list[str] = []
-    read = bench.handlers.store.get
+    read = bench.records.store.get
 
     def counted(key: str, **_: object) -> StoredObject | None:
         reads.append(key)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.turn import Turn
     from safewriter.identity import Write
     from safewriter.record.document import Checkpoint
+    from safewriter.record.journal import Event
 
 __all__ = ["OpenBlocks", "SafeWriter"]
 
@@ -282,7 +283,7 @@ class SafeWriter:
         elif self.already_committed and not is_outlived:
             tidy(self.checkpoint_uri, lambda: block.recovery.clean_skipped(block.write.key, block.attempt.nonce))
 
-    def _tell(self, event: str) -> None:
+    def _tell(self, event: Event) -> None:
         """Log an event of the block, of which the supervisor warns."""
         if self._block.journal:
             with suppress(OSError):  # it is only a warning

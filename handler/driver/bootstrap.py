@@ -27,6 +27,8 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     from types import ModuleType, TracebackType
 
+    from safewriter.record.journal import Event
+
 _MESSAGE_MAX_BYTES: Final = 60_000
 """As JSON: a line of the journal holds 64 KiB. The handler masks the message before it truncates it."""
 _MESSAGE_CUT: Final = 4000
@@ -267,7 +269,7 @@ def _of(process: int, journal: str | None) -> str | None:
     return journal if os.getpid() == process else None
 
 
-def _note(journal: str | None, event: str, **fields: object) -> None:
+def _note(journal: str | None, event: Event, **fields: object) -> None:
     if journal:
         from safewriter.record import journal as lines
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from handler.process.child import Ended
     from handler.process.memory_kills import MemoryKills
     from handler.spark.missing_dependencies import Missing
-    from safewriter.record.journal import Entry
+    from safewriter.record.journal import Entry, Event
     from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["JobEvidence", "own_exit"]
@@ -68,7 +68,7 @@ class JobEvidence:
         """
         return next((entry.fields.get("exitCode") for entry in self.journal if entry.event == "python_exited"), None)
 
-    def _told(self, event: str, *fields: str) -> dict[str, Any] | None:
+    def _told(self, event: Event, *fields: str) -> dict[str, Any] | None:
         rows = (entry.fields for entry in self.journal if entry.event == event)
         row = next((row for row in rows if row.keys() >= {*fields}), None)
         if row is None:

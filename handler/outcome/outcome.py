@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from handler.outcome.evidence import JobEvidence
+    from safewriter.record.journal import Event
     from safewriter.settle.supervisor import WriteReport
 
 __all__ = ["is_our_fault", "judge", "of_error"]
@@ -171,7 +172,7 @@ def _is_cut_short(evidence: JobEvidence) -> bool:
     return not _nonces(evidence, "deadline") <= _nonces(evidence, "succeeded")
 
 
-def _nonces(evidence: JobEvidence, *events: str) -> set[str]:
+def _nonces(evidence: JobEvidence, *events: Event) -> set[str]:
     return {str(entry.fields.get("nonce")) for entry in evidence.journal if entry.event in events}
 
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     from handler.spark.missing_dependencies import Missing
     from handler.stages.progress import Prepared, Progress
     from handler.stages.reuse import Reuse, SandboxAndJvm
-    from safewriter.record.journal import Entry
+    from safewriter.record.journal import Entry, Event
 
 __all__ = ["run"]
 
@@ -251,7 +251,7 @@ def _since_ms(started_ns: int) -> int:
     return (time.monotonic_ns() - started_ns) // 1_000_000
 
 
-_OF_BLOCKS: Final = {
+_OF_BLOCKS: Final[Mapping[Event, str]] = {
     "block_left": "an earlier attempt had committed this write. The block ended at its statement, because Delta cannot"
     " skip a statement that creates a table. Lines after it in the block did not run",
     "block_outlived": "a statement of another thread still ran when the block ended. Rows that it writes to this table"

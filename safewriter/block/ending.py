@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from safewriter.block.block import Block
     from safewriter.record.checkpoints import HeldCheckpoint
     from safewriter.record.document import Checkpoint
+    from safewriter.record.journal import Event
     from safewriter.tables.session import BlockReport
 
 __all__ = ["Ending"]
@@ -165,7 +166,7 @@ class Ending:
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone; the next holder fences
             _log.warning("the turn has ended, and the JVM does not answer (%s)", error)
 
-    def _tell_supervisor(self, event: str) -> None:
+    def _tell_supervisor(self, event: Event) -> None:
         """Log the deadline, or the success, to the journal: an exception may lose its type, or get lost, in a stream or
         in the user's code. A commit alone does not say that the script has accepted it.
         """

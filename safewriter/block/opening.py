@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from safewriter.block.block import Block
     from safewriter.coordination.borrowed import BorrowedTurn
     from safewriter.coordination.turn import Turn
+    from safewriter.record.journal import Event
 
 __all__ = ["claim", "open_gate", "open_skipping", "record_in_turn", "tell_not_entered", "tell_not_made"]
 
@@ -122,7 +123,7 @@ def _cut(text: str) -> str:
     return text if len(text) <= _TEXT_MAX else f"{text[:_TEXT_MAX]}…"
 
 
-def _tell(path: str, event: str, block: Block, **fields: str) -> None:
+def _tell(path: str, event: Event, block: Block, **fields: str) -> None:
     journal.append(
         path,
         event,

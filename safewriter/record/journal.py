@@ -15,7 +15,7 @@ import os
 import threading
 import uuid
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from safewriter.deadline import epoch_ms
 from safewriter.parsing import parsed
@@ -24,24 +24,52 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-__all__ = ["Entry", "Journal", "append"]
+__all__ = ["Entry", "Event", "Journal", "append"]
 
 _LINE_MAX_BYTES: Final = 65_536
 _FILE_MAX_BYTES: Final = 16 * 1024 * 1024
 # A full disk tears a line now and then. More than that comes from another writer, and must not delay the supervisor.
 _GARBLED_MAX: Final = 100
+Event = Literal[
+    "journal_begun",  # the supervisor made the file
+    # The job's Python (handler/driver):
+    "python_started",
+    "setting_ignored",
+    "secret_set",  # among the settings of the script's own session
+    "session_ready",
+    "raised",  # one exception of the chain that ended the script
+    "uncaught",  # the exception that ended the script
+    "python_exited",  # the script's own end, with the exit code that it asked for
+    "driver_ended",  # the process's end, by its parent
+    # The guard (safewriter/writer.py, block/, backfill.py, and commit_passed also by sessions), by an attempt's nonce:
+    "not_made",  # the guard raised before it had a nonce
+    "write_opened",  # before any object of the write is on S3
+    "not_entered",
+    "too_late",  # a block or part was not begun for want of time
+    "write_skipped",  # an earlier attempt has committed it
+    "deadline",  # the watchdog settles the block
+    "succeeded",  # success() has returned
+    "block_left",  # at the statement that Delta cannot skip
+    "block_outlived",  # by a statement of another thread
+    "write_closed",
+    # The guard, or Java (image/logstore):
+    "commit_passed",  # before a commit is sent
+    "refused",  # a statement of the block, Java only
+    "stray",  # rows that a statement has written past the block, Java only
+]
+"""Every event: writers and readers name no other. A line with another one is of no reader's concern."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
     """One line: what happened, when (epoch milliseconds), and the details."""
 
-    event: str
+    event: Event
     at_ms: int
     fields: dict[str, Any]
 
 
-def append(path: str | os.PathLike[str], event: str, **fields: Any) -> None:  # noqa: ANN401 - any JSON value
+def append(path: str | os.PathLike[str], event: Event, **fields: Any) -> None:  # noqa: ANN401 - any JSON value
     """Append one entry; `FileNotFoundError` if the journal is gone, `ValueError` if the line would be too long."""
     line = _line(event, fields)
     handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
@@ -65,7 +93,7 @@ class Journal:
         self._garbled = 0
         self._cut = self._closed = False
         self._handle = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        # A truncation removes this line, too, however much is appended afterwards.
+        # If this first line is missing, the file was truncated, however much is appended afterwards.
         self._head = _line("journal_begun", {"token": uuid.uuid4().hex})
         try:
             _write(self._handle, self._head, path)
@@ -150,7 +178,7 @@ class Journal:
                 return
 
 
-def _line(event: str, fields: dict[str, Any]) -> bytes:
+def _line(event: Event, fields: dict[str, Any]) -> bytes:
     line = json.dumps({"event": event, "atMs": epoch_ms(), **fields}, separators=(",", ":")).encode()
     # The line break before it keeps a line that a full disk has torn from swallowing this one.
     line = b"\n" + line + b"\n"

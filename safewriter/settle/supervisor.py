@@ -23,14 +23,13 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.record.checkpoints import StoredCheckpoint
     from safewriter.record.document import Checkpoint
-    from safewriter.record.journal import Entry, Journal
+    from safewriter.record.journal import Entry, Event, Journal
     from safewriter.settings import Settings
 
 __all__ = ["OpenWrites", "Supervision", "WriteReport"]
 
 _log = logging.getLogger(__name__)
 _ROUNDS_MAX: Final = 20
-_NOT_ENTERED: Final = "not_entered"
 _TEXTS: Final = ("writeKey", "nonce", "table", "format", "checkpoint")
 
 
@@ -135,7 +134,7 @@ class Supervision:
         sent = {_nonce(entry) for entry in entries if entry.event == "commit_passed"}
         unsent = dead - sent if self._journal.is_whole() else set()
         wrong = _Wrong.of(entries)
-        last = {opened.write_key: opened for opened in _opened(entries, "write_opened", _NOT_ENTERED)}
+        last = {opened.write_key: opened for opened in _opened(entries, "write_opened", "not_entered")}
         doubtful = {opened.write_key for opened in _opened(entries) if opened.nonce not in unsent}
         return tuple(
             wrong.judged(
@@ -215,10 +214,10 @@ class _Wrong:
 
     @classmethod
     def of(cls, entries: tuple[Entry, ...]) -> _Wrong:
-        def first(event: str) -> dict[str, str]:
+        def first(event: Event) -> dict[str, str]:
             return {_nonce(entry): str(entry.fields.get("reason")) for entry in entries[::-1] if entry.event == event}
 
-        refused = [entry for entry in entries if entry.event == _NOT_ENTERED]
+        refused = [entry for entry in entries if entry.event == "not_entered"]
         return cls(
             first("refused"),
             first("stray"),
@@ -262,7 +261,7 @@ class _Wrong:
         return Evidence(epoch, nonce, nothing_sent=nothing_sent, lost=lost, strays=self.strays.get(nonce))
 
 
-def _opened(entries: tuple[Entry, ...], *events: str) -> tuple[_Opened, ...]:
+def _opened(entries: tuple[Entry, ...], *events: Event) -> tuple[_Opened, ...]:
     """Return the writes of `write_opened` entries, or of other events; skip lines that the guard has not written."""
     return tuple(
         _Opened(

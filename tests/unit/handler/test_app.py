@@ -24,6 +24,8 @@ from tests.unit.handler.world import COMMITTED, EVENT, REFERENCES, UNKNOWN, Worl
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from safewriter.record.journal import Event
+
 
 @pytest.fixture
 def world(tmp_path: Path) -> World:
@@ -220,7 +222,7 @@ def test_output_that_was_not_read_to_its_end_is_a_warning(world: World, monkeypa
         ("block_outlived", "a statement of another thread still ran"),
     ],
 )
-def test_a_block_that_may_lack_rows_is_remarked(world: World, event: str, remark: str) -> None:
+def test_a_block_that_may_lack_rows_is_remarked(world: World, event: Event, remark: str) -> None:
     """The block ended at its statement, or a statement outlived it."""
     world.told = [(event, {"table": "s3a://lake/t", "nonce": "n"})]
     result = world.handle()

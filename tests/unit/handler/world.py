@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from handler.process.log import JobLog
     from handler.spark.command import Command
     from safewriter.deadline import Deadline
+    from safewriter.record.journal import Event
 
 EVENT = {
     "script": "s3://scripts/job.py",
@@ -54,7 +55,7 @@ class World:
         self.reports: Any = (COMMITTED,)
         self.invoked: list[tuple[str, Any]] | Exception = []
         self.journal_doubt: str | None = None
-        self.told: list[tuple[str, dict[str, str]]] = []
+        self.told: list[tuple[Event, dict[str, str]]] = []
         self.settled = 0
         self.request_id = "request"
         self.command: Command | None = None

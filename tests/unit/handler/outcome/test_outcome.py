@@ -20,7 +20,7 @@ from handler.runs.store import AttemptRunningError
 from handler.spark.missing_dependencies import Missing
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
-from safewriter.record.journal import Entry
+from safewriter.record.journal import Entry, Event
 from safewriter.settle.supervisor import WriteReport
 
 COMMITTED = WriteReport("s3://lake/a", "delta", None, Status.COMMITTED, 7, 10, 100, None, None, "s3://c/1")
@@ -49,7 +49,8 @@ def evidence(
     too_late: bool = False,
     doubt: str = "",
 ) -> JobEvidence:
-    told = [name for name, is_so in (("deadline", deadline), ("too_late", too_late)) if is_so]
+    events: dict[Event, bool] = {"deadline": deadline, "too_late": too_late}
+    told = [name for name, is_so in events.items() if is_so]
     entries = [Entry("python_started", 1, {}), *(Entry(name, 2, {"nonce": "n"}) for name in told)]
     if uncaught is not None:
         entries.append(
@@ -68,7 +69,7 @@ def evidence(
 
 
 @pytest.mark.parametrize("witness", ["succeeded", "write_skipped"])
-def test_a_commit_alone_is_no_success(witness: str) -> None:
+def test_a_commit_alone_is_no_success(witness: Event) -> None:
     """A block that an exception or the script's end has left keeps a commit that cannot be undone: FAILED."""
     whole = evidence(writes=(COMMITTED,))
     left = replace(whole, journal=tuple(entry for entry in whole.journal if entry.event != "succeeded"))

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from safewriter.block.block import Block
+    from safewriter.record.journal import Event
 
 STATE = TableState(3, "table-id", (), {})
 LATE = Schedule(Deadline(1_000, 0, lambda: 999), 10)
@@ -200,7 +201,7 @@ def test_a_journal_that_is_gone_by_then_is_no_other_error(
 ) -> None:
     """The disk is full; the script must still get the error that it is too late."""
 
-    def full(where: str, event: str, **fields: Any) -> None:
+    def full(where: str, event: Event, **fields: Any) -> None:
         if event == "too_late":
             raise OSError("no space left on device")
         append(where, event, **fields)

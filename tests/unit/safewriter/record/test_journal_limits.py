@@ -31,7 +31,7 @@ def write(path: Path, text: bytes) -> None:
 def test_each_line_is_one_object_without_blanks(path: Path) -> None:
     """On a line of its own, even after a torn line."""
     with Journal(path):
-        journal.append(path, "one", table="a")
+        journal.append(path, "write_opened", table="a")
 
     assert path.read_bytes().startswith(b'\n{"event":"journal_begun","atMs":')
     assert path.read_bytes().endswith(b',"table":"a"}\n')
@@ -54,7 +54,7 @@ def test_an_append_leaves_no_descriptor_open(path: Path, monkeypatch: pytest.Mon
         monkeypatch.setattr(os, "open", opening)
         monkeypatch.setattr(os, "close", closing)
 
-        journal.append(path, "one")
+        journal.append(path, "write_opened")
         monkeypatch.undo()
 
         assert handles == []
@@ -63,28 +63,28 @@ def test_an_append_leaves_no_descriptor_open(path: Path, monkeypatch: pytest.Mon
 def test_a_journal_is_closed_once_and_then_says_what_it_knew(path: Path) -> None:
     """Another file may have its descriptor by then."""
     with Journal(path) as found:
-        journal.append(path, "one")
-        assert events(found) == ["one"]
+        journal.append(path, "write_opened")
+        assert events(found) == ["write_opened"]
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(found._handle)
     with Path(os.devnull).open("rb") as other:
         found.__exit__(None, None, None)
         os.fstat(other.fileno())
-        journal.append(path, "two")
+        journal.append(path, "write_closed")
 
-        assert events(found) == ["one"]
+        assert events(found) == ["write_opened"]
         assert found.doubt() is None
 
 
 def test_the_longest_line_is_written_and_one_byte_more_is_not(path: Path) -> None:
     """The limit is what one write(2) may write."""
     with Journal(path) as found:
-        journal.append(path, "long", text="")
+        journal.append(path, "raised", text="")
         left = journal._LINE_MAX_BYTES - (path.stat().st_size - len(found._head))
 
-        journal.append(path, "long", text="x" * left)
+        journal.append(path, "raised", text="x" * left)
         with pytest.raises(ValueError, match="is longer than"):
-            journal.append(path, "long", text="x" * (left + 1))
+            journal.append(path, "raised", text="x" * (left + 1))
         assert len(found.entries()) == 3
 
 
@@ -95,9 +95,9 @@ def test_a_few_torn_lines_are_borne_and_a_stranger_s_text_is_not_read_on(path: P
     with Journal(path) as found:
         write(path, b"no JSON\n" * garbled)
         assert events(found) == []
-        journal.append(path, "later")
+        journal.append(path, "raised")
 
-        assert events(found) == (["later"] if bearable else [])
+        assert events(found) == (["raised"] if bearable else [])
         assert (found.doubt() is None) is bearable
         assert not found.is_whole()
 
@@ -105,28 +105,28 @@ def test_a_few_torn_lines_are_borne_and_a_stranger_s_text_is_not_read_on(path: P
 def test_no_more_is_read_than_the_limit_also_in_several_steps(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rest is not read, and the supervisor reports a doubt."""
     with Journal(path) as found:
-        journal.append(path, "one")
-        assert events(found) == ["one"]
+        journal.append(path, "write_opened")
+        assert events(found) == ["write_opened"]
         size = path.stat().st_size
-        journal.append(path, "two")
+        journal.append(path, "write_closed")
         monkeypatch.setattr(journal, "_FILE_MAX_BYTES", path.stat().st_size + 1)
-        journal.append(path, "three")
+        journal.append(path, "raised")
 
-        assert events(found) == ["one", "two"]
+        assert events(found) == ["write_opened", "write_closed"]
         assert found.doubt() == f"the journal {path} is too long to be read"
-        journal.append(path, "four")
-        assert events(found) == ["one", "two"]
+        journal.append(path, "raised")
+        assert events(found) == ["write_opened", "write_closed"]
         assert size < path.stat().st_size
 
 
 def test_what_is_written_after_a_truncation_is_read_from_its_first_byte(path: Path) -> None:
     """It may name a write; the loss of other lines is known."""
     with Journal(path) as found:
-        journal.append(path, "one")
-        assert events(found) == ["one"]
+        journal.append(path, "write_opened")
+        assert events(found) == ["write_opened"]
         path.write_bytes(b"")
-        assert events(found) == ["one"]
-        write(path, b'{"event":"two","atMs":1}\n')
+        assert events(found) == ["write_opened"]
+        write(path, b'{"event":"write_closed","atMs":1}\n')
 
-        assert events(found) == ["one", "two"]
+        assert events(found) == ["write_opened", "write_closed"]
         assert not found.is_whole()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     import pytest
 
+    from safewriter.record.journal import Event
     from tests.unit.safewriter.job import Job
 
 BUDGET_MS = 10_000
@@ -46,7 +47,7 @@ class Child:
         """Write the line that the guard writes about a block that was not entered."""
         self._tell("not_entered", job, type=kind, reason=reason, **more)
 
-    def _tell(self, event: str, job: Job, **more: Any) -> None:
+    def _tell(self, event: Event, job: Job, **more: Any) -> None:
         fields = {
             "writeKey": self.world.key,
             "nonce": job.attempt.nonce,

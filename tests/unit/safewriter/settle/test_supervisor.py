@@ -21,6 +21,7 @@ from tests.unit.safewriter.world import World
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from safewriter.record.journal import Event
     from tests.unit.safewriter.job import Job
 
 
@@ -186,7 +187,7 @@ def test_the_audit_log_is_as_the_settings_say(children: Children) -> None:
     assert not [key for key in found.world.bucket.contents() if key.startswith("audit/")]
 
 
-def refused(child: Child, job: Job, event: str = "refused") -> None:
+def refused(child: Child, job: Job, event: Event = "refused") -> None:
     journal.append(child.path, event, nonce=job.attempt.nonce, reason="thread: another thread's")
     journal.append(child.path, event, nonce=job.attempt.nonce, reason="a later one")
 

@@ -61,7 +61,9 @@ class InputError(Exception):
 
     @classmethod
     def of(cls, errors: Sequence[InputError]) -> InputError:
-        """Return one error with all that is wrong: nobody should mend an event word by word. `field` is the first."""
+        """Return one error with all that is wrong, so that the caller can correct everything at once. `field` is the
+        first.
+        """
         first, *more = [one for error in errors for one in (error, *error.more)]
         return cls(first.field, first.problem, more=[cls(one.field, one.problem) for one in more])
 

@@ -36,11 +36,11 @@ _RESTED_ON: Final = {
 }
 _IN_SOME_IMAGES: Final = {
     "kazoo": "the way to locks in ZooKeeper",
-    "cel_expr_python": "the way of keys to their snapshots' shards",
-    "numpy": "the way of keys to their snapshots' shards",
-    "pyarrow": "the way of rows to their snapshots' shards",
-    "slatedb": "the way of rows to their snapshots' shards",
-    "xxhash": "the way of keys to their snapshots' shards",
+    "cel_expr_python": "the hashing and routing of snapshot keys",
+    "numpy": "the hashing and routing of snapshot keys",
+    "pyarrow": "the writing of snapshot shards",
+    "slatedb": "the writing of snapshot shards",
+    "xxhash": "the hashing and routing of snapshot keys",
     "sqlalchemy": "the guard's way to Iceberg catalogs in a database",
 }
 """A job may bring one of these if the image lacks it."""

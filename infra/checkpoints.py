@@ -82,7 +82,7 @@ class CheckpointBucket(Construct):
     def job_statements(self) -> list[iam.PolicyStatement]:
         """Return the rights of the job's function here: it may neither list nor delete records.
 
-        With them S3 answers 404, not 403, for a missing key: otherwise absence would look like a missing right.
+        The rights to list whole keys (`_KEYS`) make S3 answer 404 for a missing key; otherwise it answers 403.
         """
         place = self._place
         return [

@@ -77,7 +77,7 @@ def site_of(home: Path) -> Path | None:
 
 
 def pyspark_of(home: Path) -> Path | None:
-    """Return the PySpark folder on which a job of this home runs, whatever Python calls this; None if there is none.
+    """Return the folder of PySpark for jobs of this home, independent of the calling Python; None if there is none.
 
     A home without its own Python is the image's: there PySpark belongs to the running Python.
     """

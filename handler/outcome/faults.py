@@ -102,7 +102,7 @@ def _killed_for_memory(evidence: JobEvidence, signal_number: int | None) -> str 
         return None
     count = f"and this machine's kernel killed {kills.machine} process(es) for memory meanwhile"
     if signal_number == signal.SIGKILL:
-        return f"the job was ended by signal 9 (SIGKILL), which nobody here has sent, {count}"
+        return f"the job was ended by signal 9 (SIGKILL), which the handler did not send, {count}"
     texts = (*(error.text for error in evidence.raised), str((evidence.uncaught or {}).get("message")))
     if any(_WORKER_DIED in text for text in texts):
         return f"a Python worker of the job has died, {count}"

@@ -1,20 +1,20 @@
 """Judge an attempt: the child's end and the verdicts on its writes make one state. Pure: a table, read from the top.
 
-| writes                 | child                                  | state      |
-|------------------------|----------------------------------------|------------|
-| one is unknown, or not known of | any                           | UNKNOWN    |
-| any                    | ended for a lost turn, not well        | FAILED     |
-| any                    | cancelled, not ended well              | CANCELLED  |
-| some are committed     | ended by the deadline                  | INCOMPLETE |
-| none is committed      | ended by the deadline                  | TIMED_OUT  |
-| any                    | ended well, but its script has failed  | FAILED     |
-| one is not committed   | ended well                             | FAILED     |
-| one is incomplete      | ended well                             | FAILED     |
-| any                    | ended well, but a guard was not made   | FAILED     |
-| one has no success()   | ended well                             | FAILED     |
-| all committed, or none | ended well                             | SUCCESS    |
-| any                    | exit 0, without a witness              | UNKNOWN    |
-| any                    | any other end                          | FAILED     |
+| writes                          | child                                  | state      |
+|---------------------------------|----------------------------------------|------------|
+| unknown, or perhaps unreported  | any                                    | UNKNOWN    |
+| any                             | ended for a lost turn, not well        | FAILED     |
+| any                             | cancelled, not ended well              | CANCELLED  |
+| some are committed              | ended by the deadline                  | INCOMPLETE |
+| none is committed               | ended by the deadline                  | TIMED_OUT  |
+| any                             | ended well, but its script has failed  | FAILED     |
+| one is not committed            | ended well                             | FAILED     |
+| one is incomplete               | ended well                             | FAILED     |
+| any                             | ended well, but a guard was not made   | FAILED     |
+| a block ended without success() | ended well                             | FAILED     |
+| all committed, or none          | ended well                             | SUCCESS    |
+| any                             | exit 0, without a witness              | UNKNOWN    |
+| any                             | any other end                          | FAILED     |
 
 "Ended well": the script's own process has ended with exit code 0, all its threads included, before anything told the
 job to stop. The witness is the process's parent (`handler/driver/server.py`); neither the JVM's exit code nor a script

@@ -136,7 +136,7 @@ class AttemptResult(_Part):
     committed: int
     """The writes that this attempt has committed; one that changed nothing does not count."""
     total_ms: int
-    """The whole attempt, in milliseconds; 0 if nobody knows."""
+    """The whole attempt, in milliseconds; 0 if unknown."""
     result_uri: str | None
     """The URI of the attempt's own document."""
 

@@ -31,7 +31,7 @@ _METRIC_DEPTH_MAX: Final = 16
 _TAIL_LINES: Final = 50
 _TAIL_LINE_MAX: Final = 1_000
 _TAIL_LINE_KEPT: Final = 4 * _TAIL_LINE_MAX
-"""More than `Redactor.shortened` searches, so that it knows of the cut."""
+"""More than `Redactor.shortened` searches, so that it sees that the line was cut."""
 _LOGGED_MAX: Final = 16 * 1024 * 1024
 _TAIL_MAX_S: Final = 2.0
 _MASKING_MAX_S: Final = 30.0

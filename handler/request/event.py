@@ -70,7 +70,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class _Defaults:
-    """Settings that others of the event go before, and the field that holds them."""
+    """Settings that other fields of the event override, and the field that holds them."""
 
     conf: Mapping[str, str]
     path: str

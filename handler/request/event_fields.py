@@ -99,7 +99,7 @@ class Common(BaseModel):
     """Labels that `soal graduate` hands to EMR Serverless; the handler does not use them."""
     accept_changed_script: bool = False
     """`true`: the script, or a Python file, may differ from that of the run's earlier attempts. Their committed writes
-    are skipped, and the rest is the new script's. From then on each event of the run needs this word.
+    are skipped, and the rest is the new script's. Every later event of the run needs this field.
     """
     coordination: dict[str, str] | None = None
     """The job's turn, one of those that the function declares for the script (`SOAL_TURNS`): `lock.name` and `name`,
@@ -107,7 +107,9 @@ class Common(BaseModel):
     before the job, and gives it back once the job's writes are settled.
     """
     application_id: str | None = None
-    """EMR Serverless only; ignored with a warning, as the four that follow."""
+    """EMR Serverless only; ignored with a warning, as are `executionRoleArn`, `executionTimeoutMinutes`, `mode` and
+    `retryPolicy`.
+    """
     execution_role_arn: str | None = None
     """The function has its own."""
     execution_timeout_minutes: int | None = None
@@ -151,7 +153,7 @@ class NestedDocument(Common):
 
     job_driver: _JobDriver
     configuration_overrides: _Overrides = _Overrides()
-    """The properties of `spark-defaults` are settings as in `conf`; `sparkSubmitParameters` go before them. Logs go to
+    """The properties of `spark-defaults` are settings as in `conf`; `sparkSubmitParameters` override them. Logs go to
     CloudWatch: the rest is ignored with a warning.
     """
 

@@ -52,7 +52,7 @@ class RunRecord(BaseModel):
     event: str | None = None
     """The hash of the event that triggered the run (`Job.event`); None: an older version wrote the record."""
     turn: tuple[str, str] | None = None
-    """The lock and the job of the run's turn; None: no attempt had a turn, or an older version wrote the record."""
+    """The lock and the job of the run's turn; None: no turn, or an older version wrote the record."""
     turn_completed: bool = False
     """The run has completed its turn, or had succeeded before it had one: another turn of it does not count."""
     may_hold_writes: bool = True

@@ -35,7 +35,7 @@ class RunSupervisor:
             self.runs.renew_lease(self.run)
             return not self.runs.is_cancelled(self.run.record)
         except StoreError as error:
-            logger.warning("the run's lease was not renewed, or nobody knows whether it is cancelled: %s", error)
+            logger.warning("the run's lease was not renewed, or its cancellation could not be read: %s", error)
             return True
 
     def settle(self, budget_ms: int) -> tuple[tuple[WriteReport, ...] | None, str]:

@@ -156,7 +156,7 @@ class Claimer:
                 said = f"its document {where} says {document.status.value}"
             raise UnknownOutcomeError(
                 f"nothing was written: {self.write.table} holds this write as {version}, {said}, and with"
-                " commit_point='success' nothing tells whether it should stay. Look at the table. If it should stay,"
+                " commit_point='success' SoAL cannot know whether to keep it. Look at the table. If it should stay,"
                 " run the job once with commit_point='write', which skips the write; if not, delete its rows and use a"
                 " new clientToken"
             )

@@ -167,8 +167,8 @@ class Ending:
             _log.warning("the turn has ended, and the JVM does not answer (%s)", error)
 
     def _tell_supervisor(self, event: Event) -> None:
-        """Log the deadline, or the success, to the journal: an exception may lose its type, or get lost, in a stream or
-        in the user's code. A commit alone does not say that the script has accepted it.
+        """Log the deadline, or the success, to the journal: a stream or the user's code may swallow the exception or
+        change its type. A commit alone does not say that the script has accepted it.
         """
         if self._block.journal:
             with suppress(OSError):

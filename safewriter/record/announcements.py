@@ -24,7 +24,7 @@ __all__ = ["Announcements", "announcements"]
 class Announcements:
     """What the markers of a write say together; `markers` are all that are there, the oldest first.
 
-    `youngest`: the marker that was put last; if several attempts raised the epoch, this one did so last. None: no
+    `youngest`: the marker that was put last; if its attempt has claimed the write, it has the highest epoch. None: no
     marker could be read. `since_ms`: when the first attempt was announced (epoch ms). `needs_success`: an attempt's
     write counts only with its `success()`. `problem`: the error of a marker that could not be read. `living`: the nonce
     of an attempt whose time is not over, or whose lease has not expired; None if all are dead.

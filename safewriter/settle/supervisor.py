@@ -117,8 +117,7 @@ class Supervision:
     def settle(self, *, budget_ms: int) -> tuple[WriteReport, ...]:
         """Settle every write that the journal names; call it only when no process of the child runs any more.
 
-        A write that cannot be settled within the budget is reported as unknown, never as anything else. `doubt` returns
-        why the journal may lack writes.
+        A write that cannot be settled within the budget is reported as unknown, never as anything else.
         """
         until_ms = self._clock() + budget_ms
         recovery = Recovery(
@@ -158,7 +157,7 @@ class Supervision:
         *,
         may_have_sent: bool,
     ) -> WriteReport:
-        """Settle a write if its owner is one of the child's attempts (`dead`); of `unsent` no commit was ever sent.
+        """Settle a write if its owner is one of the child's attempts (`dead`). `unsent`: attempts that sent no commit.
 
         `may_have_sent`: any of the child's attempts at this write may have sent one.
         """

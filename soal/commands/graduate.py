@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _NEEDED: Final = ("spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.delta.", "spark.databricks.delta.")
 """The image's settings that the guard needs; the others fit a single small machine."""
 _OWN: Final = ("SOAL_CONF", "SOAL_CONF_ALLOW")
-"""The function's variables with settings for its jobs; the command takes the same ones."""
+"""The function's variables with settings for its jobs; `graduate` reads the same ones."""
 _DRIVER: Final = "spark.emr-serverless.driverEnv"
 
 

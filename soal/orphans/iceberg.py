@@ -195,7 +195,7 @@ class IcebergReport(Part):
     retained: Tally = Field(description="files that the table's metadata names")
     young: Tally = Field(description="files that it does not name, younger than older_than_s")
     other_tables: tuple[str, ...] = Field(
-        description="folders of other tables, which are left alone; the table's own if another table shares it"
+        description="folders of other tables, left alone. The table's own folder is listed if another table shares it"
     )
     fences: tuple[Fence, ...]
     statements: tuple[str, ...] = Field(
@@ -230,7 +230,7 @@ def look(
     unnamed = [e for e in objects if store.uri(e.key) not in references and not e.key.startswith(others)]
     old = [entry for entry in unnamed if entry.last_modified < now - older_than]
     fences = tuple(_fences(table))
-    # Iceberg's procedure can leave no folder out, and in a bucket's root anything may lie.
+    # Iceberg's procedure can leave no folder out, and a bucket's root may hold other objects.
     can_remove = bool(old) and not others and place.key != ""
     return IcebergReport(
         table=str(name),

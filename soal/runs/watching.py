@@ -1,4 +1,6 @@
-"""Find changes between two reads of the checkpoint bucket: the paper's monitor (section VII-D)."""
+"""Find changes between two reads of the checkpoint bucket: the monitor of the paper that docs/experiment.md names (its
+section VII-D).
+"""
 
 from __future__ import annotations
 

@@ -237,8 +237,8 @@ def build(
 ) -> None:
     """Build a snapshot with Spark on this machine, and make it current.
 
-    Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build was faster, or the current
-    snapshot is unknown: see soal snapshot history.
+    Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build published first, or the
+    current snapshot is unknown: see soal snapshot history.
     """
     out = Output(as_json=as_json)
     target = find_target(endpoint_url, Home.of(), local=local)

@@ -30,11 +30,11 @@ _SMALL_BYTES: Final = 16 << 20
 """Eight tables of this size, with all copies, fit into the sweeper's memory beside a large one."""
 _ONE_LARGE: Final = threading.Lock()
 _LOOK_S: Final = 0.1
-"""How often who waits for it asks whether it may go on."""
+"""Seconds between two checks of a waiting thread whether it may go on."""
 
 
 class _Held(threading.local):
-    """What this thread has: `may_go_on`: of its block of `one_large`, which lets go again; `has`: the lock."""
+    """Per thread: `has`: it holds the lock; `may_go_on`: the time check of its `one_large` block, which releases it."""
 
     may_go_on: Callable[[], bool] | None = None
     has = False
@@ -53,8 +53,8 @@ _held: Final = _Held()
 
 @contextmanager
 def one_large(may_go_on: Callable[[], bool]) -> Iterator[None]:
-    """Use metadata, of which `check_space` lets one thread at a time have a large one until the end of its block. Who
-    waits for that does so while `may_go_on` returns True.
+    """Use metadata. `check_space` lets one thread at a time have a large one, until the end of its block; others wait
+    while their `may_go_on` returns True.
 
     A block in a block of the same thread changes nothing.
     """

@@ -116,7 +116,7 @@ def no_bucket(problem: str, home: Home, *other_ways: str) -> Problem:
 
 
 @contextmanager
-def asking() -> Iterator[None]:
+def store_errors_as_problems() -> Iterator[None]:
     """Turn an S3 error, or a damaged record of a run, into a `Problem`."""
     try:
         yield

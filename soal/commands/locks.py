@@ -9,17 +9,16 @@ import typer
 
 from safewriter.coordination import probe as conditions
 from safewriter.errors import UnsupportedError
-from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.view import View
-from soal.home import Home
 from soal.locks.report import LockReport, lock_view, locks_view, turns_view
 from soal.locks.service import LockService, force
 from soal.locks.service import forget as strike
-from soal.options import Bucket, EndpointUrl, Json, Local
+from soal.s3_command import Call, s3_command
 
 if TYPE_CHECKING:
     from safewriter.coordination.record import Holder, Record
+    from soal.console.output import Output
 
 _TURNS: Final = 10
 
@@ -41,84 +40,67 @@ def _locks() -> None:
 
 
 @app.command("list")
-def show_all(
-    backend: Service = None,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
+@s3_command()
+def show_all(call: Call, backend: Service = None) -> None:
     """List the locks: holder, number of waiting jobs, unsettled writes. Exit code 1 if a record cannot be read."""
-    out = Output(as_json=as_json)
     reports, problems = [], []
-    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+    with LockService.open(backend, call) as service:
         for name in service.names():
             try:
                 reports.append(LockReport.of_lock(service.read(name), _TURNS))
             except Problem as problem:
                 problems.append(str(problem))
-    out.show(locks_view(reports))
+    call.out.show(locks_view(reports))
     for text in problems:
-        out.remark(text)
+        call.out.remark(text)
     if problems:
         raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()
+@s3_command()
 def show(
+    call: Call,
     lock: Lock,
     backend: Service = None,
     for_s: Annotated[float, typer.Option(min=0, help="Watch for this many seconds whether the holder renews.")] = 0.0,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Show one lock: its holder, who waits and why, each job's progress, open writes, the last turns.
 
     Exit code 1 if there is no such lock.
     """
-    out = Output(as_json=as_json)
-    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+    with LockService.open(backend, call) as service:
         before = stored = service.read(lock)
         if for_s and before.record.holder is not None:
             sleep(for_s)
             stored = service.read(lock)
-    out.show(lock_view(LockReport.of_lock(stored, _TURNS)))
+    call.out.show(lock_view(LockReport.of_lock(stored, _TURNS)))
     if for_s and before.record.holder is not None:
-        out.remark(_sign_of_life(before.record.holder, stored.record, for_s))
+        call.out.remark(_sign_of_life(before.record.holder, stored.record, for_s))
 
 
 @app.command()
+@s3_command()
 def history(
+    call: Call,
     lock: Lock,
     backend: Service = None,
     limit: Annotated[int, typer.Option(min=1, help="Show at most this many turns.")] = 100,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """List the turns that have ended, newest first. A lock keeps the last 100."""
-    out = Output(as_json=as_json)
-    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
-        out.show(turns_view(LockReport.of_lock(service.read(lock), limit)))
+    with LockService.open(backend, call) as service:
+        call.out.show(turns_view(LockReport.of_lock(service.read(lock), limit)))
 
 
 @app.command()
+@s3_command()
 def release(
+    call: Call,
     lock: Lock,
     backend: Service = None,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
     *,
     by_force: Annotated[bool, typer.Option("--force", help="End the turn although its holder may be alive.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """End the holder's turn by force. The turn does not count as completed.
 
@@ -126,8 +108,7 @@ def release(
     needs no release: its lease expires by itself. Exit codes: 0 released, 1 no job holds the lock, 75 the turn has
     ended meanwhile.
     """
-    out = Output(as_json=as_json)
-    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+    with LockService.open(backend, call) as service:
         stored = service.read(lock)
         holder = stored.record.holder
         if holder is None:
@@ -143,60 +124,50 @@ def release(
                 todo=f"if it is dead, its lease of {holder.lease_s:g} s ends by itself; --force ends its turn now",
             )
         if not yes:
-            _ask(out, f"End {turn}?")
+            _ask(call.out, f"End {turn}?")
         forced = force(service, stored)
-    out.show(lock_view(LockReport.of_lock(forced, _TURNS)))
-    out.remark(f"ended {turn}; the next holder settles {len(forced.record.unsettled)} writes first")
+    call.out.show(lock_view(LockReport.of_lock(forced, _TURNS)))
+    call.out.remark(f"ended {turn}; the next holder settles {len(forced.record.unsettled)} writes first")
 
 
 @app.command()
+@s3_command()
 def forget(
+    call: Call,
     lock: Lock,
     write: Annotated[str, typer.Option("--write", metavar="KEY", help="The write key, as soal locks show prints it.")],
     backend: Service = None,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
     *,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Remove a write from a lock's record if it cannot be settled, because its checkpoint document is gone.
 
     Check the table first: if the write still lands, it lands in another job's turn. If a write has a document, the next
     holder settles it, or you set its verdict with: soal recover --write KEY --verdict.
     """
-    out = Output(as_json=as_json)
-    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+    with LockService.open(backend, call) as service:
         stored = service.read(lock)
         if not yes:
-            _ask(out, f"Strike write {write} from the record of {lock}, without a verdict?")
+            _ask(call.out, f"Strike write {write} from the record of {lock}, without a verdict?")
         after = strike(service, stored, write)
-    out.show(lock_view(LockReport.of_lock(after, _TURNS)))
+    call.out.show(lock_view(LockReport.of_lock(after, _TURNS)))
 
 
 @app.command()
-def probe(
-    backend: Service = None,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
+@s3_command()
+def probe(call: Call, backend: Service = None) -> None:
     """Test whether a lock service honours conditional writes; exit code 1 if it does not.
 
     Several writers create and replace one record at the same time. The test leaves this record behind.
     """
-    out = Output(as_json=as_json)
     problem = None
-    with LockService.open(backend, endpoint_url, bucket, Home.of(), local=local) as service:
+    with LockService.open(backend, call) as service:
         try:
             conditions.check(service.backend)
         except UnsupportedError as error:
             problem = str(error)
     document = {"backend": service.uri, "keepsLocks": problem is None, "problem": problem}
-    out.show(View(document, (f"{service.uri} can keep a lock" if problem is None else problem,)))
+    call.out.show(View(document, (f"{service.uri} can keep a lock" if problem is None else problem,)))
     if problem is not None:
         raise typer.Exit(EXIT_FAILED)
 

@@ -9,34 +9,32 @@ import typer
 from safewriter.errors import UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.tables.iceberg.name import TableName
-from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.console.progress import Counting
-from soal.home import Home
-from soal.options import Bucket, EndpointUrl, Json, Local
 from soal.orphans.age import parse_age
 from soal.orphans.log_actions import UnreadableLogError
 from soal.orphans.protection import Attempts
 from soal.orphans.retained import LogMovedError
 from soal.orphans.survey import Survey, delete
 from soal.orphans.views import iceberg_view, orphans_view
-from soal.target import asking, checkpoint_bucket, checkpoint_store, find_target, no_bucket
+from soal.s3_command import Call, s3_command
+from soal.target import checkpoint_bucket, no_bucket
 
 if TYPE_CHECKING:
     from datetime import timedelta
 
     from safewriter.objects import Location
-    from soal.target import Target
+    from soal.console.output import Output
 
 
+@s3_command()
 def orphans(
+    call: Call,
     table: Annotated[
         str,
         typer.Argument(help="A Delta table's path, s3a://bucket/path, or an Iceberg table, catalog.namespace.table."),
     ],
     older_than: Annotated[str, typer.Option(help="Only files older than this, by S3's clock: 7d, 36h, 90m.")] = "7d",
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
     *,
     delete_them: Annotated[bool, typer.Option("--delete", help="Delete them; without it they are only shown.")] = False,
     unguarded: Annotated[
@@ -45,8 +43,6 @@ def orphans(
     allow_young: Annotated[
         bool, typer.Option("--allow-young", help="Allow --older-than below an hour. No job may write meanwhile.")
     ] = False,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Find files in a table's folder that no version refers to. Killed jobs leave them, also deletion vectors.
 
@@ -56,16 +52,14 @@ def orphans(
     Exit codes: 0 done, 1 the table cannot be judged or something could not be deleted, 75 the table has changed
     meanwhile: run the command again.
     """
-    out = Output(as_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)
-    target = find_target(endpoint_url, Home.of(), local=local)
     if "/" not in table:
-        _iceberg(out, target, table, age, delete_them=delete_them)
+        _iceberg(call, table, age, delete_them=delete_them)
         return
     location = _table(table)
-    attempts = None if unguarded else _attempts(target, bucket, location, is_needed=delete_them)
-    store = target.store(location)
-    with asking(), Counting(out.talk, f"looking at {location}") as counting:
+    attempts = None if unguarded else _attempts(call, location, is_needed=delete_them)
+    store = call.target.store(location)
+    with Counting(call.out.talk, f"looking at {location}") as counting:
         survey = Survey(store, location, age, attempts, counting.show)
         try:
             report, retained = survey.look()
@@ -77,11 +71,11 @@ def orphans(
             raise Problem(f"{location} cannot be judged: {error}", todo=error.todo, exit_code=EXIT_FAILED) from error
         except LogMovedError as error:
             raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
-    out.show(orphans_view(report))
-    _say(out, problem, has_failed=report.has_failed, dry_run=report.dry_run)
+    call.out.show(orphans_view(report))
+    _say(call.out, problem, has_failed=report.has_failed, dry_run=report.dry_run)
 
 
-def _iceberg(out: Output, target: Target, table: str, age: timedelta, *, delete_them: bool) -> None:
+def _iceberg(call: Call, table: str, age: timedelta, *, delete_them: bool) -> None:
     from soal.orphans.iceberg import look  # pyiceberg takes a second to import; Delta does not need it
 
     if delete_them:
@@ -92,9 +86,9 @@ def _iceberg(out: Output, target: Target, table: str, age: timedelta, *, delete_
         name = TableName.parse(table)
     except UnsupportedError as error:
         raise Problem(str(error), todo="give s3a://bucket/path or catalog.namespace.table") from error
-    with asking(), Counting(out.talk, f"looking at {name}") as counting:
-        report = look(target.client(), name, age, counting.show, target.catalogs.get(name.catalog, {}))
-    out.show(iceberg_view(report))
+    with Counting(call.out.talk, f"looking at {name}") as counting:
+        report = look(call.target.client(), name, age, counting.show, call.target.catalogs.get(name.catalog, {}))
+    call.out.show(iceberg_view(report))
 
 
 def _say(out: Output, problem: str | None, *, has_failed: bool, dry_run: bool) -> None:
@@ -114,10 +108,10 @@ def _table(table: str) -> Location:
         raise Problem(str(error), todo="give the table's path: s3a://bucket/path") from error
 
 
-def _attempts(target: Target, bucket: str | None, table: Location, *, is_needed: bool) -> Attempts | None:
-    if checkpoint_bucket(target, bucket) is not None:
-        return Attempts(checkpoint_store(target, bucket, Home.of()), table)
+def _attempts(call: Call, table: Location, *, is_needed: bool) -> Attempts | None:
+    if checkpoint_bucket(call.target, call.bucket) is not None:
+        return Attempts(call.checkpoints(), table)
     if is_needed:
         problem = "no checkpoint bucket is named, and --delete must know the table's open writes"
-        raise no_bucket(problem, Home.of(), "if no writer of the table uses SafeWriter, add --unguarded")
+        raise no_bucket(problem, call.home, "if no writer of the table uses SafeWriter, add --unguarded")
     return None

@@ -15,14 +15,12 @@ from safewriter.record.document import Status
 from safewriter.settings import audits
 from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
-from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from soal.home import Home
 from soal.local.names import spark_settings
-from soal.options import Bucket, DryRun, EndpointUrl, Json, Local
+from soal.options import DryRun
 from soal.recovery import Recoverer, marked_keys, recovered_view
 from soal.runs.ledger import Ledger
-from soal.target import asking, checkpoint_store, find_target
+from soal.s3_command import Call, s3_command
 
 if TYPE_CHECKING:
     from soal.recovery import Recovered
@@ -36,7 +34,9 @@ class Verdict(StrEnum):
     ROLLED_BACK = "rolled_back"
 
 
+@s3_command()
 def recover(
+    call: Call,
     run: Annotated[str | None, typer.Option("--run", help="Only the writes of this run key.")] = None,
     verdict: Annotated[
         Verdict | None, typer.Option(help="Set the verdict of a write that stays open: committed or rolled_back.")
@@ -44,33 +44,25 @@ def recover(
     reason: Annotated[str, typer.Option(help="Why; kept in the document and in the audit log.")] = "",
     write: Annotated[str | None, typer.Option("--write", help="Only this write key, if a run has several.")] = None,
     limit_s: Annotated[int, typer.Option(min=1, help="Settle for at most this many seconds.")] = 300,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
     *,
-    local: Local = False,
     dry_run: DryRun = False,
-    as_json: Json = False,
 ) -> None:
     """Settle the open writes of dead runs, and clean up after them. Needs no Spark, and leaves live runs alone.
 
     Without --run it covers all writes with a marker. Exit codes: 0 all are settled, 1 a write could not be settled or
     read, 75 a run is still alive.
     """
-    out = Output(as_json=as_json)
-    home = Home.of()
-    target = find_target(endpoint_url, home, local=local)
-    ledger = Ledger(checkpoint_store(target, bucket, home), epoch_ms)
-    with asking():
-        keys = _keys(ledger, run, write)
-        if verdict is not None:
-            _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
-        recoverer = _recoverer(ledger, target, limit_s)
-        recovered = recoverer.settle_all(keys, dry_run=dry_run)
-        out.show(recovered_view(recovered))
-        if run is None and write is None and not dry_run:
-            recoverer.forget_leases()
+    ledger = Ledger(call.checkpoints(), epoch_ms)
+    keys = _keys(ledger, run, write)
+    if verdict is not None:
+        _by_hand(ledger, keys, verdict, reason, dry_run=dry_run)
+    recoverer = _recoverer(ledger, call.target, limit_s)
+    recovered = recoverer.settle_all(keys, dry_run=dry_run)
+    call.out.show(recovered_view(recovered))
+    if run is None and write is None and not dry_run:
+        recoverer.forget_leases()
     if dry_run:
-        out.remark("nothing was changed")
+        call.out.remark("nothing was changed")
     if code := _exit_code(recovered):
         raise typer.Exit(code)
 

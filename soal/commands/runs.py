@@ -11,15 +11,13 @@ import typer
 from handler.outcome.state import State
 from safewriter.deadline import epoch_ms
 from safewriter.record.document import Status
-from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from soal.home import Home
-from soal.options import Bucket, EndpointUrl, Json, Local, RunKey
+from soal.options import RunKey
 from soal.runs.cost import costs_of
 from soal.runs.ledger import Ledger
 from soal.runs.views import costs_view, event_view, run_view, runs_view
 from soal.runs.watching import Watcher
-from soal.target import asking, checkpoint_store, find_target
+from soal.s3_command import Call, s3_command
 
 if TYPE_CHECKING:
     from handler.runs.record import RunRecord
@@ -58,140 +56,112 @@ def _runs() -> None:
 
 
 @app.command("list")
+@s3_command()
 def show_all(
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
+    call: Call,
     state: States = None,
     limit: Annotated[int, typer.Option(min=0, help="Show at most this many runs, newest first; 0 shows all.")] = 50,
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """List runs, newest first: state, why, how long, verdicts and rows."""
-    out = Output(as_json=as_json)
-    ledger = _ledger(endpoint_url, bucket, local=local)
-    with asking():
-        listing = ledger.runs(limit)
+    listing = _ledger(call).runs(limit)
     states = frozenset(state or ())
-    out.show(runs_view([run for run in listing.runs if run.has(states)]))
+    call.out.show(runs_view([run for run in listing.runs if run.has(states)]))
     for uri in listing.unread[:_UNREAD_MAX]:
-        out.remark(f"{uri} is damaged, or of a version that this soal does not know; it is left out")
+        call.out.remark(f"{uri} is damaged, or of a version that this soal does not know; it is left out")
     if (rest := len(listing.unread) - _UNREAD_MAX) > 0:
-        out.remark(f"{rest} more documents are left out for the same reason")
+        call.out.remark(f"{rest} more documents are left out for the same reason")
     if not listing.is_whole:
-        out.remark("older writes are not shown; --limit 0 shows all")
+        call.out.remark("older writes are not shown; --limit 0 shows all")
 
 
 @app.command()
-def show(
-    run_key: RunKey,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
+@s3_command()
+def show(call: Call, run_key: RunKey) -> None:
     """Show one run with all its writes; exit code 1 if the run is unknown."""
-    out = Output(as_json=as_json)
-    ledger = _ledger(endpoint_url, bucket, local=local)
-    with asking():
-        run = ledger.run(run_key)
-        last = None if run is None else ledger.last_attempt(run)
+    ledger = _ledger(call)
+    run = ledger.run(run_key)
+    last = None if run is None else ledger.last_attempt(run)
     if run is None:
         raise _unknown(run_key)
-    out.show(run_view(run, last))
+    call.out.show(run_view(run, last))
 
 
 @app.command()
+@s3_command()
 def cost(
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
+    call: Call,
     days: Annotated[float, typer.Option(min=0, help="Of the last days; results expire with their runs.")] = 30.0,
     architecture: Annotated[
         Literal["x86_64", "arm64"], typer.Option(help="The function's; a result does not tell.")
     ] = "x86_64",
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Sum up what the attempts of each job cost, by their results, and what the same time costs on Glue and EMR
     Serverless.
     """
-    out = Output(as_json=as_json)
-    ledger, since = _ledger(endpoint_url, bucket, local=local), datetime.now(UTC) - timedelta(days=days)
-    with asking():
-        attempts, unread = ledger.attempts(since)
-    out.show(costs_view(costs_of(attempts, unread, since=since, architecture=architecture)))
+    since = datetime.now(UTC) - timedelta(days=days)
+    attempts, unread = _ledger(call).attempts(since)
+    call.out.show(costs_view(costs_of(attempts, unread, since=since, architecture=architecture)))
     for uri in unread[:_UNREAD_MAX]:
-        out.remark(f"{uri} is no result that this soal can read; it is left out")
+        call.out.remark(f"{uri} is no result that this soal can read; it is left out")
 
 
 @app.command()
+@s3_command()
 def watch(
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
+    call: Call,
     state: States = None,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two reads.")] = 10.0,
     for_s: Annotated[float | None, typer.Option(min=0, help="End after this many seconds; default: never.")] = None,
     *,
     past: Annotated[bool, typer.Option("--past", help="Print the existing runs and writes first.")] = False,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Print a line whenever a run or a write changes its state; with --json, a JSON value on each line."""
-    out = Output(as_json=as_json)
-    watcher = Watcher(_ledger(endpoint_url, bucket, local=local))
+    watcher = Watcher(_ledger(call))
     states = frozenset(state or ())
-    with asking():
-        for event in watcher.follow(past=past, every_s=every_s, for_s=for_s):
-            if not states or event.state.lower() in states:
-                out.stream(event_view(event))
+    for event in watcher.follow(past=past, every_s=every_s, for_s=for_s):
+        if not states or event.state.lower() in states:
+            call.out.stream(event_view(event))
 
 
 @app.command()
+@s3_command()
 def cancel(
+    call: Call,
     run_key: RunKey,
     reason: Annotated[str, typer.Option(help="Why; kept with the request.")] = "by hand",
     wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for its end.")] = 60.0,
-    endpoint_url: EndpointUrl = None,
-    bucket: Bucket = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Cancel a run: its handler stops the job and settles its open writes. A durable execution makes no further
     attempt; if it is waiting, it ends as soon as the wait is over.
 
     Exit codes: 0 cancelled, 1 it had ended before or ended otherwise, 75 it has not ended yet.
     """
-    out = Output(as_json=as_json)
-    ledger = _ledger(endpoint_url, bucket, local=local)
-    with asking():
-        stored = ledger.records.read(run_key)
-        if stored is None:
-            raise _unknown(run_key)
-        record = stored.record
-        if record.state in _ENDS or (record.state != "RUNNING" and record.execution is None):
-            raise Problem(
-                f"run {run_key!r} has ended as {record.state}",
-                todo="there is nothing to cancel; see: soal runs show",
-                exit_code=EXIT_FAILED,
-            )
-        if stored.sighting.is_dead and record.execution is None:
-            raise Problem(
-                f"the handler of run {run_key!r} is dead; no process of the run is left to cancel",
-                todo=f"settle its writes with: soal recover --run {run_key}",
-                exit_code=EXIT_FAILED,
-            )
-        ledger.records.request_cancel(record, reason)
-        whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
-        out.remark(f"asked the handler of {whom} to end run {run_key!r}")
-        state = _wait_for_end(ledger, run_key, record, wait_s)
-        run = ledger.run(run_key)
+    ledger = _ledger(call)
+    stored = ledger.records.read(run_key)
+    if stored is None:
+        raise _unknown(run_key)
+    record = stored.record
+    if record.state in _ENDS or (record.state != "RUNNING" and record.execution is None):
+        raise Problem(
+            f"run {run_key!r} has ended as {record.state}",
+            todo="there is nothing to cancel; see: soal runs show",
+            exit_code=EXIT_FAILED,
+        )
+    if stored.sighting.is_dead and record.execution is None:
+        raise Problem(
+            f"the handler of run {run_key!r} is dead; no process of the run is left to cancel",
+            todo=f"settle its writes with: soal recover --run {run_key}",
+            exit_code=EXIT_FAILED,
+        )
+    ledger.records.request_cancel(record, reason)
+    whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
+    call.out.remark(f"asked the handler of {whom} to end run {run_key!r}")
+    state = _wait_for_end(ledger, run_key, record, wait_s)
+    run = ledger.run(run_key)
     if run is not None:
-        out.show(run_view(run))
+        call.out.show(run_view(run))
     if state is None:
-        out.remark("it has not ended yet; see: soal runs show")
+        call.out.remark("it has not ended yet; see: soal runs show")
         raise typer.Exit(EXIT_TRY_AGAIN)
     if state != "CANCELLED":
         raise typer.Exit(EXIT_FAILED)
@@ -216,9 +186,8 @@ def _wait_for_end(ledger: Ledger, run_key: str, cancelled: RunRecord, wait_s: fl
         time.sleep(min(_POLL_S, wait_s))
 
 
-def _ledger(endpoint_url: str | None, bucket: str | None, *, local: bool) -> Ledger:
-    home = Home.of()
-    return Ledger(checkpoint_store(find_target(endpoint_url, home, local=local), bucket, home), epoch_ms)
+def _ledger(call: Call) -> Ledger:
+    return Ledger(call.checkpoints(), epoch_ms)
 
 
 def _unknown(run_key: str) -> Problem:

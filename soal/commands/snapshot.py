@@ -12,12 +12,12 @@ import typer
 from safewriter.snapshots.keep.cleanup import cleanup as clean
 from safewriter.snapshots.keep.history import history as history_of
 from safewriter.snapshots.keep.survey import Keeping
-from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED
 from soal.console.progress import Counting
-from soal.options import DryRun, EndpointUrl, Json, Local
+from soal.options import DryRun
 from soal.orphans.age import parse_age
-from soal.snapshots.arguments import Form, context_of, key_of, problems, source_of, text_of
+from soal.s3_command import Call, s3_command
+from soal.snapshots.arguments import Form, context_of, key_of, snapshot_errors_as_problems, source_of, text_of
 from soal.snapshots.build_command import build
 from soal.snapshots.report import (
     CleanupReport,
@@ -36,10 +36,10 @@ from soal.snapshots.views import (
     value_view,
     verify_view,
 )
-from soal.target import asking
 
 app = typer.Typer(no_args_is_help=True, help="Snapshots: data frames as sharded key-value files.")
-app.command()(build)
+_on_s3 = s3_command(has_bucket=False, errors=snapshot_errors_as_problems)
+app.command()(_on_s3(build))
 
 Prefix = Annotated[str, typer.Argument(metavar="PREFIX", help="Where the snapshots lie: s3://bucket/prefix")]
 Ref = Annotated[str | None, typer.Option("--ref", help="The manifest of another snapshot than the current one: s3://…")]
@@ -51,27 +51,25 @@ def _snapshot() -> None:
 
 
 @app.command()
+@_on_s3
 def info(
+    call: Call,
     prefix: Prefix,
     ref: Ref = None,
-    endpoint_url: EndpointUrl = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Show a snapshot: its run, its rule, its shards. Exit code 1 if there is none."""
-    out = Output(as_json=as_json)
-    source = source_of(prefix, endpoint_url, local=local)
-    with problems(), asking():
-        current = source.current_ref()
-        manifest = source.manifest(ref or current)
-    out.show(
+    source = source_of(prefix, call)
+    current = source.current_ref()
+    manifest = source.manifest(ref or current)
+    call.out.show(
         snapshot_view(SnapshotReport.of_manifest(prefix, ref or current, manifest, is_current=ref in (None, current)))
     )
 
 
 @app.command()
+@_on_s3
 def get(
+    call: Call,
     prefix: Prefix,
     key: Annotated[str, typer.Argument(help="The key, as text or as an integer.")],
     form: Annotated[Form, typer.Option("--as", help="How the value is printed.")] = "text",
@@ -79,18 +77,14 @@ def get(
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="The value of another column that decides on the shard."),
     ] = None,
-    endpoint_url: EndpointUrl = None,
     *,
     hex_key: Annotated[bool, typer.Option("--hex-key", help="The key is bytes, in hexadecimal digits.")] = False,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Print the value of a key. Exit code 1 if the snapshot has no such key."""
-    out = Output(as_json=as_json)
-    with problems():
-        from safewriter.snapshots.read.reader import SnapshotReader
-    open_store = source_of(prefix, endpoint_url, local=local).open_store
-    with problems(), asking(), SnapshotReader(prefix, open_store=open_store) as reader:
+    from safewriter.snapshots.read.reader import SnapshotReader
+
+    open_store = source_of(prefix, call).open_store
+    with SnapshotReader(prefix, open_store=open_store) as reader:
         plain_key = key_of(key, reader.manifest.key_encoding, is_hex=hex_key)
         columns = context_of(context or (), reader.manifest)
         value = reader.get(plain_key, routing_context=columns)
@@ -103,38 +97,37 @@ def get(
             form=form,
             value=None if value is None else text_of(value, form),
         )
-    out.show(value_view(report))
+    call.out.show(value_view(report))
     if not report.found:
-        out.remark(f"the snapshot has no key {key}")
+        call.out.remark(f"the snapshot has no key {key}")
         raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()
+@_on_s3
 def history(
+    call: Call,
     prefix: Prefix,
     limit: Annotated[int, typer.Option(min=0, help="Show at most this many, newest first; 0 shows all.")] = 50,
-    endpoint_url: EndpointUrl = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """List the published snapshots, newest builds first. Exit code 1 if there is none."""
-    out = Output(as_json=as_json)
-    with problems(), asking():
-        manifests = history_of(source_of(prefix, endpoint_url, local=local))
+    manifests = history_of(source_of(prefix, call))
     shown_max = limit or len(manifests)
-    out.show(history_view(HistoryReport(prefix=prefix, snapshots=tuple(map(ManifestFound.of, manifests[:shown_max])))))
+    call.out.show(
+        history_view(HistoryReport(prefix=prefix, snapshots=tuple(map(ManifestFound.of, manifests[:shown_max]))))
+    )
     if len(manifests) > shown_max:
-        out.remark(f"{len(manifests) - shown_max} older ones are not shown; --limit 0 shows all")
+        call.out.remark(f"{len(manifests) - shown_max} older ones are not shown; --limit 0 shows all")
 
 
 @app.command()
+@_on_s3
 def rollback(
+    call: Call,
     prefix: Prefix,
     ref: Annotated[str | None, typer.Option("--ref", help="To the snapshot with this manifest: s3://…")] = None,
     run_id: Annotated[str | None, typer.Option(help="To the newest snapshot of this run.")] = None,
     back: Annotated[int | None, typer.Option(min=1, help="To the snapshot this many before the current one.")] = None,
-    endpoint_url: EndpointUrl = None,
     *,
     forget_token: Annotated[
         bool,
@@ -144,23 +137,17 @@ def rollback(
         ),
     ] = False,
     dry_run: DryRun = False,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Make an earlier snapshot current again, if it is complete.
 
     Exit codes: 0 done, or it is current already; 1 it is missing or incomplete; 75 another snapshot was published
     meanwhile, a clean-up is removing it, or the current snapshot is unknown: see soal snapshot history.
     """
-    out = Output(as_json=as_json)
-    with problems(), asking():
-        from safewriter.snapshots.keep.rollback import Target
-        from safewriter.snapshots.keep.rollback import rollback as roll_back
+    from safewriter.snapshots.keep.rollback import Target
+    from safewriter.snapshots.keep.rollback import rollback as roll_back
 
-        goal = Target(manifest_ref=ref, run_id=run_id, back=back)
-        change = roll_back(
-            source_of(prefix, endpoint_url, local=local), goal, dry_run=dry_run, forget_token=forget_token
-        )
+    goal = Target(manifest_ref=ref, run_id=run_id, back=back)
+    change = roll_back(source_of(prefix, call), goal, dry_run=dry_run, forget_token=forget_token)
     report = RollbackReport(
         prefix=prefix,
         before=change.before,
@@ -169,66 +156,61 @@ def rollback(
         changed=change.is_change and not dry_run,
         dry_run=dry_run,
     )
-    out.show(rollback_view(report))
+    call.out.show(rollback_view(report))
 
 
 @app.command()
+@_on_s3
 def verify(
+    call: Call,
     prefix: Prefix,
     ref: Ref = None,
     keys_max: Annotated[
         int | None, typer.Option("--keys", min=1, help="Route this many keys of each shard again; default: all.")
     ] = None,
-    endpoint_url: EndpointUrl = None,
-    *,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Fetch each shard of a snapshot and compare it with the manifest: size, content, rows, and routing of the keys.
 
     Exit code 1 if something differs, or the snapshot cannot be read.
     """
-    out = Output(as_json=as_json)
-    with problems():
-        from safewriter.snapshots.read.verification import verify as look
-    source = source_of(prefix, endpoint_url, local=local)
-    with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
+    from safewriter.snapshots.read.verification import verify as look
+
+    source = source_of(prefix, call)
+    with Counting(call.out.talk, f"looking at {prefix}") as counting:
         verification = look(source, ref or source.current_ref(), keys_max=keys_max, done=counting.show)
-    out.show(verify_view(VerifyReport.of_prefix(prefix, verification)))
+    call.out.show(verify_view(VerifyReport.of_prefix(prefix, verification)))
     if not verification.is_sound:
         raise typer.Exit(EXIT_FAILED)
 
 
 @app.command()
+@_on_s3
 def cleanup(
+    call: Call,
     prefix: Prefix,
     keep_last: Annotated[int, typer.Option(min=1, help="Keep this many of the newest snapshots.")] = 3,
     older_than: Annotated[
         str, typer.Option(help="Only objects older than this, by S3's clock: 7d, 36h, 90m. Longer than any build.")
     ] = "1d",
     run_registry_prefix: Annotated[str, typer.Option(help="Where builds keep their records.")] = "runs",
-    endpoint_url: EndpointUrl = None,
     *,
     allow_young: Annotated[
         bool, typer.Option("--allow-young", help="Allow --older-than below an hour. No job may build meanwhile.")
     ] = False,
     dry_run: DryRun = False,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Remove what no kept snapshot needs: older snapshots, shards of losing attempts, unfinished uploads.
 
     The current snapshot stays, and all objects of running builds. Exit codes: 0 done, 1 the snapshots cannot be judged,
     or something could not be removed.
     """
-    out = Output(as_json=as_json)
     age = parse_age(older_than, allow_young=allow_young)
-    source = source_of(prefix, endpoint_url, local=local)
-    with problems(), asking(), Counting(out.talk, f"looking at {prefix}") as counting:
+    source = source_of(prefix, call)
+    with Counting(call.out.talk, f"looking at {prefix}") as counting:
         keeping = Keeping(last=keep_last, age=age, run_registry_prefix=run_registry_prefix)
         report = clean(source, keeping, dry_run=dry_run, seen=counting.show)
-    out.show(cleanup_view(CleanupReport.of_prefix(prefix, report)))
+    call.out.show(cleanup_view(CleanupReport.of_prefix(prefix, report)))
     if report.has_failed:
         raise typer.Exit(EXIT_FAILED)
     if dry_run:
-        out.remark("nothing was changed")
+        call.out.remark("nothing was changed")

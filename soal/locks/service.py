@@ -20,7 +20,6 @@ from safewriter.errors import SettingError, UnreadableCheckpointError
 from safewriter.objects import Location
 from safewriter.record.checkpoints import Checkpoints
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from soal.target import asking, checkpoint_store, find_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend, Stored
     from safewriter.coordination.record import OpenWrite
     from safewriter.objects import ObjectStore
-    from soal.home import Home
+    from soal.s3_command import Call
 
 
 class LockService:
@@ -41,24 +40,19 @@ class LockService:
 
     @classmethod
     @contextmanager
-    def open(
-        cls, backend: str | None, endpoint_url: str | None, bucket: str | None, home: Home, *, local: bool
-    ) -> Iterator[LockService]:
+    def open(cls, backend: str | None, call: Call) -> Iterator[LockService]:
         """Open the named service, or that of SW_LOCKS, or the checkpoint bucket. Raises `Problem`."""
-        uri = backend or ("" if bucket else os.environ.get("SW_LOCKS", ""))
-        with asking():
-            service = _of_uri(uri, endpoint_url, home, local=local) if uri else None
-            service = service or cls._of_bucket(endpoint_url, bucket, home, local=local)
-            try:
-                yield service
-            finally:
-                service.backend.close()
+        uri = backend or ("" if call.bucket else os.environ.get("SW_LOCKS", ""))
+        service = _of_uri(uri, call) if uri else cls._of_bucket(call)
+        try:
+            yield service
+        finally:
+            service.backend.close()
 
     @classmethod
-    def _of_bucket(cls, endpoint_url: str | None, bucket: str | None, home: Home, *, local: bool) -> LockService:
-        target = find_target(endpoint_url, home, local=local)
-        store = checkpoint_store(target, bucket, home)
-        return cls(s3_backend(store), store.uri("").rstrip("/"), target.store)
+    def _of_bucket(cls, call: Call) -> LockService:
+        store = call.checkpoints()
+        return cls(s3_backend(store), store.uri("").rstrip("/"), call.target.store)
 
     def names(self) -> tuple[str, ...]:
         """Return the names of all locks."""
@@ -82,18 +76,16 @@ class LockService:
         return stored
 
 
-def _of_uri(uri: str, endpoint_url: str | None, home: Home, *, local: bool) -> LockService:
+def _of_uri(uri: str, call: Call) -> LockService:
     try:
         is_s3 = uri.startswith("s3://")
-        if not is_s3 and (local or endpoint_url is not None):
+        if not is_s3 and (call.local or call.endpoint_url is not None):
             raise Problem(
                 f"--local and --endpoint-url name an S3, and {uri} is not one",
                 todo="leave them out (AWS_ENDPOINT_URL_DYNAMODB names a DynamoDB), or give --backend s3://…",
             )
-        target = find_target(endpoint_url, home, local=local)
-        if not is_s3:
-            return LockService(open_backend(uri), uri, target.store)
-        return LockService(s3_backend(target.store(Location.parse(uri))), uri, target.store)
+        store = call.target.store
+        return LockService(s3_backend(store(Location.parse(uri))) if is_s3 else open_backend(uri), uri, store)
     except (SettingError, ValueError) as error:
         raise Problem(str(error), todo="correct --backend, or SW_LOCKS") from error
 

@@ -16,29 +16,27 @@ from safewriter.snapshots.errors import (
 )
 from safewriter.snapshots.read.source import Source
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
-from soal.home import Home
-from soal.target import find_target
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from safewriter.snapshots.format.encoding import Key, KeyEncoding
     from safewriter.snapshots.format.manifest import Manifest
+    from soal.s3_command import Call
 
 _NEEDED: Final = ("cel_expr_python", "numpy", "pandas", "pyarrow", "xxhash")
 
 
-def source_of(prefix: str, endpoint_url: str | None, *, local: bool) -> Source:
+def source_of(prefix: str, call: Call) -> Source:
     """Open a prefix. Raises `Problem` if it is malformed, or the S3 cannot be used."""
-    target = find_target(endpoint_url, Home.of(), local=local)
     try:
-        return Source(prefix, target.store)
+        return Source(prefix, call.target.store)
     except ConfigValidationError as error:
         raise Problem(str(error), todo="give the prefix as s3://bucket/prefix") from error
 
 
 @contextmanager
-def problems() -> Iterator[None]:
+def snapshot_errors_as_problems() -> Iterator[None]:
     """Turn an exception of `safewriter.snapshots` into a `Problem`."""
     try:
         yield

@@ -21,16 +21,13 @@ from safewriter.snapshots.config import Duplicates, OutputOptions, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
-from soal.console.output import Output
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.console.progress import Counting, print_line
 from soal.home import Home, pyspark_of
-from soal.options import EndpointUrl, Json, Local
+from soal.s3_command import Call  # noqa: TC001 - typer evaluates the annotations of a command
 from soal.shipped import local_settings
-from soal.snapshots.arguments import problems
 from soal.snapshots.report import BuildReport
 from soal.snapshots.views import build_view
-from soal.target import asking, find_target
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -193,6 +190,7 @@ def _aws(target: Target) -> dict[str, str]:
 
 
 def build(
+    call: Call,
     prefix: Annotated[str, typer.Argument(metavar="PREFIX", help="Where the snapshots lie: s3://bucket/prefix")],
     path: Annotated[list[str], typer.Option("--from", help="Files, folder or table to read; may be repeated.")],
     key: Annotated[str, typer.Option(help="The column of the keys.")],
@@ -231,32 +229,26 @@ def build(
         str | None, typer.Option(help="With --duplicates last: the row stays with the highest value in this column.")
     ] = None,
     run_id: Annotated[str | None, typer.Option(help="A name for the run; default: a random one.")] = None,
-    endpoint_url: EndpointUrl = None,
-    local: Local = False,
-    as_json: Json = False,
 ) -> None:
     """Build a snapshot with Spark on this machine, and make it current.
 
     Exit codes: 0 published, 1 failed and nothing was published, 2 usage, 75 another build published first, or the
     current snapshot is unknown: see soal snapshot history.
     """
-    out = Output(as_json=as_json)
-    target = find_target(endpoint_url, Home.of(), local=local)
-    with problems():
-        from safewriter.snapshots.write.build import write_sharded
+    from safewriter.snapshots.write.build import write_sharded
 
-        read_options = pairs_of("--read-option", "NAME=VALUE", read_option or ())
-        values = value_spec_of(value, json_column or ())
-        config = WriteConfig(
-            num_dbs=num_dbs,
-            sharding=sharding_of(max_keys_per_shard, cel, cel_column or (), infer_routing_values=infer_routing_values),
-            s3_prefix=prefix,
-            key_encoding=key_encoding,
-            duplicates=duplicates,
-            last_by=last_by,
-            output=OutputOptions(run_id=run_id),
-        )
-    with problems(), asking(), Counting(out.talk, f"building {prefix}"), spark_on(target, Home.of(), out.talk) as spark:
+    read_options = pairs_of("--read-option", "NAME=VALUE", read_option or ())
+    values = value_spec_of(value, json_column or ())
+    config = WriteConfig(
+        num_dbs=num_dbs,
+        sharding=sharding_of(max_keys_per_shard, cel, cel_column or (), infer_routing_values=infer_routing_values),
+        s3_prefix=prefix,
+        key_encoding=key_encoding,
+        duplicates=duplicates,
+        last_by=last_by,
+        output=OutputOptions(run_id=run_id),
+    )
+    with Counting(call.out.talk, f"building {prefix}"), spark_on(call.target, call.home, call.out.talk) as spark:
         try:
             frame = frame_of(spark, path, source_format, read_options)
             result = write_sharded(frame, config, key_col=key, value_spec=values)
@@ -277,7 +269,7 @@ def build(
         write_ms=result.stats.write_ms,
         publish_ms=result.stats.publish_ms,
     )
-    out.show(build_view(report))
+    call.out.show(build_view(report))
 
 
 def _spark_errors() -> tuple[type[Exception], ...]:

@@ -13,7 +13,7 @@ from safewriter.objects import Location
 from soal.console.problem import Problem
 from soal.home import Home
 from soal.local.state import LocalS3
-from soal.target import asking, checkpoint_bucket, checkpoint_store, find_target, local_target
+from soal.target import checkpoint_bucket, checkpoint_store, find_target, local_target, store_errors_as_problems
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -148,7 +148,7 @@ def test_stores_share_a_client() -> None:
 
 def test_a_damaged_record_of_a_run_says_what_to_do() -> None:
     """The bucket and the caller's rights are not to blame."""
-    with pytest.raises(Problem, match="no record") as caught, asking():
+    with pytest.raises(Problem, match="no record") as caught, store_errors_as_problems():
         raise UnreadableRecordError("s3://c/runs/1.json is no record")
     assert caught.value.exit_code == 1
     assert caught.value.todo.startswith("restore an earlier version of the object")

@@ -18,7 +18,7 @@ from tests.unit.safewriter.world import World
 def soal_recover(world: World, monkeypatch: pytest.MonkeyPatch, *more: str) -> tuple[int, list[dict[str, Any]]]:
     """Run the command on the world's stores."""
     recoverer = Recoverer(world.bucket, lambda _: world.lake, world.clock, audit_log=True, until_ms=2**60)
-    monkeypatch.setattr(command, "checkpoint_store", lambda *_: world.bucket)
+    monkeypatch.setattr("soal.s3_command.checkpoint_store", lambda *_: world.bucket)
     monkeypatch.setattr(command, "_recoverer", lambda *_: recoverer)
     done = CliRunner().invoke(app, ["recover", "--json", *more])
     return done.exit_code, json.loads(done.stdout)

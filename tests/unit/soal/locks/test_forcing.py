@@ -16,9 +16,11 @@ from safewriter.coordination.transitions import end, renew
 from safewriter.errors import TurnLostError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
+from soal.console.output import Output
 from soal.console.problem import EXIT_TRY_AGAIN, Problem
 from soal.home import Home
 from soal.locks.service import LockService, force, forget
+from soal.s3_command import Call
 from tests.support.memory_store import MemoryObjectStore
 from tests.unit.safewriter.world import World
 
@@ -210,6 +212,7 @@ def test_a_document_that_may_not_be_read_is_not_gone() -> None:
 )
 def test_an_endpoint_of_s3_is_not_taken_for_another_service_s(tmp_path: Path, options: dict[str, Any]) -> None:
     """An S3 endpoint for another lock service is refused: the command would end a turn on the real table."""
+    call = Call(out=Output(as_json=False), home=Home(tmp_path), bucket=None, **options)
     with pytest.raises(Problem, match="name an S3, and dynamodb://locks is not one"):  # noqa: SIM117
-        with LockService.open("dynamodb://locks", bucket=None, home=Home(tmp_path), **options):
+        with LockService.open("dynamodb://locks", call):
             pytest.fail("opened")

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from safewriter.objects import ObjectStore, Upload
 
 _SHOWN_MAX: Final = 200
+_ANNOUNCED: Final = "announced"
+"""The status of a write with a marker and no document."""
+_UNREAD: Final = "unread"
+"""The status of a write with neither a readable document nor a readable marker."""
 
 
 class Overlay:
@@ -110,12 +114,6 @@ class Overlay:
             self.changes.append(change)
         else:
             self.changes_more += 1
-
-
-_ANNOUNCED: Final = "announced"
-"""The status of a write with a marker and no document."""
-_UNREAD: Final = "unread"
-"""The status of a write with neither a readable document nor a readable marker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,7 @@ _DENIED: Final = (
 # Errors of a store without DeleteObjects, or of one that cannot parse the request.
 _NO_BATCHES: Final = ("NotImplemented", "501", "MethodNotAllowed", "405", "MissingContentMD5", "MalformedXML")
 _PASSING: Final = {"InternalError": 500, "SlowDown": 503, "ServiceUnavailable": 503}
+_FAULTS: Final = (ClientError, BotoCoreError, ResponseParserError, UnicodeEncodeError)
 
 
 def s3_client(
@@ -114,9 +115,6 @@ def open_store(location: Location) -> S3ObjectStore:
 def table_store(uri: str) -> S3ObjectStore:
     """Open the store of a table by its `s3://` URI."""
     return open_store(Location.parse(uri))
-
-
-_FAULTS: Final = (ClientError, BotoCoreError, ResponseParserError, UnicodeEncodeError)
 
 
 class S3ObjectStore:

@@ -51,6 +51,10 @@ _SPOILT: Final = "hecksum verification failed"
 # The emulator takes unknown options for a program to serve; an unknown log level makes it exit.
 _HARMLESS: Final = ("--log-level", "none")
 _ENDED: Final = "Failed to set log level"
+_PACKAGES: Final = ("pyspark", "delta-spark", "boto3", "awslambdaric")
+_MIB: Final = 1024 * 1024
+_MEMORY_MIN_MB: Final = 1500
+_DISK_MIN_MB: Final = 1024
 
 
 def examine_programs(home: Home, java_home: str | None) -> Iterator[Finding]:
@@ -145,12 +149,6 @@ def _failure(*command: str, says: str | None = None, directory: str | None = Non
         return f"is ended by {signal.Signals(-process.returncode).name}"
     ended_well = process.returncode == 0 if says is None else says in process.stderr
     return None if ended_well else f"ends with exit code {process.returncode}: {process.stderr.strip()[-200:]}"
-
-
-_PACKAGES: Final = ("pyspark", "delta-spark", "boto3", "awslambdaric")
-_MIB: Final = 1024 * 1024
-_MEMORY_MIN_MB: Final = 1500
-_DISK_MIN_MB: Final = 1024
 
 
 def examine(home: Home, java_home: str | None, target: Target | None, bucket: str | None) -> Iterator[Finding]:

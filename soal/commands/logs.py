@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _LATE_MS: Final = 10_000
 """CloudWatch may deliver a line seconds after newer ones, so each read starts a little earlier."""
 _SEEN_MAX: Final = 50_000
+_POLL_S: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +103,6 @@ def _line(event: dict[str, Any]) -> LogLine:
             if {"level", "message"} <= document.keys() and "_aws" not in document:
                 level, text = str(document["level"]), str(document["message"])
     return LogLine(event["timestamp"], level, source, text, event["logStreamName"])
-
-
-_POLL_S: Final = 2.0
 
 
 def logs(

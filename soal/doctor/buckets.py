@@ -33,6 +33,9 @@ _OLD: Final = timedelta(hours=1)
 """Longer than any run lives, and than the pause between two sweeps."""
 _LISTED_MAX: Final = 100_000
 """Of markers, which S3 lists by their keys, not by their age: a hundred requests."""
+_SKEW_WARN_S: Final = 5
+_SKEW_FAIL_S: Final = 60
+_PRECONDITION_FAILED: Final = 412
 
 
 def examine_checkpoints(client: Any, location: Location, replay_days: int) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
@@ -180,11 +183,6 @@ def _open(client: Any, bucket: str, prefix: str) -> Finding:  # noqa: ANN401 - a
         return Finding("open writes", "ok", "none is older than an hour")
     detail = f"{count} writes of dead runs wait for settling or clean-up: does the sweeper run?"
     return Finding("open writes", "warn", detail, f"soal recover --bucket {bucket} --dry-run")
-
-
-_SKEW_WARN_S: Final = 5
-_SKEW_FAIL_S: Final = 60
-_PRECONDITION_FAILED: Final = 412
 
 
 def examine_store(client: S3Client, bucket: str | None) -> Iterator[Finding]:

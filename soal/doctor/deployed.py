@@ -16,6 +16,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
 
 _T = TypeVar("_T")
+_EVENT_AGE_DEFAULT_S: Final = 21_600
+_RETRIES_DEFAULT: Final = 2
+_VISIBILITY_IN_TIMEOUTS: Final = 6
+_QUEUE_DEFAULT_S: Final = 345_600
+_RECEIVES_MAX: Final = 5
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+_RIGHT: Final = "the function's role needs sqs:SendMessage there"
 
 
 @dataclass(slots=True)
@@ -96,15 +103,6 @@ def look_for(
             name, odd, detail, "try again; if AWS_ENDPOINT_URL… or --endpoint-url is set, check that endpoint"
         )
     return None
-
-
-_EVENT_AGE_DEFAULT_S: Final = 21_600
-_RETRIES_DEFAULT: Final = 2
-_VISIBILITY_IN_TIMEOUTS: Final = 6
-_QUEUE_DEFAULT_S: Final = 345_600
-_RECEIVES_MAX: Final = 5
-# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
-_RIGHT: Final = "the function's role needs sqs:SendMessage there"
 
 
 def examine_asynchronous(function: DeployedFunction) -> Iterator[Finding]:

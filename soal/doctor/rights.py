@@ -32,6 +32,16 @@ Kind = Literal["checkpoints", "scripts", "data"]
 _LISTING: Final = "s3:ListBucket"
 _OF_BUCKETS: Final = (_LISTING, "s3:ListBucketMultipartUploads")
 _PROBE: Final = "soal-doctor"
+_ALLOWED: Final = "allowed"
+_NOT_ALLOWED: Final = "implicitDeny"
+# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
+_TO_DESTINATION: Final = {
+    "sqs": "sqs:SendMessage",
+    "sns": "sns:Publish",
+    "lambda": "lambda:InvokeFunction",
+    "events": "events:PutEvents",
+    "s3": "s3:PutObject",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,10 +129,6 @@ def requests_of(
                     folder = below.removeprefix(root).rstrip("/")
                     key = f"{root}{folder}" if folder == _POINTER or "*" in folder else f"{below}*"
                     yield RequestKind(need.action, f"{bucket}/{key}")
-
-
-_ALLOWED: Final = "allowed"
-_NOT_ALLOWED: Final = "implicitDeny"
 
 
 def examine_role(iam: Any, name: str, role_arn: str, requests: Sequence[RequestKind]) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
@@ -219,16 +225,6 @@ def _statements(action: str, requests: Sequence[RequestKind]) -> list[dict[str, 
             condition = {"StringLike": {"s3:prefix": [request.prefix.rstrip("/"), f"{request.prefix}*"]}}
             grants.append({"Effect": "Allow", "Action": action, "Resource": request.pattern, "Condition": condition})
     return grants
-
-
-# https://docs.aws.amazon.com/lambda/latest/dg/invocation-async-retain-records.html
-_TO_DESTINATION: Final = {
-    "sqs": "sqs:SendMessage",
-    "sns": "sns:Publish",
-    "lambda": "lambda:InvokeFunction",
-    "events": "events:PutEvents",
-    "s3": "s3:PutObject",
-}
 
 
 def examine_rights(

@@ -41,6 +41,8 @@ _GUARDED: Final = ("delta", "iceberg")
 _GUARD_IT: Final = (
     "guard it: `with SafeWriter(spark, table, format='{}') as sw:` around it, `sw.success()` as its last line"
 )
+_TOO_DEEP: Final = re.compile(r"too many (?:nested parentheses|levels of indentation)")
+"""Messages of Python's `SyntaxError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,10 +173,6 @@ def _formats(call: ast.Call) -> set[str]:
             formats.add(text_of(node.args[0]).lower())
         node = node.value if isinstance(node, ast.Attribute) else node.func
     return formats
-
-
-_TOO_DEEP: Final = re.compile(r"too many (?:nested parentheses|levels of indentation)")
-"""Messages of Python's `SyntaxError`."""
 
 
 def examine_script(path: Path, variant: Variant = SLIM) -> Iterator[Finding]:

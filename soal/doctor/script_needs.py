@@ -32,14 +32,6 @@ IN_IMAGE: Final = frozenset(
     | {"zstandard"}
 )
 """The modules of every variant, without the handler: a job may have a module of that name."""
-
-
-def modules_of(variant: Variant) -> frozenset[str]:
-    """Return the top-level modules of a variant: those of every variant, and those that missing.toml gives it."""
-    rows = (row for row in read_missing(MISSING) if variant in row.variants)
-    return IN_IMAGE | {module for row in rows for module in row.modules if "." not in module}
-
-
 DATABASE: Final = re.compile(r"jdbc:\w+")
 """The start of a JDBC URL."""
 _MAKERS: Final = frozenset({"catalog", "read", "readStream", "write", "writeStream"})
@@ -70,6 +62,38 @@ _STATEMENT: Final = re.compile(
     r"|insert\s+overwrite(?:\s+local)?\s+directory)\b"
 )
 """The start of statements in which USING names a format; joins and merges use the word differently."""
+_PANDAS: Final = "pandas"
+_AVRO: Final = "avro"
+_PROTOBUF: Final = "PROTOBUF_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE"
+_ROCKSDB: Final = "org.rocksdb."
+METHODS: Final = frozenset(
+    {"applyInArrow", "applyInPandas", "applyInPandasWithState", "mapInArrow", "mapInPandas", "pandas_api", "toArrow"}
+    | {"toPandas", "transformWithState", "transformWithStateInPandas"}
+)
+"""PySpark methods that import pandas or PyArrow when they are called."""
+FUNCTIONS: Final = {
+    "arrow_udf": _PANDAS,
+    "arrow_udtf": _PANDAS,
+    "pandas_udf": _PANDAS,
+    "from_avro": _AVRO,
+    "to_avro": _AVRO,
+    "from_protobuf": _PROTOBUF,
+    "to_protobuf": _PROTOBUF,
+}
+"""PySpark functions that every variant has, but that fail without this module, format or Java code."""
+_MODULES: Final = {"pyspark.sql.avro": _AVRO, "pyspark.sql.datasource": _PANDAS, "pyspark.sql.protobuf": _PROTOBUF}
+"""PySpark modules of that kind."""
+_IMPORTERS: Final = ("import_module", "__import__")
+_AVRO_IN_SQL: Final = re.compile(r"(?i)\bavro\s*\.\s*`|\b(?:from_avro|to_avro|schema_of_avro)\s*\(")
+_FOREIGN_FORMATS: Final = re.compile(r"hudi|redshift|bigquery|mongodb|.*snowflake.*")
+_DRIVEN: Final = ("jdbc:postgresql", "jdbc:mysql")
+"""The databases for which some variant has a driver."""
+
+
+def modules_of(variant: Variant) -> frozenset[str]:
+    """Return the top-level modules of a variant: those of every variant, and those that missing.toml gives it."""
+    rows = (row for row in read_missing(MISSING) if variant in row.variants)
+    return IN_IMAGE | {module for row in rows for module in row.modules if "." not in module}
 
 
 def named_formats(nodes: Sequence[Node]) -> Iterator[tuple[int, str]]:
@@ -121,34 +145,6 @@ def _is_reader(node: ast.expr, readers: AbstractSet[str]) -> bool:
             return False
         node = node.func.value
     return name_of(node) in readers or (isinstance(node, ast.Attribute) and node.attr in _MAKERS)
-
-
-_PANDAS: Final = "pandas"
-_AVRO: Final = "avro"
-_PROTOBUF: Final = "PROTOBUF_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE"
-_ROCKSDB: Final = "org.rocksdb."
-METHODS: Final = frozenset(
-    {"applyInArrow", "applyInPandas", "applyInPandasWithState", "mapInArrow", "mapInPandas", "pandas_api", "toArrow"}
-    | {"toPandas", "transformWithState", "transformWithStateInPandas"}
-)
-"""PySpark methods that import pandas or PyArrow when they are called."""
-FUNCTIONS: Final = {
-    "arrow_udf": _PANDAS,
-    "arrow_udtf": _PANDAS,
-    "pandas_udf": _PANDAS,
-    "from_avro": _AVRO,
-    "to_avro": _AVRO,
-    "from_protobuf": _PROTOBUF,
-    "to_protobuf": _PROTOBUF,
-}
-"""PySpark functions that every variant has, but that fail without this module, format or Java code."""
-_MODULES: Final = {"pyspark.sql.avro": _AVRO, "pyspark.sql.datasource": _PANDAS, "pyspark.sql.protobuf": _PROTOBUF}
-"""PySpark modules of that kind."""
-_IMPORTERS: Final = ("import_module", "__import__")
-_AVRO_IN_SQL: Final = re.compile(r"(?i)\bavro\s*\.\s*`|\b(?:from_avro|to_avro|schema_of_avro)\s*\(")
-_FOREIGN_FORMATS: Final = re.compile(r"hudi|redshift|bigquery|mongodb|.*snowflake.*")
-_DRIVEN: Final = ("jdbc:postgresql", "jdbc:mysql")
-"""The databases for which some variant has a driver."""
 
 
 def needs_of(nodes: Sequence[Node], missing: tuple[Missing, ...], variant: Variant) -> Iterator[Line]:

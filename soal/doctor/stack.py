@@ -25,6 +25,15 @@ if TYPE_CHECKING:
 _TAG: Final = "aws:cloudformation:stack-name"
 _ALARM: Final = "AWS::CloudWatch::Alarm"
 _OUTPUTS: Final = ("SweeperName", "AlarmTopicArn")
+_ALARMS_NAME: Final = "alarms"
+_NAMES_MAX: Final = 100
+"""https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html"""
+_WHY: Final = "writes of dead runs are not settled until their next attempt"
+_SERVICE: Final = "cloudwatch.amazonaws.com"
+# CloudWatch cannot publish to a topic under the AWS managed key, since the key's policy cannot be changed.
+# https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
+_MANAGED_KEY: Final = "alias/aws/sns"
+_TOPIC_NAME: Final = "alarm topic"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +86,6 @@ def _read(function: DeployedFunction, name: str) -> Stack:
     )
 
 
-_ALARMS_NAME: Final = "alarms"
-_NAMES_MAX: Final = 100
-"""https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_DescribeAlarms.html"""
-
-
 def examine_alarms(cloudwatch: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client
     """Examine the stack's alarms."""
     topic = stack.outputs["AlarmTopicArn"]
@@ -116,9 +120,6 @@ def _ringing(alarm: Any) -> Finding:  # noqa: ANN401 - as the service describes 
     return Finding("alarm", "warn", detail, f"docs/guides/runbook.md has a section for it; since when: {show}")
 
 
-_WHY: Final = "writes of dead runs are not settled until their next attempt"
-
-
 def examine_sweeper(client: Callable[[str], Any], stack: Stack) -> Generator[Finding, None, Mapping[str, Any] | None]:
     """Examine the sweeper's function and its rule; return the function's configuration, or None if it is missing."""
     name = stack.outputs["SweeperName"]
@@ -151,13 +152,6 @@ def _rule(events: Any, arn: str, stack: Stack) -> Iterator[Finding]:  # noqa: AN
     else:
         detail = f"no rule with a schedule has {arn} as its target: {_WHY}"
         yield Finding("sweeper's rule", "fail", detail, stack.repair)
-
-
-_SERVICE: Final = "cloudwatch.amazonaws.com"
-# CloudWatch cannot publish to a topic under the AWS managed key, since the key's policy cannot be changed.
-# https://docs.aws.amazon.com/sns/latest/dg/sns-key-management.html
-_MANAGED_KEY: Final = "alias/aws/sns"
-_TOPIC_NAME: Final = "alarm topic"
 
 
 def examine_topic(sns: Any, stack: Stack) -> Iterator[Finding]:  # noqa: ANN401 - a boto3 client

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from safewriter.coordination.record import PastTurn, Record, Waiter
 
 _COMPLETE = (End.COMPLETED, End.NOTHING)
+_STATES = {True: "its session lives", False: "its session has ended"}
 
 
 class WriteFound(Part):
@@ -181,9 +182,6 @@ def _job(record: Record, name: str) -> JobFound:
 
 def _moment(epoch_ms: int) -> datetime:
     return datetime.fromtimestamp(epoch_ms / 1000, UTC)
-
-
-_STATES = {True: "its session lives", False: "its session has ended"}
 
 
 def locks_view(reports: Sequence[LockReport]) -> View:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from safewriter.objects import ObjectStore
     from soal.s3_command import Call
 
+_TRIES: Final = 50
+
 
 class LockService:
     """A lock service, opened for one command. `uri` is its name in messages; `store` opens a checkpoint bucket."""
@@ -88,9 +90,6 @@ def _of_uri(uri: str, call: Call) -> LockService:
         return LockService(s3_backend(store(Location.parse(uri))) if is_s3 else open_backend(uri), uri, store)
     except (SettingError, ValueError) as error:
         raise Problem(str(error), todo="correct --backend, or SW_LOCKS") from error
-
-
-_TRIES: Final = 50
 
 
 def force(service: LockService, before: Stored) -> Stored:

@@ -46,6 +46,15 @@ if TYPE_CHECKING:
     from safewriter.objects import ListedObject
     from safewriter.objects.store import ObjectStore, StoredObject
 
+_KEPT: Final = timedelta(days=7)
+"""How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
+_LEAST: Final = timedelta(days=1)
+"""`remove_orphan_files` refuses to delete younger files."""
+_DELTA_LOG: Final = "_delta_log/"
+_METADATA: Final = ".metadata.json"
+_GZIP: Final = b"\x1f\x8b"
+_PARALLEL: Final = 8
+
 
 class _Place:
     """One object, and the store that holds it."""
@@ -154,16 +163,6 @@ def catalog_of(
 
     catalog._load_file_io = file_io  # type: ignore[method-assign]  # noqa: SLF001 - pyiceberg has no hook for it
     return catalog
-
-
-_KEPT: Final = timedelta(days=7)
-"""How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
-_LEAST: Final = timedelta(days=1)
-"""`remove_orphan_files` refuses to delete younger files."""
-_DELTA_LOG: Final = "_delta_log/"
-_METADATA: Final = ".metadata.json"
-_GZIP: Final = b"\x1f\x8b"
-_PARALLEL: Final = 8
 
 
 class IcebergOrphan(Part):

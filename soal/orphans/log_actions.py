@@ -55,6 +55,8 @@ _READER_MAX: Final = 3
 _WRITER_MAX: Final = 7
 
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/.*|/.*", re.DOTALL)
+_NEEDED: Final = ("path", "deletionVector")
+"""The needed fields of a file's action. Its statistics make up most of a checkpoint."""
 
 
 class UnreadableLogError(Exception):
@@ -128,10 +130,6 @@ def protocol_obstacle(protocol: Mapping[str, Any]) -> str | None:
     if unknown := sorted(features - FEATURES):
         return f"it uses {', '.join(unknown)}, under which the log may refer to files in unknown ways"
     return None
-
-
-_NEEDED: Final = ("path", "deletionVector")
-"""The needed fields of a file's action. Its statistics make up most of a checkpoint."""
 
 
 def actions_of(key: str, body: bytes) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from safewriter.record.checkpoints import ListedMarker
     from safewriter.record.document import Checkpoint
 
+_CHANGES: Final = "_change_data/"
+_VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
+_PREFIX: Final = re.compile(f"{ATTEMPT.pattern}-")
+_OF_DELTA: Final = re.compile(f"part-|cdc-|{_VECTOR.pattern}|{_PREFIX.pattern}")
+_OTHER_FORMAT: Final = "metadata/"
+"""The folder of the Iceberg metadata of a Delta table that Iceberg can read, too."""
+_DOCUMENTS: Final = "checkpoints/"
+_SKEW: Final = timedelta(minutes=1)
+"""S3's dates have whole seconds, and the clocks of its machines may differ."""
+
 
 class Kind(StrEnum):
     """The kinds of files that writers of a table leave behind. `soal orphans` deletes nothing else."""
@@ -42,14 +52,6 @@ class FilePrefix:
     write: str
     epoch: int
     nonce: str
-
-
-_CHANGES: Final = "_change_data/"
-_VECTOR: Final = re.compile(r"deletion_vector_[0-9a-f-]{36}\.bin")
-_PREFIX: Final = re.compile(f"{ATTEMPT.pattern}-")
-_OF_DELTA: Final = re.compile(f"part-|cdc-|{_VECTOR.pattern}|{_PREFIX.pattern}")
-_OTHER_FORMAT: Final = "metadata/"
-"""The folder of the Iceberg metadata of a Delta table that Iceberg can read, too."""
 
 
 def kind_of(key: str, partition_columns: Collection[str]) -> Kind | None:
@@ -86,11 +88,6 @@ def prefix_of(key: str) -> FilePrefix | None:
     """Return the attempt in a file's name, or None."""
     match = _PREFIX.match(key.rsplit("/", 1)[-1])
     return None if match is None else FilePrefix(match[1], int(match[2]), match[3])
-
-
-_DOCUMENTS: Final = "checkpoints/"
-_SKEW: Final = timedelta(minutes=1)
-"""S3's dates have whole seconds, and the clocks of its machines may differ."""
 
 
 @dataclass(frozen=True, slots=True)

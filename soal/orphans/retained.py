@@ -31,6 +31,8 @@ LOG: Final = "_delta_log/"
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _WHOLE: Final = re.compile(r"_delta_log/(\d{20})\.checkpoint(\.[0-9a-f-]{36})?\.(parquet|json)")
 _PART: Final = re.compile(r"_delta_log/(\d{20})\.checkpoint\.(\d{10})\.(\d{10})\.parquet")
+_PARALLEL: Final = 8
+_FORMATS: Final = "delta.universalFormat.enabledFormats"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +102,6 @@ def commits_of(objects: Iterable[ListedObject]) -> dict[int, ListedObject]:
     """Return the commits of a listing by version."""
     matches = ((entry, _COMMIT.fullmatch(entry.key)) for entry in objects)
     return {int(match[1]): entry for entry, match in matches if match is not None}
-
-
-_PARALLEL: Final = 8
-_FORMATS: Final = "delta.universalFormat.enabledFormats"
 
 
 class LogMovedError(Exception):

@@ -29,6 +29,9 @@ _FORMATS: Final = {
     "hudi": re.compile(r"\.hoodie/.*", re.DOTALL),
 }
 """The files of other formats in the table's own folder."""
+BATCH: Final = 500
+_PARALLEL: Final = 8
+_T = TypeVar("_T", Orphan, OrphanUpload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,11 +182,6 @@ class _Sorter:
                 files.append((entry, kind))
         self._unreferred.clear()
         return files
-
-
-BATCH: Final = 500
-_PARALLEL: Final = 8
-_T = TypeVar("_T", Orphan, OrphanUpload)
 
 
 def delete(

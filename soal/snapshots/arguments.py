@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from soal.s3_command import Call
 
 _NEEDED: Final = ("cel_expr_python", "numpy", "pandas", "pyarrow", "xxhash")
+Form = Literal["text", "hex", "base64"]
+_TRUTHS: Final = {"true": True, "false": False}
+_TYPES: Final[dict[str, Callable[[str], object]]] = {
+    "int": int,
+    "uint": int,
+    "double": float,
+    "bool": lambda text: _TRUTHS[text.lower()],
+    "bytes": str.encode,
+    "string": str,
+}
 
 
 def source_of(prefix: str, call: Call) -> Source:
@@ -57,18 +67,6 @@ def snapshot_errors_as_problems() -> Iterator[None]:
         raise Problem(
             f"snapshots need the package {error.name}", todo="install it with: pip install 'soal[snapshots]'"
         ) from error
-
-
-Form = Literal["text", "hex", "base64"]
-_TRUTHS: Final = {"true": True, "false": False}
-_TYPES: Final[dict[str, Callable[[str], object]]] = {
-    "int": int,
-    "uint": int,
-    "double": float,
-    "bool": lambda text: _TRUTHS[text.lower()],
-    "bytes": str.encode,
-    "string": str,
-}
 
 
 def key_of(text: str, encoding: KeyEncoding, *, is_hex: bool) -> Key:

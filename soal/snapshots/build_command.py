@@ -38,6 +38,11 @@ if TYPE_CHECKING:
     from safewriter.snapshots.write.values import ValueSpec
     from soal.target import Target
 
+Format = Literal["parquet", "csv", "delta", "json"]
+_DEFAULT_REGION: Final = "us-east-1"
+_LINE_MAX: Final = 1 << 16
+_END_S: Final = 60.0
+
 
 def value_spec_of(value: str | None, json_columns: Sequence[str]) -> ValueSpec:
     """Return the values: a column, columns as JSON, or all but the key as JSON. Raises `ConfigValidationError`."""
@@ -73,12 +78,6 @@ def pairs_of(option: str, form: str, pairs: Sequence[str]) -> dict[str, str]:
             raise ConfigValidationError(f"{option} {pair} is not {form}")
         values[name] = value
     return values
-
-
-Format = Literal["parquet", "csv", "delta", "json"]
-_DEFAULT_REGION: Final = "us-east-1"
-_LINE_MAX: Final = 1 << 16
-_END_S: Final = 60.0
 
 
 @contextmanager

@@ -38,6 +38,10 @@ werkzeug_app.DISABLE_GLOBAL_CORS = True  # type: ignore[attr-defined] # moto exp
 _ORIGINAL: Final = moto.s3.models.s3_backends
 _current: contextvars.ContextVar[Any] = contextvars.ContextVar("s3_store", default=_ORIGINAL)
 _switching = threading.Lock()
+_ID: Final = re.compile(rb"<UploadId>([^<]+)</UploadId>")
+_UPLOAD: Final = re.compile(rb"<Upload>.*?</Upload>", re.DOTALL)
+_INITIATED: Final = re.compile(rb"(?<=<Initiated>)[^<]+")
+_KNOWN_MAX: Final = 100_000
 
 
 class _Switch:
@@ -120,12 +124,6 @@ def _install() -> None:
             # moto.s3 keeps the original: the flask application reads the routes from it.
             moto.s3.models.s3_backends = switch  # type: ignore[assignment]
             moto.s3.responses.s3_backends = switch  # type: ignore[assignment, attr-defined]
-
-
-_ID: Final = re.compile(rb"<UploadId>([^<]+)</UploadId>")
-_UPLOAD: Final = re.compile(rb"<Upload>.*?</Upload>", re.DOTALL)
-_INITIATED: Final = re.compile(rb"(?<=<Initiated>)[^<]+")
-_KNOWN_MAX: Final = 100_000
 
 
 class Beginnings:

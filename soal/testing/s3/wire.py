@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 
 _TIMEOUT_S: Final = 60.0
 _OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH"})
+# The access key of the observer: not in the trace, hit by no rule, allowed everything.
+OBSERVER: Final = "AKIAOBSERVER"
+_LISTING: Final = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions"})
+_READING: Final = frozenset({"GetObject", "HeadObject"})
+_MISSING: Final = 404
+_TRACE_LIMIT: Final = 1_000_000
 
 
 def forward(address: str, request: Request, *, path: str, host: str | None = None) -> Reply:
@@ -47,15 +53,6 @@ def forward(address: str, request: Request, *, path: str, host: str | None = Non
         return Reply(answer.status, tuple(answer.getheaders()), answer.read())
     finally:
         connection.close()
-
-
-# The access key of the observer: not in the trace, hit by no rule, allowed everything.
-OBSERVER: Final = "AKIAOBSERVER"
-
-_LISTING: Final = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions"})
-_READING: Final = frozenset({"GetObject", "HeadObject"})
-_MISSING: Final = 404
-_TRACE_LIMIT: Final = 1_000_000
 
 
 class Wire:

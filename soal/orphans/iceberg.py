@@ -14,12 +14,13 @@ import io
 import zlib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal, cast
 
 from pydantic import Field
 from pyiceberg.catalog import load_catalog
 from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
-from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile, OutputStream
+from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.utils.config import Config
 
 from safewriter.identity import ATTEMPT
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from pyiceberg.typedef import Properties
 
     from safewriter.objects import ListedObject
-    from safewriter.objects.store import ObjectStore, StoredObject
+    from safewriter.objects.store import ObjectStore
 
 _KEPT: Final = timedelta(days=7)
 """How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
@@ -56,92 +57,43 @@ _GZIP: Final = b"\x1f\x8b"
 _PARALLEL: Final = 8
 
 
-class _Place:
-    """One object, and the store that holds it."""
-
-    def __init__(self, location: str, table_store: Callable[[str], ObjectStore]) -> None:
-        place = Location.parse(location)
-        self.key = place.key
-        self.store = table_store(str(Location(place.bucket)))
-
-    def read(self) -> StoredObject | None:
-        return self.store.get(self.key)
-
-
 class _Input(InputFile):
-    def __init__(self, location: str, place: _Place) -> None:
+    def __init__(self, location: str, table_store: Callable[[str], ObjectStore]) -> None:
         super().__init__(location)
-        self._place = place
+        place = Location.parse(location)
+        self._read = partial(table_store(str(Location(place.bucket))).get, place.key)
 
     def __len__(self) -> int:
         return len(self._body())
 
     def _body(self) -> bytes:
-        stored = self._place.read()
+        stored = self._read()
         if stored is None:
             raise FileNotFoundError(f"{self.location} does not exist, or cannot be read")
         return stored.body
 
     def exists(self) -> bool:
-        return self._place.read() is not None
+        return self._read() is not None
 
     def open(self, seekable: bool = True) -> InputStream:  # noqa: ARG002, FBT001, FBT002 - pyiceberg's signature
         return cast("InputStream", io.BytesIO(self._body()))
 
 
-class _Upload(io.BytesIO):
-    """A file that is uploaded when it is closed, unless its `with` block raises."""
-
-    def __init__(self, place: _Place) -> None:
-        super().__init__()
-        self._place = place
-
-    def __exit__(self, kind: object, *rest: object) -> None:
-        if kind is not None:
-            super().close()
-        else:
-            self.close()
-
-    def close(self) -> None:
-        if not self.closed:
-            self._place.store.put(self._place.key, self.getvalue())
-            super().close()
-
-
-class _Output(OutputFile):
-    def __init__(self, location: str, place: _Place) -> None:
-        super().__init__(location)
-        self._place = place
-
-    def __len__(self) -> int:
-        return len(self.to_input_file())
-
-    def exists(self) -> bool:
-        return self.to_input_file().exists()
-
-    def to_input_file(self) -> InputFile:
-        return _Input(self.location, self._place)
-
-    def create(self, overwrite: bool = False) -> OutputStream:  # noqa: ARG002, FBT001, FBT002 - every name is new
-        return cast("OutputStream", _Upload(self._place))
-
-
 class ObjectFileIO(FileIO):
-    """pyiceberg's file access through an object store, loaded by `py-io-impl`. `table_store` opens a store by URI."""
+    """pyiceberg's reads through an object store, loaded by `py-io-impl`. `table_store` opens a store by URI."""
 
     def __init__(self, properties: Properties, table_store: Callable[[str], ObjectStore] | None = None) -> None:
         super().__init__(properties)
-        self._table_store = table_store or s3.table_store
+        self.table_store = table_store or s3.table_store
 
     def new_input(self, location: str) -> InputFile:
-        return _Input(location, _Place(location, self._table_store))
+        return _Input(location, self.table_store)
 
     def new_output(self, location: str) -> OutputFile:
-        return _Output(location, _Place(location, self._table_store))
+        raise io.UnsupportedOperation(f"{location} is only read here")
 
-    def delete(self, location: Any) -> None:  # noqa: ANN401 - a path or one of the above
-        place = _Place(location if isinstance(location, str) else location.location, self._table_store)
-        place.store.delete(place.key)
+    def delete(self, location: Any) -> None:  # noqa: ANN401 - pyiceberg's signature
+        raise io.UnsupportedOperation(f"{location} is only read here")
 
 
 OBJECT_IO: Final = {"py-io-impl": f"{ObjectFileIO.__module__}.{ObjectFileIO.__qualname__}"}
@@ -151,7 +103,7 @@ OBJECT_IO: Final = {"py-io-impl": f"{ObjectFileIO.__module__}.{ObjectFileIO.__qu
 def catalog_of(
     name: str, properties: Mapping[str, str], table_store: Callable[[str], ObjectStore] | None = None
 ) -> Catalog:
-    """Open a pyiceberg catalog that reads and writes files by `ObjectFileIO`, whatever a table's properties say.
+    """Open a pyiceberg catalog that reads files by `ObjectFileIO`, whatever a table's properties say.
 
     In pyiceberg a table's properties override the catalog's: `py-io-impl` could name any class, which pyiceberg imports
     and calls with the catalog's credentials, and `s3.endpoint` any server.

@@ -14,7 +14,8 @@ from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.document import NO_CHANGE
 from scripts.tables.iceberg import main_snapshots
 from soal.local.names import REGION
-from soal.orphans.iceberg import OBJECT_IO, referred
+from soal.orphans.iceberg import referred
+from tests.support.iceberg_files import WRITING_IO
 from tests.support.observed import LAKE, Observed
 from tests.support.postgres import USER
 
@@ -78,7 +79,7 @@ class Catalog:
         return cls(
             name,
             {**spark, "warehouse": warehouse(name), "io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"},
-            {**pyiceberg, **OBJECT_IO},
+            {**pyiceberg, **WRITING_IO},
             database,
         )
 

@@ -10,7 +10,7 @@ from pyiceberg.typedef import Record
 from pyiceberg.types import LongType, NestedField
 
 from safewriter.tables.iceberg.catalogs import to_pyiceberg
-from soal.orphans.iceberg import catalog_of
+from tests.support.iceberg_files import writing_catalog
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,7 +28,7 @@ IDS: Final = Schema(NestedField(1, "id", LongType(), required=False))
 
 def open_catalog(name: str, properties: Mapping[str, str]) -> Catalog:
     """Open the catalog that a session reaches by these properties, and create its namespace `db`."""
-    catalog = catalog_of(name, {**to_pyiceberg(name, properties), "init_catalog_tables": "true"})
+    catalog = writing_catalog(name, {**to_pyiceberg(name, properties), "init_catalog_tables": "true"})
     catalog.create_namespace_if_not_exists("db")
     return catalog
 

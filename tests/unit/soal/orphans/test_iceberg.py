@@ -21,6 +21,7 @@ from soal.console.problem import Problem
 from soal.orphans.iceberg import IcebergReport, ObjectFileIO, catalog_of
 from soal.testing.s3 import EmbeddedS3
 from tests.support.command_line import app
+from tests.support.iceberg_files import writing_catalog
 from tests.support.serving import serving
 from tests.unit.safewriter.tables.iceberg.bench import Bench, contents
 
@@ -54,7 +55,7 @@ class Left:
 
     def hostile(self) -> None:
         """Set table properties that override the catalog's in pyiceberg."""
-        with catalog_of("lite", self.catalog).load_table("db.t").transaction() as change:
+        with writing_catalog("lite", self.catalog).load_table("db.t").transaction() as change:
             change.set_properties(HOSTILE)
 
     def soal(self, *arguments: str, table: str = "lite.db.t") -> Any:

@@ -19,10 +19,8 @@ from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from safewriter.coordination.backend import Backend
-    from safewriter.coordination.record import End, OpenWrite
+    from safewriter.coordination.backend import Backend, Stored
+    from safewriter.coordination.record import OpenWrite
     from safewriter.coordination.turn import Turn
 
 __all__ = ["VARIABLE", "BorrowedTurn", "borrowed_turn", "lent"]
@@ -47,8 +45,6 @@ class BorrowedTurn:
         self.token, self.nonce = int(fields["token"]), str(fields["nonce"])
         self.previous: str | None = fields["previous"]
         self.left_s = float("inf")  # the holder ends this process in time
-        self.writes: tuple[OpenWrite, ...] = ()
-        self.unsettled: tuple[OpenWrite, ...] = ()
 
     def is_of(self, lock: str, backend: str) -> bool:
         """Return whether this is a turn on `lock` at the backend with this URI."""
@@ -61,38 +57,25 @@ class BorrowedTurn:
 
     def check(self) -> None:
         """Raise `TurnLostError` if the record names another grant."""
+        self._read()
+
+    def _read(self) -> Stored:
         stored = self._backend.read(self.lock)
         if stored is None or not stored.is_held_by(self.nonce):
             self.left_s = 0.0
             raise self.lost_error()
+        return stored
 
     def open_write(self, write: OpenWrite) -> None:
         """Note a write in the record. Raises `TurnLostError` if the record names another grant."""
         for _ in range(_ROUNDS_MAX):
-            stored = self._backend.read(self.lock)
-            if stored is None or not stored.is_held_by(self.nonce):
-                self.left_s = 0.0
-                raise self.lost_error()
+            stored = self._read()
             try:
                 self._backend.write(open_write(stored.record, write), stored)
             except RecordChanged:
                 continue
             return
         raise StoreError(f"the record of {self.lock} changes faster than it can be written")
-
-    def stop(self) -> None:
-        """Do nothing: the holder renews the turn."""
-
-    def settled(self, writes: Collection[OpenWrite]) -> None:
-        """Do nothing: the holder has settled earlier writes."""
-
-    def latest_writes(self) -> tuple[OpenWrite, ...]:
-        """Return nothing: the holder reads the verdicts."""
-        return ()
-
-    def release(self, how: End, decided: Collection[OpenWrite] = ()) -> bool:  # noqa: ARG002 - the holder's to do
-        """Return whether the turn is still held; the holder gives it back."""
-        return not self.is_lost
 
     def lost_error(self) -> TurnLostError:
         """Return the error that says that the turn is lost."""

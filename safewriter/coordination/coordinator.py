@@ -147,6 +147,8 @@ class JobCoordinator:
         if turn is self._turn:
             self._turn = None
         current.end(turn)
+        if not isinstance(turn, Turn):  # the handler gives it back, once it has settled the writes
+            return not turn.is_lost
         turn.stop()
         try:
             writes = self._while_held(turn, lambda: self._verdicts(turn), spare_s=self.configuration.lease_s / _SPARE)
@@ -156,11 +158,11 @@ class JobCoordinator:
             return False
         return self._while_held(turn, lambda: turn.release(end, writes))
 
-    def _verdicts(self, turn: Turn | BorrowedTurn) -> tuple[OpenWrite, ...]:
+    def _verdicts(self, turn: Turn) -> tuple[OpenWrite, ...]:
         writes = turn.latest_writes()
         return tuple(self._decided(writes)) if writes else ()
 
-    def _while_held(self, turn: Turn | BorrowedTurn, call: Callable[[], _T], *, spare_s: float = 0.0) -> _T:
+    def _while_held(self, turn: Turn, call: Callable[[], _T], *, spare_s: float = 0.0) -> _T:
         """Retry a call without an answer until only `spare_s` of the time are left in which the turn is surely held."""
         while True:
             try:

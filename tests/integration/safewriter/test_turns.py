@@ -173,6 +173,7 @@ def test_a_turn_s_blocks_are_settled_and_it_completes(table: Table, lock: Lock) 
             with table.block() as block:
                 table.append(block, rows)
                 block.success()
+        assert isinstance(turn, Turn)
         assert len(turn.writes) == 2
 
     stored = lock.backend.read("table")

@@ -68,6 +68,7 @@ def test_a_renewal_whose_reply_is_lost_keeps_the_turn(server: ZooKeeper, lock: s
         proxy.lose_reply()
         turn.open_write(OpenWrite("s3://checkpoints", "k", 1))
         assert proxy.lost == 1
+        assert isinstance(turn, Turn)
         assert [write.write_key for write in turn.writes] == ["k"]
         turn.check()
 

@@ -48,9 +48,6 @@ def test_a_job_sees_the_turn_that_its_handler_holds(backend: SlowBackend) -> Non
     assert turn is not None
     assert (turn.lock, turn.job, turn.token, turn.nonce, turn.previous) == ("lock", "A", 1, "lent", "B")
     turn.check()
-    assert turn.release(End.COMPLETED)
-    assert turn.latest_writes() == turn.writes == turn.unsettled == ()
-    turn.settled([ONE])
     assert now_of(backend).is_held_by("lent")
     assert borrowed_turn() is turn
 
@@ -77,7 +74,6 @@ def test_a_note_fails_once_another_job_has_the_turn(backend: SlowBackend) -> Non
     with pytest.raises(TurnLostError, match=r"the turn of A on lock \(token 1\) has ended"):
         turn.open_write(ONE)
     assert turn.is_lost
-    assert not turn.release(End.COMPLETED)
     assert now_of(backend).holder is not None
     assert ONE not in (now_of(backend).holder or pytest.fail("free")).writes
 

@@ -185,20 +185,13 @@ def test_a_turn_with_a_write_without_a_verdict_is_not_completed(backend: MemoryB
 class Lent:
     """A turn that the handler holds."""
 
-    lock, job, nonce, token, previous, writes, unsettled, left_s = "lock", "A", "n", 1, "B", (), (), 1.0
-    released: tuple[object, ...] | None = None
+    lock, job, nonce, token, previous, left_s, is_lost = "lock", "A", "n", 1, "B", 1.0, False
 
     def is_of(self, lock: str, backend: str) -> bool:
         return (lock, backend) == ("lock", "memory://lent")
 
-    def stop(self) -> None: ...
-
-    def latest_writes(self) -> tuple[OpenWrite, ...]:
-        return ()
-
-    def release(self, *how: object) -> bool:
-        self.released = how
-        return True
+    def lost_error(self) -> TurnLostError:
+        return TurnLostError("the turn has ended")
 
 
 def test_under_the_handler_a_job_has_the_handler_s_turn(
@@ -213,10 +206,11 @@ def test_under_the_handler_a_job_has_the_handler_s_turn(
         assert [turn] == [lent]
         assert coordinator.register() == "B"
     assert backend.read("lock") is None
-    assert lent.released == (End.COMPLETED, ())
     for more in ({"lock": "another"}, {"backend": "memory://another"}):
         with JobCoordinator(job(**more), backend).turn() as turn:
             assert [turn] != [lent]
+    with pytest.raises(TurnLostError), coordinator.turn():
+        lent.is_lost = True
 
 
 def test_a_coordinator_is_made_of_keys() -> None:

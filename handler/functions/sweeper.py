@@ -10,11 +10,11 @@ import threading
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from aws_lambda_powertools.metrics import MetricUnit
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
 from handler import observability
 from handler.input_errors import InputError
+from handler.json_document import JsonDocument
 from handler.outcome.encodable import encodable
 from handler.redaction.redact import Redactor, redact
 from handler.secrets import Secrets, SecretUnavailableError, parse_references, read_secrets
@@ -44,20 +44,16 @@ _RESERVE_MAX_MS: Final = 30_000
 _PROBLEMS_MAX: Final = 20
 
 
-class SweepProblem(BaseModel):
+class SweepProblem(JsonDocument):
     """A write that could not be settled, cleaned up after, or read, and why."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
     write_key: str
     action: Action
     reason: str | None
 
 
-class SweepResult(BaseModel):
+class SweepResult(JsonDocument):
     """The result of a sweep; the numbers are writes that had a marker."""
-
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True)
 
     schema_version: Literal[1] = 1
     seen: int
@@ -73,10 +69,6 @@ class SweepResult(BaseModel):
     left: int = Field(description="not looked at for lack of time: the next sweep's")
     oldest_open_ms: int | None = Field(description="age of the oldest write that is still open")
     problems: tuple[SweepProblem, ...] = Field(description=f"the first {_PROBLEMS_MAX}")
-
-    def document(self) -> dict[str, Any]:
-        """Return the result as JSON types, with the names of the published schema."""
-        return self.model_dump(mode="json", by_alias=True)
 
 
 @observability.metrics.log_metrics

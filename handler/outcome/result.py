@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import Field
 
+from handler.json_document import JsonDocument, schema_text
 from handler.outcome.state import State
 from safewriter.errors import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, EXIT_TRY_AGAIN, EXIT_USAGE
 
@@ -28,17 +28,12 @@ __all__ = [
     "WriteResult",
     "deliver",
     "exit_status",
-    "schema_text",
 ]
 
 _FINE: Final = (State.SUCCESS, State.SKIPPED)
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(frozen=True, alias_generator=to_camel, populate_by_name=True, extra="forbid")
-
-
-class WriteResult(_Part):
+class WriteResult(JsonDocument):
     """One guarded write. `status` is committed, rolled_back, unknown, or in_progress (another attempt's)."""
 
     table: str
@@ -66,7 +61,7 @@ class WriteResult(_Part):
     run_id: str | None = Field(default=None, description="the attempt that the verdict is about")
 
 
-class Timings(_Part):
+class Timings(JsonDocument):
     """Milliseconds; null for what was not reached. `job_ms` begins with the session, or the script."""
 
     script_download_ms: int | None = None
@@ -85,7 +80,7 @@ class Timings(_Part):
     """The time left until the function's timeout."""
 
 
-class Memory(_Part):
+class Memory(JsonDocument):
     """MiB; the peak is the sum of the resident memory of all processes, sampled."""
 
     limit_mb: int
@@ -94,7 +89,7 @@ class Memory(_Part):
     """The highest use, if it could be sampled."""
 
 
-class Versions(_Part):
+class Versions(JsonDocument):
     """What ran; null for what is not installed."""
 
     soal: str | None
@@ -107,7 +102,7 @@ class Versions(_Part):
     """Apache Iceberg."""
 
 
-class ErrorResult(_Part):
+class ErrorResult(JsonDocument):
     """Why the state is not SUCCESS. `field` names what to change in the event or the settings."""
 
     type: str
@@ -122,7 +117,7 @@ class ErrorResult(_Part):
     """The caller must change event, settings or script first."""
 
 
-class AttemptResult(_Part):
+class AttemptResult(JsonDocument):
     """One attempt of a durable execution."""
 
     number: int
@@ -141,7 +136,7 @@ class AttemptResult(_Part):
     """The URI of the attempt's own document."""
 
 
-class Result(_Part):
+class Result(JsonDocument):
     """The answer of an invocation."""
 
     schema_version: Literal[1] = 1
@@ -192,10 +187,6 @@ class Result(_Part):
         default=(), description="of a durable execution: all of them; the other fields are those of the last one"
     )
 
-    def document(self) -> dict[str, Any]:
-        """Return the document as JSON values."""
-        return self.model_dump(mode="json", by_alias=True)
-
 
 class JobFailed(Exception):  # noqa: N818 - the function error's type, as users see it
     """The function error for everything but success; its message is the whole result document."""
@@ -222,14 +213,5 @@ def exit_status(result: Result) -> int:
     return EXIT_TRY_AGAIN if result.error.retryable else EXIT_FAILED
 
 
-def schema_text() -> str:
-    """Return the JSON schema of the document, as it is published."""
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        **Result.model_json_schema(by_alias=True, mode="serialization"),
-    }
-    return json.dumps(schema, indent=2) + "\n"
-
-
 if __name__ == "__main__":
-    print(schema_text(), end="")  # noqa: T201 - the module's program
+    print(schema_text(Result), end="")  # noqa: T201 - the module's program

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Literal, Self
 from pydantic import Field
 from rich.text import Text
 
+from handler.json_document import schema_text
 from safewriter.coordination.configuration import Edge, FirstRun, Mode
 from safewriter.coordination.order import obstacle
 from safewriter.coordination.record import End
 from safewriter.coordination.transitions import goes_first
-from soal.console.document import Part, schema_text
+from soal.console.document import Part
 from soal.console.view import View, columns, moment, number, styled
 
 if TYPE_CHECKING:

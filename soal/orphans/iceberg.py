@@ -23,6 +23,7 @@ from pyiceberg.exceptions import NoSuchNamespaceError, NoSuchTableError
 from pyiceberg.io import FileIO, InputFile, InputStream, OutputFile
 from pyiceberg.utils.config import Config
 
+from handler.json_document import schema_text
 from safewriter.identity import ATTEMPT
 from safewriter.objects import s3
 from safewriter.objects.location import Location
@@ -32,7 +33,7 @@ from safewriter.parsing import parsed
 from safewriter.tables.delta.leftovers import root_of_other_table
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.space import TEXT_MAX_BYTES
-from soal.console.document import Part, schema_text
+from soal.console.document import Part
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.orphans.report import Tally
 

@@ -9,7 +9,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from soal.console.document import Part, schema_text
+from handler.json_document import schema_text
+from soal.console.document import Part
 from soal.orphans.protection import Kind
 
 

@@ -35,20 +35,21 @@ _LEAST_S: Final = 60.0
 _Count = Annotated[int, Field(ge=0, lt=2**53)]
 
 
-class _Times(BaseModel):
+class _Part(BaseModel):
     model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
+
+
+class _Times(_Part):
     total_ms: _Count
 
 
-class _Memory(BaseModel):
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
+class _Memory(_Part):
     limit_mb: _Count
 
 
-class Attempt(BaseModel):
+class Attempt(_Part):
     """An attempt's result, as far as its price needs it."""
 
-    model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
     name: str | None
     entry_point: str | None = None
     client_token: str | None

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 
 from pydantic import Field
 
+from handler.json_document import schema_text
 from safewriter.snapshots.keep.survey import Kind
-from soal.console.document import Part, schema_text
+from soal.console.document import Part
 
 if TYPE_CHECKING:
     from safewriter.snapshots.format.manifest import Manifest

@@ -9,7 +9,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from handler.app import handle
-from handler.outcome.result import exit_status, schema_text
+from handler.json_document import schema_text
+from handler.outcome.result import Result, exit_status
 from handler.outcome.state import State
 from handler.services import Services
 from tests.support import service_events
@@ -17,7 +18,6 @@ from tests.support.memory_store import MemoryObjectStore
 from tests.support.walks import new_walk
 
 if TYPE_CHECKING:
-    from handler.outcome.result import Result
     from handler.stages.progress import Progress
     from safewriter.objects import Location
 
@@ -228,4 +228,4 @@ def check(result: Result, world: World, progress: Progress, field: str) -> None:
     assert exit_status(result) == 2
     assert result.run_id is None
     assert progress.settled is None
-    Draft202012Validator(json.loads(schema_text())).validate(result.document())
+    Draft202012Validator(json.loads(schema_text(Result))).validate(result.document())

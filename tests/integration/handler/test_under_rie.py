@@ -12,7 +12,8 @@ from zipfile import ZipFile
 import pytest
 from jsonschema import Draft202012Validator
 
-from handler.outcome.result import Result, exit_status, schema_text
+from handler.json_document import schema_text
+from handler.outcome.result import Result, exit_status
 from scripts.emulator.rie import LambdaEmulator
 from soal.testing.s3 import EmbeddedS3
 from tests.integration.handler.rie_scripts import (
@@ -84,7 +85,7 @@ class Function:
         if answer.error is not None:
             assert answer.error.type == "JobFailed"
         document = answer.payload if answer.error is None else json.loads(answer.error.message)
-        Draft202012Validator(json.loads(schema_text())).validate(document)
+        Draft202012Validator(json.loads(schema_text(Result))).validate(document)
         assert self._jobs() <= before
         result = Result.model_validate(document)
         if result.result_uri is not None:

@@ -12,7 +12,8 @@ from botocore.response import StreamingBody
 from jsonschema import Draft202012Validator
 
 from handler.app import handle
-from handler.outcome.result import Result, schema_text
+from handler.json_document import schema_text
+from handler.outcome.result import Result
 from handler.process.child import Ended
 from handler.secrets import Secrets
 from handler.services import Services
@@ -138,7 +139,7 @@ class World:
         )
         variables = {"SW_CHECKPOINT_BUCKET": "checkpoints", "TMPDIR": str(self.tmp), **environment}
         result = handle(event, new_walk(self.deadline, request_id=self.request_id), variables, services)
-        Draft202012Validator(json.loads(schema_text())).validate(result.document())
+        Draft202012Validator(json.loads(schema_text(Result))).validate(result.document())
         assert self.may_leave or list(self.tmp.iterdir()) == []
         return result
 

@@ -10,6 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import handler.outcome.result
+from handler.json_document import schema_text
 from handler.outcome.result import (
     ErrorResult,
     JobFailed,
@@ -19,7 +20,6 @@ from handler.outcome.result import (
     Versions,
     deliver,
     exit_status,
-    schema_text,
 )
 from handler.outcome.state import State
 from handler.settings import read_settings
@@ -58,7 +58,7 @@ def error(*, retryable: bool = False, usage: bool = False) -> ErrorResult:
 def test_the_published_schema_is_the_model_s() -> None:
     """If this fails: `python -m handler.outcome.result > handler/outcome/result.schema.json`, then read the diff."""
     published = Path(handler.outcome.result.__file__).with_name("result.schema.json").read_text(encoding="utf-8")
-    assert published == schema_text()
+    assert published == schema_text(Result)
 
 
 def test_the_document_has_the_designed_keys() -> None:
@@ -73,7 +73,7 @@ def test_the_document_has_the_designed_keys() -> None:
     assert list(document["timings"]) == [
         "scriptDownloadMs", "jvmStartMs", "sessionMs", "jobMs", "settleMs", "totalMs", "remainingMs",
     ]  # fmt: skip
-    Draft202012Validator(json.loads(schema_text())).validate(document)
+    Draft202012Validator(json.loads(schema_text(Result))).validate(document)
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import soal.locks.report
+from handler.json_document import schema_text
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge
 from safewriter.coordination.record import Job, Record, Waiter
-from soal.console.document import schema_text
 from soal.locks.report import LockReport, why_it_waits
 from tests.unit.soal.locks.examples import STORED
 

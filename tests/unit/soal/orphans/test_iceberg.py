@@ -13,10 +13,10 @@ from jsonschema import Draft202012Validator
 from typer.testing import CliRunner
 
 import soal.orphans.iceberg
+from handler.json_document import schema_text
 from safewriter.settle.recovery import Cause
 from safewriter.tables.iceberg.table import name_of
 from scripts.tables.iceberg import view
-from soal.console.document import schema_text
 from soal.console.problem import Problem
 from soal.orphans.iceberg import IcebergReport, ObjectFileIO, catalog_of
 from soal.testing.s3 import EmbeddedS3

@@ -8,8 +8,8 @@ from pathlib import Path
 from jsonschema import Draft202012Validator
 
 import soal.orphans.report
+from handler.json_document import schema_text
 from safewriter.objects import Upload
-from soal.console.document import schema_text
 from soal.orphans.report import OrphanReport
 from tests.unit.soal.orphans.bench import Bench, data_key
 

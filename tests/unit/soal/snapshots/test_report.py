@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 import soal.snapshots.report
-from soal.console.document import schema_text
+from handler.json_document import schema_text
 from soal.snapshots.report import REPORTS, SnapshotReport
 from soal.snapshots.views import snapshot_view
 from tests.support.snapshots import Bucket, build

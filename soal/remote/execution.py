@@ -43,7 +43,9 @@ class Execution:
     poll_s: float = _POLL_S
 
     def report(self, says: Callable[[str], None]) -> Report:
-        """Wait for the end; call `says` for each attempt. Raises `Problem` if Lambda refuses or keeps failing."""
+        """Wait for the end, which Lambda brings after the execution's own timeout at the latest; call `says` for each
+        attempt. Raises `Problem` if Lambda refuses or keeps failing.
+        """
         begun, before, errors = time.monotonic(), "", 0
         while True:
             try:

@@ -73,8 +73,8 @@ def _listed() -> Iterator[str]:
     for (rule, other), (name, promise) in scenarios.NEEDED_TOGETHER.items():
         broken[rule] = f"nothing breaks while {other.name.lower()} holds; without both: {promise} ({name})"
     broken |= {rule: f"nothing breaks: {reason}" for rule, reason in scenarios.NOT_NEEDED.items()}
-    for name, rule in _RULES.items():
-        yield f"{name}: {rule.value}. Without it: {broken[rule]}."
+    for name, listed in _RULES.items():
+        yield f"{name}: {listed.value}. Without it: {broken[listed]}."
 
 
 def _turns(options: argparse.Namespace) -> bool:

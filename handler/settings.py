@@ -109,6 +109,8 @@ class HandlerSettings(BaseModel):
     jit: Literal["auto", "c1", "full"] = Field(alias="SOAL_JIT", default="auto")
     reuse: Literal["on", "off"] = Field(alias="SOAL_REUSE", default="on")
     """Whether the JVM of a job that ended well runs the next one."""
+    event_logs: Literal["on", "off"] = Field(alias="SOAL_EVENT_LOGS", default="off")
+    """Whether Spark's event logs are kept in the checkpoint bucket."""
     timeout_s: Annotated[int, Field(ge=1)] = Field(alias="SOAL_TIMEOUT_S", default=900)
     """The function's timeout, which the handler needs before the first event."""
     initialization: str | None = Field(alias="AWS_LAMBDA_INITIALIZATION_TYPE", default=None)

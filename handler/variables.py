@@ -167,6 +167,15 @@ VARIABLES: Final = (
         choices=("on", "off"),
     ),
     Variable(
+        "SOAL_EVENT_LOGS",
+        "on or off",
+        "whether each attempt's Spark events are kept in the checkpoint bucket, for `soal runs ui`",
+        (Reader.JOB,),
+        default="off",
+        key="event_logs",
+        choices=("on", "off"),
+    ),
+    Variable(
         "SOAL_TIMEOUT_S",
         "seconds",
         "the function's timeout: Lambda does not tell it before the first event, and Java starts earlier",

@@ -1,6 +1,7 @@
 """The checkpoint bucket: its lifecycle, and the rights of the job and the sweeper in it.
 
-docs/concepts/protocol.md lists its keys; the handler uses `runs/`, `cancels/` and `results/`, turns use `locks/`.
+docs/concepts/protocol.md lists its keys; the handler uses `runs/`, `cancels/`, `results/` and `eventlogs/`, turns
+use `locks/`.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class CheckpointBucket(Construct):
                 expiration=None if folder in (*_OF_WRITES, "open") else Duration.days(days),
                 noncurrent_version_expiration=Duration.days(days),
             )
-            for folder in (*_OF_WRITES, "runs", "cancels", "results", "open")
+            for folder in (*_OF_WRITES, "runs", "cancels", "results", "eventlogs", "open")
         ]
         leases = s3.LifecycleRule(
             id="leases",
@@ -95,7 +96,7 @@ class CheckpointBucket(Construct):
             place.allow(
                 "WriteDocuments",
                 ["PutObject"],
-                *(f"{folder}/*" for folder in ("open", "leases", "runs", "results", "audit", "locks")),
+                *(f"{folder}/*" for folder in ("open", "leases", "runs", "results", "eventlogs", "audit", "locks")),
             ),
             self._write_what_expires(),
             place.allow("RemoveMarkers", ["DeleteObject"], "open/*"),

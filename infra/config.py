@@ -170,6 +170,8 @@ class Config(BaseModel):
     """How Java compiles: quickly (`c1`) or well (`full`)."""
     reuse: Literal["on", "off"] = "on"
     """Whether the JVM of a job that ended well runs the next one of its sandbox."""
+    event_logs: Literal["on", "off"] = "off"
+    """Whether each attempt's Spark events are kept in the checkpoint bucket, for `soal runs ui`."""
     warn_before_ms: Annotated[int, Field(ge=1000, le=225_000)] | None = None
     """How long before the deadline open writes are settled."""
     audit_log: bool = True

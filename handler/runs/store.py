@@ -28,7 +28,16 @@ if TYPE_CHECKING:
     from safewriter.deadline import Clock
     from safewriter.schedule import Schedule
 
-__all__ = ["RESULTS", "AttemptRunningError", "OpenRun", "Runs", "StoredRun", "UnreadableRecordError", "result_key"]
+__all__ = [
+    "RESULTS",
+    "AttemptRunningError",
+    "OpenRun",
+    "Runs",
+    "StoredRun",
+    "UnreadableRecordError",
+    "digest_of",
+    "result_key",
+]
 
 RESULTS: Final = "results/"
 """Where the results of attempts lie in the checkpoint bucket."""
@@ -271,22 +280,23 @@ def _has_done_its_work(record: RunRecord) -> bool:
     return record.turn is None and record.state == SUCCESS
 
 
-def _digest(run_key: str) -> str:
+def digest_of(run_key: str) -> str:
+    """Return the name of a run in keys: a run key may hold any character."""
     return hashlib.sha256(run_key.encode()).hexdigest()[:32]
 
 
 def _record_key(run_key: str) -> str:
-    return f"runs/{_digest(run_key)}.json"
+    return f"runs/{digest_of(run_key)}.json"
 
 
 def _lease_key(record: RunRecord) -> str:
-    return f"leases/run-{_digest(record.run_key)}/{record.run_id}"
+    return f"leases/run-{digest_of(record.run_key)}/{record.run_id}"
 
 
 def _cancel_keys(record: RunRecord) -> tuple[str, ...]:
     # A request applies to one attempt, or to all of a durable execution, but not to later runs under the same token.
-    names = (record.run_id, *(() if record.execution is None else (f"execution-{_digest(record.execution)}",)))
-    return tuple(f"cancels/{_digest(record.run_key)}/{name}" for name in names)
+    names = (record.run_id, *(() if record.execution is None else (f"execution-{digest_of(record.execution)}",)))
+    return tuple(f"cancels/{digest_of(record.run_key)}/{name}" for name in names)
 
 
 def _body(record: RunRecord) -> bytes:

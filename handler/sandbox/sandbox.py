@@ -94,6 +94,11 @@ class Sandbox:
         return self.root / "go"
 
     @property
+    def event_logs(self) -> Path:
+        """Where Spark writes its event logs."""
+        return self.tmp / "spark-events"
+
+    @property
     def archive_log(self) -> Path:
         """The JVM's log about its use of the class-data archive."""
         return self.root / _ARCHIVE_LOG

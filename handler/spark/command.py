@@ -92,6 +92,8 @@ def compose(
     )
     variables = job_variables(job, sandbox, attempt, {**inherited, **secrets.variables})
     write_properties(sandbox.properties_file, conf)
+    if settings.event_logs == "on":
+        sandbox.event_logs.mkdir(exist_ok=True)  # Spark does not start without it
     sandbox.submission_file.write_text("".join(f"{word}\0" for word in submission), encoding="utf-8")
     about = {
         "variables": variables,

@@ -43,11 +43,22 @@ def merged_conf(
         "spark.hadoop.io.seqfile.local.dir": str(sandbox.tmp / "io"),
         "spark.hadoop.mapreduce.cluster.local.dir": str(sandbox.tmp / "mapred"),
         **_store(settings),
+        **(_event_log(sandbox) if settings.event_logs == "on" else {}),
     }
     conf |= file_io(conf)
     extensions = (defaults.get("spark.sql.extensions", ""), job_conf.get("spark.sql.extensions", ""))
     conf["spark.sql.extensions"] = ",".join(dict.fromkeys(name for name in ",".join(extensions).split(",") if name))
     return conf
+
+
+def _event_log(sandbox: Sandbox) -> dict[str, str]:
+    """Let Spark write each application's events to one file of text, which the handler masks and keeps."""
+    return {
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": sandbox.event_logs.as_uri(),
+        "spark.eventLog.rolling.enabled": "false",
+        "spark.eventLog.compress": "false",
+    }
 
 
 def _store(settings: HandlerSettings) -> dict[str, str]:

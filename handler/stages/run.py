@@ -21,6 +21,7 @@ from handler.process.log import JobLog
 from handler.process.memory_kills import read_counters
 from handler.process.tree import resident_mb
 from handler.redaction.secret_names import is_secret
+from handler.runs.event_logs import keep
 from handler.runs.run_supervisor import RunSupervisor
 from handler.runs.store import Runs
 from handler.runs.turn import hold_turn
@@ -58,6 +59,7 @@ __all__ = ["run"]
 _MEMORY_SHARE_MAX: Final = 0.8
 """Kill an idle JVM above this share of the function's memory: the next job's Python workers need the rest."""
 _TABLES_MAX: Final = 1000
+_EVENT_LOGS_MAX_MS: Final = 10_000
 
 
 def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], services: Services) -> Outcome:
@@ -70,6 +72,7 @@ def run(prepared: Prepared, progress: Progress, environment: Mapping[str, str], 
             return _run_in(place, turn, prepared, progress, environment, services)
         finally:  # before the job's files are removed, which may use up the remaining time
             turn.give_back(progress.warn, schedule.left_ms(schedule.settle_by_ms))
+            _keep_event_logs(prepared, progress, place)
 
 
 def _run_in(
@@ -94,6 +97,15 @@ def _run_in(
     if settings.reuse == "off" or outcome.state is not State.SUCCESS or too_large or has_secret:
         place.end()
     return outcome
+
+
+def _keep_event_logs(prepared: Prepared, progress: Progress, place: SandboxAndJvm) -> None:
+    """Keep Spark's event logs, in at most half of the time that is left until the job's files must be removed."""
+    if prepared.settings.event_logs == "off" or progress.begun is None:
+        return
+    runs, record, schedule = progress.begun.runs, progress.begun.run.record, prepared.schedule
+    budget_ms = min(_EVENT_LOGS_MAX_MS, schedule.left_ms(schedule.settle_by_ms) // 2)
+    progress.warn(*keep(place.sandbox.event_logs, runs.store, record, progress.redactor, budget_ms=budget_ms))
 
 
 def _place(prepared: Prepared, progress: Progress, reuse: Reuse) -> AbstractContextManager[SandboxAndJvm]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
@@ -14,8 +15,9 @@ from safewriter.record.document import Status
 from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
 from soal.options import RunKey
 from soal.runs.cost import costs_of
+from soal.runs.history import HistoryServer
 from soal.runs.ledger import Ledger
-from soal.runs.views import costs_view, event_view, run_view, runs_view
+from soal.runs.views import applications_view, costs_view, event_view, run_view, runs_view
 from soal.runs.watching import Watcher
 from soal.s3_command import Call, s3_command
 
@@ -103,6 +105,25 @@ def cost(
     call.out.show(costs_view(costs_of(attempts, unread, since=since, architecture=architecture)))
     for uri in unread[:_UNREAD_MAX]:
         call.out.remark(f"{uri} is no result that this soal can read; it is left out")
+
+
+@app.command()
+@s3_command()
+def ui(
+    call: Call,
+    run_key: RunKey,
+    port: Annotated[int, typer.Option(min=0, max=65_535, help="Of the loopback address; default: any free one.")] = 0,
+) -> None:
+    """Open Spark's history server on the event logs of a run, until Ctrl-C. It shows the attempts of a function that
+    keeps them (context key event_logs).
+    """
+    server = HistoryServer.find(call.home, port)
+    with server.on(call.checkpoints(), run_key) as (applications, process):
+        call.out.show(applications_view(applications))
+        call.out.remark("Ctrl-C ends the history server")
+        with suppress(KeyboardInterrupt):
+            process.wait()
+            raise Problem("Spark's history server has ended", todo="start it again", exit_code=EXIT_FAILED)
 
 
 @app.command()

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from soal.runs.cost import Attempt, Costs
+    from soal.runs.history import Application
     from soal.runs.ledger import RunView, WriteView
     from soal.runs.watching import Event
 
@@ -64,6 +65,15 @@ def costs_view(costs: Costs) -> View:
 def _bill(last: Attempt) -> Text:
     told = f"the last attempt took {last.timings.total_ms / 1000:,.1f} s of {last.memory.limit_mb:,} MB"
     return Text(f"{told}: {gb_seconds(last):,.1f} GB-seconds, ${lambda_price([last], 'x86_64'):.4f}", style="dim")
+
+
+def applications_view(applications: Sequence[Application]) -> View:
+    """Show one row for each Spark application of a run, with its page of the history server."""
+    table = columns("attempt", "application", "ended", "page", right=("attempt",))
+    for one in applications:
+        ended = Text("by Spark") if one.is_whole else Text("killed: only events until then", style="yellow")
+        table.add_row(number(one.attempt), Text(one.application), ended, Text(one.url))
+    return View(document_of(applications), (table if applications else "no application: Spark never started",))
 
 
 def event_view(event: Event) -> View:

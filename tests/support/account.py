@@ -60,6 +60,7 @@ MORE = {
     "data_kms_key_arns": KEY,
     "environment": '{"TABLE": "s3a://my-lake/tables/t"}',
     "ephemeral_storage_mb": "4096",
+    "event_logs": "on",
     "jit": "full",
     "log_level": "DEBUG",
     "log_retention_days": "14",

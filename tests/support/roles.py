@@ -23,7 +23,7 @@ CHECKPOINTS, SCRIPTS = (
     for kind in ("Checkpoints", "Scripts")
 )
 LAKE = "my-lake"
-FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "cancels", "locks"}
+FOLDERS = {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "eventlogs", "cancels", "locks"}
 """Of the checkpoint bucket, as docs/concepts/protocol.md and handler/runs/store.py name them."""
 REQUESTS = ROOT / "tests/unit/infra/requests.json"
 """Written by tests/integration/infra/test_permissions.py, whose scenario takes half a minute."""

@@ -56,7 +56,7 @@ FUNCTIONS = {"job": "RuntimeFunction", "sweeper": "SweeperFunction", "redrive": 
 IN_FOLDERS = {
     "job": {
         "s3:GetObject": {"checkpoints", "leases", "notes", "runs", "cancels", "locks"},
-        "s3:PutObject": {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "locks"},
+        "s3:PutObject": {"checkpoints", "open", "leases", "notes", "audit", "runs", "results", "eventlogs", "locks"},
         "s3:PutObjectTagging": {"checkpoints", "notes"},
         "s3:DeleteObject": {"open"},
         "s3:DeleteObjectVersion": set(),

@@ -194,6 +194,7 @@ def test_the_other_context_keys_are_read_back(
     texts = {
         "POWERTOOLS_LOG_LEVEL": "DEBUG",
         "SOAL_CONF_ALLOW": "spark.sql.ansi.enabled",
+        "SOAL_EVENT_LOGS": "on",
         "SOAL_JIT": "full",
         "SW_AUDIT_LOG": "false",
         "SW_WARN_BEFORE_MS": "20000",

@@ -16,6 +16,7 @@ from handler.credentials import credentials_for_java
 from handler.input_errors import InputError
 from handler.outcome.result import JobFailed, deliver, exit_status
 from handler.process.child import Stop
+from handler.runs.event_logs import prefix_of
 from handler.secrets import Secrets, SecretUnavailableError
 from safewriter.objects import StoreError
 from safewriter.record.document import Status
@@ -74,6 +75,17 @@ def test_the_deadline(world: World) -> None:
     result = world.handle()
     assert (result.state, exit_status(result)) == ("INCOMPLETE", 124)
     assert "clientToken 't'" in result.state_details
+
+
+def test_the_event_log_of_a_killed_job_is_kept_without_secrets(world: World) -> None:
+    """The handler lives on after the kill; the name says that Spark has not ended the log."""
+    world.end = {"exit_code": None, "signal": 9, "stop": Stop.KILLED}
+    world.event_log = b'{"Event":"SQL","plan":"Filter (x = hunter22)"}\n{"Event":"Sta'
+    result = world.handle(SOAL_EVENT_LOGS="on")
+    (key,) = (listed.key for listed in world.store.list("eventlogs/"))
+    assert key == f"{prefix_of('t')}000001-run-1-1.inprogress"
+    assert world.stored("eventlogs/") == [{"Event": "SQL", "plan": "Filter (x = [redacted])"}]
+    assert (result.state, result.warnings) == ("INCOMPLETE", ())
 
 
 def test_a_run_that_is_allowed_to_goes_on_by_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

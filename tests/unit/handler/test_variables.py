@@ -36,6 +36,7 @@ OTHER_VALUES: dict[str, Any] = {
     "errors": "return",
     "jit": "c1",
     "reuse": "off",
+    "event_logs": "on",
     "timeout_s": 300,
     "conf": {"spark.sql.catalog.lake.uri": "https://catalog"},
     "conf_allow": ("spark.sql.shuffle.*", "spark.x=1,2"),

@@ -52,6 +52,8 @@ class World:
         self.store = MemoryObjectStore()
         self.end: dict[str, Any] = {"exit_code": 0, "signal": None, "stop": None}
         self.prints = b""
+        self.event_log = b""
+        """The log that Spark has not ended when the job ends."""
         self.fails: Exception | None = None
         self.reports: Any = (COMMITTED,)
         self.invoked: list[tuple[str, Any]] | Exception = []
@@ -84,6 +86,8 @@ class World:
             journal.append(command.environment["SOAL_JOURNAL"], "succeeded", nonce=nonce)
         for event, fields in self.told:
             journal.append(command.environment["SOAL_JOURNAL"], event, **fields)
+        if self.event_log:
+            Path(command.environment["TMPDIR"], "spark-events", "local-1.inprogress").write_bytes(self.event_log)
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         try:
             yield self

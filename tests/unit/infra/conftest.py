@@ -36,6 +36,7 @@ FULL = {
     "data_kms_key_arns": KEY,
     "entry_point": "jobs/nightly.py",
     "environment": '{"TABLE": "s3a://my-lake/tables/t", "PYICEBERG_CATALOG__LAKE__URI": "https://catalog.example.org"}',
+    "event_logs": "on",
     "gradual_deployment": "canary_10_percent_10_minutes",
     "glue_databases": "sales",
     "jit": "full",

@@ -19,7 +19,7 @@ SNAPSHOT = Path(__file__).with_name("snapshot.json")
 BELOW = r"\[Resource::<Checkpoints\w+\.Arn>/"
 DATA = r"\[Resource::(<Lake\w+\.Arn>|arn:<AWS::Partition>:s3:::(my-lake/tables|warehouse))/"
 KEPT = {
-    rf"Runtime/Job/.*{BELOW}(checkpoints|open|leases|notes|audit|runs|results|cancels|locks)/\*\]": (
+    rf"Runtime/Job/.*{BELOW}(checkpoints|open|leases|notes|audit|runs|results|eventlogs|cancels|locks)/\*\]": (
         "keys of a folder are made of digests; test_checkpoints.py has a test for each folder and action"
     ),
     rf"Sweeper/.*{BELOW}(checkpoints|open|leases|notes|audit)/\*\]": "as the job's",

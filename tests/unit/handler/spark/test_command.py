@@ -139,6 +139,18 @@ def test_the_class_data_archive_is_used_where_there_is_one(tmp_path: Path) -> No
     assert f"-Xlog:cds=info:file={command.directory.parent}/archive.log" in command.argv
 
 
+def test_spark_s_events_go_to_a_folder_of_the_job_s_if_the_owner_wants_them(tmp_path: Path) -> None:
+    """The folder is there, or Spark would not start; without the variable there is no event log."""
+    with open_sandbox(tmp_path) as sandbox:
+        settings = read_settings({**BUCKET, "SOAL_EVENT_LOGS": "on"})
+        attempt = AttemptVariables("run", "request", 10**12, 900_000)
+        compose(job(), Files(sandbox.scripts / "job.py", ()), sandbox, settings, MACHINE, attempt, {})
+        text = sandbox.properties_file.read_text(encoding="utf-8").replace("\\", "")
+        assert f"spark.eventLog.dir=file://{sandbox.tmp}/spark-events\n" in text
+        assert sandbox.event_logs.is_dir()
+    assert composed(tmp_path)[1]["spark.eventLog.enabled"] == "false"
+
+
 def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path) -> None:
     """Short jobs get C1, few cores the serial collector; a setting may override this."""
     short, _ = composed(tmp_path, total_ms=60_000)

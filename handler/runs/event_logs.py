@@ -1,0 +1,107 @@
+"""Spark's event logs of an attempt, for its history server: from the sandbox into the checkpoint bucket.
+
+Spark writes them to the function's disk, and the handler copies them once the job has ended. So the log of a job that
+was killed is kept too, up to the last event that Spark has written; secrets are masked; and the copy keeps its time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from handler.process.bounded_call import OverdueError, within
+from handler.redaction.effort import WITHHELD
+from handler.runs.store import digest_of
+from safewriter.objects import StoreError
+from safewriter.parsing import parsed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from handler.redaction.redact import Redactor
+    from handler.runs.record import RunRecord
+    from safewriter.objects import ObjectStore
+
+__all__ = ["EVENT_LOGS", "UNFINISHED", "keep", "prefix_of"]
+
+EVENT_LOGS: Final = "eventlogs/"
+"""Where they lie in the checkpoint bucket: a folder that a history server can read as it is."""
+UNFINISHED: Final = ".inprogress"
+"""The end of the name of a log without its end, as Spark has it: the application was killed."""
+_BYTES_MAX: Final = 32 << 20
+_LOGS_MAX: Final = 8
+"""A script may stop its Spark and start another one, each with a log of its own."""
+_MASKING_SHARE: Final = 0.5
+_OPENED: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a job may have put a link or pipe there
+
+
+def prefix_of(run_key: str) -> str:
+    """Return the beginning of the keys of a run's event logs; the number of the attempt follows."""
+    return f"{EVENT_LOGS}{digest_of(run_key)}-"
+
+
+def keep(folder: Path, store: ObjectStore, record: RunRecord, redactor: Redactor, *, budget_ms: int) -> tuple[str, ...]:
+    """Put an attempt's event logs into the checkpoint bucket, without secrets; return sentences about what is missing.
+
+    Of a log the first 32 MiB are kept, as far as half of the time suffices to search them for secrets.
+    """
+    effort = redactor.effort.anew(_MASKING_SHARE * budget_ms / 1000)
+    copy = _Copy(folder, store, record, replace(redactor, effort=effort))
+    try:
+        return within(budget_ms, copy.put_all)
+    except (StoreError, OverdueError, OSError) as error:
+        effort.end()
+        return (f"Spark's event log is not kept: {error}",)
+
+
+@dataclass(frozen=True, slots=True)
+class _Copy:
+    folder: Path
+    store: ObjectStore
+    record: RunRecord
+    redactor: Redactor
+
+    def put_all(self) -> tuple[str, ...]:
+        missing: list[str] = []
+        names = sorted(entry.name for entry in os.scandir(self.folder) if not entry.name.startswith("."))
+        for number, name in enumerate(names[:_LOGS_MAX], start=1):
+            key = f"{prefix_of(self.record.run_key)}{self.record.attempt:06}-{self.record.run_id}-{number}"
+            key += UNFINISHED if name.endswith(UNFINISHED) else ""
+            events, is_whole = self._events(name)
+            kept = [event for event in map(self._masked, events) if event is not None]
+            self.store.put(key, "".join(f"{event}\n" for event in kept).encode())
+            if not is_whole or len(kept) < len(events):
+                missing.append(
+                    f"events are missing in Spark's event log {self.store.uri(key)}: it is larger than 32 MiB, or there"
+                    " was no time to search all of it for secrets"
+                )
+        return tuple(missing)
+
+    def _events(self, name: str) -> tuple[list[bytes], bool]:
+        """Return the whole lines of a log, and whether these are all."""
+        with os.fdopen(os.open(self.folder / name, _OPENED), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return [], False
+            body = file.read(_BYTES_MAX)
+            is_whole = not file.read(1)
+        # Spark may have been killed within the last line, which would hold half of a secret.
+        return body.split(b"\n")[:-1], is_whole
+
+    def _masked(self, line: bytes) -> str | None:
+        """Return an event without secrets; None if it could not be searched."""
+        text = line.decode(errors="replace")
+        masked = self.redactor(text)
+        if masked == text:
+            return text
+        if masked == WITHHELD:
+            return None  # as each text in it would be, long after the time is over
+        # The search in a text may take a quotation mark away: what it has found is masked member by member.
+        try:
+            event: Any = parsed(text)
+            masked = json.dumps(self.redactor.metric(event)) if isinstance(event, dict) else WITHHELD
+        except (ValueError, RecursionError):
+            return None
+        return None if WITHHELD in masked else masked

@@ -1,0 +1,237 @@
+"""Spark's own history server on the event logs of one run: `soal runs ui`.
+
+The server belongs to the PySpark of this Python. It listens on the loopback address only, reads copies in a folder of
+its own, and gets no variable of the caller's but `PATH`: so it has no credentials.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from handler.input_errors import InputError
+from handler.process.tree import die_with_parent
+from handler.runs.event_logs import UNFINISHED, prefix_of
+from handler.spark.installation import find_java, find_pyspark
+from handler.spark.jvm_options import MODULE_OPTIONS
+from safewriter.errors import UnsupportedError
+from safewriter.parsing import parsed
+from safewriter.tables.release import check_spark
+from soal.console.problem import EXIT_FAILED, Problem
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from safewriter.objects import ListedObject, ObjectStore
+    from soal.home import Home
+
+_LOOPBACK: Final = "127.0.0.1"
+_SERVER: Final = "org.apache.spark.deploy.history.HistoryServer"
+_START_TIMEOUT_S: Final = 60.0
+_END_TIMEOUT_S: Final = 5.0
+_POLL_S: Final = 0.2
+_TAIL_LINES: Final = 5
+_BYTES_MAX: Final = 1 << 30
+_INSTALL: Final = f"{sys.executable} -m pip install 'pyspark==4.1.*'; in a clone call .venv/bin/soal, which has it"
+_CORE: Final = re.compile(r"spark-core_[\d.]+-(\d.*)\.jar")
+_NAME: Final = re.compile(rf"/[0-9a-f]{{32}}-(?P<attempt>\d{{6}})-(?P<run_id>[^/]+)-\d+(?:{re.escape(UNFINISHED)})?$")
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """A Spark application of a run's attempt, as the history server shows it. `is_whole`: Spark has ended it itself."""
+
+    attempt: int
+    run_id: str
+    application: str
+    is_whole: bool
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryServer:
+    """How to start the history server: its Java, the folder of its PySpark, and the port (0: any free one)."""
+
+    java: Path
+    pyspark: Path
+    port: int = 0
+
+    @classmethod
+    def find(cls, home: Home, port: int = 0, environ: Mapping[str, str] = os.environ) -> HistoryServer:
+        """Find Java and PySpark. Raises `Problem` if one is missing, or is not of the release that jobs have."""
+        pyspark = find_pyspark()
+        cores = [] if pyspark is None else [_CORE.fullmatch(jar.name) for jar in (pyspark / "jars").glob("*.jar")]
+        versions = [core[1] for core in cores if core is not None]
+        if pyspark is None or not versions:
+            raise Problem(
+                "Spark's history server is part of PySpark, which this Python does not have",
+                todo=_INSTALL,
+            )
+        java_home = environ.get("JAVA_HOME")
+        try:
+            check_spark(versions[0])
+            return cls(find_java(home.path, Path(java_home) if java_home else None), pyspark, port)
+        except UnsupportedError as error:
+            raise Problem(
+                f"{pyspark} is Spark {versions[0]}, and the jobs' event logs are of another release",
+                todo=_INSTALL,
+            ) from error
+        except InputError as error:
+            raise Problem(str(error), todo="install Java 17, or set JAVA_HOME to one") from error
+
+    @contextmanager
+    def on(self, store: ObjectStore, run_key: str) -> Iterator[tuple[list[Application], subprocess.Popen[bytes]]]:
+        """Serve the event logs of a run; yield its applications, the oldest first, and the server's process, which has
+        ended when the block has.
+
+        Raises `Problem` if the run has no event log, or the server does not start.
+        """
+        listed = [log for log in store.list(prefix_of(run_key)) if _NAME.search(log.key)]
+        if not listed:
+            raise Problem(
+                f"there is no event log of a run {run_key!r}: {store.uri(prefix_of(run_key))}*",
+                todo="let the function keep them (context key event_logs=on, or SOAL_EVENT_LOGS=on), and run the job"
+                " again; see the run keys with: soal runs list",
+                exit_code=EXIT_FAILED,
+            )
+        if (size := sum(log.size for log in listed)) > _BYTES_MAX:
+            raise Problem(
+                f"the run's event logs have {size:,} bytes, of which at most {_BYTES_MAX:,} are copied",
+                todo="open a history server of your own on the folder of the logs",
+            )
+        with tempfile.TemporaryDirectory(prefix="soal-history-") as folder:
+            logs = Path(folder, "logs")
+            logs.mkdir()
+            for log in listed:
+                _copy(store, log, logs)
+            with self._serving(logs, Path(folder)) as (server, port):
+                yield _applications(logs, f"http://{_LOOPBACK}:{port}"), server
+
+    @contextmanager
+    def _serving(self, logs: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+        port = self.port or _free_port()
+        output = folder / "server.log"
+        with output.open("wb") as log, _ended_by_sigterm():
+            server = subprocess.Popen(
+                self._command(logs, port),
+                cwd=folder,
+                env=self._environment(folder),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,  # Ctrl-C reaches this process only, which ends the server
+                preexec_fn=die_with_parent,  # noqa: PLW1509 - one system call
+            )
+            try:
+                _wait(server, port, logs, output)
+                yield server, port
+            finally:
+                server.terminate()
+                with suppress(subprocess.TimeoutExpired):
+                    server.wait(_END_TIMEOUT_S)
+                server.kill()
+                server.wait()
+
+    def _command(self, logs: Path, port: int) -> Sequence[str]:
+        settings = {
+            "spark.history.fs.logDirectory": logs.as_uri(),
+            "spark.history.ui.port": str(port),
+            "spark.port.maxRetries": "0",  # another port than the one that is printed would be nobody's
+        }
+        options = (f"-D{name}={value}" for name, value in settings.items())
+        return (str(self.java), "-Xmx1g", *MODULE_OPTIONS, *options, "-cp", f"{self.pyspark / 'jars'}/*", _SERVER)
+
+    def _environment(self, folder: Path) -> dict[str, str]:
+        return {
+            "PATH": os.environ.get("PATH", ""),
+            "HOME": str(folder),
+            "SPARK_HOME": str(self.pyspark),
+            "SPARK_CONF_DIR": str(folder),
+            "SPARK_LOCAL_IP": _LOOPBACK,  # the address at which it listens; the default is every one
+        }
+
+
+def _copy(store: ObjectStore, log: ListedObject, folder: Path) -> None:
+    blocks = store.stream(log.key)
+    if blocks is None:
+        return
+    with Path(folder, log.key.rpartition("/")[2]).open("wb") as file:
+        file.writelines(blocks)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind((_LOOPBACK, 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """Let SIGTERM end this process as an exception, so that the server and its folder are removed."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _wait(server: subprocess.Popen[bytes], port: int, logs: Path, output: Path) -> None:
+    """Wait until the server has read all logs. Raises `Problem` with the last lines of its output if it does not."""
+    names = {application for _, application in _applications_of(logs)}
+    until = time.monotonic() + _START_TIMEOUT_S
+    while server.poll() is None and time.monotonic() < until:
+        with suppress(OSError, ValueError):
+            if names <= {application["id"] for application in _asked(port, "applications")}:
+                return
+        time.sleep(_POLL_S)
+    lines = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_TAIL_LINES:]
+    why = "has ended" if server.returncode is not None else f"shows no log after {_START_TIMEOUT_S:.0f} s"
+    raise Problem(
+        "\n".join([f"Spark's history server {why}", *lines]),
+        todo="if the port is taken, leave --port out; the server needs Java 17 and a whole PySpark",
+        exit_code=EXIT_FAILED,
+    )
+
+
+def _asked(port: int, what: str) -> Any:  # noqa: ANN401 - any JSON value
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(f"http://{_LOOPBACK}:{port}/api/v1/{what}", timeout=_END_TIMEOUT_S) as answer:
+        return json.load(answer)
+
+
+def _applications(logs: Path, address: str) -> list[Application]:
+    return [
+        Application(
+            attempt=int(name["attempt"]),
+            run_id=name["run_id"],
+            application=application,
+            is_whole=not log.name.endswith(UNFINISHED),
+            url=f"{address}/history/{application}/jobs/",
+        )
+        for log, application in _applications_of(logs)
+        if (name := _NAME.search(str(log))) is not None
+    ]
+
+
+def _applications_of(logs: Path) -> Iterator[tuple[Path, str]]:
+    """Yield each log, the oldest attempt first, and its application. A log that ends before Spark has named it shows
+    none.
+    """
+    for log in sorted(logs.iterdir()):
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            for line in lines:
+                if '"SparkListenerApplicationStart"' in line:
+                    yield log, str(parsed(line)["App ID"])
+                    break

@@ -1,0 +1,165 @@
+"""The handler copies an attempt's Spark event logs into the checkpoint bucket: all of them, masked, and in time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import os
+import threading
+from typing import TYPE_CHECKING
+
+import pytest
+
+from handler.redaction.effort import Effort
+from handler.redaction.redact import Redactor
+from handler.runs import event_logs
+from handler.runs.event_logs import keep, prefix_of
+from handler.runs.record import RunRecord
+from safewriter.objects import StoreError
+from tests.support.memory_store import MemoryObjectStore
+from tests.support.waiting import BUSY_S
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RECORD = RunRecord(
+    run_key="nightly/2026-11-20",
+    fingerprint="f",
+    name=None,
+    entry_point="s3://scripts/a.py",
+    attempt=2,
+    run_id="run-2",
+    previous_run_id="run-1",
+    request_id="q",
+    state="RUNNING",
+    started_ms=1,
+    deadline_ms=2,
+    result_uri="s3://memory/results/run-2/run_result.json",
+)
+START = b'{"Event":"SparkListenerApplicationStart","App ID":"local-1"}\n'
+REDACTOR = Redactor(effort=Effort(math.inf)).knowing_secrets(["s3cret-of-the-catalog"])
+
+
+class Bench:
+    """A folder of event logs, and a checkpoint bucket."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.store = MemoryObjectStore()
+
+    def keep(self, redactor: Redactor = REDACTOR, *, budget_ms: int = BUSY_S * 1000) -> tuple[str, ...]:
+        return keep(self.folder, self.store, RECORD, redactor, budget_ms=budget_ms)
+
+    @property
+    def kept(self) -> dict[str, bytes]:
+        keys = [listed.key for listed in self.store.list(prefix_of(RECORD.run_key))]
+        return {key.removeprefix(prefix_of(RECORD.run_key)): self.store._objects[key][0] for key in keys}
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_each_log_of_an_attempt_is_kept_under_its_run(bench: Bench) -> None:
+    """The name tells the attempt, and whether Spark has ended the log: a script may have stopped one Spark before it
+    was killed in the next.
+    """
+    bench.folder.joinpath("local-1").write_bytes(START)
+    bench.folder.joinpath("local-2.inprogress").write_bytes(START * 2)
+    assert bench.keep() == ()
+    assert bench.kept == {"000002-run-2-1": START, "000002-run-2-2.inprogress": START * 2}
+
+
+def test_a_job_without_spark_keeps_nothing(bench: Bench) -> None:
+    """It is no reason for a warning."""
+    assert bench.keep() == ()
+    assert bench.kept == {}
+
+
+def test_no_event_holds_a_secret_and_each_stays_an_event(bench: Bench) -> None:
+    """A secret goes by its value, its form and its name, in a plan, in settings and in a name; numbers stay."""
+    events = [
+        {"Event": "Environment", "Spark Properties": {"spark.sql.catalog.lake.credential": "id:0123456789", "a": "b"}},
+        {"Event": "SQL", "physicalPlanDescription": "Filter (x = s3cret-of-the-catalog)", "executionId": 7},
+        {"Event": "SQL", "details": "jdbc:postgresql://u:hunter22hunter@h/db", "nodes": [{"time": 1.5}]},
+        {"Event": "Other", "s3cret-of-the-catalog": 1},
+    ]
+    bench.folder.joinpath("local-1").write_text("".join(f"{json.dumps(event)}\n" for event in events))
+    assert bench.keep() == ()
+    (text,) = bench.kept.values()
+    found = [json.loads(line) for line in text.splitlines()]
+    assert found[0]["Spark Properties"] == {"spark.sql.catalog.lake.credential": "[redacted]", "a": "b"}
+    assert found[1] == {"Event": "SQL", "physicalPlanDescription": "Filter (x = [redacted])", "executionId": 7}
+    assert (found[2]["nodes"], found[3]) == ([{"time": 1.5}], {"Event": "Other", "[redacted]": 1})
+    assert not any(secret in text for secret in (b"0123456789", b"s3cret", b"hunter22"))
+
+
+def test_the_line_in_which_spark_was_killed_is_left_out(bench: Bench) -> None:
+    """It would hold half of a secret, by which nobody knows it."""
+    bench.folder.joinpath("local-1.inprogress").write_bytes(START + b'{"plan":"s3cret-of-the')
+    assert bench.keep() == ()
+    assert list(bench.kept.values()) == [START]
+
+
+def test_what_nothing_has_searched_for_secrets_is_not_kept(bench: Bench) -> None:
+    """The time for the search is over; a sentence tells that events are missing."""
+    bench.folder.joinpath("local-1").write_bytes(START)
+    hours = itertools.count(step=3600)
+    (told,) = bench.keep(Redactor(effort=Effort(math.inf, lambda: float(next(hours)))))
+    assert "events are missing" in told
+    assert list(bench.kept.values()) == [b""]
+
+
+def test_a_copy_without_time_is_given_up(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The answer does not wait for a store that hangs."""
+    goes_on = threading.Event()
+
+    def hang(*_: object) -> str:
+        goes_on.wait(BUSY_S)
+        return ""
+
+    bench.folder.joinpath("local-1").write_bytes(START)
+    monkeypatch.setattr(bench.store, "put", hang)
+    (told,) = bench.keep(budget_ms=200)
+    goes_on.set()
+    assert "no answer within 200 ms" in told
+
+
+def test_a_log_beyond_the_bound_is_kept_up_to_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler's memory is the function's; the sentence names the log."""
+    monkeypatch.setattr(event_logs, "_BYTES_MAX", len(START) * 2)
+    bench.folder.joinpath("local-1").write_bytes(START * 3)
+    (told,) = bench.keep()
+    assert "larger than 32 MiB" in told
+    assert "000002-run-2-1" in told
+    assert list(bench.kept.values()) == [START * 2]
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe"])
+def test_what_a_script_has_put_in_the_place_of_a_log_is_not_read(bench: Bench, tmp_path: Path, kind: str) -> None:
+    """A link could lead to a file of the handler, and a pipe would wait for ever."""
+    bench.folder = tmp_path / "logs"
+    bench.folder.mkdir()
+    other = tmp_path / "other"
+    other.write_bytes(START)
+    log = bench.folder / "local-1"
+    if kind == "link":
+        log.symlink_to(other)
+    else:
+        os.mkfifo(log)
+    (told,) = bench.keep()
+    assert told
+    assert START not in bench.kept.values()
+
+
+def test_a_store_that_takes_nothing_is_a_sentence(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The job has ended, and its state stays the same."""
+
+    def refuse(*_: object) -> str:
+        raise StoreError("denied")
+
+    bench.folder.joinpath("local-1").write_bytes(START)
+    monkeypatch.setattr(bench.store, "put", refuse)
+    assert bench.keep() == ("Spark's event log is not kept: denied",)

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 _PROPERTIES: Final = re.compile(r"META-INF/maven/[^/]+/[^/]+/pom\.properties")
 _CLASSIFIER: Final = re.compile(r"(-tests|-shaded-protobuf)?\.jar")
 _NAMES: Final = "image/jars/artifacts.toml"
-_DERIVED: Final = "image/derived"
-# Set-up does not fetch the jars of these lists. Their names tell the artifacts, and they contain no others.
-_BY_NAME: Final = (LISTS["full-jars"], _DERIVED)
+# Set-up does not fetch the jars of these lists. Their names tell the artifacts, and they contain no others, except for
+# OpenLineage's: whoever adds that jar to an image has its libraries, too.
+_BY_NAME: Final = ("full-jars", "derived")
 _NOT_LOOKED_AT: Final = "s3proxy-jars"
 """A server of the fault tests, with libraries for many clouds. It listens on loopback, and only our tests use it."""
 
@@ -132,11 +132,11 @@ def inventory(root: Path, home: Path) -> Inventory:
     """
     names = read_names(root / _NAMES)
     folders: list[tuple[Path | None, tuple[str, ...]]] = [_pyspark()]
-    for name, folder_of_list in (*LISTS.items(), ("", _DERIVED)):
+    for name, folder_of_list in LISTS.items():
         if name == _NOT_LOOKED_AT:
             continue
         jars = tuple(read_sums(root / folder_of_list / "jars.sha256"))
-        folders.append((None if folder_of_list in _BY_NAME else home / name, jars))
+        folders.append((None if name in _BY_NAME else home / name, jars))
     all_artifacts: list[Artifact] = []
     for folder, jars in folders:
         for jar in jars:

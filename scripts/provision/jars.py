@@ -77,12 +77,13 @@ OWN_JARS: Final = (LOG_STORE_JAR, LITERAL)
 LISTS: Final = {
     "jars": "image/jars",
     "full-jars": "image/full",
+    "derived": "image/derived",
     "local-jars": "scripts/emulator/jars",
     "rest-jars": "scripts/emulator/rest",
     "s3proxy-jars": "scripts/emulator/s3proxy",
 }
-"""The lists' folders: jars of the image, of its variant full, and of this machine only. Set-up fetches `jars`,
-`local-jars` and `rest-jars`; the others are fetched on demand.
+"""The lists' folders: jars of the image, of its variant full, of the example of a derived image, and of this machine
+only. Set-up fetches `jars`, `local-jars` and `rest-jars`; the others are fetched on demand.
 """
 
 

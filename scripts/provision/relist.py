@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from scripts.image.trim import is_of, replaced
 from scripts.provision.jars import LISTS, read_sums, write_sums
@@ -20,8 +20,6 @@ from scripts.provision.wheel import downloaded_wheel
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-_FOLDERS: Final = {**LISTS, "derived": "image/derived"}
 
 
 def main(name: str) -> int:
@@ -37,7 +35,7 @@ def main(name: str) -> int:
 
 
 def _jars(place: Place, name: str) -> tuple[Path, int]:
-    folder = place.root / _FOLDERS[name]
+    folder = place.root / LISTS[name]
     java, _ = ensure_java(place, os.environ)
     with place.scratch() as scratch:
         find_maven(java).copy_closure(folder / "pom.xml", scratch)

@@ -6,46 +6,25 @@ import json
 import subprocess
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 from scripts.account.client import client_of
 from scripts.account.server import ACCOUNT
-from scripts.provision.account import ensure_account, ensure_glue_jars
-from scripts.provision.place import ROOT, Place
-from scripts.provision.steps import SetupError
-from soal.console.problem import EXIT_FAILED, Problem
+from scripts.provision.place import ROOT
+from soal.console.problem import Failure
 from soal.local.names import REGION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
     from pathlib import Path
 
     from scripts.provision.account import Programs
-
-_T = TypeVar("_T")
 
 STACK: Final = "Soal"
 _DEPLOYER: Final = "deployer"
 _TIMEOUT_S: Final = 1800
 """An image that the CDK builds and pushes takes many minutes."""
 _TAIL_LINES: Final = 30
-
-
-def programs_of_account() -> Programs:
-    """Install what an account needs. Raises `Problem`."""
-    return _ensured(ensure_account)
-
-
-def jars_of_glue() -> list[Path]:
-    """Fetch what a job needs for the account's Glue catalog. Raises `Problem`."""
-    return _ensured(ensure_glue_jars)
-
-
-def _ensured(ensure: Callable[[Place], _T]) -> _T:
-    try:
-        return ensure(Place(ROOT))
-    except SetupError as error:
-        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +97,6 @@ def outputs(client: Any, stack: str = STACK) -> dict[str, str]:  # noqa: ANN401 
     return {one["OutputKey"]: one["OutputValue"] for one in found["Outputs"]}
 
 
-def _failed(word: str, how: str, said: str) -> Problem:
+def _failed(word: str, how: str, said: str) -> Failure:
     tail = "\n".join(f"  | {line}" for line in said.splitlines()[-_TAIL_LINES:])
-    return Problem(f"cdk {word}: {how}\n{tail}", todo="see above", exit_code=EXIT_FAILED)
+    return Failure(f"cdk {word}: {how}\n{tail}", todo="see above")

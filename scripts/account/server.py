@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Final, Self
 from scripts.account.certificate import Certificate
 from scripts.image.docker import DockerError
 from scripts.provision.place import ROOT
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.local.names import CREDENTIALS, REGION
 
 if TYPE_CHECKING:
@@ -180,7 +180,7 @@ class Account:
                 return
             time.sleep(_POLL_S)
         said = self.log.read_text(encoding="utf-8", errors="replace").splitlines()[-_TAIL_LINES:]
-        raise Problem("\n".join(["ministack did not start", *said]), todo="see above", exit_code=EXIT_FAILED)
+        raise Failure("\n".join(["ministack did not start", *said]), todo="see above")
 
 
 def environment(aws: Mapping[str, str]) -> dict[str, str]:
@@ -199,14 +199,13 @@ def _end(keeper: subprocess.Popen[bytes]) -> None:
 
 
 def gateway(docker: Docker) -> str:
-    """Return the address at which containers reach this machine. Raises `Problem` without one."""
+    """Return the address at which containers reach this machine. Raises `Failure` without one."""
     try:
         bridge = json.loads(docker.read("network", "inspect", "bridge", "--format", "{{json (index .IPAM.Config 0)}}"))
     except DockerError as error:
-        raise Problem(
+        raise Failure(
             f"the containers of an account need Docker's network `bridge`, which is not there: {error}",
             todo="start Docker itself, as the system does, or set DOCKER_HOST",
-            exit_code=EXIT_FAILED,
         ) from error
     # A daemon that has just made its bridge names no gateway before its next start. It took the subnet's first address
     # then: another one has to be configured, and is named.

@@ -9,12 +9,12 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scripts.advisories.artifacts import UnknownJarError, inventory
 from scripts.advisories.judge import judge, read_known
 from scripts.advisories.osv import SERVICE, Osv, OsvError
+from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from scripts.advisories.artifacts import Coordinates
     from scripts.advisories.judge import Advisory, Verdicts
 
-_ROOT: Final = Path(__file__).resolve().parents[2]
 _LIST: Final = "image/jars/advisories.toml"
 
 
@@ -31,9 +30,9 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="scripts/audit")
     parser.add_argument("--service", default=SERVICE, help="another server that speaks OSV's interface")
     service = parser.parse_args(arguments).service
-    known = read_known(_ROOT / _LIST)
+    known = read_known(ROOT / _LIST)
     try:
-        stock = inventory(_ROOT, _ROOT / ".soal")
+        stock = inventory(ROOT, ROOT / ".soal")
     except UnknownJarError as error:
         _say(f"failed: {error}")
         return 1

@@ -15,7 +15,7 @@ from rich.text import Text
 from safewriter.parsing import parsed
 from scripts.local.function import Function, function_variables
 from scripts.tables.delta import TableView, view
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.console.progress import JobProgress
 from soal.local.names import CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY, WAREHOUSE, rest_properties, spark_settings
 from soal.remote.execution import Execution
@@ -119,7 +119,7 @@ class Demo:
 
     def _show_report(self, report: Report) -> Result:
         if report.result is None:
-            raise Problem(str(report.problem), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED)
+            raise Failure(str(report.problem), todo="check the set-up with: soal doctor")
         self._show(report.result)
         return report.result
 

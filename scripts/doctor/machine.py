@@ -29,7 +29,7 @@ from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS, compare, read_sums, 
 from scripts.provision.java import java_at
 from scripts.provision.place import ROOT
 from scripts.provision.rie import binary_name
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 from soal.doctor.buckets import examine_store
 from soal.doctor.finding import Finding, finding
 from soal.home import pyspark_of
@@ -117,7 +117,7 @@ def _rie(home: Home) -> Finding:
     name = "Lambda emulator"
     try:
         checksum = read_sums(ROOT / "requirements" / "rie.sha256")[binary_name(platform.machine())]
-    except SetupError as error:
+    except Failure as error:
         return Finding(name, "fail", str(error), "use an x86_64 or arm64 machine")
     if not home.rie.is_file():
         return Finding(name, "fail", f"{home.rie} is missing", _SETUP)

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import psutil
 
 from scripts.emulator.spark import ROOT
+from soal.console.problem import Failure
 from soal.home import python_of
 from soal.remote.answer import answer_of
 
@@ -40,8 +41,11 @@ _INIT_TIMEOUT_S: Final = 60.0
 _TAIL_LINES: Final = 200
 
 
-class EmulatorError(Exception):
+class EmulatorError(Failure):
     """The emulator did not start or did not answer. The message contains its last lines."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, todo="check the set-up with: soal doctor")
 
 
 class LambdaEmulator:

@@ -31,7 +31,7 @@ from handler.spark.missing_dependencies import SLIM, Variant
 from handler.spark_settings.own_disk import STOCK
 from safewriter.deadline import epoch_ms
 from safewriter.record.journal import Journal
-from scripts.image.closures import LIST, ClosuresError, make_jar
+from scripts.image.closures import LIST, TrainingError, make_jar
 from scripts.image.unsigned import copy_unsigned
 from soal.testing.s3 import EmbeddedS3
 
@@ -50,10 +50,6 @@ _CHECK_TIMEOUT_S: Final = 60
 # Suppress the lines about thousands of classes that cannot be archived (generated ones, old ones).
 _QUIET: Final = ("-Xlog:cds=off", "-Xlog:cds+dynamic=off")
 _TAIL: Final = 4000
-
-
-class TrainingError(Exception):
-    """The training made no archive. The message contains its last lines."""
 
 
 def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path | None = None) -> Path:
@@ -77,8 +73,6 @@ def train(home: Path, variant: Variant = SLIM, *, names: Path = LIST, log: Path 
             _check(settings, fresh)
             fresh.chmod(0o644)  # Java makes it 0444; the owner must be able to replace it
             fresh.replace(archive)
-        except ClosuresError as error:
-            raise TrainingError(str(error)) from error
         finally:
             fresh.unlink(missing_ok=True)
     return archive

@@ -13,16 +13,17 @@ import shutil
 import subprocess
 from dataclasses import dataclass, replace
 from importlib.metadata import version
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.missing_dependencies import SLIM
-from scripts.image.daemon import DaemonError
 from scripts.image.docker import DockerError
+from scripts.provision.place import ROOT
 from scripts.provision.steps import run
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from handler.spark.missing_dependencies import Variant
     from scripts.image.docker import Docker
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 DEBOOTSTRAP: Final = "debootstrap"
 """The value of `--base` for the base made by debootstrap."""
 MADE: Final = "soal-base:debian12"
-DOCKERFILE: Final = Path(__file__).resolve().parents[2] / "Dockerfile"
+DOCKERFILE: Final = ROOT / "Dockerfile"
 _DEFAULT: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
 _SYSTEM: Final = "amzn 2023"
 """The system of AWS's images for Python 3.12 and newer."""
@@ -82,8 +83,8 @@ def pinned(text: str, tagged: str, digests: list[str]) -> str:
 def choose_base(docker: Docker, name: str | None, place: Place, say: Callable[[str], None]) -> str:
     """Return the name of a base that the daemon has or can pull.
 
-    `name` None chooses the Dockerfile's default, or debootstrap's if the pull fails. Raises `DockerError` or
-    `SetupError` if there is no base.
+    `name` None chooses the Dockerfile's default, or debootstrap's if the pull fails. Raises `Failure` if there
+    is no base.
     """
     if name == DEBOOTSTRAP:
         return _make_base(docker, place, say)
@@ -117,7 +118,7 @@ def _make_base(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
     if docker.has(MADE):
         return MADE
     if shutil.which("debootstrap") is None or os.geteuid() != 0:
-        raise DaemonError(
+        raise Failure(
             "a base can be made only as root, and by debootstrap on the path",
             todo="install it (Debian: apt install debootstrap), or give --base an image with Python 3.11 or newer that"
             " can be pulled",

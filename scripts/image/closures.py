@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 LIST: Final = Path(__file__).resolve().parents[2] / "image" / "archive" / "closures.txt"
 _TOOL: Final = "io.soal.build.Closures"
 _TIMEOUT_S: Final = 300
-_STAMP_S: Final = 1_577_836_800
+STAMP_S: Final = 1_577_836_800
 """2020-01-01: Java compares the time stamps of jars with those in the archive."""
 
 
-class ClosuresError(Exception):
-    """The jar could not be made. The message contains the tool's last lines."""
+class TrainingError(Exception):
+    """The archive, or this jar for it, could not be made. The message contains the last lines of the tool."""
 
 
 def make_jar(settings: HandlerSettings, names: Path = LIST) -> Path:
-    """Make the jar for the jars of `settings`, delete outdated ones, and return its path. Raises `ClosuresError`."""
+    """Make the jar for the jars of `settings`, delete outdated ones, and return its path. Raises `TrainingError`."""
     home = settings.soal_home
     shutil.rmtree(home / "closures", ignore_errors=True)
     sources = archived_jars(pyspark_home(), home)
@@ -53,8 +53,8 @@ def make_jar(settings: HandlerSettings, names: Path = LIST) -> Path:
         [*command, *(str(jar) for jar in sources)], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
     )
     if process.returncode != 0:
-        raise ClosuresError(
+        raise TrainingError(
             f"the classes of lambda expressions could not be made:\n{(process.stdout + process.stderr)[-4000:]}"
         )
-    os.utime(fresh, (_STAMP_S, _STAMP_S))
+    os.utime(fresh, (STAMP_S, STAMP_S))
     return fresh.rename(jar)

@@ -25,6 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.process.tree import become_subreaper, end_all
+from scripts.provision.place import ROOT
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,14 +36,6 @@ _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.05
 _TAIL: Final = 2000
-
-
-class DaemonError(Exception):
-    """No Docker daemon runs and none can be started. The message says why, `todo` what to do."""
-
-    def __init__(self, problem: str, *, todo: str) -> None:
-        super().__init__(problem)
-        self.todo = todo
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +78,15 @@ def is_own(host: str | None) -> bool:
 def own_daemon(home: Path) -> Iterator[str]:
     """Start the daemon, or join one that another command has started; yield its address for DOCKER_HOST.
 
-    Raises `DaemonError` if that is not possible.
+    Raises `Failure` if that is not possible.
     """
     if os.geteuid() != 0:
-        raise DaemonError(
+        raise Failure(
             "no Docker daemon answers, and only root can start one",
             todo="start Docker, set DOCKER_HOST, or become a member of the group docker",
         )
     if shutil.which("dockerd") is None:
-        raise DaemonError(
+        raise Failure(
             "no Docker daemon answers, and there is no dockerd on the path to start one",
             todo="start Docker, or install it (Debian: apt install docker.io)",
         )
@@ -110,12 +104,11 @@ def own_daemon(home: Path) -> Iterator[str]:
 
 def _start(ground: Ground) -> None:
     """Start a keeper, and wait until its daemon answers."""
-    root = Path(__file__).resolve().parents[2]
     with ground.log.open("wb") as log:
         keeper = subprocess.Popen(
             [sys.executable, "-P", "-m", "scripts.image.daemon", str(ground.data), str(ground.run)],
-            cwd=root,
-            env={**os.environ, "PYTHONPATH": str(root)},
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=subprocess.STDOUT,
@@ -125,7 +118,7 @@ def _start(ground: Ground) -> None:
     while not ground.answers():
         if keeper.poll() is not None or time.monotonic() > until:
             output = ground.log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
-            raise DaemonError(
+            raise Failure(
                 f"dockerd did not start:\n{output}",
                 todo="see above; where the kernel forbids it, build on another machine",
             )

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scripts.image.daemon import DaemonError, is_own, own_daemon
-from scripts.provision.steps import SetupError
-from soal.console.problem import EXIT_FAILED, Problem
+from scripts.image.daemon import is_own, own_daemon
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -27,8 +26,11 @@ _BUILDKIT_INSIDE: Final = range(19, 23)
 """Major versions of the client with BuildKit built in; newer ones need the plug-in buildx."""
 
 
-class DockerError(Exception):
+class DockerError(Failure):
     """A docker command failed. The message contains its last lines."""
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, todo="see what docker says above")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,15 +102,15 @@ class Docker:
 
 
 @contextlib.contextmanager
-def docker(home: Path) -> Iterator[Docker]:
+def with_docker(home: Home) -> Iterator[Docker]:
     """Yield a client of the running daemon, or of our own, which runs during the block (images stay in `home`).
 
-    Raises `DaemonError` if there is none.
+    Raises `Failure` if there is none.
     """
     if (client := _client(os.environ)) is not None:
         yield client
         return
-    with own_daemon(home) as host:
+    with own_daemon(home.path) as host:
         yield Docker(_builder(os.environ), host, is_own=True)
 
 
@@ -136,7 +138,7 @@ def _builder(environ: Mapping[str, str]) -> str:
         major = re.search(r"version (\d+)\.", version)
         if (major and int(major[1]) in _BUILDKIT_INSIDE) or _output(program, "buildx", "version"):
             return program
-    raise DaemonError(
+    raise Failure(
         f"no docker client that can build with BuildKit: {', '.join(programs) or 'none is on the path'}",
         todo="install the plug-in buildx (docker-buildx-plugin), or Debian's docker.io",
     )
@@ -147,21 +149,7 @@ def _output(program: str, *arguments: str) -> str:
     return reply.stdout if reply.returncode == 0 else ""
 
 
-@contextlib.contextmanager
-def with_docker(home: Home) -> Iterator[Docker]:
-    """Yield a client of a daemon, found or started. Turns its errors into a `Problem`."""
-    try:
-        with docker(home.path) as client:
-            yield client
-    except DaemonError as error:
-        raise Problem(str(error), todo=error.todo, exit_code=EXIT_FAILED) from error
-    except SetupError as error:
-        raise Problem(error.args[0], todo=error.todo, exit_code=EXIT_FAILED) from error
-    except DockerError as error:
-        raise Problem(str(error), todo="see what docker says above", exit_code=EXIT_FAILED) from error
-
-
 def require(docker: Docker, image: str) -> None:
-    """Raise `Problem` if the daemon does not have an image."""
+    """Raise `Failure` if the daemon does not have an image."""
     if not docker.has(image):
-        raise Problem(f"docker has no image {image}", todo="build it with: soal image build", exit_code=EXIT_FAILED)
+        raise Failure(f"docker has no image {image}", todo="build it with: soal image build")

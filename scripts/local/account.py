@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from scripts.account.deployment import Deployment, programs_of_account
+from scripts.account.deployment import Deployment
 from scripts.account.server import environment
 from scripts.local.detached import alone, end, start
+from scripts.provision.account import ensure_account
+from scripts.provision.place import ROOT, Place
 from soal.console.problem import Problem
 from soal.console.view import View
 from soal.local.state import Background, write_private
@@ -52,7 +54,7 @@ def running(home: Home) -> LocalAccount | None:
 
 def ensure_up(home: Home, image: str) -> tuple[LocalAccount, bool]:
     """Return the account, and whether it was started, and bootstrapped, now. Raises `Problem` if it cannot be."""
-    programs = programs_of_account()
+    programs = ensure_account(Place(ROOT))
     with alone(home):
         found = running(home)
         if found is not None:

@@ -9,11 +9,12 @@ from typing import Final
 
 import psutil
 
-from scripts.account.deployment import programs_of_account
 from scripts.account.image import image_of_account
 from scripts.account.server import Account
 from scripts.image.docker import with_docker
 from scripts.local.account import LocalAccount
+from scripts.provision.account import ensure_account
+from scripts.provision.place import ROOT, Place
 from soal.console.problem import Problem
 from soal.home import Home
 
@@ -28,7 +29,7 @@ def main(state: Path, image: str) -> None:
     with (
         with_docker(home) as docker,
         image_of_account(docker, image, home.rie, _NAME) as image_uri,
-        Account(docker, programs_of_account()) as account,
+        Account(docker, ensure_account(Place(ROOT))) as account,
     ):
         own = psutil.Process()
         LocalAccount(
@@ -46,4 +47,4 @@ if __name__ == "__main__":
     try:
         main(Path(sys.argv[1]), sys.argv[2])
     except Problem as problem:
-        sys.exit(f"{problem}\n  To do: {problem.todo}")
+        sys.exit(problem.told)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 import psutil
 
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.local.state import Background
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def start(
 ) -> _State:
     """Start a process that outlives this one; return its state once `running` finds it.
 
-    Raises `Problem` with the last lines of its log if it ends before that, or takes longer.
+    Raises `Failure` with the last lines of its log if it ends before that, or takes longer.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     pid = _detached(command, log)
@@ -45,7 +45,7 @@ def start(
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
     tail = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_LOG_TAIL_LINES:]
-    raise Problem("\n".join([f"{name} did not start", *tail]), todo=f"see {log}; {todo}", exit_code=EXIT_FAILED)
+    raise Failure("\n".join([f"{name} did not start", *tail]), todo=f"see {log}; {todo}")
 
 
 def end(state: Background | None, *, timeout_s: float) -> None:

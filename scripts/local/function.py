@@ -8,14 +8,14 @@ import os
 import shutil
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from handler.spark.missing_dependencies import SLIM
 from handler.variables import VARIABLES
 from safewriter.parsing import parsed
 from scripts.image.docker import require, with_docker
 from scripts.provision.python_env import is_complete
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Problem
 from soal.doctor.variables import unknown_variables
 from soal.home import Home, home_of
 from soal.invocation.report import report_of
@@ -66,18 +66,10 @@ class Function:
     """The function's Python without a container; default: with the packages of the variant slim."""
 
     def invoke(self, event: object) -> Report:
-        """Start the emulator, deliver one event, stop the emulator.
-
-        Raises `Problem` if the emulator fails.
-        """
-        from scripts.emulator.rie import EmulatorError  # imports moto: half a second that other commands save
-
-        try:
-            with self.emulator() as emulator:
-                report = report_of(emulator.invoke(event), self.timeout_s)
-                return replace(report, cpu_s=emulator.cpu_s())
-        except EmulatorError as error:
-            raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+        """Start the emulator, deliver one event, stop the emulator. Raises `EmulatorError` if it fails."""
+        with self.emulator() as emulator:
+            report = report_of(emulator.invoke(event), self.timeout_s)
+            return replace(report, cpu_s=emulator.cpu_s())
 
     @contextlib.contextmanager
     def emulator(self) -> Iterator[LambdaEmulator]:
@@ -86,50 +78,33 @@ class Function:
         from scripts.emulator.rie import LambdaEmulator
 
         if self.image is None:
-            with LambdaEmulator(
-                self.variables,
-                timeout_s=self.timeout_s,
-                memory_mb=self.memory_mb,
-                binary=self.home.rie,
-                python=self.python,
-                on_line=self.on_line,
-            ) as emulator:
+            with LambdaEmulator(self.variables, python=self.python, **self._limits()) as emulator:
                 yield emulator
             return
         with with_docker(self.home) as docker:
             require(docker, self.image)
-            with ContainerEmulator(
-                docker,
-                self.image,
-                self.variables,
-                timeout_s=self.timeout_s,
-                memory_mb=self.memory_mb,
-                mounts=self.mounts,
-                binary=self.home.rie,
-                on_line=self.on_line,
-            ) as emulator:
+            limits = self._limits()
+            with ContainerEmulator(docker, self.image, self.variables, mounts=self.mounts, **limits) as emulator:
                 yield emulator
 
     @contextlib.contextmanager
     def durable(self) -> Iterator[DurableEmulator]:
-        """Run the durable service with this function during the block. Raises `Problem` if either fails."""
+        """Run the durable service with this function during the block. Raises `EmulatorError` if either fails."""
         from scripts.emulator.durable import DurableEmulator
-        from scripts.emulator.rie import EmulatorError
 
         if self.image is not None:
             raise Problem("--durable runs the working tree, and --docker the image", todo="leave one of them out")
-        try:
-            with DurableEmulator(
-                self.variables,
-                timeout_s=self.timeout_s,
-                memory_mb=self.memory_mb,
-                binary=self.home.rie,
-                python=self.python,
-                on_line=self.on_line,
-            ) as service:
-                yield service
-        except EmulatorError as error:
-            raise Problem(str(error), todo="check the set-up with: soal doctor", exit_code=EXIT_FAILED) from error
+        with DurableEmulator(self.variables, python=self.python, **self._limits()) as service:
+            yield service
+
+    def _limits(self) -> dict[str, Any]:
+        """Return the arguments that all emulators take."""
+        return {
+            "timeout_s": self.timeout_s,
+            "memory_mb": self.memory_mb,
+            "binary": self.home.rie,
+            "on_line": self.on_line,
+        }
 
 
 def assignments(texts: Sequence[str]) -> dict[str, str]:

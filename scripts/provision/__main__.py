@@ -20,8 +20,9 @@ from scripts.provision.logstore import ensure_logstore
 from scripts.provision.place import ROOT, Place
 from scripts.provision.python_env import FULL, ensure_packages, ensure_spark, link_jars, mark_complete
 from scripts.provision.rie import ensure_rie
-from scripts.provision.steps import Found, SetupError, say, side_by_side
+from scripts.provision.steps import Found, say, side_by_side
 from scripts.provision.system import install
+from soal.console.problem import Failure
 from soal.home import home_of
 
 if TYPE_CHECKING:
@@ -55,8 +56,8 @@ def main(arguments: Sequence[str] = ()) -> int:
                 if options.only
                 else _steps(place, options.variant, with_archive=not options.without_archive)
             )
-    except SetupError as error:
-        say(f"failed: {error}")
+    except Failure as error:
+        say(f"failed: {error.told}")
         return 1
     outcome = "done" if any(step.changed for step in reports) else "nothing to do"
     say(f"{outcome} in {time.monotonic() - began:.1f} s: {'; '.join(step.text for step in reports)}")
@@ -122,7 +123,7 @@ def _alone(place: Place) -> Iterator[None]:
                 break
             except BlockingIOError:
                 if time.monotonic() > until:
-                    raise SetupError(
+                    raise Failure(
                         f"another scripts/setup holds {lock.name} for {_WAIT_S} s",
                         todo="end it, then run scripts/setup again",
                     ) from None

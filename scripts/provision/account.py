@@ -36,7 +36,7 @@ class Programs:
 
 
 def ensure_account(place: Place) -> Programs:
-    """Install what is missing or outdated. Raises `SetupError`."""
+    """Install what is missing or outdated. Raises `Failure`."""
     home, lock = place.home / "account", place.requirements / "account.txt"
     python = home / "python" / "bin" / "python"
     stamp = place.stamp("account")
@@ -56,7 +56,7 @@ def ensure_account(place: Place) -> Programs:
 
 def ensure_glue_jars(place: Place) -> list[Path]:
     """Fetch the jars that the image slim lacks for the Glue catalog, as docs/guides/image names them. Raises
-    `SetupError`.
+    `Failure`.
     """
     java, _ = ensure_java(place, os.environ)
     ensure_jars(place, lambda: find_maven(java), "full-jars")

@@ -14,7 +14,8 @@ from handler.spark.archive import archive_of
 from handler.spark.classpath import archived_jars
 from handler.spark.missing_dependencies import SLIM
 from scripts.provision.place import fingerprint
-from scripts.provision.steps import Found, SetupError, run, say
+from scripts.provision.steps import Found, run, say
+from soal.console.problem import Failure
 from soal.home import home_of, pyspark_of, site_of
 
 if TYPE_CHECKING:
@@ -85,6 +86,6 @@ def _train(place: Place, java: Java, variant: Variant) -> str | None:
             todo=_TODO,
             env=env,
         )
-    except SetupError as error:
-        return str(error)
+    except Failure as error:
+        return error.told
     return None

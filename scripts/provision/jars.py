@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.classpath import LITERAL
-from scripts.provision.steps import Found, SetupError, say
+from scripts.provision.steps import Found, say
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -37,13 +38,13 @@ class Difference:
 
 
 def read_sums(path: Path) -> dict[str, str]:
-    """Read a list as file name -> SHA-256 in hex. Raises `SetupError` for a malformed line or a duplicate name."""
+    """Read a list as file name -> SHA-256 in hex. Raises `Failure` for a malformed line or a duplicate name."""
     sums: dict[str, str] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         match = _LINE.fullmatch(line)
         if match is None or match["name"] in sums:
             fault = "is not '<sha256>  <file name>'" if match is None else f"names {match['name']} again"
-            raise SetupError(f"{path}, line {number} {fault}", todo="restore the file with git, or run scripts/lock")
+            raise Failure(f"{path}, line {number} {fault}", todo="restore the file with git, or run scripts/lock")
         sums[match["name"]] = match["sum"]
     return sums
 
@@ -114,20 +115,20 @@ def ensure_jars(place: Place, maven: Callable[[], Maven], name: str = "jars") ->
 def admit(source: Path, target: Path, sums: Mapping[str, str]) -> None:
     """Move the files of `sums` (name -> SHA-256) from `source` to `target` if all checksums match.
 
-    Raises `SetupError` for a missing file or a wrong checksum; it deletes a wrong file, and moves none.
+    Raises `Failure` for a missing file or a wrong checksum; it deletes a wrong file, and moves none.
     """
     difference = compare(source, sums)
     if difference.wrong:
         lines = [f"  {name}: expected {sums[name]}, got {sha256_of(source / name)}" for name in difference.wrong]
         for name in difference.wrong:
             (source / name).unlink()
-        raise SetupError(
+        raise Failure(
             "\n".join(["downloaded jars are not the pinned ones; they were deleted", *lines]),
             todo="delete them from Maven's local repository too and try again; "
             "if the sums differ once more, do not use them: ask who changed the list, or which server Maven uses",
         )
     if difference.missing:
-        raise SetupError(
+        raise Failure(
             f"pom.xml does not resolve to what jars.sha256 lists: {', '.join(difference.missing)}",
             todo=f"after a change of the pom run: scripts/lock {target.name}",
         )

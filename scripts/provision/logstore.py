@@ -11,9 +11,11 @@ import zipfile
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.classpath import LITERAL
+from scripts.image.closures import STAMP_S
 from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS, admit, sha256_of
 from scripts.provision.place import fingerprint
-from scripts.provision.steps import Found, SetupError, run
+from scripts.provision.steps import Found, run
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,8 +38,6 @@ _LITERAL_SOURCES: Final = (
     "spark-",
     "iceberg-spark-runtime-",
 )
-_STAMP_S: Final = 1_577_836_800
-"""2020-01-01"""
 
 
 def ensure_logstore(place: Place, java: Java, maven: Callable[[], Maven]) -> Found:
@@ -75,7 +75,7 @@ def _make_literal(place: Place, java: Java, tools: Path, jar: Path) -> None:
         todo="see above, then run scripts/setup again",
     )
     # Java compares the time stamps of jars with those in the class-data archive.
-    os.utime(jar, (_STAMP_S, _STAMP_S))
+    os.utime(jar, (STAMP_S, STAMP_S))
 
 
 def compile_java(place: Place, java: Java, maven: Callable[[], Maven], sources: list[Path], classes: Path) -> None:
@@ -107,9 +107,7 @@ def class_path(place: Place) -> str:
 def _spark_jars(place: Place) -> list[Path]:
     spark = sorted(place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar"))
     if not spark:
-        raise SetupError(
-            f"no jars of PySpark in {place.venv}", todo=f"remove {place.venv}, then run scripts/setup again"
-        )
+        raise Failure(f"no jars of PySpark in {place.venv}", todo=f"remove {place.venv}, then run scripts/setup again")
     return spark
 
 

@@ -22,7 +22,7 @@ _NPM: Final = _HOME / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 def ensure_npm(place: Place, name: str, manifest: Path) -> Path:
     """Install the packages of the folder `manifest` into `.soal/<name>`, unless they are there; return their folder.
 
-    No script of a package is run. Raises `SetupError`.
+    No script of a package is run. Raises `Failure`.
     """
     folder, stamp = place.home / name, place.stamp(f"npm-{name}")
     inputs = fingerprint([manifest / "package.json", manifest / "npm-shrinkwrap.json"])

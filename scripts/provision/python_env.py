@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Final
 from handler.spark.missing_dependencies import SLIM
 from scripts.image.trim import REPLACED, trim
 from scripts.provision.place import Stamp, fingerprint
-from scripts.provision.steps import Found, SetupError, run, say
+from scripts.provision.steps import Found, run, say
+from soal.console.problem import Failure
 from soal.home import home_of, python_of, site_of
 from soal.source_paths import MISSING
 
@@ -63,7 +64,7 @@ class Packages:
     is_complete: bool
 
     def complete(self) -> Found:
-        """Install exactly the locked packages, and this project. Raises `SetupError`."""
+        """Install exactly the locked packages, and this project. Raises `Failure`."""
         python, place = f"Python {platform.python_version()}", self.place
         if self.is_complete:
             return Found(python)
@@ -83,7 +84,7 @@ def ensure_spark(place: Place) -> Packages:
     """Create the virtual environment if it is missing, and install the packages that Spark and the training need.
 
     pip installs uv, and uv the packages: it is fast, and it removes unlisted packages. Every package is checked by
-    hash, including build dependencies. Raises `SetupError`.
+    hash, including build dependencies. Raises `Failure`.
     """
     stamp = Stamp(place.venv / _STAMP)
     inputs = inputs_of(place)
@@ -178,7 +179,7 @@ def ensure_packages(place: Place, variant: Variant) -> Found:
     _install(place, python, "--require-hashes", *words)
     site = site_of(home)
     if site is None:
-        raise SetupError(f"{python} has no folder for packages", todo=_TODO)
+        raise Failure(f"{python} has no folder for packages", todo=_TODO)
     trim(site / "pyspark", variant)
     _link_ours(place, site)
     run([python, "-m", "compileall", "-q", "-j", "0", site], act="compiling packages", todo=_TODO)
@@ -193,7 +194,7 @@ def _install(place: Place, python: Path, *words: str | Path) -> None:
     act = f"installing packages for {python}"
     try:
         run([*command, "--offline"], act=act, todo=_TODO)
-    except SetupError:
+    except Failure:
         run(command, act=act, todo=_TODO)
 
 

@@ -15,8 +15,9 @@ from scripts.provision.jars import LISTS, read_sums, write_sums
 from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.place import ROOT, Place
 from scripts.provision.rie import extract_all
-from scripts.provision.steps import SetupError, say
+from scripts.provision.steps import say
 from scripts.provision.wheel import downloaded_wheel
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,8 +28,8 @@ def main(name: str) -> int:
     place = Place(ROOT)
     try:
         path, count = _rie(place) if name == "rie" else _jars(place, name)
-    except SetupError as error:
-        say(f"failed: {error}")
+    except Failure as error:
+        say(f"failed: {error.told}")
         return 1
     say(f"{count} files listed in {path}; review the difference before you commit it")
     return 0
@@ -41,7 +42,7 @@ def _jars(place: Place, name: str) -> tuple[Path, int]:
         find_maven(java).copy_closure(folder / "pom.xml", scratch)
         twice = shipped_twice([jar.name for jar in scratch.iterdir()], _beside(place, name))
         if twice:
-            raise SetupError(
+            raise Failure(
                 f"PySpark or image/jars has these too, perhaps in another version: {', '.join(twice)}",
                 todo=f"exclude them in {folder / 'pom.xml'}",
             )

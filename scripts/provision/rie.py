@@ -6,8 +6,9 @@ import platform
 from typing import TYPE_CHECKING, Final
 
 from scripts.provision.jars import read_sums, sha256_of
-from scripts.provision.steps import Found, SetupError
+from scripts.provision.steps import Found
 from scripts.provision.wheel import downloaded_wheel, extract
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     import zipfile
@@ -20,11 +21,11 @@ _INSIDE_WHEEL: Final = "samcli/local/rapid/"
 
 
 def binary_name(machine: str) -> str:
-    """Return the emulator's binary for a machine, named as by `uname -m`. Raises `SetupError` if there is none."""
+    """Return the emulator's binary for a machine, named as by `uname -m`. Raises `Failure` if there is none."""
     try:
         return f"aws-lambda-rie-{_ARCHITECTURES[machine.lower()]}"
     except KeyError as error:
-        raise SetupError(f"there is no Lambda emulator for {machine}", todo="use an x86_64 or arm64 machine") from error
+        raise Failure(f"there is no Lambda emulator for {machine}", todo="use an x86_64 or arm64 machine") from error
 
 
 def ensure_rie(place: Place) -> Found:
@@ -39,7 +40,7 @@ def ensure_rie(place: Place) -> Found:
         fresh = scratch / name
         extract(wheel, _INSIDE_WHEEL + name, fresh)
         if sha256_of(fresh) != expected:
-            raise SetupError(
+            raise Failure(
                 f"{name} in {wheel.filename} has the sum {sha256_of(fresh)}, expected {expected}",
                 todo="after a change of requirements/rie.in run scripts/lock; else do not use it",
             )

@@ -1,4 +1,4 @@
-"""Helpers of set-up's steps: messages and errors, commands with a timeout, parallel work, system packages."""
+"""Helpers of set-up's steps: messages, commands with a timeout, parallel work, system packages."""
 
 from __future__ import annotations
 
@@ -9,20 +9,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from soal.console.problem import Failure
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
     from pathlib import Path
-
-
-class SetupError(Exception):
-    """Set-up cannot continue. The message says what happened and where, `todo` what to do."""
-
-    def __init__(self, message: str, *, todo: str) -> None:
-        super().__init__(message)
-        self.todo = todo
-
-    def __str__(self) -> str:
-        return f"{super().__str__()}\n  To do: {self.todo}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +38,7 @@ def run(
 ) -> str:
     """Run `args` and return its output (stdout and stderr combined).
 
-    `act` and `todo` are the action and the remedy in the error; `env` is added to the environment. Raises `SetupError`
+    `act` and `todo` are the action and the remedy in the error; `env` is added to the environment. Raises `Failure`
     with the last lines of the output if the command is missing, fails or takes longer than `timeout_s`.
     """
     command = [str(arg) for arg in args]
@@ -65,12 +56,12 @@ def run(
             check=False,
         )
     except OSError as error:
-        raise SetupError(f"{act}: cannot run {command[0]}: {error.strerror}", todo=todo) from error
+        raise Failure(f"{act}: cannot run {command[0]}: {error.strerror}", todo=todo) from error
     except subprocess.TimeoutExpired as error:
-        raise SetupError(f"{act}: not done after {timeout_s:g} s: {' '.join(command)}", todo=todo) from error
+        raise Failure(f"{act}: not done after {timeout_s:g} s: {' '.join(command)}", todo=todo) from error
     if process.returncode != 0:
         tail = "\n".join(f"  | {line}" for line in process.stdout.splitlines()[-_TAIL_LINES:])
-        raise SetupError(f"{act}: exit {process.returncode}: {' '.join(command)}\n{tail}", todo=todo)
+        raise Failure(f"{act}: exit {process.returncode}: {' '.join(command)}\n{tail}", todo=todo)
     return process.stdout
 
 
@@ -88,8 +79,8 @@ def side_by_side(here: Callable[[], Here], beside: Callable[[], Beside]) -> tupl
         future = pool.submit(beside)
         try:
             result = here()
-        except SetupError:
+        except Failure:
             if (second := future.exception()) is not None:
-                say(f"failed: {second}")
+                say(f"failed: {second.told if isinstance(second, Failure) else second}")
             raise
     return result, future.result()

@@ -6,7 +6,8 @@ import os
 import shutil
 from typing import Final
 
-from scripts.provision.steps import SetupError, run, say
+from scripts.provision.steps import run, say
+from soal.console.problem import Failure
 
 _QUIET: Final = {"DEBIAN_FRONTEND": "noninteractive"}
 
@@ -25,7 +26,7 @@ def install(package: str) -> bool:
             todo=todo,
             env=_QUIET,
         )
-    except SetupError as error:
-        say(str(error.args[0]))
+    except Failure as error:
+        say(str(error))
         return False
     return True

@@ -6,7 +6,8 @@ import zipfile
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from scripts.provision.steps import SetupError, run
+from scripts.provision.steps import run
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,17 +30,17 @@ def downloaded_wheel(place: Place, requirement: str) -> Iterator[zipfile.ZipFile
         )
         wheels = list(scratch.glob("*.whl"))
         if len(wheels) != 1:
-            raise SetupError(f"{pinned} names {len(wheels)} wheels, not one", todo="run scripts/lock")
+            raise Failure(f"{pinned} names {len(wheels)} wheels, not one", todo="run scripts/lock")
         with zipfile.ZipFile(wheels[0]) as wheel:
             yield wheel
 
 
 def extract(wheel: zipfile.ZipFile, member: str, target: Path) -> None:
-    """Write a member of the wheel to the path `target`. Raises `SetupError` if there is no such member."""
+    """Write a member of the wheel to the path `target`. Raises `Failure` if there is no such member."""
     try:
         body = wheel.read(member)
     except KeyError as error:
-        raise SetupError(
+        raise Failure(
             f"{wheel.filename} has no {member}", todo="pin a version that has it, then scripts/lock"
         ) from error
     target.parent.mkdir(parents=True, exist_ok=True)

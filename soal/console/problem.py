@@ -19,3 +19,15 @@ class Problem(Exception):  # noqa: N818 - a message for the user, not a program 
         super().__init__(problem)
         self.todo = todo
         self.exit_code = exit_code
+
+    @property
+    def told(self) -> str:
+        """The sentence and its remedy, for a program that has no `Output`."""
+        return f"{self}\n  To do: {self.todo}"
+
+
+class Failure(Problem):
+    """The command cannot do its work, though its call is right: exit code 1."""
+
+    def __init__(self, problem: str, *, todo: str) -> None:
+        super().__init__(problem, todo=todo, exit_code=EXIT_FAILED)

@@ -13,7 +13,7 @@ from handler.outcome.result import Result
 from handler.spark.missing_dependencies import SLIM
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.image.build import tag_of
-from scripts.image.docker import Docker, docker
+from scripts.image.docker import Docker, with_docker
 from scripts.image.size import variant_of
 from soal.home import Home
 from soal.testing.s3 import EmbeddedS3
@@ -34,7 +34,7 @@ def image() -> str:
 
 @pytest.fixture(scope="session")
 def daemon(image: str) -> Iterator[Docker]:
-    with docker(Home.of().path) as found:
+    with with_docker(Home.of()) as found:
         assert found.has(image), f"docker has no image {image}; build it with: soal image build"
         yield found
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from rich.text import Text
 
-from scripts.account.deployment import Deployment, jars_of_glue, programs_of_account
+from scripts.account.deployment import Deployment
 from scripts.account.image import image_of_account
 from scripts.account.server import Account, environment, gateway
 from scripts.demonstration.account import (
@@ -25,6 +25,7 @@ from scripts.demonstration.account.stage import Journey
 from scripts.image.build import TAG, Build, build, choose_base
 from scripts.image.command import certificates
 from scripts.image.docker import with_docker
+from scripts.provision.account import ensure_account, ensure_glue_jars
 from scripts.provision.place import ROOT, Place
 from soal.console.progress import JobProgress
 from soal.home import Home
@@ -100,12 +101,12 @@ def play(console: Console, claims: Claims, image: str | None, kept: Path | None)
     its end to the file `kept`. Raises `Problem` if it cannot begin, or go on.
     """
     home = Home.of()
-    programs = programs_of_account()
+    programs = ensure_account(Place(ROOT))
     with with_docker(home) as docker:
         gateway(docker)  # before minutes for the image
         image = image or _built(docker, console)
         with (
-            image_of_account(docker, image, home.rie, _NAME, jars_of_glue()) as name,
+            image_of_account(docker, image, home.rie, _NAME, ensure_glue_jars(Place(ROOT))) as name,
             Account(docker, programs) as account,
         ):
             console.print(Text(f"{account.endpoint} is the account, by ministack; log: {account.log}"), soft_wrap=True)

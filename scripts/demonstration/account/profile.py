@@ -16,11 +16,13 @@ from botocore.session import Session
 from rich.text import Text
 
 from scripts.account.client import client_of
-from scripts.account.deployment import Deployment, programs_of_account
+from scripts.account.deployment import Deployment
 from scripts.account.server import environment
 from scripts.demonstration.account.removal import Removal
 from scripts.demonstration.account.stage import Journey
-from soal.console.problem import EXIT_FAILED, Problem
+from scripts.provision.account import ensure_account
+from scripts.provision.place import ROOT, Place
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -47,16 +49,16 @@ class OfProfile:
 
 def variables(profile: str) -> dict[str, str]:
     """Return the variables of clients and commands that use a profile, its own region and its own endpoint; keys are
-    read again by each of them. Raises `Problem`.
+    read again by each of them. Raises `Failure`.
     """
     try:
         settings: Mapping[str, Any] = Session(profile=profile).get_scoped_config()
     except ProfileNotFound as error:
-        raise _problem(str(error), "name one of `aws configure list-profiles`") from error
+        raise Failure(str(error), todo="name one of `aws configure list-profiles`") from error
     region = settings.get("region")
     if not region:
         todo = f"aws configure set region REGION --profile {profile}"
-        raise _problem(f"the profile {profile} has no region", todo)
+        raise Failure(f"the profile {profile} has no region", todo=todo)
     endpoint, bundle = settings.get("endpoint_url"), settings.get("ca_bundle")
     files = {name: os.environ[name] for name in _FILES if name in os.environ}
     where = {"AWS_ENDPOINT_URL": endpoint} if endpoint else {}
@@ -86,21 +88,21 @@ def play(
     agreed: bool,
 ) -> None:
     """Tell the budget, ask, and play the acts, each with the seconds that its jobs may take; then remove all that this
-    run has made, whatever has ended it. Raises `Problem`.
+    run has made, whatever has ended it. Raises `Failure`.
     """
     acts = tuple(acts)
     aws = variables(profile)
     try:
         who = client_of(aws, "sts").get_caller_identity()
     except (BotoCoreError, ClientError) as error:
-        raise _problem(f"the profile {profile} cannot be used: {error}", "renew its credentials") from error
+        raise Failure(f"the profile {profile} cannot be used: {error}", todo="renew its credentials") from error
     begun = parsedate_to_datetime(who["ResponseMetadata"]["HTTPHeaders"]["date"])
     stack, account, region = f"soal-demo-{uuid.uuid4().hex[:12]}", who["Account"], aws["AWS_REGION"]
     said = f"account {account}, {region}, stack {stack}; {budget(seconds for seconds, _ in acts)}"
     console.print(Text(said), soft_wrap=True)
     if not agreed:
         _ask(console)
-    programs = programs_of_account()
+    programs = ensure_account(Place(ROOT))
     with tempfile.TemporaryDirectory(prefix="soal-journey-") as name:
         folder = Path(name)
         deployment = Deployment(programs, environment(aws), folder, stack, account, region)
@@ -125,8 +127,4 @@ def _ask(console: Console) -> None:
         console.print("Go on? Type yes: ", end="")
         if sys.stdin.readline().strip() == "yes":
             return
-    raise _problem("nobody has agreed; nothing was made", "add --yes, or answer yes in a terminal")
-
-
-def _problem(said: str, todo: str) -> Problem:
-    return Problem(said, todo=todo, exit_code=EXIT_FAILED)
+    raise Failure("nobody has agreed; nothing was made", todo="add --yes, or answer yes in a terminal")

@@ -23,7 +23,7 @@ from scripts.account.server import Account, environment
 from scripts.demonstration.account.record import Acts
 from scripts.provision.place import ROOT
 from scripts.tables.delta import view
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.console.progress import JobProgress
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class Journey:
         except subprocess.TimeoutExpired as error:
             process.kill()
             process.communicate()
-            raise Problem(f"soal did not end: {process.args!r}", todo="see above", exit_code=EXIT_FAILED) from error
+            raise Failure(f"soal did not end: {process.args!r}", todo="see above") from error
         return Said(process.returncode, out, talk)
 
     def event(self, job: str, token: str, *more: str, source: str = SOURCE, table: str = TABLE) -> dict[str, Any]:

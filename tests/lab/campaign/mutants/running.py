@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from scripts.emulator.spark import ROOT
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 from tests.lab.bench.record import about
 from tests.lab.campaign.mutants.trees import compile_java, copied
 from tests.lab.campaign.mutants.trials import Trial, tried
@@ -94,6 +94,6 @@ def _tried(change: Mutant | None, targets: tuple[str, ...], *, compiles: bool, l
         if compiles:
             try:
                 compile_java(tree)
-            except SetupError as error:
+            except Failure as error:
                 return Trial(error=f"the log store was not compiled: {error}")
         return tried(tree, targets, limit_s)

@@ -44,7 +44,7 @@ def copied() -> Iterator[Path]:
 
 
 def compile_java(tree: Path) -> None:
-    """Compile a copy's log store, for its Spark sessions. Raises `SetupError`."""
+    """Compile a copy's log store, for its Spark sessions. Raises `Failure`."""
     place = Place(tree)
     (place.jars / LOG_STORE_JAR).unlink(missing_ok=True)
     java, _ = ensure_java(place, os.environ)

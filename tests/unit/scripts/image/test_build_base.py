@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from scripts.image.build import DEBOOTSTRAP, choose_base, default_base, pinned
-from scripts.image.daemon import DaemonError
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.place import Place
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -83,7 +83,7 @@ def test_a_base_is_not_made_by_a_program_that_is_missing(tmp_path: Path, monkeyp
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    with pytest.raises(DaemonError, match="debootstrap") as caught:
+    with pytest.raises(Failure, match="debootstrap") as caught:
         chosen(Daemon("", has_all=False), DEBOOTSTRAP, tmp_path / "clone")
     assert "apt install debootstrap" in caught.value.todo
     assert [path.name for path in tmp_path.iterdir()] == ["apt-get"]

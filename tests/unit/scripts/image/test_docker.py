@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.image import docker as module
-from scripts.image.daemon import DaemonError, Ground, is_own, own_daemon
+from scripts.image.daemon import Ground, is_own, own_daemon
 from scripts.image.docker import Docker, DockerError
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +33,7 @@ def test_the_first_client_that_can_build_is_taken(tmp_path: Path) -> None:
     folders = [str(tmp_path / name) for name in "abc"]
     assert module._builder({"PATH": ":".join(folders)}) == old
     assert module._builder({"PATH": ":".join(reversed(folders))}) == with_plug_in
-    with pytest.raises(DaemonError, match="no docker client that can build") as caught:
+    with pytest.raises(Failure, match="no docker client that can build") as caught:
         module._builder({"PATH": folders[0]})
     assert new in str(caught.value)
 
@@ -66,7 +67,7 @@ def test_a_daemon_that_is_not_installed_is_named_and_not_installed(
     apt.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/nowhere")
     monkeypatch.setattr("os.geteuid", lambda: 0)
-    with pytest.raises(DaemonError, match="no dockerd") as caught, own_daemon(tmp_path):
+    with pytest.raises(Failure, match="no dockerd") as caught, own_daemon(tmp_path):
         pass
     assert "docker.io" in caught.value.todo
     assert [path.name for path in tmp_path.iterdir()] == ["apt-get"]
@@ -75,6 +76,6 @@ def test_a_daemon_that_is_not_installed_is_named_and_not_installed(
 def test_whoever_is_not_root_is_told_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without root no daemon is started; the error names DOCKER_HOST."""
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(DaemonError, match="only root can start one") as caught, own_daemon(tmp_path):
+    with pytest.raises(Failure, match="only root can start one") as caught, own_daemon(tmp_path):
         pass
     assert "DOCKER_HOST" in caught.value.todo

@@ -92,7 +92,7 @@ def test_an_account_that_cannot_be_bootstrapped_does_not_stay(monkeypatch: pytes
     with subprocess.Popen(["sleep", "600"]) as process:
         written = state(process.pid, psutil.Process(process.pid).create_time())
         failing = (sys.executable, "-c", "raise SystemExit('no toolkit')")
-        monkeypatch.setattr(account, "programs_of_account", lambda: Programs((), failing, tmp_path))
+        monkeypatch.setattr(account, "ensure_account", lambda _place: Programs((), failing, tmp_path))
         monkeypatch.setattr(account, "start", lambda *_, **__: written)
 
         with pytest.raises(Problem, match="no toolkit"):

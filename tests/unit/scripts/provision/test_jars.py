@@ -10,7 +10,7 @@ import pytest
 from scripts.provision.jars import LISTS, LOG_STORE_JAR, admit, ensure_jars, read_sums
 from scripts.provision.java import Java, Maven
 from scripts.provision.place import Place
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 
 BODY = b"the jar that was pinned"
 SUM = hashlib.sha256(BODY).hexdigest()
@@ -77,12 +77,12 @@ def test_a_corrupted_jar_is_replaced(place: Place) -> None:
 
 def test_a_corrupted_download_is_refused_and_removed(place: Place) -> None:
     """A jar that differs from the pinned one fails set-up, and no jar is admitted."""
-    with pytest.raises(SetupError, match=r"two\.jar: expected") as refused:
+    with pytest.raises(Failure, match=r"two\.jar: expected") as refused:
         ensure_jars(place, Repository(one=BODY, two=b"another jar"))
 
     assert not place.jars.exists()
     assert list(place.home.iterdir()) == []
-    assert "To do:" in str(refused.value)
+    assert refused.value.todo
 
 
 def test_a_stale_jar_is_removed(place: Place) -> None:
@@ -107,7 +107,7 @@ def test_a_changed_list_is_noticed(place: Place) -> None:
 
 def test_a_pom_that_does_not_give_a_listed_jar_says_so(place: Place) -> None:
     """If pom.xml and the list disagree, the error names the jar and the command that rewrites the list."""
-    with pytest.raises(SetupError, match=r"two\.jar") as refused:
+    with pytest.raises(Failure, match=r"two\.jar") as refused:
         ensure_jars(place, Repository(one=BODY))
 
     assert "scripts/lock jars" in refused.value.todo
@@ -139,7 +139,7 @@ def test_nothing_is_admitted_when_one_file_is_wrong(tmp_path: Path) -> None:
     (source / "one.jar").write_bytes(BODY)
     (source / "two.jar").write_bytes(b"x")
 
-    with pytest.raises(SetupError):
+    with pytest.raises(Failure):
         admit(source, target, {"one.jar": SUM, "two.jar": SUM})
 
     assert not target.exists()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.provision.jars import Difference, compare, read_sums, sha256_of, write_sums
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -45,7 +45,7 @@ def test_a_bad_line_is_refused_with_its_number(tmp_path: Path, text: str, why: s
     path = tmp_path / "sums"
     path.write_text(f"{B}  b.jar\n{text}\n")
 
-    with pytest.raises(SetupError, match=f"line 2 {why}"):
+    with pytest.raises(Failure, match=f"line 2 {why}"):
         read_sums(path)
 
 

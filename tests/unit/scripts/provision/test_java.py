@@ -9,7 +9,7 @@ import pytest
 from scripts.provision import java
 from scripts.provision.java import ensure_java, find_maven, java_at
 from scripts.provision.place import Place
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -119,7 +119,7 @@ def test_set_up_installs_java_and_maven_and_other_commands_only_name_what_is_mis
         return True
 
     found, _ = ensure_java(place, {"PATH": str(bin_folder)}, by_apt)
-    with pytest.raises(SetupError, match="Maven") as caught:
+    with pytest.raises(Failure, match="Maven") as caught:
         find_maven(found)
     assert "apt install maven" in caught.value.todo
     assert find_maven(found, by_apt).program == str(bin_folder / "mvn")

@@ -13,7 +13,7 @@ from scripts.provision.jars import LOG_STORE_JAR
 from scripts.provision.java import Java
 from scripts.provision.logstore import ensure_logstore, pack
 from scripts.provision.place import Place
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -120,7 +120,7 @@ def test_a_failed_compilation_tells_the_compilers_words(place: Place, java: Java
     """The error contains the compiler's output, and the next run tries again."""
     path = source(place, "Store.java", "ERROR")
 
-    with pytest.raises(SetupError, match=r"Store\.java:1: error"):
+    with pytest.raises(Failure, match=r"Store\.java:1: error"):
         ensure_logstore(place, java, no_maven)
 
     path.write_text("class Store {}")

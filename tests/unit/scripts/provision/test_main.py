@@ -9,7 +9,8 @@ import pytest
 from scripts.provision import __main__ as provision
 from scripts.provision.place import Place
 from scripts.provision.python_env import is_complete
-from scripts.provision.steps import Found, SetupError
+from scripts.provision.steps import Found
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,7 +36,7 @@ class Steps:
         step = (name, *(word for word in given if isinstance(word, str)))
         self.taken.append(step)
         if step == self.fails:
-            raise SetupError(name, todo="nothing")
+            raise Failure(name, todo="nothing")
         return Found(name)
 
     def of_full(self) -> list[tuple[str, ...]]:

@@ -10,10 +10,12 @@ import pytest
 from scripts.provision import python_env
 from scripts.provision.place import Place
 from scripts.provision.python_env import ensure_spark, inputs_of
-from scripts.provision.steps import Found, SetupError
+from soal.console.problem import Failure
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from scripts.provision.steps import Found
 
 PROJECT = '[project]\nname = "soal"\n[build-system]\nrequires = []\n[tool.hatch]\n[tool.ruff]\nline-length = 120\n'
 
@@ -40,7 +42,7 @@ class Commands:
         words = [str(arg) for arg in args]
         step = next(step for step in ALL if any(word == step or word.endswith(f"/{step}") for word in words))
         if step == self.fails:
-            raise SetupError(act, todo=todo)
+            raise Failure(act, todo=todo)
         self.ran.append(step)
         self.words[step] = words
         if step == "local.txt":
@@ -140,7 +142,7 @@ def test_a_changed_lock_is_brought_in(place: Place, commands: Commands) -> None:
 def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: str) -> None:
     """After an interrupted run the next one starts from scratch."""
     commands.fails = step
-    with pytest.raises(SetupError):
+    with pytest.raises(Failure):
         ensure_python(place)
     commands.fails = None
     commands.ran.clear()

@@ -11,7 +11,7 @@ import pytest
 from scripts.provision import python_env
 from scripts.provision.place import Place
 from scripts.provision.python_env import ensure_packages, link_jars
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 
 PROJECT = '[project]\nname = "soal"\n[build-system]\nrequires = []\n[tool.hatch]\n'
 LOCKS = ("dev", "build", "uv", "runtime", "full")
@@ -28,7 +28,7 @@ class Commands:
         words = [str(arg) for arg in args]
         self.ran.append(words)
         if any(word in self.refused or Path(word).name in self.refused for word in words):
-            raise SetupError(act, todo=todo)
+            raise Failure(act, todo=todo)
         if "venv" in words:
             shutil.rmtree(words[-1], ignore_errors=True)
             site = Path(words[-1]) / "lib" / "python3.11" / "site-packages"
@@ -121,7 +121,7 @@ def test_a_python_that_does_not_start_is_replaced(place: Place, commands: Comman
 def test_an_interrupted_run_is_repaired(place: Place, commands: Commands, step: str) -> None:
     """After an interrupted run the next one starts from scratch."""
     commands.refused = (step,)
-    with pytest.raises(SetupError):
+    with pytest.raises(Failure):
         ensure_packages(place, "slim")
     commands.refused = ()
     commands.ran.clear()

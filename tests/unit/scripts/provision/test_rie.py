@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scripts.provision.rie import binary_name
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 
 
 @pytest.mark.parametrize(
@@ -19,5 +19,5 @@ def test_the_binary_is_that_of_the_machine(machine: str, name: str) -> None:
 
 def test_a_machine_without_emulator_is_told() -> None:
     """For another architecture the error names it."""
-    with pytest.raises(SetupError, match="riscv64"):
+    with pytest.raises(Failure, match="riscv64"):
         binary_name("riscv64")

@@ -6,7 +6,8 @@ import sys
 
 import pytest
 
-from scripts.provision.steps import SetupError, run
+from scripts.provision.steps import run
+from soal.console.problem import Failure
 
 
 def test_output_is_returned_with_both_streams() -> None:
@@ -27,7 +28,7 @@ def test_output_is_returned_with_both_streams() -> None:
 )
 def test_a_failure_says_what_where_and_what_to_do(args: list[str], timeout_s: float, why: str) -> None:
     """A command that is missing, fails or times out raises the same error, with the next step."""
-    with pytest.raises(SetupError, match=f"^the act: {why}") as failed:
+    with pytest.raises(Failure, match=f"^the act: {why}") as failed:
         run(args, act="the act", todo="the remedy", timeout_s=timeout_s)
 
-    assert str(failed.value).endswith("To do: the remedy")
+    assert failed.value.told.endswith("To do: the remedy")

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from scripts.provision.steps import SetupError, side_by_side
+from scripts.provision.steps import side_by_side
+from soal.console.problem import Failure
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
@@ -34,16 +35,16 @@ def test_both_run_at_once() -> None:
 def test_a_failure_leaves_the_other_part_its_end(first: bool) -> None:  # noqa: FBT001 - pytest gives it
     """If one part fails, the other still runs to its end."""
     done = []
-    fails, ends = failing(SetupError("no network", todo="plug it in")), lambda: done.append("jars")
-    with pytest.raises(SetupError, match="no network"):
+    fails, ends = failing(Failure("no network", todo="plug it in")), lambda: done.append("jars")
+    with pytest.raises(Failure, match="no network"):
         side_by_side(*((fails, ends) if first else (ends, fails)))
     assert done == ["jars"]
 
 
 def test_two_failures_are_both_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Of two failures one is raised, and the other is printed with its remedy."""
-    with pytest.raises(SetupError, match="no disk"):
-        side_by_side(failing(SetupError("no disk", todo="buy one")), failing(SetupError("no Maven", todo="get it")))
+    with pytest.raises(Failure, match="no disk"):
+        side_by_side(failing(Failure("no disk", todo="buy one")), failing(Failure("no Maven", todo="get it")))
     assert capsys.readouterr().err == "setup: failed: no Maven\n  To do: get it\n"
 
 

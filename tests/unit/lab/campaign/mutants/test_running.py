@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.provision.steps import SetupError
+from soal.console.problem import Failure
 from tests.lab.campaign.mutants import running
 from tests.lab.campaign.mutants.listing import MutantError
 from tests.lab.campaign.mutants.trials import Trial
@@ -46,7 +46,7 @@ class Runs:
     def compile_java(self, tree: Path) -> None:
         self.compiled += 1
         if not (tree / "Code.java").read_text(encoding="utf-8"):
-            raise SetupError("class Code is empty", todo="write it")
+            raise Failure("class Code is empty", todo="write it")
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
-"""A function's memory limit on a machine where it has no control group of its own: to make one takes root, or a service
-manager. The guardian looks at the function's processes, and does at the limit what Lambda's kernel does: it kills the
-process that has the highest score, and counts the kill.
+"""Limit a function's memory where no control group can be made (that needs root): scripts/process_owner.py looks at
+the function's processes, and does at the limit what Lambda's kernel does: it kills the process with the highest score,
+and counts the kill.
 """
 
 from __future__ import annotations

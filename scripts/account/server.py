@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from scripts.account.certificate import Certificate
+from scripts.emulator.rie import free_port
 from scripts.image.docker import DockerError
 from scripts.provision.place import ROOT
 from soal.console.problem import Failure
@@ -66,12 +67,12 @@ class Account:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             self._address = gateway(self.docker)
-            self._port = _free_port(self._address)
+            self._port = free_port(self._address)
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-account-")))
             self.certificate.make(self._address)
             with self.log.open("wb") as log:
-                keeper = subprocess.Popen(
-                    [sys.executable, "-P", "-m", "scripts.account.keeper", *self._command()],
+                owner = subprocess.Popen(
+                    self._command(),
                     env=self._server_variables(),
                     cwd=ROOT,
                     stdin=subprocess.PIPE,
@@ -79,8 +80,8 @@ class Account:
                     stderr=subprocess.STDOUT,
                     start_new_session=True,  # Ctrl-C is for us: we end it in order
                 )
-            stack.callback(_end, keeper)
-            self._wait_for(keeper)
+            stack.callback(_end, owner)
+            self._wait_for(owner)
             # The server has read it. Without it ministack leaves the trust of containers to us: its own way of giving
             # them the certificate may be to copy it, which a read-only root refuses.
             self.certificate.key.unlink()
@@ -144,7 +145,9 @@ class Account:
         return next((value for name, _, value in named if name == "AWS_LAMBDA_FUNCTION_NAME"), None)
 
     def _command(self) -> tuple[str, ...]:
-        return (self.docker.program, self.label, str(self.folder), *self._programs.emulator, str(self._key))
+        owner = (sys.executable, "-P", "-m", "scripts.process_owner", "--docker", self.docker.program)
+        kept = ("--containers", f"label={self.label}", "--folder", str(self.folder))
+        return (*owner, *kept, *self._programs.emulator, str(self._key))
 
     def _server_variables(self) -> dict[str, str]:
         limits = ("--read-only", "--tmpfs", _TMP, "--memory", f"{self._memory_mb}m")
@@ -170,11 +173,11 @@ class Account:
             "MINISTACK_SSL_KEY": str(self.certificate.key),
         }
 
-    def _wait_for(self, keeper: subprocess.Popen[bytes]) -> None:
+    def _wait_for(self, owner: subprocess.Popen[bytes]) -> None:
         """Wait for the first handshake: the port is open before the server has read its certificate."""
         trusting = ssl.create_default_context(cafile=str(self.certificate.pem))
         until = time.monotonic() + _START_TIMEOUT_S
-        while time.monotonic() < until and keeper.poll() is None:
+        while time.monotonic() < until and owner.poll() is None:
             with suppress(OSError), socket.create_connection((self._address, self._port), timeout=1) as plain:
                 trusting.wrap_socket(plain, server_hostname=self._address).close()
                 return
@@ -188,14 +191,14 @@ def environment(aws: Mapping[str, str]) -> dict[str, str]:
     return {**{name: os.environ[name] for name in os.environ if not name.startswith(_OTHERS)}, **aws}
 
 
-def _end(keeper: subprocess.Popen[bytes]) -> None:
-    if keeper.stdin is not None:
-        keeper.stdin.close()
+def _end(owner: subprocess.Popen[bytes]) -> None:
+    if owner.stdin is not None:
+        owner.stdin.close()
     try:
-        keeper.wait(_END_TIMEOUT_S)
+        owner.wait(_END_TIMEOUT_S)
     except subprocess.TimeoutExpired:
-        keeper.kill()
-        keeper.wait(_END_TIMEOUT_S)
+        owner.kill()
+        owner.wait(_END_TIMEOUT_S)
 
 
 def gateway(docker: Docker) -> str:
@@ -210,9 +213,3 @@ def gateway(docker: Docker) -> str:
     # A daemon that has just made its bridge names no gateway before its next start. It took the subnet's first address
     # then: another one has to be configured, and is named.
     return str(bridge.get("Gateway") or ipaddress.ip_network(bridge["Subnet"])[1])
-
-
-def _free_port(address: str) -> int:
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return int(probe.getsockname()[1])

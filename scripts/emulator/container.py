@@ -8,11 +8,8 @@ for memory and processes.
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import select
 import socket
-import subprocess
 import sys
 import time
 import uuid
@@ -32,7 +29,6 @@ if TYPE_CHECKING:
 _USER: Final = 4711
 _RIE: Final = "/soal-rie"
 _START_TIMEOUT_S: Final = 60.0
-_REMOVE_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 0.02
 # Variables that would change the docker client are passed by value, on its command line.
 _CLIENTS_OWN: Final = re.compile(r"DOCKER_.*|BUILDKIT_.*|PATH|HOME|XDG_.*")
@@ -77,17 +73,9 @@ class ContainerEmulator(LambdaEmulator):
         binary: Path | None = None,
         on_line: Callable[[str], None] = lambda _line: None,
     ) -> None:
-        super().__init__({}, timeout_s=timeout_s, memory_mb=memory_mb, binary=binary, on_line=on_line)
+        super().__init__(environment, timeout_s=timeout_s, memory_mb=memory_mb, binary=binary, on_line=on_line)
         self._docker = docker
         self._image = image
-        self._environment = {
-            "SOAL_TIMEOUT_S": str(timeout_s),
-            **environment,
-            "PYTHONUNBUFFERED": "1",
-            "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_s),
-            "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
-        }
-        self._memory_mb = memory_mb
         self._confinement = confinement or Confinement()
         self._mounts = tuple(mounts)
         self._words = docker.entry(image, handler)
@@ -108,7 +96,8 @@ class ContainerEmulator(LambdaEmulator):
         by_value = {name: value for name, value in self._environment.items() if _CLIENTS_OWN.fullmatch(name)}
         by_name = self._environment.keys() - by_value.keys()
         return [
-            *(sys.executable, "-P", "-m", "scripts.emulator.container", self._docker.program, self.name),
+            *(sys.executable, "-P", "-m", "scripts.process_owner", "--docker", self._docker.program),
+            *("--containers", f"name={self.name}", self._docker.program, "run", "--rm", "--name", self.name),
             *self._confinement.arguments(self._memory_mb),
             *("--volume", f"{self._binary.resolve()}:{_RIE}:ro", "--entrypoint", _RIE),
             *(word for mount in self._mounts for word in ("--volume", mount)),
@@ -133,28 +122,3 @@ class ContainerEmulator(LambdaEmulator):
                     return True
             time.sleep(_POLL_S)
         return False
-
-
-def main(program: str, name: str, arguments: Sequence[str]) -> int:
-    """Run a container until our standard input closes or the container ends; then remove it."""
-    client = subprocess.Popen(
-        [program, "run", "--rm", "--name", name, *arguments], stdin=subprocess.DEVNULL, start_new_session=True
-    )
-    poll = select.poll()
-    handle = os.pidfd_open(client.pid)
-    poll.register(handle, select.POLLIN)
-    poll.register(sys.stdin.fileno(), select.POLLIN | select.POLLHUP)
-    poll.poll()
-    subprocess.run(
-        [program, "rm", "--force", name],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        timeout=_REMOVE_TIMEOUT_S,
-        check=False,
-    )
-    return client.wait(_REMOVE_TIMEOUT_S)
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], sys.argv[3:]))

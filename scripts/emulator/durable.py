@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
-import socket
 import subprocess
 import sys
 import threading
@@ -24,14 +23,13 @@ import boto3
 from botocore.config import Config
 
 from safewriter.objects.client import client_of
-from scripts.emulator.rie import EmulatorError, LambdaEmulator
+from scripts.emulator.rie import EmulatorError, LambdaEmulator, free_port
 from scripts.emulator.spark import ROOT
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.programs_only import ForPrograms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
-    from pathlib import Path
+    from collections.abc import Iterator, Mapping
 
 HANDLER: Final = "handler.functions.durable.lambda_handler"
 _MARKER: Final = "X-Dex-Handler-Invoke"
@@ -56,36 +54,24 @@ class DurableEmulator:
         environment: Mapping[str, str],
         *,
         timeout_s: int = 900,
-        memory_mb: int = 3008,
         execution_s: int = 86_400,
         handler: str = HANDLER,
-        directory: Path = ROOT,
-        binary: Path | None = None,
-        python: Path | None = None,
-        on_line: Callable[[str], None] = lambda _line: None,
+        **others: Any,  # noqa: ANN401 - of LambdaEmulator
     ) -> None:
         self._timeout_s, self._execution_s = timeout_s, execution_s
-        self._service_port = _free_port()
+        self._service_port = free_port()
         self._stack = contextlib.ExitStack()
         self.function = LambdaEmulator(
             {**CREDENTIALS, **environment, "AWS_ENDPOINT_URL_LAMBDA": f"http://127.0.0.1:{self._service_port}"},
             timeout_s=timeout_s,
-            memory_mb=memory_mb,
             handler=handler,
-            directory=directory,
-            binary=binary,
-            python=python,
-            on_line=on_line,
+            **others,
         )
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
             self._server = stack.enter_context(_Endpoint(("127.0.0.1", 0), _Handler))
-            self._server.invoke, self._server.start, self._server.service_port = (
-                self._invoke,
-                self.start,
-                self._service_port,
-            )
+            self._server.service = self
             thread = threading.Thread(target=self._server.serve_forever, daemon=True)
             thread.start()
             stack.callback(thread.join, _END_TIMEOUT_S)
@@ -112,7 +98,7 @@ class DurableEmulator:
     @contextlib.contextmanager
     def _service(self) -> Iterator[None]:
         command = (
-            *(sys.executable, "-P", "-m", "scripts.guardian", sys.executable, "-P"),
+            *(sys.executable, "-P", "-m", "scripts.process_owner", sys.executable, "-P"),
             *("-m", "aws_durable_execution_sdk_python_testing.cli", "start-server"),
             *("--host", "127.0.0.1", "--port", str(self._service_port), "--log-level", "ERROR"),
             *("--lambda-endpoint", self.endpoint, "--local-runner-region", REGION),
@@ -134,12 +120,12 @@ class DurableEmulator:
         until = time.monotonic() + _START_TIMEOUT_S
         while time.monotonic() < until and process.poll() is None:
             with contextlib.suppress(OSError):
-                if _request(self._service_port, "GET", "/health")[0] == http.client.OK:
+                if self.request("GET", "/health")[0] == http.client.OK:
                     return
             time.sleep(_POLL_S)
         raise EmulatorError("the emulation of the durable service did not start")
 
-    def _invoke(self, event: object) -> tuple[str | None, bytes]:
+    def deliver(self, event: object) -> tuple[str | None, bytes]:
         """Deliver an event to the handler; return Lambda's function error or None, and the payload."""
         try:
             answer = self.function.invoke(event)
@@ -160,19 +146,42 @@ class DurableEmulator:
             "ExecutionRetentionPeriodDays": _RETENTION_DAYS,
             "Input": event,
         }
-        status, body = _request(self._service_port, "POST", "/start-durable-execution", json.dumps(request).encode())
+        status, body = self.request("POST", "/start-durable-execution", json.dumps(request).encode())
         if status >= http.client.BAD_REQUEST:
             raise EmulatorError(f"the durable service says {status}: {body.decode(errors='replace')}")
         return str(json.loads(body)["ExecutionArn"])
+
+    def end_of(self, arn: str) -> tuple[str | None, bytes]:
+        """Wait for the end of an execution, like a synchronous invocation but without its limit of 15 minutes."""
+        path = f"/2025-12-01/durable-executions/{quote(arn, safe='')}"
+        until = time.monotonic() + self._execution_s
+        while (reply := json.loads(self.request("GET", path)[1]))["Status"] == "RUNNING" and time.monotonic() < until:
+            time.sleep(_POLL_S)
+        if reply["Status"] == "SUCCEEDED":
+            return None, str(reply.get("Result") or "null").encode()
+        error = reply.get("Error") or {}
+        fault = {
+            "errorType": error.get("ErrorType") or reply["Status"],
+            "errorMessage": error.get("ErrorMessage") or "",
+        }
+        return "Unhandled", json.dumps(fault).encode()
+
+    def request(self, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
+        """Ask the service; return the status and the body of its answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self._service_port, timeout=_START_TIMEOUT_S)
+        try:
+            connection.request(method, path, body=body, headers={"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
 
 
 class _Endpoint(ThreadingHTTPServer):
     """Serves Lambda's API."""
 
     daemon_threads = True
-    invoke: Callable[[object], tuple[str | None, bytes]]
-    start: Callable[[str, str | None], str]
-    service_port: int
+    service: DurableEmulator
 
 
 class _Handler(ForPrograms):
@@ -186,15 +195,15 @@ class _Handler(ForPrograms):
         if not self.path.endswith("/invocations"):
             self._pass_on("POST", body)
         elif self.headers.get(_MARKER):
-            error, payload = self.server.invoke(json.loads(body))
+            error, payload = self.server.service.deliver(json.loads(body))
             self._answer(http.client.OK, payload, **_function_error(error))
         else:
-            arn = self.server.start(body.decode() or "{}", self.headers.get("X-Amz-Durable-Execution-Name"))
+            arn = self.server.service.start(body.decode() or "{}", self.headers.get("X-Amz-Durable-Execution-Name"))
             headers = {"X-Amz-Durable-Execution-Arn": arn}
             if self.headers.get("X-Amz-Invocation-Type") == "Event":
                 self._answer(http.client.ACCEPTED, b"", **headers)
                 return
-            error, payload = _end_of(self.server.service_port, arn)
+            error, payload = self.server.service.end_of(arn)
             self._answer(http.client.OK, payload, **headers, **_function_error(error))
 
     def do_GET(self) -> None:  # noqa: N802 - as above
@@ -207,7 +216,7 @@ class _Handler(ForPrograms):
             self._pass_on("GET", b"")
 
     def _pass_on(self, method: str, body: bytes) -> None:
-        self._answer(*_request(self.server.service_port, method, self.path, body))
+        self._answer(*self.server.service.request(method, self.path, body))
 
     def _answer(self, status: int, body: bytes, **headers: str) -> None:
         self.send_response(status)
@@ -222,31 +231,3 @@ class _Handler(ForPrograms):
 
 def _function_error(error: str | None) -> dict[str, str]:
     return {} if error is None else {"X-Amz-Function-Error": error}
-
-
-def _end_of(port: int, arn: str) -> tuple[str | None, bytes]:
-    """Wait for the end of an execution, like a synchronous invocation but without its limit of 15 minutes."""
-    path = f"/2025-12-01/durable-executions/{quote(arn, safe='')}"
-    while (reply := json.loads(_request(port, "GET", path)[1]))["Status"] == "RUNNING":
-        time.sleep(_POLL_S)
-    if reply["Status"] == "SUCCEEDED":
-        return None, str(reply.get("Result") or "null").encode()
-    error = reply.get("Error") or {}
-    fault = {"errorType": error.get("ErrorType") or reply["Status"], "errorMessage": error.get("ErrorMessage") or ""}
-    return "Unhandled", json.dumps(fault).encode()
-
-
-def _request(port: int, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=_START_TIMEOUT_S)
-    try:
-        connection.request(method, path, body=body, headers={"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        return answer.status, answer.read()
-    finally:
-        connection.close()
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])

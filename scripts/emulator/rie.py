@@ -70,11 +70,8 @@ class LambdaEmulator:
         on_line: Callable[[str], None] = lambda _line: None,
     ) -> None:
         self._environment = {
-            "PATH": "/usr/local/bin:/usr/bin:/bin",
-            "LANG": "C.UTF-8",
             "SOAL_TIMEOUT_S": str(timeout_s),
             **environment,
-            "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(directory), str(ROOT)))),
             "PYTHONUNBUFFERED": "1",
             "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout_s),
             "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": str(memory_mb),
@@ -149,7 +146,7 @@ class LambdaEmulator:
             return answer_of(text, round((time.monotonic() - begin_s) * 1000))
 
     def _start(self) -> None:
-        self._port, runtime_port = _free_port(), _free_port()
+        self._port, runtime_port = free_port(), free_port()
         addresses = (
             *("--runtime-interface-emulator-address", f"127.0.0.1:{self._port}"),
             *("--runtime-api-address", f"127.0.0.1:{runtime_port}"),
@@ -168,12 +165,17 @@ class LambdaEmulator:
 
     def _command(self, addresses: tuple[str, ...]) -> list[str]:
         """Return the command that runs the emulator; all its processes end when its standard input does."""
-        guardian = (sys.executable, "-P", "-m", "scripts.guardian", "--memory-mb", str(self._memory_mb))
-        return [*guardian, str(self._binary), *addresses, str(self._python), "-m", "awslambdaric", self._handler]
+        owner = (sys.executable, "-P", "-m", "scripts.process_owner", "--memory-mb", str(self._memory_mb))
+        return [*owner, str(self._binary), *addresses, str(self._python), "-m", "awslambdaric", self._handler]
 
     def _variables(self) -> dict[str, str]:
         """Return the command's environment."""
-        return self._environment
+        return {
+            "PATH": "/usr/local/bin:/usr/bin:/bin",
+            "LANG": "C.UTF-8",
+            **self._environment,
+            "PYTHONPATH": os.pathsep.join(dict.fromkeys((str(self._directory), str(ROOT)))),
+        }
 
     def _read(self, stream: Any) -> None:  # noqa: ANN401 - the stdout of a Popen
         for line in stream:
@@ -194,7 +196,7 @@ class LambdaEmulator:
         return False
 
     def _stop(self) -> None:
-        """Let the guardian kill everything; if it is gone or stuck, kill the processes here."""
+        """Let the process owner kill everything; if it is gone or stuck, kill the processes here."""
         process, self._process = self._process, None
         if process is None or process.stdin is None or process.stdout is None:
             return
@@ -221,7 +223,8 @@ def cpu_s(process: psutil.Process) -> float:
     return 0.0
 
 
-def _free_port() -> int:
+def free_port(address: str = "127.0.0.1") -> int:
+    """Return a port that nobody uses now."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((address, 0))
         return int(probe.getsockname()[1])

@@ -26,21 +26,21 @@ def run_pytest(tree: Path, arguments: Iterable[str], said: Path, limit_s: float 
     """
     temporary = said.with_name("tmp")
     temporary.mkdir(exist_ok=True)
-    # The guardian is from this tree: a mutant in the copy may break the very code that ends processes.
-    guarded = [sys.executable, "-P", "-m", "scripts.guardian", "env", f"PYTHONPATH={tree}"]
+    # The process owner is from this tree: a mutant in the copy may break the very code that ends processes.
+    owned = [sys.executable, "-P", "-m", "scripts.process_owner", "env", f"PYTHONPATH={tree}"]
     with (
         said.open("wb") as out,
         subprocess.Popen(
-            [*guarded, sys.executable, "-P", *_PYTEST, *arguments],
+            [*owned, sys.executable, "-P", *_PYTEST, *arguments],
             cwd=tree,
             env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
-            stdin=subprocess.PIPE,  # at its end the guardian kills all remaining processes
+            stdin=subprocess.PIPE,  # at its end the process owner kills all remaining processes
             stdout=out,
             stderr=subprocess.STDOUT,
-            start_new_session=True,  # Ctrl-C is for this process: the guardian ends the tests in order
-        ) as guardian,
+            start_new_session=True,  # Ctrl-C is for this process: the owner ends the tests in order
+        ) as owner,
     ):
         try:
-            return guardian.wait(limit_s)
+            return owner.wait(limit_s)
         except subprocess.TimeoutExpired:
             return None

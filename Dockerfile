@@ -115,7 +115,6 @@ COPY soal/__init__.py /opt/trainer/soal/
 COPY soal/local/__init__.py soal/local/names.py /opt/trainer/soal/local/
 COPY soal/testing/__init__.py /opt/trainer/soal/testing/
 COPY soal/testing/s3 /opt/trainer/soal/testing/s3
-COPY scripts/emulator /opt/trainer/scripts/emulator
 COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/closures.py scripts/image/unsigned.py \
      /opt/trainer/scripts/image/
 WORKDIR /opt/trainer

@@ -24,7 +24,7 @@ from botocore.config import Config
 
 from safewriter.objects.client import client_of
 from scripts.emulator.rie import EmulatorError, LambdaEmulator, free_port
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.programs_only import ForPrograms
 

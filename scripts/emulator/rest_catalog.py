@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, Self
 
 from handler.spark.installation import find_pyspark
 from scripts.emulator.java import java
-from scripts.emulator.spark import JARS, LOCAL_JARS
+from soal.home import Home
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
     from soal.testing.s3.embedded import EmbeddedS3
 
-REST_JARS: Final = tuple(sorted(JARS.with_name("rest-jars").glob("*.jar")))
+_HOME: Final = Home.of()
+_REST_JARS: Final = tuple(sorted((_HOME.path / "rest-jars").glob("*.jar")))
 _BUCKET: Final = "rest-catalog"
 _HADOOP: Final = ("hadoop-client-api-*.jar", "hadoop-client-runtime-*.jar", "jcl-over-slf4j-*.jar", "httpc*-4.*.jar")
 
@@ -49,8 +50,8 @@ class RestCatalog:
         return self._folder / "rest.db"
 
     def __enter__(self) -> Self:
-        if not REST_JARS:
-            raise FileNotFoundError(f"{JARS.with_name('rest-jars')} is empty; run scripts/setup")
+        if not _REST_JARS:
+            raise FileNotFoundError(f"{_HOME.path / 'rest-jars'} is empty; run scripts/setup")
         with ExitStack() as stack:
             self._serve(stack.enter_context(java(_class_path())), stack)
             self._stack = stack.pop_all()
@@ -102,6 +103,7 @@ def _class_path() -> tuple[Path, ...]:
     if spark_home is None:
         raise FileNotFoundError("PySpark is not installed; run scripts/setup")
     hadoop = [jar for pattern in _HADOOP for jar in sorted((spark_home / "jars").glob(pattern))]
-    amazon = [jar for jar in sorted(JARS.glob("*.jar")) if not jar.name.startswith(("iceberg", "delta", "soal"))]
+    amazon = [jar for jar in sorted(_HOME.jars.glob("*.jar")) if not jar.name.startswith(("iceberg", "delta", "soal"))]
     # Iceberg's test jar contains its own copy of an S3A class, so it must come last on the class path.
-    return (*sorted((*REST_JARS, *LOCAL_JARS, *amazon, *hadoop), key=lambda jar: jar.name.endswith("-tests.jar")),)
+    local = sorted((_HOME.path / "local-jars").glob("*.jar"))
+    return (*sorted((*_REST_JARS, *local, *amazon, *hadoop), key=lambda jar: jar.name.endswith("-tests.jar")),)

@@ -17,18 +17,18 @@ import sys
 import threading
 import time
 from collections import deque
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import psutil
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.console.problem import Failure
-from soal.home import python_of
+from soal.home import Home
 from soal.remote.answer import answer_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from pathlib import Path
 
     from soal.remote.answer import Answer
 
@@ -80,9 +80,9 @@ class LambdaEmulator:
         self._memory_mb = memory_mb
         self._handler = handler
         self._directory = directory
-        home = Path(os.environ.get("SOAL_HOME", ROOT / ".soal"))
-        self._binary = binary or home / "rie"
-        self._python = python or python_of(home)
+        home = Home.of()
+        self._binary = binary or home.rie
+        self._python = python or home.python
         self._on_line = on_line
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._one_at_a_time = threading.Lock()

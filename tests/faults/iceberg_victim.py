@@ -11,7 +11,7 @@ import os
 import sys
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, build_session
+from tests.support.spark_session import LOCAL_JARS, build_session
 
 STATEMENTS = {
     "append": "INSERT INTO {table} SELECT id FROM range(2, 9)",

@@ -10,7 +10,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from safewriter.snapshots import BuildResult, WriteConfig, binary_col, write_sharded
-from scripts.emulator.spark import build_session
+from tests.support.spark_session import build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

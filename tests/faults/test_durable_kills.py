@@ -22,7 +22,7 @@ import pytest
 from handler.outcome.result import Result
 from scripts.accommodations import csv_bytes
 from scripts.emulator.durable import DurableEmulator
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.testing.s3 import EmbeddedS3
 from soal.testing.s3.rules import Kill, Match, Rule
 from tests.faults.function_case import processes_of

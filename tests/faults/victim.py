@@ -10,9 +10,9 @@ import os
 import sys
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import build_session
 from tests.faults.statements import STATEMENTS
 from tests.faults.streams import STREAMS
+from tests.support.spark_session import build_session
 
 
 def main() -> None:

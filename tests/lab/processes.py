@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 
 import psutil
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, Final, Self
 
 from handler.spark.classpath import archived_jars
 from handler.spark.installation import find_pyspark
-from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.logstore import compile_java, pack
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Final
 
 from hypothesis import HealthCheck, Phase, given, settings
 
-from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java
 from scripts.provision.logstore import class_path
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 from tests.logstore.jvm import SOURCES, LogStore, compiled
 from tests.model.gate_comparison import difference
 from tests.model.gate_histories import HISTORIES, histories

@@ -12,10 +12,9 @@ import pytest
 
 from handler.spark.classpath import archived_jars
 from handler.spark.installation import find_pyspark
-from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.logstore import compile_java
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 from tests.logstore.jvm import SOURCES
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from handler.spark.classpath import LITERAL, OWN, archived_jars
 from handler.spark.command import HOST
 from handler.spark.installation import find_pyspark
-from scripts.emulator.spark import ROOT
 from scripts.provision.java import ensure_java
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 
 import psutil
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     import signal

@@ -13,7 +13,7 @@ import boto3
 from botocore.config import Config
 
 from scripts.emulator.java import java
-from scripts.emulator.spark import JARS
+from soal.home import Home
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.wire import forward
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from soal.testing.s3.exchange import Reply, Request
 
-_FOLDER: Final = JARS.with_name("s3proxy-jars")
+_FOLDER: Final = Home.of().path / "s3proxy-jars"
 
 
 def s3_proxy_jars() -> list[Path]:

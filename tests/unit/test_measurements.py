@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from scripts.demonstration.account.record import Record
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from scripts.reference import KEPT as EXAMPLES
 from tests.lab.bench.picture import picture
 from tests.lab.bench.plan import FULL

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 
 @pytest.mark.spark

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.outcome.result import Result
-from scripts.emulator.spark import ROOT
 from scripts.provision.__main__ import main as setup
+from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.local.names import BUCKETS
 from soal.target import local_target

@@ -15,7 +15,7 @@ import pytest
 
 from handler.outcome.result import Result, exit_status
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.testing.s3 import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE, Lake
 

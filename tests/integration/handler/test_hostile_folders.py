@@ -14,8 +14,8 @@ import pytest
 
 from handler.outcome.result import Result
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.spark import ROOT
 from scripts.provision.__main__ import main as setup
+from scripts.provision.place import ROOT
 from soal.home import home_of, python_of
 from soal.testing.s3 import EmbeddedS3
 from tests.support.listener import Listener

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.emulator.rest_catalog import RestCatalog
-from scripts.emulator.spark import ROOT, stock_class_path
+from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.local.names import CHECKPOINTS, LAKE
 from soal.testing.s3.embedded import EmbeddedS3
 from tests.support.cluster import CLUSTER, standalone
+from tests.support.spark_session import stock_class_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

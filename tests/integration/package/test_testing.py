@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.spark import ROOT, stock_class_path
+from scripts.provision.place import ROOT
+from tests.support.spark_session import stock_class_path
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import sys
 from pyspark.sql import functions as F  # noqa: N812 - Spark's own name for it
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import build_session
+from tests.support.spark_session import build_session
 
 
 def main(master: str, table: str) -> None:

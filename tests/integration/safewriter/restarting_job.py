@@ -8,7 +8,7 @@ import uuid
 from typing import TYPE_CHECKING
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import build_session
+from tests.support.spark_session import build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

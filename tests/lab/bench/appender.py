@@ -12,8 +12,8 @@ import sys
 from typing import TYPE_CHECKING
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, build_session, full_jars
 from tests.lab.processes import answer, asked
+from tests.support.spark_session import LOCAL_JARS, build_session, full_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.spark import JARS, ROOT
 from scripts.image.docker import DockerError
+from scripts.provision.place import ROOT
+from tests.support.spark_session import JARS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from scripts.emulator.spark import ROOT, stock_class_path
 from scripts.local.sample import JOBS, put_sample
+from scripts.provision.place import ROOT
 from soal.local.names import BUCKETS, DATA, LAKE, SOURCE_KEY
 from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.bench.peer import SETTINGS
+from tests.support.spark_session import stock_class_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, build_session
 from tests.lab.bench.catalog import CATALOG, in_file
 from tests.lab.processes import Child
+from tests.support.spark_session import LOCAL_JARS, build_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

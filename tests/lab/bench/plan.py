@@ -12,7 +12,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from tests.lab.bench.record import Record, about, read
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -22,9 +22,9 @@ from handler.settings import read_settings
 from handler.spark.command import compose_machine
 from handler.spark.machine import this_machine
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, build_session
 from tests.lab.bench.scale_rows import frame_of
 from tests.lab.processes import Peaks, Usage, answer, asked
+from tests.support.spark_session import LOCAL_JARS, build_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

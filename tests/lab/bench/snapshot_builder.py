@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from safewriter.snapshots import OutputOptions, WriteConfig, binary_col, write_sharded
-from scripts.emulator.spark import build_session
 from tests.lab.processes import answer, asked
+from tests.support.spark_session import build_session
 
 __all__: list[str] = []
 

@@ -21,13 +21,14 @@ from handler.settings import read_settings
 from handler.spark.installation import find_java, pyspark_home
 from scripts.emulator.container import Confinement, ContainerEmulator
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.spark import JARS, ROOT, stock_class_path
 from scripts.image.docker import require, with_docker
 from scripts.local.sample import put_sample
+from scripts.provision.place import ROOT
 from soal.console.problem import EXIT_FAILED, Problem
 from soal.home import Home
 from soal.local.names import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY
 from soal.testing.s3.embedded import EmbeddedS3
+from tests.support.spark_session import JARS, stock_class_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

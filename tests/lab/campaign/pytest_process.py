@@ -7,7 +7,7 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from handler.process.tree import die_with_parent
 from safewriter import SafeWriter
-from scripts.emulator.spark import LOCAL_JARS, build_session
 from tests.lab.processes import ORDER
+from tests.support.spark_session import LOCAL_JARS, build_session
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

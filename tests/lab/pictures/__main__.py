@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from scripts.demonstration.stage import Claims
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.console.problem import EXIT_FAILED, EXIT_OK
 from soal.console.screen import Screen
 from tests.lab.pictures.claims import claims_of

@@ -20,9 +20,9 @@ import psutil
 from safewriter.parsing import parsed
 from scripts.accommodations import ROWS
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.spark import ROOT
 from scripts.local.function import function_variables
 from scripts.local.sample import put_sample
+from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.console.problem import EXIT_OK
 from soal.console.progress import JobProgress

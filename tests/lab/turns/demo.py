@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.objects.s3 import S3ObjectStore
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.testing.s3 import EmbeddedS3, Match, Rule
 from tests.lab.processes import Child, answers
 from tests.lab.turns.events import Group, TurnEvent, Window, read_events, write_events

@@ -18,11 +18,11 @@ from pydantic import TypeAdapter
 from safewriter import SafeWriter
 from safewriter.coordination import Configuration, FirstRun, JobCoordinator
 from safewriter.deadline import epoch_ms
-from scripts.emulator.spark import build_session
 from tests.lab.processes import answer, asked
 from tests.lab.turns.events import Group, Window
 from tests.lab.turns.pending import Pending
 from tests.lab.turns.workload import INGESTION, Job
+from tests.support.spark_session import build_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from handler.spark.installation import find_java, pyspark_home
-from scripts.emulator.spark import JARS, ROOT
+from scripts.provision.place import ROOT
+from tests.support.spark_session import JARS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import re
 import safewriter
 from safewriter import objects
 from safewriter.tables import delta
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from scripts.reference import error_tree
 
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 HOLD = "import sys; held = bytearray(b'x') * (int(sys.argv[1]) << 20)"
 TELL = "print(flush=True); sys.stdin.read()"

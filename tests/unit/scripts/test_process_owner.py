@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from tests.lab.pictures.facts import MOMENTS, read_facts
 from tests.lab.pictures.steps import steps_of
 

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from safewriter.snapshots import WriteConfig, binary_col, write_sharded
-from scripts.emulator.spark import ROOT, build_session
+from scripts.provision.place import ROOT
+from tests.support.spark_session import build_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

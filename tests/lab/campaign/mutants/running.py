@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.console.problem import Failure
 from tests.lab.bench.record import about
 from tests.lab.campaign.mutants.trees import compile_java, copied

@@ -11,11 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.spark import ROOT
 from scripts.provision.jars import LOG_STORE_JAR
 from scripts.provision.java import ensure_java, find_maven
 from scripts.provision.logstore import ensure_logstore
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from tests.lab.campaign.pytest_process import run_pytest
 from tests.lab.campaign.record import SCENARIO_RESULTS, ScenarioRecord
 from tests.lab.campaign.scenarios.listing import is_chosen, subject_of

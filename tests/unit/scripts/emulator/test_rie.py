@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from scripts.emulator.rie import EmulatorError, LambdaEmulator
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

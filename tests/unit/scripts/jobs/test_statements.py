@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import runpy
 import sys
-from pathlib import Path
 from unittest.mock import MagicMock
 
 import pytest
 
-import scripts.emulator.spark
+from scripts.local.sample import JOBS
 
-JOBS = Path(scripts.emulator.spark.ROOT) / "scripts" / "jobs"
 HOSTILE = "lake.sales LOCATION 's3a://other/`'.t"
 
 

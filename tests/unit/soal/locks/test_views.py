@@ -10,7 +10,7 @@ import pytest
 from safewriter.coordination.backend import Stored
 from safewriter.coordination.configuration import Edge, Mode
 from safewriter.coordination.record import Job, Record
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.console.output import Output
 from soal.locks.report import LockReport, lock_view, locks_view, turns_view
 from tests.unit.soal.locks.examples import STORED

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from tests.lab.campaign.mutants.listing import Mutant, listed
 from tests.lab.campaign.mutants.running import run
 

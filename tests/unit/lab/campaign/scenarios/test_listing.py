@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from tests.lab.campaign.scenarios.listing import FILES, is_chosen, subject_of
 
 

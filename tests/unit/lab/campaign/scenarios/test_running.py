@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from tests.lab.campaign.pytest_process import run_pytest
 from tests.lab.campaign.record import SCENARIO_RESULTS, ScenarioRecord
 from tests.lab.campaign.scenarios.running import replay, run

@@ -6,6 +6,7 @@ import http.client
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
+from unittest.mock import MagicMock
 
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
@@ -128,22 +129,18 @@ def test_what_a_browser_sends_for_a_page_reaches_no_s3proxy() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=str)
 def test_what_a_browser_sends_for_a_page_starts_no_durable_execution(page: dict[str, str]) -> None:
     """The endpoint of Lambda's API refuses a page's request before it reads the event."""
-    started: list[str] = []
+    emulator = MagicMock()
+    emulator.start.return_value = "arn"
     with service._Endpoint(("127.0.0.1", 0), service._Handler) as server:
-
-        def start(event: str, _name: str | None) -> str:
-            started.append(event)
-            return "arn"
-
-        server.start = start
+        server.service = emulator
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
             path = "/2015-03-31/functions/function/invocations"
             status, _ = sent(server.server_port, "POST", path, b"{}", {"X-Amz-Invocation-Type": "Event", **page})
-            assert (status, started) == (403, [])
+            assert (status, emulator.start.called) == (403, False)
             status, _ = sent(server.server_port, "POST", path, b"{}", {"X-Amz-Invocation-Type": "Event"})
-            assert (status, started) == (202, ["{}"])
+            assert (status, emulator.start.call_args.args) == (202, ("{}", None))
         finally:
             server.shutdown()
             thread.join()

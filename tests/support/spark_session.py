@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from handler.spark.archive import archive_of
 from handler.spark.classpath import jars
 from scripts.image.trim import is_of, replaced
 from scripts.provision.jars import OWN_JARS
-from soal.home import pyspark_of
+from soal.home import Home, pyspark_of
 from soal.shipped import local_settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-ROOT = Path(__file__).parents[2]
-JARS = Path(os.environ.get("SOAL_HOME", ROOT / ".soal")) / "jars"
+JARS = Home.of().jars
 LOCAL_JARS = tuple(sorted(JARS.with_name("local-jars").glob("*.jar")))
 """Jars that no image has: databases for local Iceberg catalogs."""
 

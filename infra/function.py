@@ -12,18 +12,15 @@ from constructs import Construct
 
 from infra.config import FAILURE_QUEUE_DAYS
 from infra.denials import SEND, deny_to_code
-from infra.function_role import FunctionRole, traced
-from infra.interfaces import deny_interfaces, interface_statements
+from infra.function_role import FunctionRole
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import timedelta
 
-    from aws_cdk import aws_kms as kms
     from aws_cdk import aws_sqs as sqs
 
-    from infra.config import Config
-    from infra.image import Image
+    from infra.function_role import Shared
     from infra.network import Network
 
 _ALIAS: Final = "live"
@@ -40,54 +37,39 @@ class JobFunction(Construct):
         self,
         scope: Construct,
         name: str,
+        shared: Shared,
         *,
-        config: Config,
-        image: Image,
-        network: Network,
         statements: Iterable[iam.PolicyStatement],
         environment: dict[str, str],
         failures: sqs.IQueue,
-        key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
-        rights = [*statements, *interface_statements(network)]
-        job = FunctionRole(self, "Job", log_days=config.log_retention_days, key=key, statements=rights)
+        config, network = shared.config, shared.network
+        job = FunctionRole(self, "Job", shared, statements, network=network)
         self.role, self.log_group = job.role, job.log_group
         max_age = Duration.seconds(config.max_event_age_s)
         durable = config.durable
         # A durable function has a dead-letter queue, and no destinations.
         # https://docs.aws.amazon.com/lambda/latest/dg/durable-invoking.html
         on_failure = destinations.SqsDestination(failures) if durable is None else None
-        self.function = lambda_.DockerImageFunction(
-            self,
+        self.function = job.function(
             # A function cannot become durable, so a durable one needs another logical id.
             "Function" if durable is None else "DurableFunction",
-            architecture=image.architecture,
-            code=image.code(
-                "handler.app.lambda_handler" if durable is None else "handler.functions.durable.lambda_handler"
-            ),
+            "handler.app.lambda_handler" if durable is None else "handler.functions.durable.lambda_handler",
+            environment,
             # A rollback returns to the previous version. All versions are deleted with the function.
             current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
             dead_letter_queue=None if durable is None else failures,
             description="SoAL: runs PySpark scripts, guarded",
             durable_config=None if durable is None else _durable(durable),
-            environment=environment,
-            environment_encryption=key,
             ephemeral_storage_size=Size.mebibytes(config.ephemeral_storage_mb),
-            log_group=self.log_group,
-            logging_format=lambda_.LoggingFormat.JSON,
             max_event_age=max_age,
             memory_size=config.memory_mb,
             on_failure=on_failure,
             recursive_loop=lambda_.RecursiveLoop.ALLOW if config.continue_max >= _LOOP_NOTICED_AFTER else None,
             reserved_concurrent_executions=config.reserved_concurrency,
             retry_attempts=config.retry_attempts,
-            role=self.role,
-            security_groups=network.security_groups,
             timeout=Duration.seconds(config.timeout_s),
-            tracing=traced(config),
-            vpc=network.vpc,
-            vpc_subnets=network.subnets,
         )
         self.alias = lambda_.Alias(
             self,
@@ -105,7 +87,6 @@ class JobFunction(Construct):
         else:
             for construct in (self.function, self.alias):
                 Validations.of(construct).acknowledge(_no_destination())
-        deny_interfaces(self.function, network)
         # Lambda sends the failures. A redrive would start any message that the code could send there.
         deny_to_code(self, "NoFailures", function=self.function, actions=SEND, resources=[failures.queue_arn])
         arn = self.function.function_arn

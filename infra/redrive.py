@@ -6,20 +6,18 @@ from typing import TYPE_CHECKING, Final
 
 from aws_cdk import Duration
 from aws_cdk import aws_iam as iam
-from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
 from infra.environment import redrive_environment
 from infra.failures import ParkedQueue
-from infra.function_role import FunctionRole, invoke_every, traced
+from infra.function_role import FunctionRole, invoke_every
 
 if TYPE_CHECKING:
-    from aws_cdk import aws_kms as kms
+    from aws_cdk import aws_lambda as lambda_
     from aws_cdk import aws_sqs as sqs
 
-    from infra.config import Config
     from infra.environment import Resources
-    from infra.image import Image
+    from infra.function_role import Shared
 
 _MEMORY_MB: Final = 512
 _TIMEOUT_S: Final = 300
@@ -35,19 +33,18 @@ class Redrive(Construct):
         self,
         scope: Construct,
         name: str,
+        shared: Shared,
         *,
-        config: Config,
-        image: Image,
         alias: lambda_.IAlias,
         failures: sqs.IQueue,
         jobs_arn: str | None,
         key_statements: list[iam.PolicyStatement],
         resources: Resources,
         undelivered: sqs.IQueue,
-        key: kms.IKey | None,
     ) -> None:
         super().__init__(scope, name)
-        self.parked = ParkedQueue(self, "Parked", key=key).queue
+        minutes = shared.config.redrive_minutes
+        self.parked = ParkedQueue(self, "Parked", key=shared.key).queue
         statements = [
             iam.PolicyStatement(
                 sid="TakeFailures",
@@ -58,28 +55,21 @@ class Redrive(Construct):
             iam.PolicyStatement(sid="InvokeAgain", actions=["lambda:InvokeFunction"], resources=[alias.function_arn]),
             *key_statements,
         ]
-        again = FunctionRole(self, "Again", log_days=config.log_retention_days, key=key, statements=statements)
-        self.function = lambda_.DockerImageFunction(
-            self,
+        again = FunctionRole(self, "Again", shared, statements, network=None)
+        self.function = again.function(
             "Function",
-            architecture=image.architecture,
-            code=image.code("handler.functions.redrive.lambda_handler"),
-            description="SoAL: invokes failed runs again",
-            environment=redrive_environment(
-                config,
+            "handler.functions.redrive.lambda_handler",
+            redrive_environment(
+                shared.config,
                 resources,
                 function=alias.function_arn,
                 queue=failures.queue_url,
                 parked=self.parked.queue_url,
                 jobs=jobs_arn,
             ),
-            environment_encryption=key,
-            log_group=again.log_group,
-            logging_format=lambda_.LoggingFormat.JSON,
+            description="SoAL: invokes failed runs again",
             memory_size=_MEMORY_MB,
             retry_attempts=0,  # the next pass is the retry
-            role=again.role,
             timeout=Duration.seconds(_TIMEOUT_S),
-            tracing=traced(config),
         )
-        invoke_every(self, self.function, minutes=config.redrive_minutes, purpose="redrive", undelivered=undelivered)
+        invoke_every(self, self.function, minutes=minutes, purpose="redrive", undelivered=undelivered)

@@ -26,7 +26,7 @@ from handler.spark.archive import archive_of, archive_options, why_unused
 from handler.spark.classpath import jars
 from scripts.image.build import TAG
 from scripts.provision.jars import LOG_STORE_JAR, OWN_JARS, compare, read_sums, sha256_of
-from scripts.provision.java import java_at
+from scripts.provision.java import default_java, java_at
 from scripts.provision.place import ROOT
 from scripts.provision.rie import binary_name
 from soal.console.problem import Failure
@@ -76,10 +76,7 @@ def _java_home(home: Home, java_home: str | None) -> Path | None:
     """Return the Java home that the handler would choose."""
     if (home.path / "java" / "bin" / "java").exists():
         return home.path / "java"
-    if java_home:
-        return Path(java_home)
-    on_path = shutil.which("java")
-    return Path(on_path).resolve().parent.parent if on_path else None
+    return default_java({**os.environ, "JAVA_HOME": java_home or ""})
 
 
 def _packages(home: Home) -> Finding:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import sys
 import tempfile
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -56,14 +54,17 @@ def ensure_up(home: Home, image: str) -> tuple[LocalAccount, bool]:
     """Return the account, and whether it was started, and bootstrapped, now. Raises `Problem` if it cannot be."""
     programs = ensure_account(Place(ROOT))
     with alone(home):
-        found = running(home)
-        if found is not None:
-            return found, False
-        state_of(home).unlink(missing_ok=True)
-        command = [sys.executable, "-P", "-m", "scripts.local.account_server", str(state_of(home)), image]
-        log = home.log.with_name("account.log")
-        todo = "docker must answer, and have the image (soal image build)"
-        state = start(command, log, partial(running, home), name="the account", todo=todo, timeout_s=_START_TIMEOUT_S)
+        state, is_new = start(
+            LocalAccount,
+            state_of(home),
+            home.log.with_name("account.log"),
+            ["--account", image],
+            name="the account",
+            todo="docker must answer, and have the image (soal image build)",
+            timeout_s=_START_TIMEOUT_S,
+        )
+        if not is_new:
+            return state, False
         try:
             with tempfile.TemporaryDirectory(prefix="soal-cdk-") as folder:
                 Deployment(programs, environment(state.aws), Path(folder)).bootstrap()

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from scripts.local.detached import alone, end, start
 from soal.console.problem import Problem
-from soal.local.state import running
+from soal.local.state import LocalS3, running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from soal.home import Home
-    from soal.local.state import LocalS3
 
 _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 10.0
@@ -25,10 +22,15 @@ def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = 
 
     Raises `Problem` if it cannot be started, or runs with other options.
     """
+    words = ["--port", str(port), *(word for bucket in buckets for word in ("--bucket", bucket))]
+    words += ["--iceberg"] if iceberg else []
+    todo = "if the port is taken, leave --port out"
     with alone(home):
-        state = running(home)
-        if state is None:
-            return _start(home, port=port, buckets=buckets, iceberg=iceberg), True
+        state, is_new = start(
+            LocalS3, home.state, home.log, words, name="the local S3", todo=todo, timeout_s=_START_TIMEOUT_S
+        )
+    if is_new:
+        return state, True
     if port and not state.endpoint.endswith(f":{port}"):
         raise Problem(f"a local S3 runs already, at {state.endpoint}", todo="end it with: soal local down")
     missing = sorted(set(buckets) - set(state.buckets))
@@ -50,13 +52,3 @@ def ensure_down(home: Home) -> LocalS3 | None:
         end(state, timeout_s=_END_TIMEOUT_S)
         home.state.unlink(missing_ok=True)
         return state
-
-
-def _start(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool) -> LocalS3:
-    home.state.unlink(missing_ok=True)
-    command = [sys.executable, "-P", "-m", "scripts.local.server", "--state", str(home.state), "--port", str(port)]
-    command += [word for bucket in buckets for word in ("--bucket", bucket)]
-    command += ["--iceberg"] if iceberg else []
-    todo = "if the port is taken, leave --port out"
-    running_here = partial(running, home)
-    return start(command, home.log, running_here, name="the local S3", todo=todo, timeout_s=_START_TIMEOUT_S)

@@ -6,6 +6,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import sys
 import time
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -15,7 +16,7 @@ from soal.console.problem import Failure
 from soal.local.state import Background
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
     from soal.home import Home
@@ -25,19 +26,22 @@ _LOG_TAIL_LINES: Final = 5
 
 
 def start(
-    command: Sequence[str], log: Path, running: Callable[[], _State | None], *, name: str, todo: str, timeout_s: float
-) -> _State:
-    """Start a process that outlives this one; return its state once `running` finds it.
+    kind: type[_State], path: Path, log: Path, words: Sequence[str], *, name: str, todo: str, timeout_s: float
+) -> tuple[_State, bool]:
+    """Return the process of a state file, and whether this call started it: scripts/local/server.py, with `words`.
 
-    Raises `Failure` with the last lines of its log if it ends before that, or takes longer.
+    Raises `Failure` with the last lines of its log if it ends before it serves, or takes longer.
     """
+    if (state := kind.running(path)) is not None:
+        return state, False
+    path.unlink(missing_ok=True)
     log.parent.mkdir(parents=True, exist_ok=True)
-    pid = _detached(command, log)
+    pid = _detached([sys.executable, "-P", "-m", "scripts.local.server", "--state", str(path), *words], log)
     until = time.monotonic() + timeout_s
     while time.monotonic() < until:
-        state = running()
+        state = kind.running(path)
         if state is not None and state.pid == pid:
-            return state
+            return state, True
         if os.waitpid(pid, os.WNOHANG)[0]:
             break
         time.sleep(0.02)

@@ -5,15 +5,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.spark.missing_dependencies import SLIM
 from handler.variables import VARIABLES
 from safewriter.parsing import parsed
 from scripts.image.docker import require, with_docker
+from scripts.provision.java import default_java
 from scripts.provision.python_env import is_complete
 from soal.console.problem import Problem
 from soal.doctor.variables import unknown_variables
@@ -23,6 +22,7 @@ from soal.local.names import spark_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from handler.spark.missing_dependencies import Variant
     from scripts.emulator.durable import DurableEmulator
@@ -151,9 +151,7 @@ def _conf(target: Target, assigned: Mapping[str, str]) -> dict[str, str]:
 
 def _java(home: Home) -> dict[str, str]:
     """Return JAVA_HOME: the caller's, else from the `java` on our PATH, since the function has another PATH."""
-    if java_home := os.environ.get("JAVA_HOME"):
-        return {"JAVA_HOME": java_home}
-    on_path = shutil.which("java")
-    if (home.path / "java").exists() or on_path is None:
+    if not os.environ.get("JAVA_HOME") and (home.path / "java").exists():
         return {}
-    return {"JAVA_HOME": str(Path(on_path).resolve().parent.parent)}
+    found = default_java(os.environ)
+    return {} if found is None else {"JAVA_HOME": str(found)}

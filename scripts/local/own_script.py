@@ -93,12 +93,9 @@ def written(new: Commits, target: Target) -> tuple[Written, ...]:
 
 
 def _delta(uri: str, aws: Mapping[str, str]) -> str:
-    options = {
-        **{name: aws[name] for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_REGION")},
-        "AWS_ENDPOINT_URL": aws["AWS_ENDPOINT_URL_S3"],
-        "AWS_ALLOW_HTTP": "true",
-    }
-    table = f"DeltaTable({json.dumps(uri)}, storage_options={json.dumps(options)})"
+    from scripts.tables.delta import options  # imports deltalake
+
+    table = f"DeltaTable({json.dumps(uri)}, storage_options={json.dumps(options(aws))})"
     return _command(f"from deltalake import DeltaTable; print({table}.to_pandas())")
 
 

@@ -1,6 +1,5 @@
-"""The process of `soal local up`: an embedded S3 with the sample data, and an Iceberg catalog, until SIGTERM.
-
-`python -m scripts.local.server --state FILE [--port N] [--bucket NAME]… [--iceberg]`
+"""The process of `soal local up`, until SIGTERM: an embedded S3 with the sample data, and an Iceberg catalog; or with
+`--account IMAGE` an AWS account, which has that image.
 """
 
 from __future__ import annotations
@@ -8,16 +7,26 @@ from __future__ import annotations
 import argparse
 import os
 import signal
+import sys
 import tempfile
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import psutil
 
 from scripts.local.sample import put_sample
+from soal.console.problem import Problem
+from soal.home import Home
 from soal.local.names import BUCKETS, WAREHOUSE
-from soal.local.state import LocalS3
+from soal.local.state import Background, LocalS3
 from soal.testing.s3 import EmbeddedS3
+
+if TYPE_CHECKING:
+    from scripts.local.account import LocalAccount
+
+_NAME: Final = "local"
+"""The image's tag in an account's registry."""
 
 
 def main() -> None:
@@ -27,20 +36,29 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--bucket", action="append", default=[])
     parser.add_argument("--iceberg", action="store_true")
+    parser.add_argument("--account", metavar="IMAGE")
     arguments = parser.parse_args()
-    os.chdir("/")  # do not keep the caller's directory busy
     ends = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, ends)  # in every thread: sigwait below receives them
-    buckets = tuple(dict.fromkeys([*BUCKETS, *arguments.bucket]))
+    process = Background(pid=os.getpid(), started=psutil.Process().create_time(), endpoint="")
     with ExitStack() as stack:
-        s3 = stack.enter_context(EmbeddedS3(arguments.port, buckets=buckets))
-        put_sample(s3.observer())
-        catalog = _catalog(s3, stack) if arguments.iceberg else None
-        pid, started = os.getpid(), psutil.Process().create_time()
-        state = LocalS3(pid=pid, started=started, endpoint=s3.endpoint, buckets=buckets, catalog=catalog)
+        state = _account(arguments.account, process, stack) if arguments.account else _s3(arguments, process, stack)
         state.write(arguments.state)
         signal.sigwait(ends)
-        _remove(arguments.state)
+        found = Background.running(arguments.state)
+        if found is not None and found.pid == process.pid:  # it may be that of another one by now
+            arguments.state.unlink(missing_ok=True)
+
+
+def _s3(arguments: argparse.Namespace, process: Background, stack: ExitStack) -> LocalS3:
+    """Start the S3, which ends with the stack."""
+    os.chdir("/")  # do not keep the caller's directory busy
+    buckets = tuple(dict.fromkeys([*BUCKETS, *arguments.bucket]))
+    s3 = stack.enter_context(EmbeddedS3(arguments.port, buckets=buckets))
+    put_sample(s3.observer())
+    catalog = _catalog(s3, stack) if arguments.iceberg else None
+    own = {"endpoint": s3.endpoint, "buckets": buckets, "catalog": catalog}
+    return LocalS3.model_validate(process.model_dump() | own)
 
 
 def _catalog(s3: EmbeddedS3, stack: ExitStack) -> str:
@@ -51,15 +69,25 @@ def _catalog(s3: EmbeddedS3, stack: ExitStack) -> str:
     return stack.enter_context(RestCatalog(s3, Path(folder), WAREHOUSE)).uri
 
 
-def _remove(path: Path) -> None:
-    """Remove the state file if it is still ours."""
-    try:
-        state = LocalS3.model_validate_json(path.read_bytes())
-    except (OSError, ValueError):
-        return
-    if state.pid == os.getpid():
-        path.unlink(missing_ok=True)
+def _account(image: str, process: Background, stack: ExitStack) -> LocalAccount:
+    """Start the account, which ends with the stack."""
+    from scripts.account.image import image_of_account  # Docker and CDK, which the S3 does not need
+    from scripts.account.server import Account
+    from scripts.image.docker import with_docker
+    from scripts.local.account import LocalAccount
+    from scripts.provision.account import ensure_account
+    from scripts.provision.place import ROOT, Place
+
+    home = Home.of()
+    docker = stack.enter_context(with_docker(home))
+    image_uri = stack.enter_context(image_of_account(docker, image, home.rie, _NAME))
+    account = stack.enter_context(Account(docker, ensure_account(Place(ROOT))))
+    own = {"endpoint": account.endpoint, "image_uri": image_uri, "aws": account.aws}
+    return LocalAccount.model_validate(process.model_dump() | own)
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except Problem as problem:
+        sys.exit(problem.told)

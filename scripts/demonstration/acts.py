@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from scripts.demonstration.stage import Demo
     from scripts.tables.delta import TableView
 
-_SLOW: Final = "accommodations_slow"
+_HELD: Final = "accommodations_held"
 _PAUSE_S: Final = 600
 _SPARE_S: Final = 3
 
@@ -47,7 +47,7 @@ def _reaches_its_deadline(demo: Demo, first: Result, before: TableView) -> Table
         Rule(f"2  The next batch: half of its data comes late, the timeout is {timeout_s} s", align="left")
     )
     length = len(demo.s3.trace())
-    result = demo.run(_SLOW, "tuesday", *_arguments(demo), timeout_s=timeout_s, pause_s=_PAUSE_S)
+    result = demo.run(_HELD, "tuesday", *_arguments(demo), timeout_s=timeout_s, pause_s=_PAUSE_S)
     view = demo.table()
     count = demo.data_files_sent(length)
     statuses = [write.status for write in result.writes]
@@ -62,7 +62,7 @@ def _reaches_its_deadline(demo: Demo, first: Result, before: TableView) -> Table
 
 def _is_retried(demo: Demo, rows: int, before: TableView) -> TableView:
     demo.console.print(Rule("3  The retry: the same job with the same clientToken", align="left"))
-    result = demo.run(_SLOW, "tuesday", *_arguments(demo))
+    result = demo.run(_HELD, "tuesday", *_arguments(demo))
     view = demo.table()
     document = demo.checkpoint(result.writes[0]) if result.writes else {}
     demo.claims.check("the retry succeeded, as attempt 2", holds=(result.state, result.attempt) == ("SUCCESS", 2))

@@ -124,7 +124,8 @@ class Demo:
         return report.result
 
     def _variables(self, pause_s: int) -> dict[str, str]:
-        return {"PAUSE_S": str(pause_s), "SOAL_CONF": json.dumps(dict(self.format.conf))}
+        pause = {"PAUSE_S": str(pause_s), "HOLD": f"write {pause_s}"}
+        return {**pause, "SOAL_CONF": json.dumps(dict(self.format.conf))}
 
     def table(self) -> TableView:
         """Read the table without Spark."""

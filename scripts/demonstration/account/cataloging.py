@@ -33,13 +33,15 @@ def in_glue(journey: Journey) -> None:
     first = _table(journey, table)
     journey.check(
         f"the first job succeeds, and the table holds {ROWS:,} rows",
-        holds=((said.document or {}).get("state"), first.rows, first.orphans) == ("SUCCESS", ROWS, ()),
+        holds=(said.state, first.rows, first.orphans) == ("SUCCESS", ROWS, ()),
     )
     _own(glue)
     hold(journey, "commit", HUNG_S)
     lists = _lists(journey)
-    event = _event(journey, "held_iceberg", "glue-killed", table, "--hold", journey.lake(HOLD))
-    process = journey.begun("invoke", journey.event_file(event), "--function", journey.made["InvokeArn"], "--json")
+    event = _event(
+        journey, "accommodations_held", "glue-killed", table, "--hold", journey.lake(HOLD), "--format", "iceberg"
+    )
+    process = journey.start("invoke", journey.event_file(event), "--function", journey.made["InvokeArn"], "--json")
     waited = journey.waits("a snapshot to publish", lambda: _lists(journey) > lists, WRITES_S)
     killed = kill(journey, process)
     seen = _table(journey, table)
@@ -52,7 +54,7 @@ def in_glue(journey: Journey) -> None:
     after = _table(journey, table)
     journey.check(
         f"the same event again: SUCCESS, its rows are in the table once: {ROWS:,} + {ROWS:,}, and no file is left over",
-        holds=((said.document or {}).get("state"), after.rows, after.orphans) == ("SUCCESS", 2 * ROWS, ()),
+        holds=(said.state, after.rows, after.orphans) == ("SUCCESS", 2 * ROWS, ()),
     )
     said = journey.invoke(_event(journey, "accommodations_iceberg", "glue-other", f"{_CATALOG}.{_OTHER}.t"))
     found = said.document or {}

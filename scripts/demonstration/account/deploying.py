@@ -12,7 +12,7 @@ from botocore.exceptions import ClientError
 from scripts.accommodations import ROWS, csv_bytes
 from scripts.account.deployment import deployer_of
 from scripts.account.server import environment
-from scripts.demonstration.account.killing import comes_once, in_a_write
+from scripts.demonstration.account.killing import in_a_write, repeat_lands_once
 from scripts.demonstration.account.stage import SOURCE
 from scripts.local.sample import JOBS
 from soal.console.progress import JobProgress
@@ -62,15 +62,14 @@ def first_result(journey: Journey, **context: str) -> None:
     put_sample(journey)
     event = journey.event("accommodations_delta", "first")
     said = journey.invoke(event)
-    succeeded = (said.document or {}).get("state") == "SUCCESS"
-    journey.check("the first job succeeds, in a container", holds=succeeded)
+    journey.check("the first job succeeds, in a container", holds=said.state == "SUCCESS")
     seen = journey.table()
     journey.check(f"the table holds the {ROWS:,} rows of the file", holds=(seen.rows, seen.orphans) == (ROWS, ()))
     said = journey.invoke(event)
     again = journey.table()
     journey.check(
         "the same event again succeeds, and nothing is written twice",
-        holds=(said.document or {}).get("state") == "SUCCESS" and again == seen,
+        holds=said.state == "SUCCESS" and again == seen,
     )
 
 
@@ -121,8 +120,8 @@ def updated(journey: Journey) -> None:
         holds=(journey.made["FunctionName"], alias["FunctionVersion"], found["Timeout"]) == (name, "2", SHORT_S),
     )
     # On AWS it would go on: ministack ends the containers of a function that is updated.
-    journey.shown(journey.ended(job))
-    comes_once(journey, "in-flight", before)
+    journey.show(journey.wait_for(job))
+    repeat_lands_once(journey, "in-flight", before)
 
 
 def destroyed(journey: Journey) -> None:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from scripts.account.deployment import Deployment
 from scripts.account.image import image_of_account
-from scripts.account.server import Account, environment, gateway
+from scripts.account.server import Account, gateway, environment
 from scripts.demonstration.account import (
     cataloging,
     denying,
@@ -74,8 +74,8 @@ _ACTS: Final = (
     ),
     Act(cataloging.in_glue, only_here=f"it needs jars that the image slim has not, and {_HELD}"),
     Act(triggering.two_at_once, 4 * _SHORT_S),
-    Act(triggering.ticked, 8 * _SHORT_S),
-    Act(triggering.worked_off, 3 * _SHORT_S),
+    Act(triggering.scheduled, 8 * _SHORT_S),
+    Act(triggering.retried_by_state_machine, 3 * _SHORT_S),
     Act(operating.operated),
     Act(operating.alarmed, only_here="it puts values into AWS's own metrics, which only the emulator takes"),
     Act(deploying.destroyed),

@@ -41,13 +41,13 @@ def deadline(journey: Journey) -> None:
 
 
 def hold(journey: Journey, point: str, seconds: int) -> None:
-    """Set where the job `held` waits from now on, and how long."""
+    """Set where the job `accommodations_held` waits from now on, and how long."""
     journey.client("s3").put_object(Bucket=journey.made["LakeBucket"], Key=HOLD, Body=f"{point} {seconds}".encode())
 
 
 def held(journey: Journey, token: str, table: str = TABLE) -> dict[str, Any]:
     """Return the event of the job that waits."""
-    return journey.event("held", token, "--hold", journey.lake(HOLD), table=table)
+    return journey.event("accommodations_held", token, "--hold", journey.lake(HOLD), table=table)
 
 
 def frozen(journey: Journey) -> None:
@@ -58,14 +58,14 @@ def frozen(journey: Journey) -> None:
     for container in _containers(journey):
         journey.here.docker.read("exec", container, "sh", "-c", _FREEZE)
     with JobProgress(journey.console, "the timeout"):
-        said = journey.shown(journey.ended(process))
+        said = journey.show(journey.wait_for(process))
     journey.check(
         f"soal invoke ends with exit code {EXIT_DEADLINE}, without a result",
-        holds=said.exit_code == EXIT_DEADLINE and "state" not in (said.document or {}),
+        holds=said.exit_code == EXIT_DEADLINE and said.state is None,
     )
     gone = journey.waits("the end of its container", lambda: not _containers(journey), WRITES_S)
     journey.check("Docker lists no container of the function any more", holds=gone is not None)
-    comes_once(journey, "frozen", before)
+    repeat_lands_once(journey, "frozen", before)
 
 
 def killed_and_recovered(journey: Journey) -> None:
@@ -77,7 +77,7 @@ def killed_and_recovered(journey: Journey) -> None:
     said = journey.soal("recover", "--json")
     journey.check("soal recover ends with exit code 0", holds=said.exit_code == 0)
     _holds_what_it_held(journey, "after that", before)
-    comes_once(journey, "recovered", before)
+    repeat_lands_once(journey, "recovered", before)
 
 
 def _is_dead(journey: Journey, token: str) -> bool:
@@ -91,7 +91,7 @@ def killed_and_retried(journey: Journey) -> None:
     journey.act("Killed in a write; the next attempt settles it")
     before = journey.table()
     _killed_in_a_write(journey, "killed", before)
-    comes_once(journey, "killed", before)
+    repeat_lands_once(journey, "killed", before)
 
 
 def killed_and_swept(journey: Journey) -> None:
@@ -107,7 +107,7 @@ def killed_and_swept(journey: Journey) -> None:
     )
     waited = journey.waits("the sweeper", lambda: journey.look().orphans == (), _SWEPT_S)
     _holds_what_it_held(journey, f"{waited or _SWEPT_S:.0f} s after the kill", before)
-    comes_once(journey, "swept", before)
+    repeat_lands_once(journey, "swept", before)
 
 
 def killed_after_the_commit(journey: Journey) -> None:
@@ -115,7 +115,7 @@ def killed_after_the_commit(journey: Journey) -> None:
     journey.act("Killed after the commit: before success() is called, and before the answer")
     for point, told in (("commit", "in_progress"), ("end", "committed")):
         before, token = journey.table(), f"after-{point}"
-        process = _begun(journey, token, point)
+        process = _start_held(journey, token, point)
         reached = partial(_is_at, journey, token, before.version + 1, told)
         waited = journey.waits(f"the commit, and the write {told}", reached, WRITES_S)
         killed = kill(journey, process)
@@ -128,7 +128,7 @@ def killed_after_the_commit(journey: Journey) -> None:
         said = journey.invoke(held(journey, token))
         journey.check(
             "the same event again: SUCCESS, the write is committed, and the table is as it was",
-            holds=(said.document or {}).get("state") == "SUCCESS"
+            holds=said.state == "SUCCESS"
             and [write["status"] for write in said.document["writes"]] == ["committed"]
             and journey.table() == seen,
         )
@@ -156,22 +156,22 @@ def kill(journey: Journey, process: subprocess.Popen[str]) -> int:
     containers = _containers(journey)
     for container in containers:
         journey.here.docker.read("kill", container)
-    journey.shown(journey.ended(process))
+    journey.show(journey.wait_for(process))
     return len(containers)
 
 
 def in_a_write(journey: Journey, token: str, seconds: int = HUNG_S) -> subprocess.Popen[str]:
     """Invoke a job that hangs; return the command when a file of its write is in S3."""
-    process = _begun(journey, token, "write", seconds)
+    process = _start_held(journey, token, "write", seconds)
     journey.waits("the first file of the write", lambda: len(journey.look().orphans) > 0, WRITES_S)
     return process
 
 
-def _begun(journey: Journey, token: str, point: str, seconds: int = HUNG_S) -> subprocess.Popen[str]:
+def _start_held(journey: Journey, token: str, point: str, seconds: int = HUNG_S) -> subprocess.Popen[str]:
     """Invoke a job that hangs at a point."""
     hold(journey, point, seconds)
     event = journey.event_file(held(journey, token))
-    return journey.begun("invoke", event, "--function", journey.made["InvokeArn"], "--json")
+    return journey.start("invoke", event, "--function", journey.made["InvokeArn"], "--json")
 
 
 def _containers(journey: Journey) -> tuple[str, ...]:
@@ -187,11 +187,11 @@ def _holds_what_it_held(journey: Journey, when: str, before: TableView) -> None:
     )
 
 
-def comes_once(journey: Journey, token: str, before: TableView) -> None:
+def repeat_lands_once(journey: Journey, token: str, before: TableView) -> None:
     """Invoke the same event again, without its pause, and check that its batch is there once, and nothing else."""
     hold(journey, "write", 0)
     said = journey.invoke(held(journey, token))
-    journey.check("the same event again: SUCCESS", holds=(said.document or {}).get("state") == "SUCCESS")
+    journey.check("the same event again: SUCCESS", holds=said.state == "SUCCESS")
     after = journey.table()
     journey.check(
         f"the batch is in the table once: {before.rows:,} + {ROWS:,} rows, and no other file is left",

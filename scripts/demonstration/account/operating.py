@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _INVENTED: Final = frozenset({"role", "sweeper's role", "retention"})
 """What the doctor finds wrong in ministack, and would not on AWS: docs/guides/local."""
 _DEAF: Final = "subscriptions"
-"""What it finds where this journey subscribes nobody to the alarms: in the account of a profile."""
+"""What the doctor finds with `--profile`: the journey subscribes nobody to the alarms there."""
 _EARS: Final = "soal-ears"
 _FAR: Final = 1000
 """More than a sum of real values could make up for."""

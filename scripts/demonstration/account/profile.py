@@ -6,7 +6,6 @@ import os
 import sys
 import tempfile
 import uuid
-from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -19,7 +18,7 @@ from scripts.account.client import client_of
 from scripts.account.deployment import Deployment
 from scripts.account.server import environment
 from scripts.demonstration.account.removal import Removal
-from scripts.demonstration.account.stage import Journey
+from scripts.demonstration.account.stage import AccountOfProfile, Journey
 from scripts.provision.account import ensure_account
 from scripts.provision.place import ROOT, Place
 from soal.console.problem import Failure
@@ -37,14 +36,6 @@ _MINUTE_USD: Final = 0.003
 docs/guides/deploying.md#costs has them: 22 alarms, 31 metrics, a dashboard.
 """
 _HOUR_USD: Final = (22 * 0.10 + 31 * 0.30 + 3) / 730
-
-
-@dataclass(frozen=True, slots=True)
-class OfProfile:
-    """The account of a profile. `aws`: the variables of its clients and commands; `folder`: for the journey's files."""
-
-    aws: Mapping[str, str]
-    folder: Path
 
 
 def variables(profile: str) -> dict[str, str]:
@@ -106,7 +97,7 @@ def play(
     with tempfile.TemporaryDirectory(prefix="soal-journey-") as name:
         folder = Path(name)
         deployment = Deployment(programs, environment(aws), folder, stack, account, region)
-        journey = Journey(console, claims, OfProfile(aws, folder), deployment, context={"stack_name": stack})
+        journey = Journey(console, claims, AccountOfProfile(aws, folder), deployment, context={"stack_name": stack})
         if image is not None:
             journey.context["image_uri"] = image
         removal = Removal(journey, begun)

@@ -16,28 +16,19 @@ from typing import TYPE_CHECKING, Final
 import psutil
 from pydantic import BaseModel, ConfigDict, Field
 
+from scripts.demonstration.stage import Claim
 from scripts.image.build import revision
 from scripts.provision.place import ROOT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from scripts.demonstration.stage import Claim
     from scripts.image.docker import Docker
     from scripts.provision.account import Programs
 
 _LABEL: Final = '{{index .Config.Labels "org.opencontainers.image.revision"}}'
 _MINISTACK: Final = "import importlib.metadata; print(importlib.metadata.version('ministack'))"
 _CDK: Final = ROOT / "scripts" / "account" / "cdk" / "package.json"
-
-
-class ClaimRecord(BaseModel):
-    """A claim, and whether it was true."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    text: str
-    holds: bool
 
 
 class ActRecord(BaseModel):
@@ -47,7 +38,7 @@ class ActRecord(BaseModel):
 
     title: str
     seconds: float = Field(description="Until the next part begins.")
-    claims: list[ClaimRecord]
+    claims: list[Claim]
 
 
 class Record(BaseModel):
@@ -81,7 +72,7 @@ class Acts:
             ActRecord(
                 title=title,
                 seconds=round(end - begun, 1),
-                claims=[ClaimRecord(text=claim.text, holds=claim.holds) for claim in claims[first:last]],
+                claims=list(claims[first:last]),
             )
             for (title, begun, first), (_, end, last) in pairwise([*self._begun, ("", time.monotonic(), len(claims))])
         ]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _STACK_TIMEOUT_S: Final = 1800.0
 _POLL_S: Final = 2.0
 _UNBEGUN: Final = "REVIEW_IN_PROGRESS"
-"""Of a stack that has a plan only: nothing is in progress."""
+"""The status of a stack that has only a change set."""
 _TRIES: Final = 3
 """A job that still runs may write into a bucket once more."""
 _GONE: Final = frozenset(

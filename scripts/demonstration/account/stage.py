@@ -6,17 +6,16 @@ The account is one on this machine, or that of a profile; nobody can reach the c
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from rich.rule import Rule
 from rich.text import Text
 
+from safewriter.environment import variables_set
 from scripts.account.client import client_of, with_keys
 from scripts.account.deployment import outputs
 from scripts.account.server import Account, environment
@@ -27,7 +26,8 @@ from soal.console.problem import Failure
 from soal.console.progress import JobProgress
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from rich.console import Console
@@ -58,14 +58,18 @@ class Said:
         except ValueError:
             return None
 
-
-class Place(Protocol):
-    """An account. `aws`: the variables of its clients and commands; `folder`: for the files of the journey."""
-
     @property
-    def aws(self) -> Mapping[str, str]: ...
-    @property
-    def folder(self) -> Path: ...
+    def state(self) -> str | None:
+        """The state of the result; None without a result."""
+        return (self.document or {}).get("state")
+
+
+@dataclass(frozen=True, slots=True)
+class AccountOfProfile:
+    """The account of a profile. `aws`: the variables of its clients and commands; `folder`: for the journey's files."""
+
+    aws: Mapping[str, str]
+    folder: Path
 
 
 @dataclass(slots=True)
@@ -74,7 +78,7 @@ class Journey:
 
     console: Console
     claims: Claims
-    account: Place
+    account: Account | AccountOfProfile
     deployment: Deployment
     context: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
@@ -127,9 +131,9 @@ class Journey:
     def soal(self, *words: str) -> Said:
         """Run the operator's command to its end, as somebody in the account does."""
         with JobProgress(self.console, f"soal {words[0]}"):
-            return self.ended(self.begun(*words))
+            return self.wait_for(self.start(*words))
 
-    def begun(self, *words: str) -> subprocess.Popen[str]:
+    def start(self, *words: str) -> subprocess.Popen[str]:
         """Start the operator's command."""
         own = {"SW_CHECKPOINT_BUCKET": self.made["CheckpointBucket"], "PYTHONPATH": str(ROOT)}
         return subprocess.Popen(
@@ -142,7 +146,7 @@ class Journey:
             text=True,
         )
 
-    def ended(self, process: subprocess.Popen[str]) -> Said:
+    def wait_for(self, process: subprocess.Popen[str]) -> Said:
         """Wait for the end of a command."""
         try:
             out, talk = process.communicate(timeout=_COMMAND_TIMEOUT_S)
@@ -169,9 +173,9 @@ class Journey:
 
     def invoke(self, event: dict[str, Any]) -> Said:
         """Invoke the alias by the operator's command; show the outcome."""
-        return self.shown(self.soal("invoke", self.event_file(event), "--function", self.made["InvokeArn"], "--json"))
+        return self.show(self.soal("invoke", self.event_file(event), "--function", self.made["InvokeArn"], "--json"))
 
-    def shown(self, said: Said) -> Said:
+    def show(self, said: Said) -> Said:
         """Show what an invocation has come to."""
         found = said.document or {}
         if "state" not in found:
@@ -216,17 +220,6 @@ class Journey:
         return time.monotonic() - begun
 
 
-@contextmanager
-def trusted(bundle: str | None) -> Iterator[None]:
+def trusted(bundle: str | None) -> AbstractContextManager[None]:
     """Let deltalake and pyiceberg trust a certificate, if there is one: they take it from these variables."""
-    if bundle is None:
-        yield
-        return
-    before = {name: os.environ.get(name) for name in _TRUST}
-    os.environ.update(dict.fromkeys(_TRUST, bundle))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            del os.environ[name]
-            os.environ.update({} if value is None else {name: value})
+    return variables_set({} if bundle is None else dict.fromkeys(_TRUST, bundle))

@@ -101,7 +101,7 @@ def _job(journey: Journey, source: str) -> dict[str, Any]:
     return {name: value for name, value in event.items() if name != "clientToken"}
 
 
-def ticked(journey: Journey) -> None:
+def scheduled(journey: Journey) -> None:
     """A schedule starts a job each minute."""
     journey.act("A schedule")
     seconds = journey.deploy(schedule="rate(1 minute)")
@@ -114,7 +114,7 @@ def ticked(journey: Journey) -> None:
     )
 
 
-def worked_off(journey: Journey) -> None:
+def retried_by_state_machine(journey: Journey) -> None:
     """A state machine repeats an attempt that its deadline has ended, and tells a failure."""
     journey.act("A state machine: an attempt that its deadline ends after a commit, and the next one")
     seconds = journey.deploy(state_machine="true")

@@ -14,9 +14,9 @@ from scripts.account.deployment import Deployment
 from scripts.account.server import ACCOUNT, environment
 from scripts.demonstration.account import journey as journeys
 from scripts.demonstration.account import profile
-from scripts.demonstration.account.profile import OfProfile, variables
+from scripts.demonstration.account.profile import variables
 from scripts.demonstration.account.removal import Removal
-from scripts.demonstration.account.stage import Journey
+from scripts.demonstration.account.stage import AccountOfProfile, Journey
 from scripts.demonstration.stage import Claims
 from scripts.provision.account import ensure_account
 from scripts.provision.place import ROOT, Place
@@ -78,7 +78,7 @@ def new_journey(aws: dict[str, str], folder: Path, stack: str) -> Journey:
     console = Screen(file=io.StringIO(), width=200)
     deployment = Deployment(ensure_account(Place(ROOT)), environment(aws), folder, stack, ACCOUNT, REGION)
     context = {"stack_name": stack, "image_uri": IMAGE}
-    return Journey(console, Claims(console), OfProfile(aws, folder), deployment, context=context)
+    return Journey(console, Claims(console), AccountOfProfile(aws, folder), deployment, context=context)
 
 
 def put_versions(s3: Any, bucket: str) -> None:

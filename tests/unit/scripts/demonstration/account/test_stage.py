@@ -29,15 +29,16 @@ def journey(tmp_path: Path) -> Journey:
     return Journey(console, Claims(console), account, MagicMock(), made=dict(MADE))
 
 
-def test_an_answer_that_is_no_json_has_no_document() -> None:
+def test_an_answer_that_is_no_json_has_no_document_and_no_state() -> None:
     """A claim about it is false, and the journey goes on."""
-    assert Said(0, '{"state": "SUCCESS"}', "").document == {"state": "SUCCESS"}
-    assert Said(1, "", "soal: no such function").document is None
+    said, failed = Said(0, '{"state": "SUCCESS"}', ""), Said(1, "", "soal: no such function")
+    assert (said.document, said.state) == ({"state": "SUCCESS"}, "SUCCESS")
+    assert (failed.document, failed.state) == (None, None)
 
 
 def test_what_failed_is_shown_in_its_first_line(journey: Journey) -> None:
     """A reader of the journey sees why a claim does not hold."""
-    journey.shown(Said(1, "", "soal: no answer\n  To do: try again"))
+    journey.show(Said(1, "", "soal: no answer\n  To do: try again"))
 
     assert "soal: no answer\n" in journey.console.file.getvalue()  # type: ignore[attr-defined]
 
@@ -56,7 +57,7 @@ def test_the_operators_command_sees_the_account_and_nothing_of_the_caller(
     started = MagicMock()
     monkeypatch.setattr(subprocess, "Popen", started)
 
-    journey.begun("runs", "list")
+    journey.start("runs", "list")
 
     (words,), options = started.call_args
     assert words[0] == sys.executable

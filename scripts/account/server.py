@@ -66,7 +66,7 @@ class Account:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._address = gateway(self.docker)
+            self._address = bridge_address(self.docker)
             self._port = free_port(self._address)
             self.folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-account-")))
             self.certificate.make(self._address)
@@ -82,8 +82,8 @@ class Account:
                 )
             stack.callback(_end, owner)
             self._wait_for(owner)
-            # The server has read it. Without it ministack leaves the trust of containers to us: its own way of giving
-            # them the certificate may be to copy it, which a read-only root refuses.
+            # The server has read it. Without the file ministack does not copy the certificate into containers, which
+            # fails on a read-only root.
             self.certificate.key.unlink()
             self._stack = stack.pop_all()
         return self
@@ -201,7 +201,7 @@ def _end(owner: subprocess.Popen[bytes]) -> None:
         owner.wait(_END_TIMEOUT_S)
 
 
-def gateway(docker: Docker) -> str:
+def bridge_address(docker: Docker) -> str:
     """Return the address at which containers reach this machine. Raises `Failure` without one."""
     try:
         bridge = json.loads(docker.read("network", "inspect", "bridge", "--format", "{{json (index .IPAM.Config 0)}}"))

@@ -28,7 +28,7 @@ _TODO: Final = "check the network and the settings of pip, then try again"
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """`emulator` starts ministack behind its door, `cdk` are the words of the CDK's command line, `path` its folder."""
+    """`emulator`: the command of ministack behind its gateway; `cdk`: that of the CDK; `path`: the folder of Node."""
 
     emulator: tuple[str, ...]
     cdk: tuple[str, ...]
@@ -50,8 +50,8 @@ def ensure_account(place: Place) -> Programs:
         run([*uv, *install, "--python", python], act=f"installing {lock}", todo=_TODO)
         stamp.write(inputs)
     program = ensure_npm(place, "account/cdk", place.root / "scripts" / "account" / "cdk") / "aws-cdk" / "bin" / "cdk"
-    door = place.root / "scripts" / "account" / "door.py"
-    return Programs((str(python), "-P", str(door)), (str(NODE), str(program)), NODE.parent)
+    gateway = place.root / "scripts" / "account" / "gateway.py"
+    return Programs((str(python), "-P", str(gateway)), (str(NODE), str(program)), NODE.parent)
 
 
 def ensure_glue_jars(place: Place) -> list[Path]:

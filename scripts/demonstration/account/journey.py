@@ -9,7 +9,7 @@ from rich.text import Text
 
 from scripts.account.deployment import Deployment
 from scripts.account.image import image_of_account
-from scripts.account.server import Account, gateway, environment
+from scripts.account.server import Account, bridge_address, environment
 from scripts.demonstration.account import (
     cataloging,
     denying,
@@ -103,7 +103,7 @@ def play(console: Console, claims: Claims, image: str | None, kept: Path | None)
     home = Home.of()
     programs = ensure_account(Place(ROOT))
     with with_docker(home) as docker:
-        gateway(docker)  # before minutes for the image
+        bridge_address(docker)  # before minutes for the image
         image = image or _built(docker, console)
         with (
             image_of_account(docker, image, home.rie, _NAME, ensure_glue_jars(Place(ROOT))) as name,

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from scripts.account.server import Account, environment, gateway
+from scripts.account.server import Account, bridge_address, environment
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.account import Programs
 from soal.console.problem import Problem
@@ -56,7 +56,7 @@ def test_docker_without_a_bridge_is_refused_with_what_to_do() -> None:
 )
 def test_the_bridge_of_a_daemon_in_its_first_hour_has_an_address(bridge: str, address: str) -> None:
     """Docker names the gateway only once it has been started again, or where somebody has configured it."""
-    assert gateway(MagicMock(spec=Docker, **{"read.return_value": bridge})) == address
+    assert bridge_address(MagicMock(spec=Docker, **{"read.return_value": bridge})) == address
 
 
 @pytest.mark.parametrize("stays", [False, True])

@@ -1,9 +1,10 @@
-"""The account's server behind a door: `python -m door FILE` in ministack's own environment.
+"""The account's server behind a gateway: `python gateway.py FILE` in ministack's own environment.
 
-Ministack takes whoever names an account's number, or no key, for its root, without a signature; whoever asks for a path
-below `/_ministack/` changes how functions run, for example as programs of this machine; and it decodes Lambda's paths
-twice, the second time behind the check of rights. The door lets none of these in, nor a web page. Root makes one
-administrator, whose key goes to FILE as JSON; ministack checks the signatures of everybody else.
+Ministack treats requests without a key, or with an account's number as key, as root, and asks for no signature; a
+request for a path below `/_ministack/` changes how functions run, for example as programs of this machine; and
+ministack decodes Lambda's paths twice, the second time behind the check of rights. The gateway refuses all of these,
+and requests of browsers. Root makes one administrator, whose key goes to FILE as JSON; ministack checks the signatures
+of everybody else.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ metadata).
 """
 
 
-class Door:
+class Gateway:
     """An ASGI application in front of ministack's. `made` is called once, before the first request."""
 
     def __init__(self, made: Callable[[str, str], None]) -> None:
@@ -151,7 +152,7 @@ def main(file: Path) -> None:
         with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as out:
             json.dump({"AWS_ACCESS_KEY_ID": key, "AWS_SECRET_ACCESS_KEY": secret}, out)
 
-    ministack.app = Door(made)
+    ministack.app = Gateway(made)
     sys.argv = sys.argv[:1]
     ministack.main()
 

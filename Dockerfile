@@ -115,11 +115,11 @@ COPY soal/__init__.py /opt/trainer/soal/
 COPY soal/local/__init__.py soal/local/names.py /opt/trainer/soal/local/
 COPY soal/testing/__init__.py /opt/trainer/soal/testing/
 COPY soal/testing/s3 /opt/trainer/soal/testing/s3
-COPY scripts/image/__init__.py scripts/image/archive.py scripts/image/closures.py scripts/image/unsigned.py \
+COPY scripts/image/__init__.py scripts/image/training.py scripts/image/closures.py scripts/image/unsigned.py \
      /opt/trainer/scripts/image/
 WORKDIR /opt/trainer
 ENV PYTHONPATH=/opt/soal/python:/opt/soal/function:/opt/trainer
-RUN python3 -m scripts.image.archive /opt/soal "$VARIANT"
+RUN python3 -m scripts.image.training /opt/soal "$VARIANT"
 
 # hadolint ignore=DL3006
 FROM ${BASE}

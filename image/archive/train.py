@@ -1,6 +1,6 @@
 """Train the class-data archive: a job that uses the features of most jobs, so that the archive holds their classes.
 
-A script like any other, run by the handler's own command (see scripts/image/archive.py): `train.py s3a://BUCKET`.
+A script like any other, run by the handler's own command (see scripts/image/training.py): `train.py s3a://BUCKET`.
 LESSONS lists the features. If no lesson loads a class, Java reads it from its jar at run time, which is slower and
 never wrong. The data is tiny on purpose: only the loaded classes count, not the speed.
 """

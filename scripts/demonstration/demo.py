@@ -23,7 +23,7 @@ from rich.text import Text
 from handler.spark.archive import archive_of
 from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
-from scripts.demonstration.account import journey
+from scripts.demonstration.account import playing
 from scripts.demonstration.stage import Claims, Demo, open_format
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
@@ -42,9 +42,9 @@ def main() -> int:
     begin_s = time.monotonic()
     try:
         if options.profile:
-            journey.play_on_profile(console, claims, options.profile, options.image, agreed=options.yes)
+            playing.play_on_profile(console, claims, options.profile, options.image, agreed=options.yes)
         elif options.account:
-            journey.play(console, claims, options.image, options.record)
+            playing.play(console, claims, options.image, options.record)
         else:
             with (
                 EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from handler.spark.installation import default_home
-from scripts.image.archive import train
 from scripts.image.closures import LIST, TrainingError
+from scripts.image.training import train
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -55,7 +55,7 @@ def inputs_of(place: Place, java: Java, variant: Variant = SLIM) -> str:
     lines = [f"{jar} {stat.st_size} {int(stat.st_mtime)}\n" for jar, stat in stats]
     training = [
         *(place.root / "image" / "archive" / name for name in (*_TRAINING[variant], "closures.txt")),
-        *(place.root / "scripts" / "image" / name for name in ("archive.py", "closures.py", "unsigned.py")),
+        *(place.root / "scripts" / "image" / name for name in ("training.py", "closures.py", "unsigned.py")),
         *sorted((place.root / "image" / "logstore" / "src" / "main" / "java" / "io" / "soal" / "build").glob("*.java")),
     ]
     return fingerprint([*training, *lines, f"{java.home} {java.version} {platform.machine()}"])
@@ -81,7 +81,7 @@ def _train(place: Place, java: Java, variant: Variant) -> str | None:
     env = {"JAVA_HOME": str(java.home), "PYTHONPATH": f"{site_of(home)}:{place.root}"}
     try:
         run(
-            [place.python, "-P", "-m", "scripts.image.archive", home, variant],
+            [place.python, "-P", "-m", "scripts.image.training", home, variant],
             act="training the class-data archive",
             todo=_TODO,
             env=env,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.accommodations import ROWS
 from scripts.account.server import ACCOUNT
 from scripts.demonstration.account.deploying import GLUE_DATABASE
+from scripts.demonstration.account.journey import trusted
 from scripts.demonstration.account.killing import HOLD, HUNG_S, WRITES_S, hold, kill
-from scripts.demonstration.account.stage import trusted
 from scripts.tables import iceberg
 
 if TYPE_CHECKING:
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
     from scripts.tables.delta import TableView
 
 _OTHER: Final = "others"

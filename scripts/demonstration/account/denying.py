@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.accommodations import ROWS
 
 if TYPE_CHECKING:
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
 
 _RIGHT: Final = "s3:PutObject"
 

@@ -12,14 +12,14 @@ from botocore.exceptions import ClientError
 from scripts.accommodations import ROWS, csv_bytes
 from scripts.account.deployment import deployer_of
 from scripts.account.server import environment
+from scripts.demonstration.account.journey import SOURCE
 from scripts.demonstration.account.killing import in_a_write, repeat_lands_once
-from scripts.demonstration.account.stage import SOURCE
 from scripts.local.sample import JOBS
 from soal.console.progress import JobProgress
 from soal.local.names import REGION
 
 if TYPE_CHECKING:
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
 
 GLUE_DATABASE: Final = "soal"
 SHORT_S: Final = 120

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.accommodations import ROWS, csv_bytes
 
 if TYPE_CHECKING:
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
 
 _LATE: Final = "raw/late.csv"
 _WAIT_S: Final = 120.0

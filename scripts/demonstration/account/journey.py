@@ -1,133 +1,225 @@
-"""The journey from its start to its end, on an account that it starts and removes, or on that of a profile."""
+"""The journey: an account, the stack in it, the operator's command, and witnesses of others.
+
+The account is one on this machine, or that of a profile; nobody can reach the containers of the latter.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+import json
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
+from rich.rule import Rule
 from rich.text import Text
 
-from scripts.account.deployment import Deployment
-from scripts.account.image import image_of_account
-from scripts.account.server import Account, bridge_address, environment
-from scripts.demonstration.account import (
-    cataloging,
-    denying,
-    deploying,
-    failing,
-    killing,
-    operating,
-    profile,
-    triggering,
-)
-from scripts.demonstration.account.record import record
-from scripts.demonstration.account.stage import Journey
-from scripts.image.build import TAG, Build, build, choose_base
-from scripts.image.command import certificates
-from scripts.image.docker import with_docker
-from scripts.provision.account import ensure_account, ensure_glue_jars
-from scripts.provision.place import ROOT, Place
+from safewriter.environment import variables_set
+from scripts.account.client import client_of, with_keys
+from scripts.account.deployment import outputs
+from scripts.account.server import Account, environment
+from scripts.demonstration.account.record import Acts
+from scripts.provision.place import ROOT
+from scripts.tables.delta import view
+from soal.console.problem import Failure
 from soal.console.progress import JobProgress
-from soal.home import Home
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
     from rich.console import Console
 
+    from scripts.account.deployment import Deployment
     from scripts.demonstration.stage import Claims
-    from scripts.image.docker import Docker
+    from scripts.tables.delta import TableView
 
-_NAME: Final = "account"
+TABLE: Final = "accommodations"
+SOURCE: Final = "raw/accommodations.csv"
+_COMMAND_TIMEOUT_S: Final = 960
+_POLL_S: Final = 0.5
+_TRUST: Final = ("SSL_CERT_FILE", "AWS_CA_BUNDLE")
 
 
 @dataclass(frozen=True, slots=True)
-class Act:
-    """A part of the journey. `job_s`: the seconds that its jobs may take, all in all; `only_here`: why an account that
-    is not on this machine has not this part.
-    """
+class Said:
+    """The end of a command: its exit code, its stdout, read as JSON where it is JSON, and its stderr."""
 
-    play: Callable[[Journey], None]
-    job_s: int = 0
-    only_here: str = ""
+    exit_code: int
+    out: str
+    talk: str
 
+    @property
+    def document(self) -> Any:  # noqa: ANN401 - JSON of any command
+        try:
+            return json.loads(self.out)
+        except ValueError:
+            return None
 
-_LONG_S, _SHORT_S = 900, deploying.SHORT_S
-_HELD: Final = "it kills or stops a container by its id, which Lambda tells nobody"
-_ACTS: Final = (
-    Act(operating.listening, only_here="it serves the alarms' part"),
-    Act(denying.denied_and_allowed, only_here="it counts on a right that is gone at once; IAM takes its time"),
-    Act(failing.failed_and_redriven, 2 * _LONG_S),
-    Act(killing.killed_and_recovered, only_here=_HELD),
-    Act(deploying.updated, _LONG_S + _SHORT_S),
-    Act(killing.deadline, _SHORT_S),
-    Act(killing.killed_and_retried, only_here=_HELD),
-    Act(killing.killed_after_the_commit, only_here=_HELD),
-    Act(killing.killed_and_swept, only_here=_HELD),
-    Act(killing.frozen, only_here=_HELD),
-    Act(triggering.object_landed, _SHORT_S),
-    Act(triggering.message_sent, _SHORT_S),
-    Act(
-        triggering.message_redriven,
-        only_here="it shows a message again after seconds, while its job may run; else it takes many timeouts",
-    ),
-    Act(cataloging.in_glue, only_here=f"it needs jars that the image slim has not, and {_HELD}"),
-    Act(triggering.two_at_once, 4 * _SHORT_S),
-    Act(triggering.scheduled, 8 * _SHORT_S),
-    Act(triggering.retried_by_state_machine, 3 * _SHORT_S),
-    Act(operating.operated),
-    Act(operating.alarmed, only_here="it puts values into AWS's own metrics, which only the emulator takes"),
-    Act(deploying.destroyed),
-)
+    @property
+    def state(self) -> str | None:
+        """The state of the result; None without a result."""
+        return (self.document or {}).get("state")
 
 
-def play_on_profile(console: Console, claims: Claims, name: str, image: str | None, *, agreed: bool) -> None:
-    """Play what an account of AWS can have, on that of a profile; name what is left out. Raises `Problem`."""
+@dataclass(frozen=True, slots=True)
+class AccountOfProfile:
+    """The account of a profile. `aws`: the variables of its clients and commands; `folder`: for the journey's files."""
 
-    def begin(journey: Journey) -> None:
-        for act in _ACTS:
-            if act.only_here:
-                journey.line("left out", f"{act.play.__name__}: {act.only_here}")
-        journey.act("From a bootstrapped account to the first result")
-        deploying.first_result(journey)
-
-    possible = [(act.job_s, act.play) for act in _ACTS if not act.only_here]
-    profile.play(console, claims, name, image, [(2 * _LONG_S, begin), *possible], agreed=agreed)
+    aws: Mapping[str, str]
+    folder: Path
 
 
-def play(console: Console, claims: Claims, image: str | None, kept: Path | None) -> None:
-    """Play all parts, with an image that Docker has, or with that of this tree; write the record of a run that comes to
-    its end to the file `kept`. Raises `Problem` if it cannot begin, or go on.
-    """
-    home = Home.of()
-    programs = ensure_account(Place(ROOT))
-    with with_docker(home) as docker:
-        bridge_address(docker)  # before minutes for the image
-        image = image or _built(docker, console)
-        with (
-            image_of_account(docker, image, home.rie, _NAME, ensure_glue_jars(Place(ROOT))) as name,
-            Account(docker, programs) as account,
-        ):
-            console.print(Text(f"{account.endpoint} is the account, by ministack; log: {account.log}"), soft_wrap=True)
-            deployment = Deployment(programs, environment(account.aws), account.folder)
-            journey = Journey(console, claims, account, deployment)
-            deploying.bootstrapped(journey, name)
-            for act in _ACTS:
-                act.play(journey)
-        claims.check("no container and no file of the account is left", holds=_is_gone(account))
-        if kept is not None:
-            found = record(journey.acts, claims.entries, docker, programs, image)
-            kept.write_text(found.model_dump_json(indent=2) + "\n", encoding="utf-8")
+@dataclass(slots=True)
+class Journey:
+    """The account and the stack in it. `context`: the context keys of its last deployment; `made`: its outputs."""
+
+    console: Console
+    claims: Claims
+    account: Account | AccountOfProfile
+    deployment: Deployment
+    context: dict[str, str] = field(default_factory=dict)
+    made: dict[str, str] = field(default_factory=dict)
+    acts: Acts = field(default_factory=Acts)
+    _clients: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def here(self) -> Account:
+        """The account as one on this machine, whose containers can be reached."""
+        if not isinstance(self.account, Account):
+            raise TypeError("the containers of this account are not here")
+        return self.account
+
+    @property
+    def stack(self) -> str:
+        return self.deployment.stack
+
+    @property
+    def landing(self) -> str:
+        """A bucket beside the stack, whose new objects start jobs."""
+        return f"{self.stack.lower()}-landing"
+
+    def act(self, title: str) -> None:
+        """Begin a part of the journey."""
+        number = self.acts.begin(title, len(self.claims.entries))
+        self.console.print(Rule(f"{number}  {title}", align="left"))
+
+    def line(self, name: str, value: str) -> None:
+        """Print a fact."""
+        self.console.print(Text.assemble((f"  {name:<11} ", "dim"), value), soft_wrap=True)
+
+    def check(self, text: str, *, holds: bool) -> None:
+        """Print a claim with its mark."""
+        self.claims.check(text, holds=holds)
+
+    def client(self, service: str) -> Any:  # noqa: ANN401 - a boto3 client
+        """Return a client of one of the account's services, with none of the caller's own settings."""
+        if service not in self._clients:
+            self._clients[service] = client_of(self.account.aws, service)
+        return self._clients[service]
+
+    def deploy(self, **context: str) -> float:
+        """Deploy the stack with these context keys beside the present ones, and read its outputs."""
+        self.context |= context
+        with JobProgress(self.console, "cdk deploy"):
+            seconds = self.deployment.deploy(self.context)
+        self.made = outputs(self.client("cloudformation"), self.stack)
+        return seconds
+
+    def soal(self, *words: str) -> Said:
+        """Run the operator's command to its end, as somebody in the account does."""
+        with JobProgress(self.console, f"soal {words[0]}"):
+            return self.wait_for(self.start(*words))
+
+    def start(self, *words: str) -> subprocess.Popen[str]:
+        """Start the operator's command."""
+        own = {"SW_CHECKPOINT_BUCKET": self.made["CheckpointBucket"], "PYTHONPATH": str(ROOT)}
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "soal", *words],
+            cwd=ROOT,
+            env={**environment(self.account.aws), **own},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def wait_for(self, process: subprocess.Popen[str]) -> Said:
+        """Wait for the end of a command."""
+        try:
+            out, talk = process.communicate(timeout=_COMMAND_TIMEOUT_S)
+        except subprocess.TimeoutExpired as error:
+            process.kill()
+            process.communicate()
+            raise Failure(f"soal did not end: {process.args!r}", todo="see above") from error
+        return Said(process.returncode, out, talk)
+
+    def event(self, job: str, token: str, *more: str, source: str = SOURCE, table: str = TABLE) -> dict[str, Any]:
+        """Return the event of a sample job."""
+        arguments = ["--source", self.lake(source), "--table", self.lake(table), *more]
+        script = f"s3://{self.made['ScriptBucket']}/jobs/{job}.py"
+        return {"entryPoint": script, "entryPointArguments": arguments, "clientToken": token}
+
+    def lake(self, key: str) -> str:
+        return f"s3a://{self.made['LakeBucket']}/{key}"
+
+    def event_file(self, event: dict[str, Any]) -> str:
+        """Write an event for the command; return the file's path."""
+        path = self.account.folder / f"{event['clientToken']}.json"
+        path.write_text(json.dumps(event), encoding="utf-8")
+        return str(path)
+
+    def invoke(self, event: dict[str, Any]) -> Said:
+        """Invoke the alias by the operator's command; show the outcome."""
+        return self.show(self.soal("invoke", self.event_file(event), "--function", self.made["InvokeArn"], "--json"))
+
+    def show(self, said: Said) -> Said:
+        """Show what an invocation has come to."""
+        found = said.document or {}
+        if "state" not in found:
+            self.line("no result", said.talk.strip().splitlines()[0] if said.talk.strip() else "")
+            return said
+        spent = found["timings"]["totalMs"] / 1000
+        start = "cold" if found.get("coldStart") else "warm"
+        self.line("result", f"{found['state']}, attempt {found['attempt']}, {spent:.1f} s, {start}")
+        if found["state"] != "SUCCESS":
+            self.line("why", str(found["stateDetails"])[:200])
+        for write in found["writes"]:
+            reason = f" ({write['reason']})" if write.get("reason") else ""
+            self.line("write", f"{write['status']}{reason}")
+        return said
+
+    def look(self, key: str = TABLE) -> TableView:
+        """Read a Delta table of the lake from outside."""
+        aws = with_keys(self.account.aws)
+        if "AWS_ENDPOINT_URL" in aws:
+            aws["AWS_ENDPOINT_URL_S3"] = aws["AWS_ENDPOINT_URL"]
+        with trusted(aws.get("AWS_CA_BUNDLE")):
+            return view(self.client("s3"), self.made["LakeBucket"], key, aws)
+
+    def table(self, key: str = TABLE) -> TableView:
+        """Read a Delta table, and show it."""
+        seen = self.look(key)
+        self.line(key, f"version {seen.version}, {seen.rows:,} rows, {seen.files} files (read by deltalake)")
+        return seen
+
+    def run_of(self, token: str) -> dict[str, Any]:
+        """Return a run as the operator's command shows it; empty, if there is none."""
+        return self.soal("runs", "show", token, "--json").document or {}
+
+    def waits(self, what: str, holds: Callable[[], bool], timeout_s: float) -> float | None:
+        """Wait until something holds; return the seconds, None if it did not within the bound."""
+        begun = time.monotonic()
+        with JobProgress(self.console, what):
+            while not holds():
+                if time.monotonic() - begun > timeout_s:
+                    return None
+                time.sleep(_POLL_S)
+        return time.monotonic() - begun
 
 
-def _built(docker: Docker, console: Console) -> str:
-    """Build the image of this tree, as `soal image build` does."""
-    base = choose_base(docker, None, Place(ROOT), lambda line: console.print(Text(line)))
-    with JobProgress(console, "building the image"):
-        build(docker, Build(base, TAG, certificates(None)))
-    return TAG
-
-
-def _is_gone(account: Account) -> bool:
-    return not account.containers(with_ended=True) and not account.folder.exists()
+def trusted(bundle: str | None) -> AbstractContextManager[None]:
+    """Let deltalake and pyiceberg trust a certificate, if there is one: they take it from these variables."""
+    return variables_set({} if bundle is None else dict.fromkeys(_TRUST, bundle))

@@ -6,14 +6,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from scripts.accommodations import ROWS
-from scripts.demonstration.account.stage import TABLE
+from scripts.demonstration.account.journey import TABLE
 from soal.console.problem import EXIT_DEADLINE
 from soal.console.progress import JobProgress
 
 if TYPE_CHECKING:
     import subprocess
 
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
     from scripts.tables.delta import TableView
 
 HOLD: Final = "hold"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from scripts.account.server import Account
 
 if TYPE_CHECKING:
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
 
 _INVENTED: Final = frozenset({"role", "sweeper's role", "retention"})
 """What the doctor finds wrong in ministack, and would not on AWS: docs/guides/local."""

@@ -17,8 +17,8 @@ from rich.text import Text
 from scripts.account.client import client_of
 from scripts.account.deployment import Deployment
 from scripts.account.server import environment
+from scripts.demonstration.account.journey import AccountOfProfile, Journey
 from scripts.demonstration.account.removal import Removal
-from scripts.demonstration.account.stage import AccountOfProfile, Journey
 from scripts.provision.account import ensure_account
 from scripts.provision.place import ROOT, Place
 from soal.console.problem import Failure

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import datetime
 
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
 
 _STACK_TIMEOUT_S: Final = 1800.0
 _POLL_S: Final = 2.0

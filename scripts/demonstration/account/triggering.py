@@ -10,7 +10,7 @@ from scripts.demonstration.account.failing import waiting
 from scripts.demonstration.account.killing import HUNG_S, held, hold
 
 if TYPE_CHECKING:
-    from scripts.demonstration.account.stage import Journey
+    from scripts.demonstration.account.journey import Journey
 
 _WAIT_S: Final = 180.0
 _VISIBLE_S: Final = 5

@@ -12,11 +12,10 @@ import pytest
 from scripts.account.client import client_of, with_keys
 from scripts.account.deployment import Deployment
 from scripts.account.server import ACCOUNT, environment
-from scripts.demonstration.account import journey as journeys
-from scripts.demonstration.account import profile
+from scripts.demonstration.account import playing, profile
+from scripts.demonstration.account.journey import AccountOfProfile, Journey
 from scripts.demonstration.account.profile import variables
 from scripts.demonstration.account.removal import Removal
-from scripts.demonstration.account.stage import AccountOfProfile, Journey
 from scripts.demonstration.stage import Claims
 from scripts.provision.account import ensure_account
 from scripts.provision.place import ROOT, Place
@@ -190,7 +189,7 @@ def test_nothing_is_made_before_somebody_has_agreed(
     before = client("cloudformation").list_stacks()["StackSummaries"]
 
     with pytest.raises(Problem, match="nobody has agreed"):
-        journeys.play_on_profile(console, Claims(console), NAME, None, agreed=False)
+        playing.play_on_profile(console, Claims(console), NAME, None, agreed=False)
 
     first = console.file.getvalue().splitlines()[0]  # type: ignore[attr-defined]
     assert first.startswith(f"account {ACCOUNT}, {REGION}, stack soal-demo-")

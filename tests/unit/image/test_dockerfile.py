@@ -70,7 +70,7 @@ def test_everything_that_is_copied_is_sent_and_is_there() -> None:
         assert any(path == name or path.startswith(f"{name}/") for name in sent), path
 
 
-@pytest.mark.parametrize("program", ["scripts.image.archive", "scripts.image.trim"])
+@pytest.mark.parametrize("program", ["scripts.image.training", "scripts.image.trim"])
 def test_what_the_build_runs_has_all_its_modules(program: str) -> None:
     """The Dockerfile copies every module that a program of the build imports, directly or indirectly."""
     copied = [

@@ -12,7 +12,7 @@ import pytest
 
 from handler.spark.archive import archive_of
 from scripts.demonstration import acts, demo
-from scripts.demonstration.account import journey
+from scripts.demonstration.account import playing
 from scripts.demonstration.stage import Claims, Demo, Format
 from soal.console.problem import Problem
 from soal.console.screen import Screen
@@ -70,7 +70,7 @@ def test_an_account_that_cannot_begin_is_a_claim_that_is_not_true(
     def play(*_: object) -> None:
         raise Problem("no bridge", todo="start Docker")
 
-    monkeypatch.setattr(journey, "play", play)
+    monkeypatch.setattr(playing, "play", play)
     monkeypatch.setattr(sys, "argv", ["demo", "--account", "--json"])
 
     assert demo.main() == 1

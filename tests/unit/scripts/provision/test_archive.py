@@ -33,7 +33,7 @@ class Bench:
     def __init__(self, root: Path) -> None:
         self.place = Place(root)
         self.calls, self.fail = root / "calls", root / "fail"
-        for name in (*TRAINING, "scripts/image/archive.py", "scripts/image/unsigned.py", ".soal/jars/delta.jar"):
+        for name in (*TRAINING, "scripts/image/training.py", "scripts/image/unsigned.py", ".soal/jars/delta.jar"):
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).touch()
         self.executable(self.place.python, PYTHON.format(calls=self.calls, fail=self.fail))

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 
 import pytest
 
-from scripts.demonstration.account import deploying, journey, profile
+from scripts.demonstration.account import deploying, playing, profile
 from soal.console.problem import Problem
 from soal.console.screen import Screen
 
@@ -57,13 +57,13 @@ def test_the_parts_that_a_profile_cannot_have_are_named_with_their_reasons(monke
     monkeypatch.setattr(deploying, "first_result", MagicMock())
     console, stage = Screen(file=io.StringIO()), MagicMock()
 
-    journey.play_on_profile(console, MagicMock(), "mine", None, agreed=True)
+    playing.play_on_profile(console, MagicMock(), "mine", None, agreed=True)
 
     (_, begin), *others = played.call_args.args[4]
     begin(stage)
-    left_out = [act for act in journey._ACTS if act.only_here]
+    left_out = [act for act in playing._ACTS if act.only_here]
     assert [call.args[1] for call in stage.line.call_args_list] == [
         f"{act.play.__name__}: {act.only_here}" for act in left_out
     ]
-    assert [act for _, act in others] == [act.play for act in journey._ACTS if not act.only_here]
+    assert [act for _, act in others] == [act.play for act in playing._ACTS if not act.only_here]
     assert left_out

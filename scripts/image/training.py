@@ -1,6 +1,6 @@
 """Make the class-data archive: run a script of image/archive as the handler would, and archive the loaded classes.
 
-`python -m scripts.image.archive SOAL_HOME VARIANT`: scripts/setup runs it for the working tree, the Dockerfile for the
+`python -m scripts.image.training SOAL_HOME VARIANT`: scripts/setup runs it for the working tree, the Dockerfile for the
 image. It uses the PySpark that this process imports. The job reads and writes an S3 in this process.
 """
 

@@ -1,4 +1,4 @@
-"""The stage of the account's demonstration: bounded waits, the operator's command, and failures shown as claims."""
+"""The journey in an account: bounded waits, the operator's command, and failures shown as claims."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from scripts.demonstration.account import failing, killing
-from scripts.demonstration.account.stage import Journey, Said, trusted
+from scripts.demonstration.account.journey import Journey, Said, trusted
 from scripts.demonstration.stage import Claims
 from soal.console.screen import Screen
 

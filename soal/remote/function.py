@@ -12,7 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from safewriter.objects.client import client_of, queued_id
 from soal.console.document import document_of
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.console.view import View
 from soal.invocation.event import run_key_of
 from soal.invocation.report import report_of
@@ -69,10 +69,9 @@ class RemoteFunction:
         """Start an execution of a durable function. Raises `Problem` if Lambda refuses the event."""
         arn = self._call(event, "Event").get("DurableExecutionArn")
         if arn is None:
-            raise Problem(
+            raise Failure(
                 f"function {self.name}: Lambda has taken the event, but names no execution",
                 todo="see the run with: soal runs show, by the event's clientToken",
-                exit_code=EXIT_FAILED,
             )
         return Execution(str(arn), self._client(retries=5))
 
@@ -97,10 +96,9 @@ class RemoteFunction:
             subject = f"function {self.name}"
             if isinstance(error, ClientError) or step_of(error, todo).is_unsent:
                 raise failed(f"{subject}: {error}", error, todo) from error
-            raise Problem(
+            raise Failure(
                 f"{subject}: {error}",
                 todo="the job may run all the same: see `soal runs list`, then try again with the same clientToken",
-                exit_code=EXIT_FAILED,
             ) from error
         return answer
 

@@ -24,7 +24,7 @@ from scripts.emulator.rie import LambdaEmulator
 from scripts.image.docker import require, with_docker
 from scripts.local.sample import put_sample
 from scripts.provision.place import ROOT
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.home import Home
 from soal.local.names import BUCKETS, CHECKPOINTS, DATA, LAKE, SCRIPTS, SOURCE_KEY
 from soal.testing.s3.embedded import EmbeddedS3
@@ -138,7 +138,7 @@ def peer(s3: EmbeddedS3, image: str | None, job: str = "append") -> Run:
     with _peer_on_host(variables) if image is None else _peer_in_container(variables, image) as function:
         answer = function.invoke(_paths(new_table()))
         if answer.error is not None or answer.timed_out:
-            raise Problem(f"spark-submit failed:\n{function.tail()}", todo="see above", exit_code=EXIT_FAILED)
+            raise Failure(f"spark-submit failed:\n{function.tail()}", todo="see above")
         return Run(float(answer.duration_ms), function.cpu_s())
 
 
@@ -196,5 +196,5 @@ def succeeded(report: Report) -> Report:
     """Return the report of SoAL's job. Raises `Problem` if the job failed."""
     if report.exit_code != 0:
         told = report.problem or (report.result.state_details if report.result is not None else "")
-        raise Problem(f"the job failed: {told}", todo="see `soal doctor`", exit_code=EXIT_FAILED)
+        raise Failure(f"the job failed: {told}", todo="see `soal doctor`")
     return report

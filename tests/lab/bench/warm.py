@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from scripts.local.sample import put_sample
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.invocation.report import report_of
 from soal.local.names import BUCKETS, CHECKPOINTS, LAKE
 from soal.testing.s3.embedded import EmbeddedS3
@@ -91,7 +91,7 @@ def measure(
                     peers.append(peer(s3, None).ms)
                 report = _run(emulator, event, own.timeout_s)
                 if report.result is None or not report.result.warm_start:
-                    raise Problem(f"job {number + 1} was not warm", todo="read its log", exit_code=EXIT_FAILED)
+                    raise Failure(f"job {number + 1} was not warm", todo="read its log")
                 warm.append(float(report.duration_ms))
                 held.append(_held(emulator.processes()))
                 progress(number + 1)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from soal.console.output import Output
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import EXIT_FAILED, Failure, Problem
 from soal.console.view import View, columns, number
 from soal.options import Json
 
@@ -43,7 +43,7 @@ def turns(
     try:
         outcome = run(out, seed=seed, rounds=rounds, says=output.remark)
     except RuntimeError as error:
-        raise Problem(str(error), todo=f"look at the logs in {out}", exit_code=EXIT_FAILED) from error
+        raise Failure(str(error), todo=f"look at the logs in {out}") from error
     drawn = timeline(outcome.events, outcome.verdicts)
     (out / "timeline.svg").write_text(svg(drawn), encoding="utf-8")
     (out / "timeline.png").write_bytes(png(drawn))

@@ -14,7 +14,7 @@ import pytest
 import requests
 
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.spark import ROOT
+from scripts.provision.place import ROOT
 from soal.testing.s3 import EmbeddedS3
 from soal.testing.s3.wire import OBSERVER
 from tests.support.waiting import BUSY_S, until

@@ -13,8 +13,8 @@ import pytest
 from handler.outcome.result import Result
 from scripts.emulator.rest_catalog import RestCatalog
 from scripts.emulator.rie import LambdaEmulator
-from scripts.emulator.spark import ROOT
 from scripts.provision.__main__ import main as setup
+from scripts.provision.place import ROOT
 from soal.testing.s3 import EmbeddedS3
 from tests.support.waiting import BUSY_S
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from scripts.accommodations import csv_bytes
-from scripts.emulator.spark import ROOT, stock_class_path
+from scripts.provision.place import ROOT
 from scripts.tables.delta import view
 from soal.testing.session import session_settings
+from tests.support.spark_session import stock_class_path
 
 if TYPE_CHECKING:
     from soal.testing.job import Jobs

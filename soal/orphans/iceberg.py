@@ -30,7 +30,7 @@ from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.objects.store import TooLarge
 from safewriter.parsing import parsed
-from safewriter.tables.delta.leftovers import root_of_other_table
+from safewriter.tables.delta.leftovers import table_of
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.space import TEXT_MAX_BYTES
 from soal.console.document import Part
@@ -52,8 +52,8 @@ _KEPT: Final = timedelta(days=7)
 """How long Iceberg keeps a fence after a settler has set it: `safewriter/tables/iceberg/table.py`."""
 _LEAST: Final = timedelta(days=1)
 """`remove_orphan_files` refuses to delete younger files."""
-_DELTA_LOG: Final = "_delta_log/"
-_METADATA: Final = ".metadata.json"
+_METADATA: Final = (".metadata.json", ".metadata.json.gz")
+_OWN: Final = ("", "iceberg")
 _GZIP: Final = b"\x1f\x8b"
 _PARALLEL: Final = 8
 
@@ -208,10 +208,8 @@ def _others(store: ObjectStore, objects: Iterable[ListedObject], references: set
     """
     roots, unnamed = set(), []
     for entry in objects:
-        if (root := root_of_other_table(entry.key)) is not None:
-            roots.add(root)
-        elif entry.key.startswith(_DELTA_LOG):
-            roots.add("")
+        if (table := table_of(entry.key)) is not None and table != _OWN:
+            roots.add(table[0])
         elif entry.key.endswith(_METADATA) and store.uri(entry.key) not in references:
             unnamed.append(entry.key)
     if "" not in roots:

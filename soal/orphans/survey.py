@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from safewriter.objects import StoreError, Upload
-from safewriter.tables.delta.leftovers import root_of_other_table
+from safewriter.tables.delta.leftovers import table_of
 from soal.orphans.log_actions import SharedFolderError
 from soal.orphans.protection import Kind, is_of_delta, kind_of, prefix_of
 from soal.orphans.report import OpenWriteFound, Orphan, OrphanReport, OrphanUpload, Tally
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
     from soal.orphans.protection import Attempts
 
 _SEEN_EVERY: Final = 1000
-_HUDI: Final = re.compile(r"(.+/)\.hoodie/.*", re.DOTALL)
-_FORMATS: Final = {
-    "iceberg": re.compile(r"(?:metadata/)?[^/]+\.metadata\.json"),
-    "hudi": re.compile(r"\.hoodie/.*", re.DOTALL),
-}
-"""The files of other formats in the table's own folder."""
 BATCH: Final = 500
 _PARALLEL: Final = 8
 _T = TypeVar("_T", Orphan, OrphanUpload)
@@ -153,11 +146,11 @@ class _Sorter:
         return tuple(sorted(self._roots))
 
     def take(self, entry: ListedObject) -> None:
-        if (root := root_of_other_table(entry.key)) is not None:
+        root, table_format = table_of(entry.key) or ("", None)
+        if root:
             self._roots.add(root)
-        if (match := _HUDI.fullmatch(entry.key)) is not None:
-            self._roots.add(match[1])
-        self.formats.update(name for name, pattern in _FORMATS.items() if pattern.fullmatch(entry.key))
+        elif table_format is not None:
+            self.formats.add(table_format)
         kind = kind_of(entry.key, self.log.partition_columns)
         if entry.key in self.log.keys:
             self.retained.add(entry)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RecordedBuilds", "recorded_builds"]
 
-_KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml")
+_KEY: Final = re.compile(r"[^/]+/[^/]*?_run_id=(.+)_[^_/]+/run\.yaml", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)

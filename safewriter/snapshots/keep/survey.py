@@ -32,7 +32,8 @@ _OF_BUILD: Final = re.compile(
     r"(?P<folder>[^/]+/run_id=(?P<run>[^/]+)/[^/]+/attempt=[0-9]+(?:-(?P<build>[^/-]+)-[^/]+)?)/"
     # The folder of a task's attempt may hold any file; other data may also be partitioned by a mere number.
     r"(?:(?<=-[0-9a-f]{16}-[0-9a-f]{16}/).+"
-    rf"|{re.escape(FILE_NAME)}|(?:wal|compacted)/[^/]+\.sst|manifest/[0-9]+\.manifest|compactions/[0-9]+\.compactions)"
+    rf"|{re.escape(FILE_NAME)}|(?:wal|compacted)/[^/]+\.sst|manifest/[0-9]+\.manifest|compactions/[0-9]+\.compactions)",
+    re.DOTALL,
 )
 """The key of an object that a build writes. Manifests and records only say below which prefixes to look for such keys,
 and those must be single segments: a forged manifest must not make a clean-up delete other data. Objects with other keys

@@ -17,9 +17,14 @@ if TYPE_CHECKING:
     from safewriter.objects.store import ListedObject, ObjectStore
     from safewriter.tables.delta.commit import Commit
 
-__all__ = ["remove_files", "root_of_other_table"]
+__all__ = ["remove_files", "table_of"]
 
-_OTHER_TABLE: Final = re.compile(r"(.+/)(?:_delta_log/.*|metadata/[^/]+\.metadata\.json)")
+# The outermost folder counts: Hudi keeps a table of its own within `.hoodie/`. A key may hold line ends.
+_TABLE: Final = re.compile(
+    r"((?:.*?/)??)(?:(?P<delta>_delta_log/.*)|(?P<hudi>\.hoodie/.*)|(?P<paimon>schema/schema-[0-9]+)"
+    r"|(?P<iceberg>(?:metadata/|\A)[^/]+\.metadata\.json(?:\.gz)?))",
+    re.DOTALL,
+)
 _NAMES_MAX_BYTES: Final = 16 << 20
 """The most memory for names of files that are held at a time: about 100,000 names."""
 _EACH_BYTES: Final = 64
@@ -92,8 +97,8 @@ def _left(
     """Yield the attempts' files that no commit refers to, and put the folders of other tables into `others`."""
     for entry in entries_without(store, prefixes):
         check_time()
-        if (root := root_of_other_table(entry.key)) is not None:
-            others.add(root)
+        if (table := table_of(entry.key)) is not None and table[0]:
+            others.add(table[0])
             if len(others) > _TABLES_MAX:
                 raise StoreError(f"{store.uri('')} has more than {_TABLES_MAX:,} tables in it; its files are left")
         elif _is_data_file(entry.key, prefixes) and _name_of(entry.key) not in referred:
@@ -104,10 +109,13 @@ def _names(commits: tuple[Commit, ...], prefixes: tuple[str, ...]) -> set[str]:
     return {name for commit in commits for name in commit.names if name.startswith(prefixes)}
 
 
-def root_of_other_table(key: str) -> str | None:
-    """Return the folder of another table, Delta or Iceberg, inside this one, if the key shows such a table."""
-    match = _OTHER_TABLE.fullmatch(key)
-    return None if match is None else match[1]
+def table_of(key: str) -> tuple[str, str] | None:
+    """Return the folder and format (`delta`, `hudi`, `iceberg`, `paimon`) of the table of whose metadata a key is.
+
+    The folder is "" or ends with a slash. None: the key is no metadata.
+    """
+    match = _TABLE.fullmatch(key)
+    return None if match is None or match.lastgroup is None else (match[1], match.lastgroup)
 
 
 def _is_data_file(key: str, prefixes: tuple[str, ...]) -> bool:

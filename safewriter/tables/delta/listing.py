@@ -20,10 +20,12 @@ __all__ = ["PAGE", "entries_without"]
 PAGE: Final = 1000
 """The most keys that S3 lists at once."""
 # The log, and the metadata that Iceberg keeps beside its own table or, with UniForm, beside this one.
-_FOLDERS: Final = re.compile(r"((?:.+/)?(?:_delta_log|metadata(?=/[^/]+\.(?:metadata\.json|avro)$)))/")
+_FOLDERS: Final = re.compile(r"((?:.+/)?(?:_delta_log|metadata(?=/[^/]+\.(?:metadata\.json|avro)\Z)))/", re.DOTALL)
 # How the names begin that Spark, Delta and SafeWriter give to data files; a decimal or hexadecimal number follows. The
 # folder of a partition does not match: it has an equals sign in its name.
-_FILES: Final = re.compile(r"((?:.*/)?(?:(?:part-|cdc-)(?P<number>[0-9])|(?:deletion_vector_|sw-)[0-9a-f]))[^/=]*")
+_FILES: Final = re.compile(
+    r"((?:.*/)?(?:(?:part-|cdc-)(?P<number>[0-9])|(?:deletion_vector_|sw-)[0-9a-f]))[^/=]*", re.DOTALL
+)
 _BEHIND_NUMBER: Final = ":"
 _BEHIND_HEX: Final = "g"
 

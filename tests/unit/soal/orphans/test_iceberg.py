@@ -102,7 +102,16 @@ def test_what_no_snapshot_names_and_what_fences_there_are_is_told(left: Left) ->
     assert left.s3.keys("lake") == keys
 
 
-@pytest.mark.parametrize("file", ["metadata/00001-a.metadata.json", "_delta_log/00000000000000000000.json"])
+@pytest.mark.parametrize(
+    "file",
+    [
+        "metadata/00001-a.metadata.json",
+        "metadata/v3.metadata.json.gz",
+        "_delta_log/00000000000000000000.json",
+        ".hoodie/hoodie.properties",
+        "schema/schema-0",
+    ],
+)
 def test_the_files_of_a_table_inside_are_no_orphans(left: Left, file: str) -> None:
     """Iceberg's procedure deletes all that this table does not name below its location, so there is no statement."""
     for key in (file, "data/rows.parquet"):
@@ -126,10 +135,17 @@ def shared(left: Left) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "key", ["_delta_log/00000000000000000000.json", "metadata/v1.metadata.json", "elsewhere/1.gz.metadata.json"]
+    "key",
+    [
+        "_delta_log/00000000000000000000.json",
+        ".hoodie/hoodie.properties",
+        "metadata/v1.metadata.json",
+        "metadata/v3.metadata.json.gz",
+        "elsewhere/1.gz.metadata.json",
+    ],
 )
 def test_a_table_in_the_same_folder_keeps_its_files(left: Left, key: str) -> None:
-    """A Delta log, or metadata that nobody can read: nothing tells whose the files are."""
+    """Metadata of another format, or some that nobody can read: nothing tells whose the files are."""
     for name in (key, "part-0.parquet"):
         left.s3.observer().put_object(Bucket="lake", Key=f"w/db/t/{name}", Body=b"x")
     assert shared(left) == ["s3://lake/w/db/t/"]

@@ -89,17 +89,18 @@ def test_what_is_no_file_of_a_table_is_only_counted() -> None:
 
 @pytest.mark.parametrize(
     "log",
-    ["sub/_delta_log/00000000000000000000.json", "sub/metadata/v1.metadata.json", "sub/.hoodie/hoodie.properties"],
+    ["_delta_log/00000000000000000000.json", "metadata/v1.metadata.json", ".hoodie/hoodie.properties"],
 )
-def test_a_table_inside_the_table_is_left_alone(log: str) -> None:
+@pytest.mark.parametrize("folder", ["sub/", "tenant\nA/"])
+def test_a_table_inside_the_table_is_left_alone(folder: str, log: str) -> None:
     """A table inside the table is left alone with its uploads, even if its files are listed before its log."""
     bench = Bench()
-    bench.put("sub/A/part-1.parquet", log, "sub/z/part-2.parquet", "subway/part-1.parquet")
-    bench.lake.begin_upload(Upload("sub/part-3.parquet", "1"))
+    bench.put(f"{folder}A/part-1.parquet", f"{folder}{log}", f"{folder}z/part-2.parquet", "subway/part-1.parquet")
+    bench.lake.begin_upload(Upload(f"{folder}part-3.parquet", "1"))
     bench.ages()
     report = bench.look()
     assert [one.key for one in report.orphans] == ["subway/part-1.parquet"]
-    assert (report.other_tables, report.uploads) == (("sub/",), ())
+    assert (report.other_tables, report.uploads) == ((folder,), ())
 
 
 @pytest.mark.parametrize(
@@ -107,6 +108,7 @@ def test_a_table_inside_the_table_is_left_alone(log: str) -> None:
     [
         ("metadata/v1.metadata.json", "iceberg", "iceberg"),
         ("v1.metadata.json", "iceberg", "iceberg"),
+        ("metadata/v1.metadata.json.gz", "iceberg", "iceberg"),
         (".hoodie/hoodie.properties", "hudi", "iceberg,Hudi"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.objects import StoreError, Upload
 from safewriter.tables.delta.history import DeltaHistory
-from safewriter.tables.delta.leftovers import remove_files, root_of_other_table
+from safewriter.tables.delta.leftovers import remove_files, table_of
 from tests.unit.safewriter.delta_log import File
 from tests.unit.safewriter.record.samples import attempt
 from tests.unit.safewriter.world import World
@@ -114,18 +114,33 @@ def test_thousands_of_files_go_by_a_few_requests(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("key", "root"),
+    ("key", "table"),
     [
-        ("sub/_delta_log/00000000000000000000.json", "sub/"),
-        ("a/b/metadata/v1.metadata.json", "a/b/"),
-        ("_delta_log/00000000000000000000.json", None),
-        ("metadata/v1.metadata.json", None),
+        ("sub/_delta_log/00000000000000000000.json", ("sub/", "delta")),
+        ("tenant\nA/_delta_log/00000000000000000000.json", ("tenant\nA/", "delta")),
+        ("a/b/metadata/v1.metadata.json", ("a/b/", "iceberg")),
+        ("a/metadata/v3.metadata.json.gz", ("a/", "iceberg")),
+        ("a/.hoodie/metadata/.hoodie/hoodie.properties", ("a/", "hudi")),
+        ("a/schema/schema-0", ("a/", "paimon")),
+        ("_delta_log/00000000000000000000.json", ("", "delta")),
+        ("metadata/v1.metadata.json", ("", "iceberg")),
+        ("v1.metadata.json", ("", "iceberg")),
+        ("sub/v1.metadata.json", None),
         ("sub/metadata.json", None),
     ],
 )
-def test_a_table_inside_the_table_is_known_by_its_log(key: str, root: str | None) -> None:
-    """Delta's, or Iceberg's metadata; the table's own does not count."""
-    assert root_of_other_table(key) == root
+def test_a_table_is_known_by_its_metadata(key: str, table: tuple[str, str] | None) -> None:
+    """In any folder, also one whose name holds a line end; the outermost folder of a table is the table's."""
+    assert table_of(key) == table
+
+
+def test_a_file_of_a_table_inside_stays_whatever_its_folder_is_called() -> None:
+    """A job's block names files alike in all tables that it writes; a line end is a character of a key."""
+    world = World()
+    for key in ("tenant\nA/pre-0.parquet", "tenant\nA/_delta_log/0.json", "pre-1.parquet"):
+        world.lake.put(key, b"")
+    assert remove(world, "pre-") == 1
+    assert "tenant\nA/pre-0.parquet" in world.lake.contents()
 
 
 def test_more_files_than_names_that_are_held_go_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

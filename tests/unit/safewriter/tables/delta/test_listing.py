@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from safewriter.tables.delta import listing
-from safewriter.tables.delta.leftovers import root_of_other_table
+from safewriter.tables.delta.leftovers import table_of
 from safewriter.tables.delta.listing import entries_without
 from tests.support.memory_store import MemoryObjectStore
 
@@ -31,7 +31,8 @@ names = st.sampled_from(
 )  # fmt: skip
 folders = st.sampled_from(
     ["", "_delta_log/", "_change_data/", "day=1/", "day=2/", "part=a/", "part=b/", "A/", "metadata/", "zone=z/",
-     "inner/", "inner/_delta_log/", "inner/metadata/", "inner/part=a/", "day=1/part=a/", "part-date=1/", "cdc-a=1/"]
+     "inner/", "inner/_delta_log/", "inner/metadata/", "inner/part=a/", "day=1/part=a/", "part-date=1/", "cdc-a=1/",
+     "new\nline/", "new\nline/_delta_log/"]
 )  # fmt: skip
 keys = st.sets(st.builds(str.__add__, folders, names), max_size=60)
 
@@ -76,9 +77,7 @@ def test_no_file_of_ours_is_left_out_and_no_table_inside(found: set[str]) -> Non
     assert seen == sorted(set(seen))
     ours = {key for key in found if key.rpartition("/")[2].startswith(OURS) and "_delta_log/" not in key}
     assert {key for key in ours if "metadata/" not in key} <= set(seen) <= found
-    assert {root_of_other_table(key) for key in found} == {root_of_other_table(key) for key in seen} | (
-        {None} if None in {root_of_other_table(key) for key in found} else set()
-    )
+    assert {table_of(key) for key in found} - {None} == {table_of(key) for key in seen} - {None}
     assert store.pages <= len(found) // PAGE + 1
 
 

@@ -17,9 +17,9 @@ from safewriter.identity import EPOCH_MAX
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["FENCE", "HELD_MAX_BYTES", "LINE_MAX_BYTES", "RESTORE", "REVERT", "Added", "Commit", "Signature"]
+__all__ = ["FENCE", "HELD_MAX_BYTES", "LINE_MAX_BYTES", "RESTORE", "REVERT", "Added", "Commit", "Signature", "is_on"]
 
 FENCE: Final = "SAFEWRITER FENCE"
 REVERT: Final = "SAFEWRITER REVERT"
@@ -311,6 +311,11 @@ class _Actions:
         "protocol": _protocol,
         "domainMetadata": _domain,
     }
+
+
+def is_on(properties: Mapping[str, object], name: str) -> bool:
+    """Return whether a table's properties switch something on: Delta reads `true` in any case."""
+    return str(properties.get(name)).lower() == "true"
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

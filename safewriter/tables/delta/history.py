@@ -18,7 +18,7 @@ from safewriter.bounds import LONG_MAX, whole
 from safewriter.identity import is_file_of
 from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge, paced
 from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import HELD_MAX_BYTES, RESTORE, Commit, Signature
+from safewriter.tables.delta.commit import HELD_MAX_BYTES, RESTORE, Commit, Signature, is_on
 from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
@@ -306,7 +306,11 @@ class DeltaHistory:
         commits: tuple[Commit, ...],
         creation: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        """Return the commitInfo action of a commit of our own; it must be the first line."""
+        """Return the commitInfo action of a commit of our own; it must be the first line.
+
+        The last version tells whether the table has in-commit timestamps, not what a document says of the table: a
+        commit without one would end all of Delta's.
+        """
         now_ms = self._clock()
         info: dict[str, Any] = {
             "timestamp": now_ms,
@@ -319,16 +323,18 @@ class DeltaHistory:
             "userMetadata": signature.to_text(),
             "txnId": str(uuid.uuid4()),
         }
-        if _in_commit_timestamps(attempt, commits, creation or []):
-            # Without it, or with one that goes back, DESCRIBE HISTORY fails and the table counts as damaged.
-            # After the largest `long` repeat that: Delta reads an equal timestamp, but no larger number.
-            following_ms = min(self._last_timestamp(attempt, commits) + 1, LONG_MAX)
-            info = {"inCommitTimestamp": max(now_ms, following_ms), **info}
+        last_ms = _asked_for_ms(creation) if creation else self._last_ms(attempt, commits)
+        if last_ms is not None:
+            # One that goes back damages the table, too. After the largest `long` repeat that: Delta reads an equal
+            # timestamp, but no larger number.
+            info = {"inCommitTimestamp": max(now_ms, min(last_ms + 1, LONG_MAX)), **info}
         return {"commitInfo": info}
 
-    def _last_timestamp(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int:
-        last = commits[-1] if commits else (self.read(attempt.version_before) if attempt.version_before >= 0 else None)
-        return 0 if last is None else int(last.info.get("inCommitTimestamp", last.info.get("timestamp", 0)))
+    def _last_ms(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int | None:
+        """Return the in-commit timestamp of the last version; None if it has none."""
+        last = commits[-1] if commits else self.read(attempt.version_before)
+        stamp = last.info.get("inCommitTimestamp")
+        return None if stamp is None else int(stamp)
 
 
 def has_log(store: ObjectStore) -> bool:
@@ -380,9 +386,7 @@ def _key(version: int) -> str:
     return f"_delta_log/{version:020}.json"
 
 
-def _in_commit_timestamps(attempt: AttemptRecord, commits: tuple[Commit, ...], creation: list[dict[str, Any]]) -> bool:
-    settings = dict(attempt.properties)
-    for metadata in (*(commit.metadata for commit in commits), *(action.get("metaData") for action in creation)):
-        if metadata is not None:
-            settings = metadata.get("configuration", {})
-    return settings.get("delta.enableInCommitTimestamps") == "true"
+def _asked_for_ms(creation: list[dict[str, Any]]) -> int | None:
+    """Return the timestamp that a new table's first one follows; None if the table asks for none."""
+    settings = [action["metaData"].get("configuration") or {} for action in creation if "metaData" in action]
+    return 0 if any(is_on(one, "delta.enableInCommitTimestamps") for one in settings) else None

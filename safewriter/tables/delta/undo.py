@@ -16,7 +16,7 @@ from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import is_file_of
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import RESTORE, REVERT, Commit, Signature
+from safewriter.tables.delta.commit import RESTORE, REVERT, Commit, Signature, is_on
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -174,8 +174,7 @@ def table_obstacle(features: Iterable[str], properties: Mapping[str, str]) -> st
     An undo runs without Spark, and so without the work that Delta does behind each of Spark's commits. Readers of what
     that work writes would still find the undone rows.
     """
-    # Delta reads `true` in any case.
-    if flag := next((name for name in _FLAGS if str(properties.get(name)).lower() == "true"), None):
+    if flag := next((name for name in _FLAGS if is_on(properties, name)), None):
         return _FLAGS[flag]
     if formats := properties.get(_OTHER_FORMATS):
         return f"is also a table of {short(formats)} ({_OTHER_FORMATS}), whose metadata only Spark writes"

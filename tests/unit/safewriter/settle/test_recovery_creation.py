@@ -83,11 +83,10 @@ def test_a_creation_that_landed_is_committed() -> None:
     check(world)
 
 
-def test_a_fence_of_a_creation_has_an_in_commit_timestamp() -> None:
-    """The note says that the table wants one."""
-    world = World(
-        existing=False, properties={"delta.enableInCommitTimestamps": "true"}, features=("inCommitTimestamp",)
-    )
+@pytest.mark.parametrize("on", ["true", "TRUE", "True"])
+def test_a_fence_of_a_creation_has_an_in_commit_timestamp(on: str) -> None:
+    """The note says that the table wants one, in letters of any case."""
+    world = World(existing=False, properties={"delta.enableInCommitTimestamps": on}, features=("inCommitTimestamp",))
     job = world.job().begin()
     job.prepare()
     job.note()

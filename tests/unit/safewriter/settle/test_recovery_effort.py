@@ -237,7 +237,7 @@ def requests_to_verdict(world: World, cause: Cause) -> list[str]:
 @pytest.mark.parametrize(
     ("commit_point", "landed", "status", "bound"),
     [
-        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 4),
+        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 5),
         (CommitPoint.WRITE, True, Status.COMMITTED, 4),
         (CommitPoint.SUCCESS, True, Status.ROLLED_BACK, 6),
     ],

@@ -177,14 +177,14 @@ def test_a_table_without_in_commit_timestamps_gets_none() -> None:
     assert in_commit(world, 2) is None
 
 
-@pytest.mark.parametrize("enabled", [True, False])
-def test_the_newest_metadata_decides_on_in_commit_timestamps(enabled: object) -> None:
-    """A property that was changed after the claim counts with its new value."""
-    world = World(properties={} if enabled else ENABLED)
-    document = world.job().begin().document
-    changed = creation(ENABLED if enabled else {})[1]
-    world.log.commit([{"commitInfo": {"timestamp": 5, "operation": "SET TBLPROPERTIES"}}, changed])
+@pytest.mark.parametrize("said", [{}, {"delta.enableInCommitTimestamps": "TRUE"}, ENABLED])
+@pytest.mark.parametrize("stamped", [True, False])
+def test_the_last_version_decides_on_in_commit_timestamps(*, stamped: bool, said: dict[str, str]) -> None:
+    """Whatever the document says of the table: without one Delta reads the table's history no more."""
+    world = World(properties=said)
+    info = {"timestamp": 5, "operation": "WRITE", **({"inCommitTimestamp": 7} if stamped else {})}
+    world.log.commit([{"commitInfo": info}])
 
-    fenced(world, document)
+    fenced(world, world.job().begin().document)
 
-    assert (in_commit(world, world.log.head) is not None) is enabled
+    assert (in_commit(world, world.log.head) is not None) is stamped

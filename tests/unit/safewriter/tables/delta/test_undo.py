@@ -166,9 +166,10 @@ def test_a_revert_that_finds_no_free_slot_gives_up() -> None:
         undo_commit(log, job.document, log.since(job.document.attempt), log.read(2), world.clock)
 
 
-def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated() -> None:
+@pytest.mark.parametrize("on", ["true", "TRUE"])
+def test_a_revert_of_a_table_with_in_commit_timestamps_is_dated(on: str) -> None:
     """Its time is later than all before it, ours included."""
-    world = World(properties={"delta.enableInCommitTimestamps": "true"}, features=("inCommitTimestamp",))
+    world = World(properties={"delta.enableInCommitTimestamps": on}, features=("inCommitTimestamp",))
     job = world.job().begin()
     ahead = world.now_ms + 70_000
     world.log.append(*job.files, txn=(world.key, 1), inCommitTimestamp=ahead)

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import FENCE, Signature
+from safewriter.tables.delta.description import described
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES
 from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
@@ -28,6 +30,25 @@ __all__ = ["fence"]
 _NAMED_IN: Final = 100
 """A claim takes an epoch above all that so many last versions name (`LastVersions.java`). So a transaction among them
 came behind the claim, where the attempt's gate finds it; an older one may stand before it, whatever a document says."""
+_FEATURES: Final = UNDOABLE_FEATURES | {
+    "allowColumnDefaults",
+    "checkpointProtection",
+    "icebergCompatV1",
+    "icebergCompatV2",
+    "icebergCompatV3",
+    "icebergWriterCompatV1",
+    "icebergWriterCompatV3",
+    "materializePartitionColumns",
+    "typeWidening",
+    "typeWidening-preview",
+    "variantShredding",
+    "variantShredding-preview",
+    "variantType",
+    "variantType-preview",
+}
+"""Table features that ask nothing of a commit without rows. Of a table with another one, as one whose commits a catalog
+takes, a settler cannot tell what a commit of its own would do."""
+_WRITER_MAX: Final = 7
 _SLOTS_MAX: Final = 10_000
 """On a busy table the settler loses many slots, each to another writer's commit; its time is the real bound."""
 
@@ -41,10 +62,12 @@ def fence(
 ) -> tuple[Commit, ...]:
     """Return the commits since the claim once none of the document's epoch or an earlier one can be added any more.
 
-    `commits` are those since the claim, if the caller has read them. Raises `StoreError` if S3 prevents it.
+    `commits` are those since the claim, if the caller has read them. Raises `StoreError` if S3 prevents it, and
+    `UndecidableError` if the table's protocol may not allow it.
     """
     before = document.attempt.version_before
     commits = history.since(document.attempt) if commits is None else commits
+    looked_at: int | None = None
     for _ in range(_SLOTS_MAX):
         if any(commit.settles(document.write_key, document.epoch) for commit in commits[-_NAMED_IN:]):
             return commits
@@ -55,10 +78,23 @@ def fence(
             if note is None:
                 return commits
             creation = _creation(note)
+        elif looked_at is None or any(commit.protocol is not None for commit in commits[looked_at:]):
+            _check_protocol(history, document, commits)
+            looked_at = len(commits)
         if history.append(head + 1, _empty_commit(history, document, commits, clock, creation)):
             return commits  # the slot after the last of them is ours, so there are no others
         commits = history.further(commits, before)
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for a fence in {_SLOTS_MAX} tries")
+
+
+def _check_protocol(history: DeltaHistory, document: Checkpoint, commits: tuple[Commit, ...]) -> None:
+    table = described(history, document.attempt, commits)
+    unknown = sorted(table.features - _FEATURES)
+    if unknown or table.writer_version > _WRITER_MAX:
+        raise UndecidableError(
+            f"{document.table} uses {', '.join(unknown) or f'version {table.writer_version} of the protocol'}, under"
+            " which no settler fences"
+        )
 
 
 def _empty_commit(

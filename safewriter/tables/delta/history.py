@@ -32,6 +32,8 @@ __all__ = ["DeltaHistory", "has_log"]
 
 _COMMIT: Final = re.compile(r"_delta_log/(\d{20})\.json")
 _ENGINE: Final = "SoAL SafeWriter"
+_TOLD: Final = {"protocol": "protocol", "metaData": "metadata"}
+"""The actions that a version's checksum repeats, and its names of them."""
 _WHOLE_MAX_BYTES: Final = 1 << 20
 _COMMIT_MAX_BYTES: Final = 256 << 20
 _HINT_MAX_BYTES: Final = 64 << 10
@@ -60,6 +62,7 @@ class DeltaHistory:
         self._may_go_on = may_go_on
         self._known: dict[int, Commit] = {}  # a version never changes, and settling reads each several times
         self._held_bytes = 0
+        self._checksums: dict[int, Commit | None] = {}
 
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
@@ -208,7 +211,7 @@ class DeltaHistory:
         versions = list(commits)
         while True:
             following = versions[-1].version + 1 if versions else before + 1
-            commit = self._find(following)
+            commit = self.find(following)
             if commit is None:
                 return tuple(versions)
             versions.append(commit)
@@ -219,7 +222,7 @@ class DeltaHistory:
         """
         if body is not None:
             return self._parsed(version, body)
-        commit = self._find(version)
+        commit = self.find(version)
         if commit is None:
             raise self._gone(version)
         return commit
@@ -232,13 +235,32 @@ class DeltaHistory:
             raise self._gone(version)
         return body
 
-    def _find(self, version: int) -> Commit | None:
+    def find(self, version: int) -> Commit | None:
+        """Return one version; None if there is none."""
         if version not in self._known:
             body = self._body(version)
             if body is None:
                 return None
             return self._take(version, body)
         return self._known[version]
+
+    def checksum(self, version: int) -> Commit | None:
+        """Return protocol and metadata of the whole table at a version, as Spark tells them beside it; None if it does
+        not, or not so that a settler can read it.
+        """
+        if version not in self._checksums:
+            self._check_going_on(version)
+            self._checksums[version] = self._checksum(version)
+        return self._checksums[version]
+
+    def _checksum(self, version: int) -> Commit | None:
+        try:
+            stored = self.store.get(_key(version).removesuffix(".json") + ".crc", max_bytes=_WHOLE_MAX_BYTES)
+            told = {} if stored is None else parsed(stored.body)
+            lines = [json.dumps({kind: told[name]}) for kind, name in _TOLD.items()]
+            return Commit.parse(version, "\n".join(lines).encode())
+        except (TooLarge, ValueError, TypeError, KeyError, AttributeError):
+            return None
 
     def _take(self, version: int, body: bytes | Iterable[bytes]) -> Commit:
         commit = self._parsed(version, body)

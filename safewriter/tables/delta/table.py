@@ -75,7 +75,7 @@ class DeltaTable(Table):
         # on its way.
         if not intent.undo and document.attempt.commit_version is None:
             return Move(Status.COMMITTED, f"{intent.cause} after the commit had landed", _landed(commit))
-        obstacle = undo_obstacle(document, commit, commits)
+        obstacle = undo_obstacle(self._history, document, commit, commits)
         if obstacle is None and document.status is not Status.ROLLING_BACK:
             self._commits = commits
             return Move(Status.ROLLING_BACK, landed=Landed(commit.version))

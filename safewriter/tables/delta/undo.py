@@ -17,6 +17,7 @@ from safewriter.identity import is_file_of
 from safewriter.objects.store import StoreError
 from safewriter.parsing import parsed
 from safewriter.tables.delta.commit import RESTORE, REVERT, Commit, Signature, is_on
+from safewriter.tables.delta.description import described
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -142,7 +143,7 @@ def undo(
     for _ in range(_SLOTS_MAX):
         if find_live(commits, document.write_key, document.epoch) is None:
             return None
-        obstacle = undo_obstacle(document, commit, commits)
+        obstacle = undo_obstacle(history, document, commit, commits)
         if obstacle is not None:
             return obstacle
         signature = Signature(document.write_key, document.epoch, reverts=commit.version)
@@ -153,17 +154,18 @@ def undo(
     raise StoreError(f"{history.store.uri('_delta_log')}: no free slot for an undo in {_SLOTS_MAX} tries")
 
 
-def undo_obstacle(document: Checkpoint, commit: Commit, since: Iterable[Commit]) -> str | None:
-    """Return, from the log alone, why our commit must stay, or None; `since` are all commits since the claim.
+def undo_obstacle(
+    history: DeltaHistory, document: Checkpoint, commit: Commit, commits: tuple[Commit, ...]
+) -> str | None:
+    """Return, from the log alone, why our commit must stay, or None; `commits` are all since the claim.
 
     An undo is a transaction that comes after all of them. It is right only if each of them would have been the same
     without our commit.
     """
-    commits = tuple(since)
     later = [other for other in commits if other.version > commit.version]
     return (
         _more_than_adds(document, commit)
-        or _table_obstacle(document, commits)
+        or _table_obstacle(history, document, commits)
         or next((obstacle for other in later if (obstacle := _later_obstacle(commit, other)) is not None), None)
     )
 
@@ -208,14 +210,9 @@ def _more_than_adds(document: Checkpoint, commit: Commit) -> str | None:
     return None
 
 
-def _table_obstacle(document: Checkpoint, commits: Iterable[Commit]) -> str | None:
-    features, properties = set(document.attempt.features), dict(document.attempt.properties)
-    for commit in commits:
-        if commit.protocol is not None:
-            features = {*commit.protocol.get("readerFeatures", ()), *commit.protocol.get("writerFeatures", ())}
-        if commit.metadata is not None:
-            properties = commit.metadata.get("configuration", {})
-    obstacle = table_obstacle(features, properties)
+def _table_obstacle(history: DeltaHistory, document: Checkpoint, commits: tuple[Commit, ...]) -> str | None:
+    table = described(history, document.attempt, commits)
+    obstacle = table_obstacle(table.features, table.properties)
     return None if obstacle is None else f"the table {obstacle}"
 
 

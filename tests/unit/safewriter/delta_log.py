@@ -113,6 +113,11 @@ class DeltaLog:
         self.store.create(key_of(version), body_of(actions))
         return version
 
+    def tell(self) -> None:
+        """Tell of the whole table beside its newest version, as Spark does."""
+        told = {name: self.actions(kind)[-1] for kind, name in (("protocol", "protocol"), ("metaData", "metadata"))}
+        self.store.put(f"_delta_log/{self.head:020}.crc", json.dumps(told).encode())
+
     def put(self, version: int, body: bytes) -> bool:
         """Send one commit; return whether its slot was free."""
         try:
@@ -125,7 +130,7 @@ class DeltaLog:
 
     @property
     def versions(self) -> tuple[int, ...]:
-        return tuple(int(listed.key[11:31]) for listed in self.store.list("_delta_log/"))
+        return tuple(int(one.key[11:31]) for one in self.store.list("_delta_log/") if one.key.endswith(".json"))
 
     @property
     def head(self) -> int:

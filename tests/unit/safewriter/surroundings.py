@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -87,6 +88,11 @@ class Surroundings:
         stored = self.checkpoints.read(self.key)
         assert stored is not None
         return stored.document
+
+    def false_document(self) -> Checkpoint:
+        """Return the write's document as it were if it did not know what the table is."""
+        attempts = (*self.document.attempts[:-1], replace(self.document.attempt, features=(), properties={}))
+        return replace(self.document, attempts=attempts)
 
     def marked(self) -> tuple[str, ...]:
         """Return the nonces of the attempts that have a marker."""

@@ -237,9 +237,9 @@ def requests_to_verdict(world: World, cause: Cause) -> list[str]:
 @pytest.mark.parametrize(
     ("commit_point", "landed", "status", "bound"),
     [
-        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 5),
+        (CommitPoint.WRITE, False, Status.ROLLED_BACK, 6),
         (CommitPoint.WRITE, True, Status.COMMITTED, 4),
-        (CommitPoint.SUCCESS, True, Status.ROLLED_BACK, 6),
+        (CommitPoint.SUCCESS, True, Status.ROLLED_BACK, 7),
     ],
 )
 def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(
@@ -254,6 +254,7 @@ def test_settling_takes_few_requests_and_no_more_on_a_table_with_a_long_history(
         job = world.job().begin()
         if landed:
             job.land()
+        world.log.tell()
         found = requests_to_verdict(world, Cause.KILLED)
         assert world.document.status is status
         return found

@@ -41,6 +41,7 @@ def test_a_clean_up_after_a_write_that_was_closed_before_its_claim_reads_what_ca
     world.grace_passes()
     assert look(world).action is Action.SETTLED
     world.append_foreign()
+    world.log.tell()
     world.job().begin()
     world.grace_passes()
     network = Network()

@@ -10,6 +10,7 @@ import pytest
 from safewriter.objects import StoreError
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.table import UndecidableError
 from tests.unit.safewriter.delta_log import File, creation, key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.world import World
@@ -124,7 +125,7 @@ def test_a_fence_on_a_busy_table_goes_on_as_long_as_it_has_time() -> None:
     assert world.log.actions("commitInfo", 152)[0]["operation"] == "SAFEWRITER FENCE"
     asked = [sent.verb for sent in network.sent]
     assert asked.count("list") == 1
-    assert asked.count("get") <= 2 * 151
+    assert asked.count("get") <= 2 * 152
 
 
 ENABLED = {"delta.enableInCommitTimestamps": "true"}
@@ -177,6 +178,65 @@ def test_a_table_without_in_commit_timestamps_gets_none() -> None:
     assert in_commit(world, 2) is None
 
 
+PROTOCOL = {"minReaderVersion": 3, "minWriterVersion": 7, "readerFeatures": ["catalogManaged"]}
+
+
+@pytest.mark.parametrize(
+    ("protocol", "refused"),
+    [
+        ({**PROTOCOL, "writerFeatures": ["catalogManaged", "inCommitTimestamp"]}, "catalogManaged"),
+        ({**PROTOCOL, "readerFeatures": [], "writerFeatures": ["somethingNew"]}, "somethingNew"),
+        ({"minReaderVersion": 3, "minWriterVersion": 8}, "version 8 of the protocol"),
+    ],
+)
+@pytest.mark.parametrize("since_the_claim", [True, False])
+@pytest.mark.parametrize("told", [True, False])
+def test_no_table_gets_a_fence_under_an_unknown_protocol(
+    *, protocol: dict[str, Any], refused: str, since_the_claim: bool, told: bool
+) -> None:
+    """The table tells of its protocol, not a document, in the log or beside it; the verdict is unknown."""
+    world = World()
+    if not since_the_claim:
+        world.log.commit([{"commitInfo": {"timestamp": 5}}, {"protocol": protocol}])
+    world.job().begin()
+    if since_the_claim:
+        world.log.commit([{"commitInfo": {"timestamp": 5}}, {"protocol": protocol}])
+    world.append_foreign()
+    if told:
+        world.log.tell()
+    head = world.log.head
+
+    with pytest.raises(UndecidableError, match=refused):
+        fenced(world, world.false_document())
+
+    assert world.log.head == head
+
+
+def test_a_fence_takes_a_document_s_word_for_a_table_that_no_spark_has_written_for_long() -> None:
+    """The newest hundred versions are looked at."""
+    world = World(features=("appendOnly",))
+    for _ in range(101):
+        world.append_foreign()
+    network = Network()
+    document = world.job().begin().document
+
+    fence(DeltaHistory(network.store(world.lake), world.clock), document, world.checkpoints, world.clock)
+
+    assert len(network.sent) <= 2 + 2 * 100 + 1
+    assert world.log.actions("commitInfo")[-1]["operation"] == "SAFEWRITER FENCE"
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b'{"protocol": 1, "metadata": {}}', b'{"protocol": {}}', b"{" * 10_000])
+def test_what_stands_beside_a_version_may_be_damaged(body: bytes) -> None:
+    """The versions themselves then tell of the table."""
+    world = World(features=("catalogManaged",))
+    world.lake.put(f"_delta_log/{world.log.head:020}.crc", body)
+    world.job().begin()
+
+    with pytest.raises(UndecidableError, match="catalogManaged"):
+        fenced(world, world.false_document())
+
+
 @pytest.mark.parametrize("said", [{}, {"delta.enableInCommitTimestamps": "TRUE"}, ENABLED])
 @pytest.mark.parametrize("stamped", [True, False])
 def test_the_last_version_decides_on_in_commit_timestamps(*, stamped: bool, said: dict[str, str]) -> None:
@@ -185,6 +245,7 @@ def test_the_last_version_decides_on_in_commit_timestamps(*, stamped: bool, said
     info = {"timestamp": 5, "operation": "WRITE", **({"inCommitTimestamp": 7} if stamped else {})}
     world.log.commit([{"commitInfo": info}])
 
-    fenced(world, world.job().begin().document)
+    world.job().begin()
+    fenced(world, world.false_document() if stamped else world.document)
 
     assert (in_commit(world, world.log.head) is not None) is stamped

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from safewriter.tables.delta.commit import Signature
-from safewriter.tables.delta.undo import UNDOABLE_FEATURES, table_obstacle
+from safewriter.tables.delta.history import DeltaHistory
+from safewriter.tables.delta.undo import UNDOABLE_FEATURES, table_obstacle, undo_obstacle
 from tests.unit.safewriter.delta_log import File, append_actions, creation
 from tests.unit.safewriter.tables.delta.undoing import landed, obstacle, undo
 from tests.unit.safewriter.world import World
@@ -62,6 +63,19 @@ def test_an_append_only_table_keeps_everything() -> None:
     world, job = landed(properties={"delta.appendOnly": "true"}, features=("appendOnly",))
 
     assert "append-only" in obstacle(world, job)
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_a_table_keeps_everything_whatever_a_document_says_of_it(*, told: bool) -> None:
+    """The log tells of the table: a false document may ask for an undo, and leave its properties out."""
+    world = World(properties={"delta.appendOnly": "true"})
+    world.job().begin().land()
+    if told:
+        world.log.tell()
+    history, document = DeltaHistory(world.lake, world.clock), world.false_document()
+    commits = history.since(document.attempt)
+
+    assert "append-only" in str(undo_obstacle(history, document, commits[-1], commits))
 
 
 def test_a_table_that_we_created_append_only_keeps_everything() -> None:

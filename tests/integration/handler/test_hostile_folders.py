@@ -380,6 +380,36 @@ def test_a_path_that_is_an_object_and_a_folder_ends_the_statement(function: Lamb
     assert keys(s3, "both-streamed/part") == []
 
 
+def test_a_write_deletes_no_object_with_the_name_of_a_folder(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """Whether it overwrites partitions or appends, and whichever committer moves its files."""
+    objects = [f"{name}/p=1{below}" for name in ("dynamic", "append", "tasks") for below in ("", "/a.csv")]
+    for key in objects:
+        put(s3, f"into/{key}")
+    at = f"s3a://{LAKE}/into"
+    rows = "spark.sql('SELECT id, 1 AS p FROM range(2)').write.partitionBy('p')"
+    by_tasks = "spark._jsc.hadoopConfiguration().set('mapreduce.fileoutputcommitter.algorithm.version', '2')"
+
+    ends = told(
+        function,
+        f"{rows}.option('partitionOverwriteMode', 'dynamic').csv('{at}/dynamic', mode='overwrite')",
+        f"{rows}.csv('{at}/append', mode='append')",
+        f"({by_tasks}, {rows}.csv('{at}/tasks', mode='append'))",
+    )
+
+    assert [end for end in ends if "is an object, and also the folder of the object" not in end] == []
+    assert {f"into/{key}" for key in objects} <= set(keys(s3, "into/"))
+
+
+def test_an_address_with_a_port_is_no_empty_folder(function: LambdaEmulator, s3: EmbeddedS3) -> None:
+    """S3A takes the name before it for the bucket, and would then find none of its own paths below it."""
+    put(s3, "port/a.csv")
+    at = f"s3a://{LAKE}:443/port"
+
+    ends = told(function, f"spark.read.text('{at}').collect()", f"spark.sparkContext.textFile('{at}').collect()")
+
+    assert [end for end in ends if f"s3a://{LAKE}:443 is no address of a bucket" not in end] == []
+
+
 def test_a_path_that_is_one_of_both_is_read(function: LambdaEmulator, s3: EmbeddedS3) -> None:
     """An object below another is read by a path that is no other's, and a folder with its marker as one without."""
     for key in ("in/a.csv", "in/a.csv/z.csv", "marked/a.csv"):

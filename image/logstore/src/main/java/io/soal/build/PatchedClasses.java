@@ -87,6 +87,9 @@ public final class PatchedClasses {
       "org/apache/hadoop/mapreduce/lib/input/FileInputFormat",
       "org/apache/hadoop/mapred/LocatedFileStatusFetcher$ProcessInputDirCallable");
   private static final String COMMITS = "org/apache/spark/internal/io/FileCommitProtocol";
+  /** Delete what stands where they move their output. */
+  private static final List<String> COMMITTERS = List.of("org/apache/spark/internal/io/HadoopMapReduceCommitProtocol",
+      "org/apache/hadoop/mapreduce/lib/output/FileOutputCommitter");
   private static final String STATUS = "Lorg/apache/hadoop/fs/FileStatus;";
   private static final String STATUSES = "[" + STATUS;
   private static final String ITERATOR = "Lorg/apache/hadoop/fs/RemoteIterator;";
@@ -173,6 +176,10 @@ public final class PatchedClasses {
         code.visitVarInsn(Opcodes.ALOAD, 1);
         code.visitMethodInsn(Opcodes.INVOKESTATIC, KEYS, "check", "(Ljava/net/URI;Ljava/lang/String;)V", false);
       },
+      S3A + ".initialize(Ljava/net/URI;L" + HADOOP + ";)V", code -> {
+        code.visitVarInsn(Opcodes.ALOAD, 1);
+        code.visitMethodInsn(Opcodes.INVOKESTATIC, KEYS, "checkBucket", "(Ljava/net/URI;)V", false);
+      },
       // Replaces the paths that each one stands for if patterns are off.
       SOURCES + "DataSource$.$anonfun$checkAndGlobPathIfNecessary$3(L" + HADOOP + ";ZL" + SEQ + ";ZL" + PATH + ";)L"
           + SEQ + ";", code -> {
@@ -227,6 +234,8 @@ public final class PatchedClasses {
         called(SAME_PATH, "listStatus", path + ")" + STATUSES));
     INPUTS.forEach(host -> calls.put(host + ": " + FILES + ".listLocatedStatus(L" + PATH + ";)" + ITERATOR,
         called(SAME_PATH, "listLocatedStatus", path + ")" + ITERATOR)));
+    COMMITTERS.forEach(host -> calls.put(host + ": " + FILES + ".delete(L" + PATH + ";Z)Z",
+        called(SAME_PATH, "delete", path + "Z)Z")));
     return calls;
   }
 

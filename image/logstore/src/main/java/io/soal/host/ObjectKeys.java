@@ -13,6 +13,14 @@ import org.apache.hadoop.fs.Path;
 public final class ObjectKeys {
   private ObjectKeys() {}
 
+  /** @throws IOException if the address has a port: S3A would find no file below it, and read nothing */
+  public static void checkBucket(URI bucket) throws IOException {
+    if (bucket.getPort() != -1) {
+      throw new IOException(bucket.getScheme() + "://" + bucket.getAuthority() + " is no address of a bucket, since it"
+          + " has a port. Write s3a://" + bucket.getHost() + "/...; the endpoint is a setting (fs.s3a.endpoint)");
+    }
+  }
+
   /** @throws IOException if the path would be that of another key */
   public static void check(URI bucket, String key) throws IOException {
     String own = "/" + key;

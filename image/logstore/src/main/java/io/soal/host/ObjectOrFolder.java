@@ -37,6 +37,12 @@ public final class ObjectOrFolder {
     }
   }
 
+  /** Does the same as the file system's method. */
+  public static boolean delete(FileSystem files, Path path, boolean isRecursive) throws IOException {
+    check(files, path);
+    return files.delete(path, isRecursive);
+  }
+
   /** Does the same as the file system's method, for a folder that a listing has found. */
   public static FileStatus[] listStatus(FileSystem files, Path path) throws IOException {
     return listStatus(files, path, false);

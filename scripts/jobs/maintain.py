@@ -17,7 +17,14 @@ from pyspark.sql import SparkSession
 
 TRIES = 3
 TRY_AGAIN = 75
-CONFLICTS = ("Concurrent", "CommitFailedException", "ValidationException")
+CONFLICTS = (
+    "io.delta.exceptions.Concurrent",
+    "org.apache.spark.sql.delta.Concurrent",
+    "org.apache.iceberg.exceptions.CommitFailedException",
+)
+REPLACED = "org.apache.iceberg.exceptions.ValidationException"
+"""Iceberg's error if a writer has replaced a file of the compaction; it has many other meanings elsewhere."""
+CAUSES_MAX = 20
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--table", required=True, help="s3a:// path of a Delta table, or catalog.namespace.table")
@@ -28,15 +35,25 @@ args = parser.parse_args()
 spark = SparkSession.builder.appName("maintain").getOrCreate()
 
 
-def yielding(act: Callable[[], object]) -> None:
-    """Do it again if a writer has committed first."""
+def classes(error: Exception) -> list[str]:
+    """Return the names of the Java classes of an error and its causes: its text holds names of paths, too."""
+    java = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    names: list[str] = []
+    while java is not None and len(names) < CAUSES_MAX:
+        names.append(java.getClass().getName())
+        java = java.getCause()
+    return names
+
+
+def yielding(act: Callable[[], object], *more: str) -> None:
+    """Do it again if a writer has committed first; `more` are further classes of such an error."""
     for left in reversed(range(TRIES)):
         try:
             act()
         except Exception as error:
-            if not any(word in f"{type(error).__name__}: {error}" for word in CONFLICTS):
+            if not any(name.startswith((*CONFLICTS, *more)) for name in classes(error)):
                 raise
-            print(f"a writer has committed first; {left} more tries: {type(error).__name__}")
+            print(f"a writer has committed first; {left} more tries: {error}")
         else:
             return
     sys.exit(TRY_AGAIN)
@@ -71,5 +88,5 @@ else:
         (done,) = spark.sql(f"CALL {procedures}.expire_snapshots({named}, {older})").collect()
         print(f"{args.table}: {done['deleted_data_files_count']} data files of expired snapshots are gone")
 
-    yielding(rewrite)
+    yielding(rewrite, REPLACED)
     yielding(expire)

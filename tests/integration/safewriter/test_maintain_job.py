@@ -6,7 +6,7 @@ import runpy
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -25,10 +25,49 @@ JOB = Path(__file__).parents[3] / "scripts" / "jobs" / "maintain.py"
 WRITERS, BLOCKS = 4, 3
 
 
-def maintain(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> None:
-    """Run the job in this process, on the tests' session."""
+def maintain(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> dict[str, Any]:
+    """Run the job in this process, on the tests' session, and return its names."""
     monkeypatch.setattr(sys, "argv", [str(JOB), *arguments])
-    runpy.run_path(str(JOB), run_name="__main__")
+    return runpy.run_path(str(JOB), run_name="__main__")
+
+
+def test_an_error_that_lasts_is_no_writer_s_conflict(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its text may hold the name of one: a path's, or a class's."""
+    with pytest.raises(Exception, match="ConcurrentUsers"):
+        maintain(monkeypatch, "--table", f"{lake.table}/ConcurrentUsers")
+
+
+@pytest.mark.parametrize("ice", ["lite"], indirect=True)
+def test_a_table_whose_snapshots_nobody_may_expire_is_no_conflict(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Iceberg has the same class for that and for a compaction that comes too late."""
+    spark.sql(f"ALTER TABLE {ice.name} SET TBLPROPERTIES ('gc.enabled' = 'false')")
+    with pytest.raises(Exception, match="GC is disabled"):
+        maintain(monkeypatch, "--table", ice.name)
+
+
+def test_a_conflict_is_known_by_the_class_of_a_cause(
+    spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job tries three times, says why, and ends with the code for a later try."""
+    spark.range(3).write.format("delta").save(lake.table)
+    yielding = maintain(monkeypatch, "--table", lake.table)["yielding"]
+    assert spark._jvm is not None
+    java = spark._jvm.java
+    conflicts = (
+        spark._jvm.org.apache.iceberg.exceptions.CommitFailedException(java.lang.RuntimeException("late")),
+        spark._jvm.io.delta.exceptions.ConcurrentWriteException("late"),
+    )
+    for conflict in conflicts:
+        with pytest.raises(SystemExit) as ended:
+            yielding(java.util.concurrent.CompletableFuture.failedFuture(conflict).join)
+        assert ended.value.code == 75
+        out = capsys.readouterr().out
+        assert out.count("a writer has committed first") == 3
+        assert "late" in out
 
 
 def test_four_writers_of_a_delta_table_and_its_maintenance_lose_nothing(

@@ -16,8 +16,8 @@ __all__ = ["InputError", "NoJob", "described", "problem_of", "validated"]
 
 _M = TypeVar("_M", bound=BaseModel)
 _FOUND_MAX: Final = 80
-_READ_MAX: Final = 4096
-"""An event may have megabytes, and redaction scans each character many times."""
+_READ_MAX: Final = 2048
+"""An event may have hundreds of bad values, and redaction scans each character many times."""
 _HALVES_MAX: Final = 1024
 """Drop this many characters before a cut: a truncated secret may lack the end by which redaction recognises it."""
 _MESSAGE_MAX: Final = 1000

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,6 +12,7 @@ __all__ = ["WITHHELD", "Effort"]
 
 WITHHELD: Final = "(withheld: it took too long to be searched for secrets, or could not be)"
 _SHARE: Final = 0.1
+_T = TypeVar("_T")
 
 
 class Effort:
@@ -24,8 +25,8 @@ class Effort:
         self._cpu = cpu
         self._share = _SHARE
 
-    def spent_on(self, search: Callable[[Callable[[], None]], str]) -> str:
-        """Return the result of `search`, or `WITHHELD` if it fails or takes too long.
+    def spent_on(self, search: Callable[[Callable[[], None]], _T], otherwise: _T) -> _T:
+        """Return the result of `search`, or `otherwise` if it fails or takes too long.
 
         `search` must call its argument at each step: that call raises once the time is used up.
         """
@@ -39,7 +40,7 @@ class Effort:
             look()
             return search(look)
         except Exception:  # noqa: BLE001 - a text that was not searched is never shown
-            return WITHHELD
+            return otherwise
         finally:
             self._left_s -= self._cpu() - started
 

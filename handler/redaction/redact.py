@@ -35,6 +35,8 @@ _LINE_MIN_LENGTH: Final = 8
 _LETTERS_MAX: Final = 4_194_304
 """The total length of all forms: the value of an argument may have 64 KiB. Later forms are dropped."""
 _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
+_KNOWING_MAX_S: Final = 2.0
+"""CPU time to find the secrets in arguments or settings, before a job starts."""
 _METRICS: Final = "_aws"
 _KEY_LINES_MAX: Final = 400
 _DIGIT: Final = re.compile(r"\d")
@@ -89,10 +91,12 @@ class Redactor:
 
     def _knowing_pairs(self, settings: Iterable[tuple[str, str]]) -> Redactor:
         values: list[str] = []
+        effort = self.effort.anew(_KNOWING_MAX_S)
         for name, value in settings:
             if is_secret(name, value) and not value.startswith("/"):
-                values += [value, *secrets_within(value)]
-            values += secrets_in(value)
+                values += [value, *_found(secrets_within, value, effort, otherwise=[])]
+            # What cannot be searched in time is masked as a whole.
+            values += _found(secrets_in, value, effort, otherwise=[value])
         return self._knowing(value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
 
     def _knowing(self, values: Iterable[str]) -> Redactor:
@@ -117,7 +121,9 @@ class Redactor:
 
         `is_cut`: the text has lost its end without a mark.
         """
-        return self.effort.spent_on(lambda look: mask_forms(self._forms.masked(text, MASK, look, is_cut=is_cut)))
+        return self.effort.spent_on(
+            lambda look: mask_forms(self._forms.masked(text, MASK, look, is_cut=is_cut), look), WITHHELD
+        )
 
     def shortened(self, text: str, length: int, *, is_cut: bool = False) -> str:
         """Mask all secrets, then truncate. The end of a long text is not searched."""
@@ -138,7 +144,7 @@ class Redactor:
         }
 
     def _known(self, _: str, text: str) -> str:
-        return self.effort.spent_on(lambda look: self._forms.masked(text, MASK, look))
+        return self.effort.spent_on(lambda look: self._forms.masked(text, MASK, look), WITHHELD)
 
     def _member(self, name: str, text: str) -> str:
         return MASK if is_secret(name, text) else self(text)
@@ -153,6 +159,13 @@ def _replaced(name: str, value: Any, masked: Callable[[str, str], str]) -> Any: 
     if isinstance(value, dict):
         return {masked("", key): _replaced(key, member, masked) for key, member in value.items()}
     return value
+
+
+def _found(
+    search: Callable[[str, Callable[[], None]], Iterable[str]], value: str, effort: Effort, *, otherwise: list[str]
+) -> list[str]:
+    """Return the secrets that a search finds in a value; `otherwise` if it takes too long."""
+    return effort.spent_on(lambda look: list(search(value, look)), otherwise)
 
 
 def _lines(value: str) -> Iterable[str]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from handler.redaction.secret_names import HINT, is_secret, may_name_a_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["MASK", "mask_forms", "secrets_in"]
 
@@ -128,10 +128,10 @@ _PAIR: Final = re.compile(
     rf"""[(\[]\s{{0,4}}(?=\\?["']|[\w-]{{1,256}}(?:\.|\s{{0,4}},\s{{0,4}}\\?["']))"""
     rf"""(?:\\?["'])?{_NAME}(?:\\?["'])?\s{{0,4}},\s{{0,4}}"""
 )
-_PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]+)(?=\s{{0,4}}[)\]])|[^\s'\")\]]{{1024,}})")
+_PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]++)(?=\s{{0,4}}[)\]])|[^\s'\")\]]{{1024,}})")
 _XML: Final = re.compile(rf"<(?:name>\s{{0,8}})?{_NAME}(?:\s{{0,8}}</name>\s{{0,64}}<value)?>")
 # As in a pair, a value of this length was truncated.
-_XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]+(?=</)|[^<\n]{{1024,}})")
+_XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]++(?=</)|[^<\n]{{1024,}})")
 _ATTRIBUTE: Final = re.compile(rf"""(?i)(?<![\w-])(?:key|name)=\\?["']{_NAME}\\?["']\s{{1,8}}value=(?=\\?["'])""")
 _CELL: Final = re.compile(rf"(?<=\|)[^\S\n]{{0,256}}+{_NAME}[^\S\n]{{0,256}}+\|")
 _CELL_VALUE: Final = re.compile(rf"[^\S\n]{{0,256}}+{_UNMASKED}[^|\n]+")
@@ -150,8 +150,12 @@ _JUDGED_MAX: Final = 300
 """The length of a value that is judged: types and harmless words are shorter."""
 
 
-def mask_forms(text: str) -> str:
-    """Mask all text that has the form of a secret."""
+def _go_on() -> None:
+    """Have no limit."""
+
+
+def mask_forms(text: str, look: Callable[[], None] = _go_on) -> str:
+    """Mask all text that has the form of a secret. `look` is called before each read of a value, and may raise."""
     small = text.lower()  # of the text with its secrets: a mask brings no word
     for word, shape in _SHAPES:
         if word in small:
@@ -160,14 +164,14 @@ def mask_forms(text: str) -> str:
         return text
     for word, name, value in (*_FORMS, _OPTIONS):
         if word in small:
-            text = _replaced(text, _beside(name, value, text))
+            text = _replaced(text, _beside(name, value, text, look))
     return text
 
 
-def secrets_in(text: str) -> Iterator[str]:
-    """Yield the secrets in a text without their quotes; for `user:password`, also the password."""
+def secrets_in(text: str, look: Callable[[], None] = _go_on) -> Iterator[str]:
+    """Yield the secrets in a text without their quotes; for `user:password`, also the password. `look` as above."""
     groups = [shape_match["secret"] for _, shape in _SHAPES for shape_match in shape.finditer(text)]
-    groups += [text[start:end] for _, name, value in _FORMS for start, end in _beside(name, value, text)]
+    groups += [text[start:end] for _, name, value in _FORMS for start, end in _beside(name, value, text, look)]
     for secret in groups:
         bare = secret.strip().strip("\\\"'")
         yield bare
@@ -182,14 +186,18 @@ def _mask_group(match: re.Match[str]) -> str:
     return f"{text[: match.start('secret') - start]}{MASK}{text[match.end('secret') - start :]}"
 
 
-def _beside(names: re.Pattern[str], values: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:
+def _beside(
+    names: re.Pattern[str], values: re.Pattern[str], text: str, look: Callable[[], None] = _go_on
+) -> Iterator[tuple[int, int]]:
     """Yield start and end of each value beside the name of a secret."""
     end = 0
     for match in names.finditer(text):
         name, start = match["name"], match.end()
         if match.start() < end or not may_name_a_secret(name):
             continue
-        # Bound the read: names without a secret value may repeat many times in a text.
+        look()
+        # Bound the read: names without a secret value may repeat many times in a text. A value that is no secret is
+        # read again from the next name on, since it may hold one: `STORE_KEY="password=…"`.
         value = values.match(text, start, start + _READ_MAX)
         if value is not None and is_secret(name, value[0][:_JUDGED_MAX].strip()):
             value = values.match(text, start) or value

@@ -9,7 +9,7 @@ from handler.redaction.secret_forms import secrets_in
 from handler.redaction.secret_names import is_secret
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
 __all__ = ["secrets_within"]
 
@@ -19,21 +19,24 @@ _PAIR: Final = re.compile(r"[^\s:/]+:[^\s:]+")
 """As `credential` of an Iceberg REST catalog is written."""
 
 
-def secrets_within(secret: str) -> Iterator[str]:
-    """Yield what a secret holds: values that a name or a form shows, and the second half of `id:secret`."""
+def secrets_within(secret: str, look: Callable[[], None] = lambda: None) -> Iterator[str]:
+    """Yield what a secret holds: values that a name or a form shows, and the second half of `id:secret`.
+
+    `look` is called at each step of the search for forms, and may raise.
+    """
     from safewriter.parsing import parsed  # late: commands that need no AWS import the redaction, too
 
     bare = secret.strip()
     yield bare
     if _PAIR.fullmatch(bare):
         yield bare.partition(":")[2]
-    yield from secrets_in(secret)
+    yield from secrets_in(secret, look)
     try:
         document = parsed(bare, values_max=_VALUES_MAX)
     except ValueError:
         yield from _in_lines(bare)
     else:
-        yield from _in_document(document)
+        yield from _in_document(document, look)
 
 
 def _in_lines(text: str) -> Iterator[str]:
@@ -44,7 +47,7 @@ def _in_lines(text: str) -> Iterator[str]:
             yield value.strip("\"'")
 
 
-def _in_document(document: object) -> Iterator[str]:
+def _in_document(document: object, look: Callable[[], None]) -> Iterator[str]:
     """Yield the values of JSON that have the name of a secret, alone, in a list, or in an object below it."""
     left = [("", document)]
     while left:
@@ -56,6 +59,6 @@ def _in_document(document: object) -> Iterator[str]:
             left += ((name, inner) for inner in value)
         elif value is not None:
             text = str(value)
-            yield from secrets_in(text)
+            yield from secrets_in(text, look)
             if name and is_secret(name, text):
                 yield text

@@ -68,7 +68,7 @@ def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkey
 
     monkeypatch.setattr(input_errors, "redact", redact)
     shown = described(value)
-    assert max(lengths) <= 4096
+    assert max(lengths) <= 2048
     assert shown == f"{repr(value)[:80]}…"
 
 
@@ -86,7 +86,7 @@ def test_of_much_that_was_found_only_the_beginning_is_read(value: object, monkey
 )
 def test_half_a_secret_is_not_shown(before: str, secret: str, shown: int) -> None:
     """A truncated secret may have lost its form; the text before it is short once it is masked."""
-    filler = f"password='{'x' * (4096 - 20 - len(before) - shown)}' "
+    filler = f"password='{'x' * (2048 - 20 - len(before) - shown)}' "
     assert "hunt" not in described([filler + before + secret])
 
 

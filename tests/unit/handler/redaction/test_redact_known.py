@@ -8,6 +8,7 @@ import json
 import re
 import reprlib
 import shlex
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING
 from urllib.parse import quote, quote_plus
@@ -336,6 +337,7 @@ def test_a_line_made_of_beginnings_of_a_known_value_is_searched_in_bounded_time(
         (["a" * 65_000], "a" * 60_000),
         ([f"line {number:05}" for number in range(2_000)], "line ?\n" * 500),
         (["A1b2" * 10], ("x" * 30 + "\n") * 1_500),
+        ([], "(p.pwd,arn:" * 1_500),
     ],
 )
 def test_a_text_that_takes_too_long_is_withheld_within_its_share(known: list[str], text: str) -> None:
@@ -345,6 +347,15 @@ def test_a_text_that_takes_too_long_is_withheld_within_its_share(known: list[str
     assert redactor(text) == WITHHELD
     assert next(clock) <= 1_005
     assert redactor("an ordinary text") == "an ordinary text"
+
+
+def test_an_argument_that_takes_too_long_is_masked_as_a_whole() -> None:
+    """The job starts soon, and no form that the search has not reached is shown; other arguments are searched."""
+    clock = count()
+    slow = "(p.pwd,arn:" * 1_500
+    known = Redactor(effort=Effort(cpu=lambda: next(clock) / 1_000)).knowing([slow, "x:password=hunter22"])
+    assert next(clock) <= 1_000
+    assert replace(known, effort=Effort())(f"got {slow} and hunter22") == "got [redacted] and [redacted]"
 
 
 def test_a_redactor_that_knows_more_has_the_time_that_is_left() -> None:

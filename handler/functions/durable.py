@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from aws_durable_execution_sdk_python import durable_execution
+from aws_durable_execution_sdk_python.lambda_service import LambdaClient
 
 from handler.app import attempt
 from handler.durable.execution import execution_id, run_attempts
@@ -17,6 +18,7 @@ from handler.durable.main_thread import MainThread
 from handler.outcome.result import deliver
 from handler.outcome.state import State
 from handler.settings import read_settings
+from safewriter.objects.client import own_answers
 
 if TYPE_CHECKING:
     from aws_durable_execution_sdk_python import DurableContext
@@ -53,5 +55,6 @@ def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
         return deliver(result, settings)
 
     sdk_context: Any = context  # the SDK's own type for it is a protocol
-    answer: dict[str, Any] = _MAIN.serve(lambda: durable_execution(run)(event, sdk_context))
+    client = own_answers(LambdaClient.initialize_client().client)  # the SDK keeps it
+    answer: dict[str, Any] = _MAIN.serve(lambda: durable_execution(run, boto3_client=client)(event, sdk_context))
     return answer

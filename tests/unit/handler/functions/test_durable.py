@@ -7,10 +7,13 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from aws_durable_execution_sdk_python.exceptions import GetExecutionStateError
+from aws_durable_execution_sdk_python.lambda_service import LambdaClient
 from aws_durable_execution_sdk_python_testing.runner import DurableFunctionTestResult, DurableFunctionTestRunner
 
 from handler.functions import durable
 from handler.outcome.result import Result
+from tests.support.page import page
 from tests.unit.handler.durable.results import result, write
 
 if TYPE_CHECKING:
@@ -97,3 +100,15 @@ def test_what_has_failed_fails_the_execution(
     assert ended.status.value == status
     text = str(ended.error.message) if ended.error is not None else json.dumps(json.loads(str(ended.result)))
     assert Result.model_validate_json(text).state == last.state
+
+
+def test_a_page_is_no_answer_of_the_durable_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise a checkpoint that a proxy has answered would pass for a stored one."""
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:f:1/durable-execution/a/b"
+    state = {"Operations": [], "NextMarker": "m"}
+    event = {"DurableExecutionArn": arn, "CheckpointToken": "t", "InitialExecutionState": state}
+    with page() as endpoint:
+        monkeypatch.setattr(LambdaClient, "_cached_boto_client", None)
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        with pytest.raises(GetExecutionStateError, match="not from Lambda"):
+            Function(monkeypatch).invoke(event, object())

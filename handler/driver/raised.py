@@ -21,14 +21,18 @@ _TEXT_MAX_LENGTH: Final = 8000
 _LINE_MAX_LENGTH: Final = 400
 _SPARK: Final = ("pyspark", "py4j")
 _FOLDERS: Final = tuple(f"/{package}/" for package in _SPARK)
-_JAVA_FRAME: Final = re.compile(r"\t+(?:at |\.\.\. )")
+_JAVA_MAX: Final = 10
+_WORKER_ERROR: Final = "PythonException"
+_OF_WORKER: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+"""The first trace of a Python worker: its frames are indented, so the line behind them is the exception."""
 
 
 def described(error: BaseException) -> list[dict[str, Any]]:
     """Return an exception and its causes, the outermost first.
 
     `type` is the name of its class; `ofSpark`: the class is PySpark's, or PySpark's code raised it; `text`: the files
-    of PySpark in its traceback, then its message without Java's frames.
+    of PySpark in its traceback, then its message in one line, or a line `CLASS: message` for each exception of Java.
+    A message may hold any data, and none can begin a line.
     """
     return [_described(link) for link in chain_of(error)]
 
@@ -37,11 +41,33 @@ def _described(error: BaseException) -> dict[str, Any]:
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     library_files = [name for name in files if any(folder in name for folder in _FOLDERS)]
     of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in library_files)
-    # A PySpark exception keeps Java's causes apart from its message.
-    words = f"{words_of(error)}\n{getattr(error, '_stackTrace', None) or ''}"
-    lines = [line[:_LINE_MAX_LENGTH] for line in words.splitlines() if not _JAVA_FRAME.match(line)]
+    name = type(error).__name__
+    lines = _java_lines(error) or [_line("", name, words_of(error))]
     text = "\n".join(dict.fromkeys([*library_files, *lines]))
-    return {"type": type(error).__name__, "ofSpark": of_spark, "text": text[:_TEXT_MAX_LENGTH]}
+    return {"type": name, "ofSpark": of_spark, "text": text[:_TEXT_MAX_LENGTH]}
+
+
+def _java_lines(error: BaseException) -> list[str]:
+    """Return a line for the Java exception behind an error of PySpark's, and one for each of its causes and of those
+    that they have suppressed.
+    """
+    lines: list[str] = []
+    try:
+        left = [getattr(error, "java_exception", None) or getattr(error, "_origin", None)]
+        while left and len(lines) < _JAVA_MAX:
+            if (java := left.pop(0)) is not None:
+                name = str(java.getClass().getName())
+                lines.append(_line(f"{name}: ", name.rpartition(".")[2], str(java.getMessage() or "")))
+                left = [java.getCause(), *left, *java.getSuppressed()]
+    except Exception:  # noqa: BLE001 - the JVM may be gone
+        return lines
+    return lines
+
+
+def _line(head: str, name: str, message: str) -> str:
+    if name == _WORKER_ERROR and (found := _OF_WORKER.search(message)) is not None:
+        head, message = "", found[1]
+    return f"{head}{' '.join(message.split())}"[:_LINE_MAX_LENGTH]
 
 
 def line_of(error: BaseException, places: Iterable[str]) -> str | None:

@@ -28,7 +28,7 @@ _CONFLICTS: Final = frozenset(
         *("MetadataChangedException", "ProtocolChangedException"),
     }
 )
-_ICEBERG_CONFLICT: Final = "org.apache.iceberg.exceptions.CommitFailedException"
+_ICEBERG_CONFLICT: Final = "org.apache.iceberg.exceptions.CommitFailedException: "
 """Iceberg's exception for the same, inside one of Spark's; a commit with an unknown outcome raises CommitStateUnknown…
 instead.
 """
@@ -69,8 +69,8 @@ def _is_conflict(evidence: JobEvidence, type_name: str) -> bool:
     """Return whether another writer committed first, for example when two jobs create the same table: a retry reads the
     table anew and may succeed.
     """
-    first = next(iter(evidence.raised), None)
-    return type_name in _CONFLICTS or (first is not None and first.of_spark and _ICEBERG_CONFLICT in first.text)
+    lines = next((error.text.splitlines() for error in evidence.raised[:1] if error.of_spark), [])
+    return type_name in _CONFLICTS or any(line.startswith(_ICEBERG_CONFLICT) for line in lines)
 
 
 def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault | None:

@@ -23,14 +23,20 @@ Variant = Literal["slim", "full"]
 SLIM: Final = "slim"
 """The default."""
 _CLASS: Final = r"([\w$]+(?:[./][\w$]+)+)"
+# How a line of an exception begins: behind that it may quote any data.
+_HEAD: Final = r"(?:[\w.$]+: )?"
 _NO_CLASS: Final = re.compile(
-    rf"(?:(?:ClassNotFoundException|NoClassDefFoundError)\W+|Cannot find catalog plugin class for catalog \S+ "
-    rf"|(?:Can not load|Cannot load|CANNOT_LOAD_FUNCTION_CLASS\W+Cannot load) class ){_CLASS}"
+    rf"(?:java\.lang\.(?:ClassNotFoundException|NoClassDefFoundError): "
+    rf"|{_HEAD}(?:Cannot find catalog plugin class for catalog \S+ |(?:Can not|Cannot) load class "
+    rf"|\[CANNOT_LOAD_FUNCTION_CLASS\W+Cannot load class )){_CLASS}"
 )
+_CLASS_NAME: Final = re.compile(_HEAD)
 _NO_MODULE: Final = re.compile(r"No module named '([^']+)'")
 _NO_MODULE_ON_A_WORKER: Final = re.compile(r"ModuleNotFoundError: No module named '([^']+)'")
-_NO_PACKAGE: Final = re.compile(r"\[PACKAGE_NOT_INSTALLED\] ([\w.-]+)")
-_NO_SOURCE: Final = re.compile(r"Failed to find (?:the )?data source: ([\w.$-]+\w)")
+_NO_PACKAGE: Final = re.compile(rf"{_HEAD}\[PACKAGE_NOT_INSTALLED\] ([\w.-]+)")
+_NO_SOURCE: Final = re.compile(
+    rf"{_HEAD}(?:\[DATA_SOURCE_NOT_FOUND\] )?Failed to find (?:the )?data source: ([\w.$-]+\w)"
+)
 _NO_PACKAGE_OF_JAVA: Final = "'JavaPackage' object is not callable"
 _BRING: Final = (
     "which neither the image nor the job's pyFiles have: name it in pyFiles if it is pure Python (.py, .zip, .egg,"
@@ -51,8 +57,9 @@ class Missing:
     """A dependency that the image does not have.
 
     `variants`: the image's variants that do have it. `jars`: the jars of PySpark that are left out; `classes`: prefixes
-    of its class names; `modules` and `formats`: names of its Python modules and data sources; `signs`: other texts in
-    an exception that show it; `instead`: the advice for a job without it; `derivable`: a derived image can have it.
+    of its class names; `modules` and `formats`: names of its Python modules and data sources; `signs`: other
+    beginnings of an exception's line, or parts of the places in PySpark's code that it passed; `instead`: the advice
+    for a job without it; `derivable`: a derived image can have it.
     """
 
     what: str
@@ -130,7 +137,7 @@ def _explained(error: Raised, missing: tuple[Missing, ...]) -> str | None:
         return None
     unlisted: list[str] = []
     for line in error.text.splitlines():
-        listed = next((row for row in missing if any(sign in line for sign in row.signs)), None)
+        listed = next((row for row in missing if any(_shows(line, sign) for sign in row.signs)), None)
         for name, is_listed, otherwise in _names(line, is_import=is_import):
             listed = listed or next((row for row in missing if is_listed(row, name)), None)
             unlisted.append(otherwise.format(name))
@@ -139,17 +146,25 @@ def _explained(error: Raised, missing: tuple[Missing, ...]) -> str | None:
     return unlisted[0] if unlisted else None
 
 
+def _shows(line: str, sign: str) -> bool:
+    """Return whether a line begins with a sign, behind the name of its class or not, or is a place with the sign."""
+    if sign.startswith("/"):
+        return line.startswith("/") and sign in line
+    head = _CLASS_NAME.match(line)
+    return any(text.removeprefix("[").startswith(sign) for text in (line, line[head.end() if head else 0 :]))
+
+
 def _names(line: str, *, is_import: bool) -> Iterator[tuple[str, Callable[[Missing, str], bool], str]]:
     """Yield the missing things in a line: name, how to look it up in the list, and the sentence if it is not listed."""
-    if match := (_NO_MODULE if is_import else _NO_MODULE_ON_A_WORKER).search(line):
+    if match := (_NO_MODULE if is_import else _NO_MODULE_ON_A_WORKER).match(line):
         yield match[1], Missing.has_module, _UNLISTED_MODULE
     if is_import:
         return
-    if match := _NO_PACKAGE.search(line):
+    if match := _NO_PACKAGE.match(line):
         yield match[1], Missing.has_module, _UNLISTED_PACKAGE
-    if match := _NO_SOURCE.search(line):
+    if match := _NO_SOURCE.match(line):
         yield match[1], Missing.has_format, _UNLISTED_SOURCE
-    if match := _NO_CLASS.search(line):
+    if match := _NO_CLASS.match(line):
         yield match[1].replace("/", "."), Missing.has_class, _UNLISTED_CLASS
-    if _NO_PACKAGE_OF_JAVA in line:
+    if line.startswith(_NO_PACKAGE_OF_JAVA):
         yield "that the script calls", lambda _row, _name: False, _UNLISTED_CLASS

@@ -9,7 +9,7 @@ import pytest
 from handler.driver.message import message_of
 from handler.driver.raised import described
 from handler.outcome.advice import advice_for
-from handler.spark.missing_dependencies import Raised
+from handler.spark.missing_dependencies import Raised, explain
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,3 +60,21 @@ def test_a_bucket_that_does_not_exist_is_named(spark: SparkSession) -> None:
 def test_an_error_of_the_script_s_own_gets_no_advice() -> None:
     """It may quote any text, such as a message of Spark's about something else."""
     assert advice(ValueError("UnknownStoreException: `s3a://nobodys-bucket/rooms.csv'")) is None
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        "org.apache.hadoop.fs.s3a.UnknownStoreException: s3a://payroll",
+        "x\njava.nio.file.AccessDeniedException: s3a://payroll",
+        "x\nCaused by: java.lang.ClassNotFoundException: com.example.Mine",
+        "[REQUIRES_SINGLE_PART_NAMESPACE] `payroll`",
+    ],
+)
+def test_a_cell_of_data_that_an_error_quotes_gets_no_advice(spark: SparkSession, cell: str) -> None:
+    """An error of Spark's holds any data, also lines that look like those of another error."""
+    for statement in ("CAST(value AS INT)", "raise_error(value)"):
+        with pytest.raises(Exception, match=r"value|USER_RAISED") as caught:
+            spark.createDataFrame([(cell,)], ["value"]).selectExpr(statement).collect()
+        raised = [Raised(row["type"], row["ofSpark"], row["text"]) for row in described(caught.value)]
+        assert (advice_for(raised), explain(raised, ())) == (None, None)

@@ -6,13 +6,13 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from handler.driver.raised import described, line_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
-
-    import pytest
 
 
 def caught(what: Callable[[], object]) -> BaseException:
@@ -53,17 +53,64 @@ def test_what_an_error_came_from_is_told_behind_it() -> None:
     assert len(described(caught(lambda: from_another(hidden=True)))) == 1
 
 
-def test_an_error_of_pyspark_s_is_spark_s_and_tells_java_s_causes() -> None:
-    """PySpark keeps these causes apart from its message; the frames are left out."""
-    trace = "a.E: no\n\tat a.B.c(B.java:1)\n\t... 9 more\n\t\tat D\nCaused by: java.lang.ClassNotFoundException: d.F\n"
-    kind = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
-    error = kind("no table")
-    error._stackTrace = trace
-    told = described(error)[0]
+class Java:
+    """An exception as Py4J shows it."""
+
+    def __init__(self, name: str, message: str | None, cause: Java | None = None, *suppressed: Java) -> None:
+        self._name, self._message, self._cause, self._suppressed = name, message, cause, suppressed
+
+    def getClass(self) -> Java:  # noqa: N802 - Java's name
+        return self
+
+    def getName(self) -> str:  # noqa: N802 - Java's name
+        return self._name
+
+    def getMessage(self) -> str | None:  # noqa: N802 - Java's name
+        return self._message
+
+    def getCause(self) -> Java | None:  # noqa: N802 - Java's name
+        return self._cause
+
+    def getSuppressed(self) -> tuple[Java, ...]:  # noqa: N802 - Java's name
+        return self._suppressed
+
+
+def captured(words: str, origin: Java | None, name: str = "AnalysisException") -> dict[str, Any]:
+    kind = type(name, (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
+    error = kind(words)
+    error._origin = origin
+    return described(error)[0]
+
+
+def test_an_error_of_pyspark_s_is_spark_s_and_tells_java_s_exceptions() -> None:
+    """Each has a line with its class, its cause behind it; what was suppressed comes last."""
+    lost = Java("a.Lost", "no constructor", None, Java("java.lang.ClassNotFoundException", "d.F"))
+    told = captured("no table", Java("a.E", "no table", Java("java.lang.reflect.Wrapped", None, lost)))
     assert (told["type"], told["ofSpark"]) == ("AnalysisException", True)
-    assert "no table" in told["text"]
-    assert "Caused by: java.lang.ClassNotFoundException: d.F" in told["text"]
-    assert "\tat" not in told["text"]
+    assert told["text"].splitlines() == [
+        "a.E: no table",
+        "java.lang.reflect.Wrapped: ",
+        "a.Lost: no constructor",
+        "java.lang.ClassNotFoundException: d.F",
+    ]
+
+
+def test_no_message_begins_a_line_for_which_it_could_be_taken() -> None:
+    """A cell of data or the name of an object may hold any letters, and Spark quotes it."""
+    cell = "7\nCaused by: x\njava.lang.ClassNotFoundException: com.evil.Miner\rq"
+    flat = "7 Caused by: x java.lang.ClassNotFoundException: com.evil.Miner q"
+    assert captured(cell, None)["text"] == flat
+    assert captured(cell, Java("a.E", cell))["text"] == f"a.E: {flat}"
+
+
+@pytest.mark.parametrize("of_java", [True, False])
+def test_of_a_worker_s_trace_the_exception_is_told(of_java: bool) -> None:  # noqa: FBT001 - a parameter
+    """What follows it may be its message, which may look like another trace."""
+    cell = "Traceback (most recent call last):\n  File x\nModuleNotFoundError: No module named 'miner'"
+    trace = f'Seen:\nTraceback (most recent call last):\n  File "worker.py", line 1\n    f()\nValueError: no\n{cell}\n'
+    name = "org.apache.spark.api.python.PythonException"
+    told = captured(trace, Java(name, trace) if of_java else None, "PythonException")
+    assert told["text"] == "ValueError: no"
 
 
 def test_the_places_in_pyspark_that_an_import_passed_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,14 +137,11 @@ def test_an_error_that_cannot_tell_its_words_hides_no_other() -> None:
 
 
 def test_a_long_text_is_cut() -> None:
-    """Each line is truncated, so that one does not hide the others, and then the whole text."""
-
-    def fails() -> None:
-        raise ValueError("\n".join(f"{number} " + "x" * 1000 for number in range(1000)))
-
-    text = described(caught(fails))[0]["text"]
-    assert len(text) == 8000
-    assert len(text.splitlines()) > 15
+    """Each line is truncated, so that one does not hide the others."""
+    cause = None
+    for number in range(1000):
+        cause = Java(f"a.E{number}", "x" * 1000, cause)
+    assert [len(line) for line in captured("", cause)["text"].splitlines()] == [400] * 10
 
 
 def test_the_line_is_the_innermost_of_the_job_s_own_code(tmp_path: Path) -> None:

@@ -29,3 +29,5 @@ def test_a_known_text_of_spark_has_a_cause_and_a_next_step(text: str, beginning:
     """Real Spark's are in `tests/integration/handler/test_spark_messages.py`."""
     assert str(advice_for([Raised("Py4JJavaError", of_spark=True, text=text)])).startswith(beginning)
     assert advice_for([Raised("ValueError", of_spark=False, text=text)]) is None
+    quoted = f"java.lang.NumberFormatException: For input string: {text}"
+    assert advice_for([Raised("Py4JJavaError", of_spark=True, text=quoted)]) is None

@@ -385,7 +385,9 @@ def test_a_script_that_ends_itself_is_told_by_its_own_words(
 
 def test_an_error_is_told_with_the_script_s_line_and_with_advice_first() -> None:
     """The log has the traceback; an answer is read alone."""
-    given = missed(1, "UnknownStoreException: `s3a://gone/t'", message="no store", line="job.py, line 5")
+    given = missed(
+        1, "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://gone/t'", message="no store", line="job.py, line 5"
+    )
     assert judge(given).details == (
         "the bucket gone does not exist: create it, or correct its name in the script or its arguments"
         " (Py4JJavaError: no store (job.py, line 5))"
@@ -454,6 +456,7 @@ def test_a_guard_that_could_not_be_made_is_no_success(writes: tuple[WriteReport,
         ),
         ("Py4JJavaError", "org.apache.iceberg.exceptions.CommitFailedException: stale", True),
         ("Py4JJavaError", "org.apache.iceberg.exceptions.CommitStateUnknownException: no answer", False),
+        ("Py4JJavaError", "a.E: For input: org.apache.iceberg.exceptions.CommitFailedException: stale", False),
         ("AnalysisException", "", False),
     ],
 )

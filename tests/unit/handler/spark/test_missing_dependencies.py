@@ -30,7 +30,7 @@ def no_module(name: str) -> Raised:
 @pytest.mark.parametrize(
     ("error", "what"),
     [
-        (of_spark("a.E\nCaused by: java.lang.ClassNotFoundException: org.rocksdb.Filter"), "the RocksDB state store"),
+        (of_spark("a.E: no\njava.lang.ClassNotFoundException: org.rocksdb.Filter"), "the RocksDB state store"),
         (of_spark("java.lang.NoClassDefFoundError: org/rocksdb/Filter"), "the RocksDB state store"),
         (
             Raised("ModuleNotFoundError", of_spark=True, text="/x/pyspark/ml/base.py\nNo module named 'numpy'"),
@@ -42,14 +42,14 @@ def no_module(name: str) -> Raised:
         (of_spark("Failed to find the data source: org.apache.spark.sql.avro."), "the Avro format"),
         (of_spark("[AVRO_NOT_LOADED_SQL_FUNCTIONS_UNUSABLE] Cannot call FROM_AVRO"), "the Avro format"),
         (
-            of_spark("Caused by: java.sql.SQLException: No suitable driver found for jdbc:postgresql://h/lake"),
+            of_spark("java.sql.SQLException: No suitable driver found for jdbc:postgresql://h/lake"),
             "the drivers of PostgreSQL and MySQL",
         ),
         (
-            of_spark("Caused by: java.sql.SQLException: No suitable driver found for jdbc:db2://h/lake"),
+            of_spark("java.sql.SQLException: No suitable driver found for jdbc:db2://h/lake"),
             "the database driver that an Iceberg catalog of the type jdbc needs",
         ),
-        (of_spark(": java.sql.SQLException: No suitable driver"), "the driver of this SQL database"),
+        (of_spark("java.sql.SQLException: No suitable driver"), "the driver of this SQL database"),
         (no_module("pandas"), "pandas, NumPy and PyArrow"),
         (no_module("numpy.linalg"), "pandas, NumPy and PyArrow"),
         (no_module("psycopg2"), "psycopg2 and SQLAlchemy"),
@@ -59,10 +59,13 @@ def no_module(name: str) -> Raised:
             "pandas, NumPy and PyArrow",
         ),
         (
-            of_spark("Caused by: java.lang.NoClassDefFoundError: software/amazon/awssdk/services/glue/GlueClient"),
+            of_spark("java.lang.NoClassDefFoundError: software/amazon/awssdk/services/glue/GlueClient"),
             "the AWS clients in Java that Iceberg's Glue catalog and its S3FileIO need",
         ),
-        (of_spark("NoClassDefFoundError: software/amazon/awssdk/services/dynamodb/Any"), "this AWS client in Java"),
+        (
+            of_spark("java.lang.NoClassDefFoundError: software/amazon/awssdk/services/dynamodb/Any"),
+            "this AWS client in Java",
+        ),
         (
             of_spark('UnsupportedFileSystemException: No FileSystem for scheme "gs"'),
             "file systems other than S3 and the local disk",
@@ -123,6 +126,11 @@ def test_what_is_on_no_list_is_told_by_its_name(error: Raised, words: str) -> No
         Raised("RuntimeError", of_spark=False, text="the partner said ClassNotFoundException: com.example.Mine"),
         Raised("ModuleNotFoundError", of_spark=False, text="a hook's own words"),
         of_spark("org.rocksdb.Filter is a class"),
+        of_spark("a.E: For input string: java.lang.ClassNotFoundException: com.evil.Miner"),
+        of_spark("a.E: [CAST_INVALID_INPUT] The value 'Failed to find data source: prices' cannot be cast"),
+        of_spark("ValueError: ModuleNotFoundError: No module named 'miner'", "PythonException"),
+        of_spark("a.E: [USER_RAISED_EXCEPTION] [PACKAGE_NOT_INSTALLED] Miner must be installed"),
+        of_spark("a.E: Illegal path: NOT_SUPPORTED_COMMAND_WITHOUT_HIVE_SUPPORT and /pyspark/ml/"),
         of_spark("java.lang.NoClassDefFoundError: Could not initialize class com.example.Mine"),
         of_spark("org.apache.iceberg.jdbc.UncheckedSQLException: Failed to connect: jdbc:postgresql://h/lake"),
     ],

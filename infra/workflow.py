@@ -1,7 +1,7 @@
 """A state machine of Step Functions that makes as many attempts of a run as it needs, and ends as the run ends.
 
 A failed run is a function error, whose `Cause` holds the result as text: the machine reads it. An INCOMPLETE run
-goes on at once, since it has committed something; one that may succeed later is tried again a few times.
+goes on at once if it has committed something; else, as one that may succeed later, it is tried again a few times.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ _KEYED: Final = (
     'States.JsonMerge(States.StringToJson(States.Format(\'\\{"clientToken":"{}"\\}\', $$.Execution.Name)), $, false)'
 )
 """The event, with the execution's name as its run key unless it has one."""
+_KEPT: Final = ("state", "stateDetails", "error", "progressed", "resultUri")
+"""Of the result: the document at `resultUri` has all, and a state holds 256 KiB with the event."""
 _OF_LAMBDA: Final = (
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
@@ -48,7 +50,7 @@ def definition(function_arn: str) -> dict[str, Any]:
                 "Type": "Task",
                 "Resource": "arn:aws:states:::lambda:invoke",
                 "Parameters": {"FunctionName": function_arn, "Payload.$": "$.event"},
-                "ResultSelector": {"result.$": "$.Payload"},
+                "ResultSelector": {"result": {f"{name}.$": f"$.Payload.{name}" for name in _KEPT}},
                 "ResultPath": "$.answer",
                 "Retry": [
                     {"ErrorEquals": [*_OF_LAMBDA], "IntervalSeconds": 2, "BackoffRate": 2, "MaxAttempts": 6},
@@ -79,7 +81,13 @@ def definition(function_arn: str) -> dict[str, Any]:
                 "Type": "Choice",
                 "Choices": [
                     {"Or": [_state_is("SUCCESS"), _state_is("SKIPPED")], "Next": "Done"},
-                    {**_state_is("INCOMPLETE"), "Next": "Run"},
+                    {
+                        "And": [
+                            _state_is("INCOMPLETE"),
+                            {"Variable": "$.answer.result.progressed", "BooleanEquals": True},
+                        ],
+                        "Next": "Again",
+                    },
                     {
                         "And": [
                             {"Not": _state_is("TIMED_OUT")},
@@ -91,6 +99,7 @@ def definition(function_arn: str) -> dict[str, Any]:
                 ],
                 "Default": "Failed",
             },
+            "Again": {"Type": "Pass", "Parameters": {"event.$": "$.event", "tries.$": "$.tries"}, "Next": "Run"},
             "Count": {
                 "Type": "Pass",
                 "Parameters": {"event.$": "$.event", "tries.$": "States.MathAdd($.tries, 1)"},

@@ -6,6 +6,7 @@ import re
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final
 
+from handler.outcome.continuation import has_progressed
 from handler.outcome.encodable import encodable
 from handler.outcome.result import ErrorResult, Memory, Result, Timings, Versions, WriteResult
 from handler.outcome.state import State
@@ -65,6 +66,7 @@ def result_of(progress: Progress, outcome: Outcome, *, continued_by: str | None 
         log_tail=() if progress.job_log is None else progress.job_log.tail(),
         result_uri=None if record is None else record.result_uri,
         resume_token=job.run_key if job is not None and outcome.state is State.INCOMPLETE else None,
+        progressed=record is not None and has_progressed(progress.writes or (), record.run_id),
         continued_by=continued_by,
     )
 

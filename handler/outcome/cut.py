@@ -21,19 +21,21 @@ class Limits:
     text: int
 
 
-_ANSWER_MAX_BYTES: Final = 400_000
-"""Lambda fails an invocation whose answer exceeds 6 MB. The failure queue takes 1 MiB, including the event.
+_ANSWER_MAX_BYTES: Final = 240_000
+"""Lambda fails an invocation whose answer exceeds 6 MB. The failure queue takes 1 MiB, including the event, and a state
+of Step Functions 256 KiB.
 https://docs.aws.amazon.com/lambda/latest/dg/gettingstarted-limits.html
+https://docs.aws.amazon.com/step-functions/latest/dg/service-quotas.html
 """
 _CUTS: Final = (Limits(500, 200, 4000), Limits(100, 50, 1000), Limits(40, 20, 400), Limits(20, 10, 200))
 
 
 def answerable(result: Result) -> Result:
-    """Truncate the result as far as Lambda and the failure queue require."""
+    """Truncate the result as far as Lambda, the failure queue and Step Functions require."""
     answer = result
     for limits in _CUTS:
-        # As an error's message the document is a JSON text inside a JSON document.
-        if len(json.dumps(json.dumps(answer.document(), ensure_ascii=False))) <= _ANSWER_MAX_BYTES:
+        # As an error's message the document is a text inside a JSON document, which a state machine has as a text.
+        if len(json.dumps(json.dumps(json.dumps(answer.document(), ensure_ascii=False)))) <= _ANSWER_MAX_BYTES:
             break
         answer = cut(result, limits)
     return answer

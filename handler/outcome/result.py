@@ -182,6 +182,10 @@ class Result(JsonDocument):
     result_uri: str | None
     """The URI of this document on S3."""
     resume_token: str | None = Field(default=None, description="the clientToken that continues an INCOMPLETE run")
+    progressed: bool = Field(
+        default=False,
+        description="this attempt has committed a write; one that changed nothing does not count",
+    )
     continued_by: str | None = Field(default=None, description="request id of the invocation that continues the run")
     attempts: tuple[AttemptResult, ...] = Field(
         default=(), description="of a durable execution: all of them; the other fields are those of the last one"

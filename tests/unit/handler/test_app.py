@@ -75,6 +75,7 @@ def test_the_deadline(world: World) -> None:
     result = world.handle()
     assert (result.state, exit_status(result)) == ("INCOMPLETE", 124)
     assert "clientToken 't'" in result.state_details
+    assert not result.progressed  # another attempt has committed it
 
 
 def test_the_event_log_of_a_killed_job_is_kept_without_secrets(world: World) -> None:
@@ -103,6 +104,7 @@ def test_a_run_that_is_allowed_to_goes_on_by_itself(world: World, monkeypatch: p
     result = world.handle(SOAL_CONTINUE_MAX="5")
     assert states == ["INCOMPLETE"]  # otherwise the next attempt would wait for this one
     assert (result.state, result.resume_token, result.continued_by) == ("INCOMPLETE", "t", "request-2")
+    assert result.progressed
     assert isinstance(world.invoked, list)
     ((function, event),) = world.invoked
     assert (function, event) == ("arn:f", {"continuation": {"count": 1, "token": "t", "event": EVENT}})

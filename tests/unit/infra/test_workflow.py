@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from pydantic.alias_generators import to_camel
+
+from handler.outcome.result import Result
 from handler.outcome.state import State
 from infra.workflow import definition
 
@@ -26,13 +29,45 @@ def test_nothing_makes_one_unless_asked_for(plain: Synthesised, full: Synthesise
     assert (statement.actions, statement.resources) == (("lambda:InvokeFunction",), (full.resolved(alias),))
 
 
-def test_the_choice_knows_every_state_that_is_no_failure() -> None:
-    """A run that the handler calls done is done; INCOMPLETE alone goes on at once."""
-    done, again, later = STATES["Judge"]["Choices"]
-    assert {one["StringEquals"] for one in done["Or"]} == {State.SUCCESS, State.SKIPPED}
-    assert (again["StringEquals"], again["Next"]) == (State.INCOMPLETE, "Run")
-    assert later["And"][0] == {"Not": {"Variable": "$.answer.result.state", "StringEquals": State.TIMED_OUT}}
-    assert STATES["Judge"]["Default"] == "Failed"
+def holds(rule: dict[str, Any], data: Any) -> bool:
+    """Judge a rule of a choice as Amazon's States Language says."""
+    if "And" in rule or "Or" in rule:
+        return (all if "And" in rule else any)(holds(one, data) for one in rule.get("And") or rule["Or"])
+    if "Not" in rule:
+        return not holds(rule["Not"], data)
+    for name in rule["Variable"].split(".")[1:]:
+        data = data[name]
+    if "NumericLessThan" in rule:
+        return bool(data < rule["NumericLessThan"])
+    return bool(data == rule.get("StringEquals", rule.get("BooleanEquals")))
+
+
+def after(state: State, *, retryable: bool = True, progressed: bool = False, tries: int = 0) -> str:
+    error = {"retryable": retryable}
+    data = {"answer": {"result": {"state": state, "error": error, "progressed": progressed}}, "tries": tries}
+    judge = STATES["Judge"]
+    return next((str(one["Next"]) for one in judge["Choices"] if holds(one, data)), str(judge["Default"]))
+
+
+def test_each_run_goes_on_or_ends_as_its_state_says() -> None:
+    """A run that the handler calls done is done, and a timeout is final."""
+    assert {state for state in State if after(state, retryable=False) == "Done"} == {State.SUCCESS, State.SKIPPED}
+    assert after(State.FAILED) == "Count"
+    assert after(State.FAILED, retryable=False) == after(State.TIMED_OUT) == "Failed"
+
+
+def test_an_incomplete_run_goes_on_at_once_only_if_it_has_committed_something() -> None:
+    """An attempt that never reaches its next commit would be repeated for a day."""
+    assert after(State.INCOMPLETE, progressed=True, tries=5) == "Again"
+    assert [after(State.INCOMPLETE, tries=tries) for tries in (0, 4, 5)] == ["Count", "Count", "Failed"]
+
+
+def test_what_a_machine_keeps_of_an_answer_is_small() -> None:
+    """An answer has each of its writes; a state holds 256 KiB. What the choice asks for is kept."""
+    kept = STATES["Run"]["ResultSelector"]["result"]
+    assert kept.keys() == {f"{name}.$" for name in ("state", "stateDetails", "error", "progressed", "resultUri")}
+    assert {name.removesuffix(".$") for name in kept} <= {to_camel(name) for name in Result.model_fields}
+    assert STATES["Again"]["Parameters"].keys() == {"event.$", "tries.$"}
 
 
 def test_a_failed_run_is_read_from_the_function_s_error() -> None:

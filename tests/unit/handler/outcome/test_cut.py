@@ -35,7 +35,7 @@ def write(number: int, status: str = "committed", text: str = "x") -> WriteResul
 
 @pytest.mark.parametrize("text", ["x" * 10, "\u65e5\U0001f600" * 5000, '"' * 5000], ids=["short", "letters", "quotes"])
 def test_an_answer_has_a_bound_whatever_a_job_has_written(text: str) -> None:
-    """Lambda and the failure queue accept it; it holds the uncommitted writes, and the number of the others."""
+    """Lambda, its queues and Step Functions accept it; it has the uncommitted writes, and the number of the others."""
     given = result(
         State.FAILED,
         ErrorResult(type=text, message=text * 100, field=None, retryable=False, usage=False),
@@ -45,7 +45,7 @@ def test_an_answer_has_a_bound_whatever_a_job_has_written(text: str) -> None:
         log_tail=(text,) * 200,
     )
     shown = answerable(given)
-    assert len(json.dumps(json.dumps(shown.document(), ensure_ascii=False))) <= 400_000
+    assert len(json.dumps(json.dumps(json.dumps(shown.document(), ensure_ascii=False)))) <= 240_000
     assert shown.writes[-1].status == "rolled_back"
     left_out = 3000 - len(shown.writes)
     assert shown.warnings[-1] == f"{left_out} writes are left out here; the document at resultUri has all"

@@ -68,7 +68,7 @@ def test_the_document_has_the_designed_keys() -> None:
         "schemaVersion", "runId", "clientToken", "attempt", "previousRunId", "name", "entryPoint", "state",
         "stateDetails",
         "exitCode", "signal", "error", "writes", "timings", "coldStart", "warmStart", "memory", "versions", "warnings",
-        "logTail", "resultUri", "resumeToken", "continuedBy", "attempts",
+        "logTail", "resultUri", "resumeToken", "progressed", "continuedBy", "attempts",
     ]  # fmt: skip
     assert list(document["timings"]) == [
         "scriptDownloadMs", "jvmStartMs", "sessionMs", "jobMs", "settleMs", "totalMs", "remainingMs",

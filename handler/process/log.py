@@ -95,7 +95,7 @@ class JobLog:
             if cut:
                 rest = b""
             elif len(rest) > _EMF_LINE_MAX:
-                self._line(rest)
+                self._line(rest, is_cut=True)
                 rest, cut = b"", True
         if rest:
             self._line(rest)
@@ -125,13 +125,13 @@ class JobLog:
         # A copy: the pump may still run.
         return tuple(redactor.shortened(line, _TAIL_LINE_MAX) for line in tuple(self._tail))
 
-    def _line(self, raw: bytes) -> None:
+    def _line(self, raw: bytes, *, is_cut: bool = False) -> None:
         try:
-            self._take(raw.rstrip())
+            self._take(raw.rstrip(), is_cut=is_cut)
         except Exception:  # noqa: BLE001 - the pump must continue
             self.lines_dropped += 1
 
-    def _take(self, line: bytes) -> None:
+    def _take(self, line: bytes, *, is_cut: bool) -> None:
         if b'"_aws"' in line and (metric := self._emf(line)) is not None:
             self._send(metric)
             return
@@ -143,9 +143,9 @@ class JobLog:
             self.lines_dropped += 1
             return
         self._logged_left -= len(line)
-        masked = self._redactor.shortened(text, _EVENT_MAX_BYTES)
+        masked = self._redactor.shortened(text, _EVENT_MAX_BYTES, is_cut=is_cut)
         self.lines_dropped += masked == WITHHELD
-        self._log(_fitting(masked, is_whole=len(line) <= _EMF_LINE_MAX))
+        self._log(_fitting(masked, is_whole=not is_cut))
         if self._logged_left <= 0:
             self._log("too much output: further lines are not logged, only the last ones go into the result")
 

@@ -28,6 +28,8 @@ START: Final = 4
 _CUT: Final = re.compile(r"[^\S\n]?\[?(?:[…\N{REPLACEMENT CHARACTER}]|\.{2,}+)\]?")
 """The mark of a truncation, as set by the driver, usage errors, `DataFrame.show`, Python's `reprlib` and others; or a
 letter whose bytes are incomplete."""
+_MIDDLE: Final = re.compile(r"… \([\d,]+ letters\) ")
+"""The mark of a middle that `safewriter.bounds.shortened` has left out, between words."""
 _DOTS_MIN: Final = 6
 """The least number of letters before a mark of dots, which follow many ordinary words."""
 _HALF_ESCAPE: Final = re.compile(r"[%\\&][#\w]{0,7}\Z")
@@ -96,6 +98,8 @@ class KnownForms:
                 look()
                 yield from self._at(text, at, text[at : at + size], cuts, look)
             start = self._starts.search(text, at + 1)
+        for mark in _MIDDLE.finditer(text):  # a value may have blanks, and its end stand alone
+            yield mark.end(), mark.end() + self._end_of("", text, mark.end(), look)
         for piece in _PIECE.finditer(reading.plain):
             look()
             word = leveled(piece[0].rstrip("="))
@@ -132,6 +136,7 @@ class KnownForms:
             return 0
         forms = (self._forms[index] for index in range(bisect_left(self._forms, beginning), len(self._forms)))
         for form in takewhile(lambda form: form.startswith(beginning), forms):
+            look()
             place = form.find(start, len(beginning))
             while place >= 0:
                 look()

@@ -15,8 +15,8 @@ __all__ = ["secrets_within"]
 
 _VALUES_MAX: Final = 10_000
 _LINE: Final = re.compile(r"\s{0,40}([\w.-]{1,256})\s{0,40}[=:]\s{0,40}(\S.*)")
-_PAIR: Final = re.compile(r"[^\s:/]+:[^\s:]+")
-"""As `credential` of an Iceberg REST catalog is written."""
+_PAIR: Final = re.compile(r"[^\s:/]+:(?!//)\S+")
+"""As `credential` of an Iceberg REST catalog is written: the first colon ends the id."""
 
 
 def secrets_within(secret: str, look: Callable[[], None] = lambda: None) -> Iterator[str]:

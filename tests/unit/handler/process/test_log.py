@@ -299,3 +299,15 @@ def test_a_line_whose_search_fails_is_withheld_and_the_next_one_is_read(
     flood = b"f" * 400 + b"\n" + b"x" * 70_000 + b"\n" + b"odd" * 2_000 + b"\nend\n"
     output.pump(io.BytesIO(flood))
     assert output.tail()[-2:] == (WITHHELD, "end")
+
+
+def test_half_of_a_known_value_where_a_line_is_cut_is_masked() -> None:
+    """A line beyond 262,144 bytes is cut without a mark; a long secret in it makes it short enough to be shown."""
+    secret = "kT9xWq2LmZ7pRv4BnC8sYd3F"
+    lines: list[str] = []
+    beginning = f"password={'A' * 120_000} "
+    line = beginning + "y" * (5 * 65_536 - len(beginning) - 18) + secret + " the rest" * 100
+    output = JobLog(Redactor().knowing_secrets([secret]), log=lines.append, metric=lines.append)
+    output.pump(io.BytesIO(line.encode()))
+    assert secret[:4] not in lines[0]
+    assert lines[0].endswith("y[redacted]… (the line is longer)")

@@ -25,6 +25,7 @@ from handler.driver.message import in_one_line
 from handler.input_errors import InputError, described
 from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.redact import Redactor, redact
+from safewriter.bounds import shortened
 
 
 def test_values_of_secret_variables_are_known() -> None:
@@ -318,6 +319,16 @@ def test_the_beginning_of_a_known_value_before_any_mark_of_a_cut_is_masked(half:
     shown = Redactor().knowing_secrets(["open sesame, said the thief"])(f"x {half}{mark}")
     assert shown.startswith("x [redacted]")
     assert "se" not in shown.removeprefix("x [redacted]")
+
+
+@pytest.mark.parametrize("shift", range(0, 40, 3))
+def test_the_end_of_a_value_with_blanks_behind_a_left_out_middle_is_masked(shift: int) -> None:
+    """A long message keeps its beginning and its last words."""
+    secret = "correct horse battery staple wagon"
+    message = f"{'x' * 5000} {secret} {'y ' * ((2000 - shift) // 2)}"
+    shown = Redactor().knowing_secrets([secret])(shortened(message))
+    assert not any(word in shown for word in ("horse", "battery", "staple", "wagon"))
+    assert shown.endswith(" y y ")
 
 
 @pytest.mark.parametrize(

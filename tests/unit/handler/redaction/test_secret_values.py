@@ -31,6 +31,13 @@ def test_a_password_within_a_secret_is_masked_alone(secret: str) -> None:
         assert "etl" in redactor("login failed for etl")
 
 
+@pytest.mark.parametrize("secret", ["client:k7Qv:M2t/R9x", "client:/k7Qv:M2t/R9x"])
+def test_the_first_colon_ends_the_id_of_a_pair(secret: str) -> None:
+    """Iceberg reads a credential so; a URL is no pair."""
+    assert secret.partition(":")[2] in set(secrets_within(secret))
+    assert "//lake/t" not in set(secrets_within("s3://lake/t"))
+
+
 @pytest.mark.parametrize("secret", ["etl:k7QvM2tR9x\n", '{"url": "https:\\/\\/etl:k7QvM2tR9x@host\\/db"}'])
 def test_a_pair_and_a_url_are_read_through_line_ends_and_escapes(secret: str) -> None:
     """Both are as a command line or an editor has stored them."""

@@ -13,6 +13,7 @@ from pydantic import ValidationError
 
 from handler.runs.store import RESULTS, Runs, StoredRun, UnreadableRecordError, result_key
 from safewriter.errors import UnreadableCheckpointError
+from safewriter.objects.store import TooLarge
 from safewriter.record.checkpoints import Checkpoints, StoredCheckpoint
 from safewriter.record.document import OPEN
 from safewriter.record.liveness import is_over
@@ -30,6 +31,8 @@ _T = TypeVar("_T")
 _PARALLEL: Final = 16
 _WRITES_PER_RUN: Final = 4
 _RUNNING: Final = "RUNNING"
+_RESULT_MAX_BYTES: Final = 8 << 20
+"""A result has some 500 bytes for each of its writes."""
 DOCUMENTS: Final = "checkpoints/"
 
 
@@ -140,7 +143,7 @@ class Ledger:
             return None
         try:
             return self._attempt(result_key(run.run_id))
-        except ValidationError:
+        except (TooLarge, ValidationError):
             return None
 
     def attempts(self, since: datetime) -> tuple[list[Attempt], list[str]]:
@@ -149,7 +152,7 @@ class Ledger:
         return self._read(listed, lambda entry: self._attempt(entry.key))
 
     def _attempt(self, key: str) -> Attempt | None:
-        stored = self.store.get(key)
+        stored = self.store.get(key, max_bytes=_RESULT_MAX_BYTES)
         return None if stored is None else Attempt.model_validate_json(stored.body)
 
     def read_document(self, listed: ListedObject) -> StoredCheckpoint | None:
@@ -206,7 +209,7 @@ class Ledger:
         def read_one(entry: ListedObject) -> _T | None:
             try:
                 return read(entry)
-            except (UnreadableCheckpointError, UnreadableRecordError, ValidationError):
+            except (TooLarge, UnreadableCheckpointError, UnreadableRecordError, ValidationError):
                 unread.append(self.store.uri(entry.key))
                 return None
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import weakref
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from handler.request.job import requested
-from handler.runs.store import Runs
+from handler.runs.store import Runs, result_key
 from handler.settings import read_settings
 from safewriter.deadline import Deadline
 from safewriter.record.checkpoints import StoredCheckpoint
@@ -169,6 +170,26 @@ def test_a_record_with_a_number_that_nobody_can_show_hides_no_other_run(name: st
     assert [run.run_key for run in listing.runs] == ["run"]
     assert [uri.rpartition("/")[2] for uri in listing.unread] == ["damaged.json"]
     assert [event.run_key for event in Watcher(bench.ledger).look()] == ["run"]
+
+
+def test_a_result_of_megabytes_is_named_and_not_read() -> None:
+    """Whoever may write results fills no operator's memory, and hides no other run."""
+    bench = Bench()
+    run = bench.begin()
+    bench.records.end(run, state="SUCCESS")
+    timings, memory = {"totalMs": 1}, {"limitMb": 512}
+    result = {
+        "name": None,
+        "clientToken": "run",
+        "runId": "one",
+        "coldStart": False,
+        "timings": timings,
+        "memory": memory,
+    }
+    bench.world.bucket.put(result_key("one"), json.dumps({**result, "logTail": "x" * (8 << 20)}).encode())
+    (found,) = bench.ledger.runs(10).runs
+    assert bench.ledger.last_attempt(found) is None
+    assert bench.ledger.attempts(datetime.min.replace(tzinfo=UTC)) == ([], [bench.world.bucket.uri(result_key("one"))])
 
 
 def test_a_record_with_a_text_that_no_name_has_is_named_as_damaged() -> None:

@@ -106,7 +106,7 @@ def _script(key: str) -> str:
 
 
 _Script = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_./-]*\.py$", max_length=512), AfterValidator(_script)]
-# With the time of a schedule it is a run key, which has 64 characters at most.
+# With the time of a schedule it is a run key, whose length is limited.
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,42}$")]
 _TagKey = Annotated[str, Field(pattern=r"^[\w .:/=+@-]+$", max_length=128)]
 _TagValue = Annotated[str, Field(pattern=r"^[\w .:/=+@-]*$", max_length=256)]

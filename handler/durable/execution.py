@@ -32,7 +32,7 @@ _ONCE: Final = StepConfig(
     serdes=JsonSerDes(),  # plain JSON, readable in the history; the SDK's own form names each type
 )
 _ID_MAX: Final = 64
-"""Characters of a run key."""
+"""Of a longer id the run key is a hash."""
 
 
 def run_attempts(context: DurableContext, attempt: Callable[[], Result], *, memory_mb: int) -> Result:

@@ -82,7 +82,8 @@ _Parameters = Annotated[str, StringConstraints(max_length=102_400)]
 # As in EMR Serverless, so that a job can move there, and with the colons of a time, which EventBridge Scheduler writes.
 # All run keys have this form, also those of triggers and request ids, except that of a stream
 # (`safewriter.identity.Run.of_stream`), which an event cannot name.
-Token = Annotated[str, StringConstraints(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9._:-]+$")]
+# The longest name of an execution of Step Functions, which the stack's machine gives as a token, has 80 characters.
+Token = Annotated[str, StringConstraints(min_length=1, max_length=80, pattern=r"^[A-Za-z0-9._:-]+$")]
 _STRICT: Final = ConfigDict(frozen=True, extra="forbid", strict=True, alias_generator=to_camel)
 
 

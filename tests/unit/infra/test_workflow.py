@@ -9,6 +9,8 @@ from pydantic.alias_generators import to_camel
 
 from handler.outcome.result import Result
 from handler.outcome.state import State
+from handler.request.job import requested
+from handler.settings import read_settings
 from infra.workflow import definition
 
 if TYPE_CHECKING:
@@ -68,6 +70,13 @@ def test_what_a_machine_keeps_of_an_answer_is_small() -> None:
     assert kept.keys() == {f"{name}.$" for name in ("state", "stateDetails", "error", "progressed", "resultUri")}
     assert {name.removesuffix(".$") for name in kept} <= {to_camel(name) for name in Result.model_fields}
     assert STATES["Again"]["Parameters"].keys() == {"event.$", "tries.$"}
+
+
+def test_the_longest_name_of_an_execution_is_a_run_key() -> None:
+    """Step Functions takes names of 80 letters; the machine gives its execution's name as the job's clientToken."""
+    event = {"entryPoint": "s3://scripts/job.py", "clientToken": "n" * 80}
+    settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
+    assert requested(event, settings, "r").job.run_key == "n" * 80
 
 
 def test_a_failed_run_is_read_from_the_function_s_error() -> None:

@@ -46,7 +46,7 @@ class Effort:
 
     def anew(self, left_s: float) -> Effort:
         """Return another limit by the same clock, for texts that must not lack the time that these have used."""
-        return Effort(left_s, self._cpu)
+        return Effort(left_s, cpu=self._cpu)
 
     def end(self) -> None:
         """End all searches, also one that runs on another thread."""

@@ -75,7 +75,15 @@ def ui(s3: EmbeddedS3, tmp_path: Path) -> Iterator[Callable[[], tuple[subprocess
         command = [sys.executable, "-P", "-m", "soal", "runs", "ui", "nightly-1", "--json"]
         where = ["--endpoint-url", s3.endpoint, "--bucket", CHECKPOINTS]
         variables = {**os.environ, **s3.environment(), "AWS_ACCESS_KEY_ID": OBSERVER, "TMPDIR": str(tmp_path)}
-        process = subprocess.Popen([*command, *where], cwd=ROOT, env=variables, stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen(
+            [*command, *where],
+            cwd=ROOT,
+            env=variables,
+            stdout=subprocess.PIPE,
+            text=True,
+            # As of a terminal; whatever runs these tests may ignore the signal, and its children with it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - one system call
+        )
         started.append(process)
         assert process.stdout is not None
         text = ""

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Description", "described"]
 
-_BACK_MAX: Final = 100
-"""The most versions that are looked at. Spark tells of the whole table beside each of its own, so one is enough."""
+_BACK_MAX: Final = 10
+"""The most versions that are looked at, with a request or two for each. Spark tells of the whole table beside each of
+its own, so one is enough, unless settlers or other engines have written the last ones.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class Description:
 def described(history: DeltaHistory, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> Description:
     """Return what the newest versions tell of the table at its last one; `commits` are those since the attempt's claim.
 
-    If no Spark has written any of the last 100 versions, the document's word counts. Raises `StoreError`.
+    If no Spark has written any of the last ten versions, the document's word counts. Raises `StoreError`.
     """
     protocol: dict[str, Any] | None = None
     metadata: dict[str, Any] | None = None

@@ -42,6 +42,8 @@ __all__ = ["DeltaSettleRow", "measure_delta"]
 _LAKE: Final = "bench-lake"
 _CHECKPOINTS: Final = "bench-checkpoints"
 _WARM_UP: Final = 3
+_CHECKSUM: Final = '{"protocol":{"minReaderVersion":1,"minWriterVersion":2},"metadata":{"configuration":{}}}'
+"""What Spark writes beside each version."""
 _INFO: Final = '{"commitInfo":{"operation":"WRITE","operationParameters":{"mode":"Append"},"isBlindAppend":true}}'
 
 
@@ -93,6 +95,7 @@ class _Bench:
         self.lake = table_store(str(self.table))
         self.checkpoints = Checkpoints(open_store(Location(_CHECKPOINTS)))
         self._fill("t/_delta_log/{:020}.json", versions, _INFO + "\n")
+        self._fill("t/_delta_log/{:020}.crc", versions, _CHECKSUM)
         self._fill("t/part-{:05}-c000.snappy.parquet", files, "")
         self.head = versions - 1
 

@@ -213,16 +213,16 @@ def test_no_table_gets_a_fence_under_an_unknown_protocol(
 
 
 def test_a_fence_takes_a_document_s_word_for_a_table_that_no_spark_has_written_for_long() -> None:
-    """The newest hundred versions are looked at."""
+    """The newest ten versions are looked at."""
     world = World(features=("appendOnly",))
-    for _ in range(101):
+    for _ in range(11):
         world.append_foreign()
     network = Network()
     document = world.job().begin().document
 
     fence(DeltaHistory(network.store(world.lake), world.clock), document, world.checkpoints, world.clock)
 
-    assert len(network.sent) <= 2 + 2 * 100 + 1
+    assert len(network.sent) <= 2 + 2 * 10 + 1
     assert world.log.actions("commitInfo")[-1]["operation"] == "SAFEWRITER FENCE"
 
 

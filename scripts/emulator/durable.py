@@ -59,10 +59,15 @@ class DurableEmulator:
         **others: Any,  # noqa: ANN401 - of LambdaEmulator
     ) -> None:
         self._timeout_s, self._execution_s = timeout_s, execution_s
-        self._service_port = free_port()
+        self._port, self._service_port = free_port(), free_port()
         self._stack = contextlib.ExitStack()
+        # By the endpoint, since the service itself gives no request ids.
         self.function = LambdaEmulator(
-            {**CREDENTIALS, **environment, "AWS_ENDPOINT_URL_LAMBDA": f"http://127.0.0.1:{self._service_port}"},
+            {
+                **CREDENTIALS,
+                **environment,
+                "AWS_ENDPOINT_URL_LAMBDA": self.endpoint,
+            },
             timeout_s=timeout_s,
             handler=handler,
             **others,
@@ -70,7 +75,7 @@ class DurableEmulator:
 
     def __enter__(self) -> Self:
         with contextlib.ExitStack() as stack:
-            self._server = stack.enter_context(_Endpoint(("127.0.0.1", 0), _Handler))
+            self._server = stack.enter_context(_Endpoint(("127.0.0.1", self._port), _Handler))
             self._server.service = self
             thread = threading.Thread(target=self._server.serve_forever, daemon=True)
             thread.start()
@@ -87,7 +92,7 @@ class DurableEmulator:
     @property
     def endpoint(self) -> str:
         """The endpoint of Lambda's API."""
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
+        return f"http://127.0.0.1:{self._port}"
 
     def client(self) -> Any:  # noqa: ANN401 - a boto3 client
         """Return a client of Lambda's API."""

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from pydantic import BaseModel, ValidationError
-
 from handler.redaction.redact import redact
 from handler.redaction.secret_forms import MASK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from pydantic import BaseModel, ValidationError
+
 __all__ = ["InputError", "NoJob", "described", "problem_of", "validated"]
 
-_M = TypeVar("_M", bound=BaseModel)
+_M = TypeVar("_M", bound="BaseModel")
 _FOUND_MAX: Final = 80
 _READ_MAX: Final = 2048
 """An event may have hundreds of bad values, and redaction scans each character many times."""
@@ -86,6 +86,8 @@ def validated(model: type[_M], data: object, *, prefix: str = "", depth: int = _
 
     Check first the sizes of lists and objects in the outermost `depth` levels; deeper ones may have any size.
     """
+    from pydantic import ValidationError  # not above: scripts/setup imports this module before there are packages
+
     _check_sizes(data, prefix, depth)
     try:
         return model.model_validate(data)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from scripts.provision import __main__ as provision
-from scripts.provision.place import Place
+from scripts.provision.place import ROOT, Place
 from scripts.provision.python_env import is_complete
 from scripts.provision.steps import Found
 from soal.console.problem import Failure
@@ -82,3 +84,12 @@ def test_a_set_up_does_not_make_the_variant_full_unasked(steps: Steps) -> None:
     assert provision.main([]) == 0
     assert steps.of_full() == []
     assert not (steps.place.home / "full").exists()
+
+
+def test_a_set_up_begins_with_a_python_that_has_no_package() -> None:
+    """Its modules come from the standard library and this clone: a fresh machine has nothing else (`-S`)."""
+    begin = "import runpy, sys; sys.path.insert(0, '.'); runpy.run_module('scripts.provision', run_name='__main__')"
+
+    done = subprocess.run([sys.executable, "-S", "-P", "-c", begin, "--help"], cwd=ROOT, capture_output=True, text=True)
+
+    assert (done.returncode, done.stderr) == (0, "")

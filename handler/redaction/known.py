@@ -135,15 +135,16 @@ class KnownForms:
         if len(start) < START:
             return 0
         forms = (self._forms[index] for index in range(bisect_left(self._forms, beginning), len(self._forms)))
+        longest = 0
         for form in takewhile(lambda form: form.startswith(beginning), forms):
             look()
             place = form.find(start, len(beginning))
-            while place >= 0:
+            while 0 <= place < len(form) - longest:
                 look()
                 if form.startswith(text[at : at + len(form) - place], place):
-                    return len(form) - place
+                    longest = len(form) - place
                 place = form.find(start, place + 1)
-        return 0
+        return longest
 
 
 def _cuts(text: str, *, is_cut: bool) -> dict[int, tuple[int, int]]:

@@ -45,6 +45,7 @@ _POLL_S: Final = 0.2
 _TAIL_LINES: Final = 5
 _BYTES_MAX: Final = 1 << 30
 _INSTALL: Final = f"{sys.executable} -m pip install 'pyspark==4.1.*'; in a clone call .venv/bin/soal, which has it"
+_APPLICATION: Final = re.compile(r"[\w.-]+")
 _CORE: Final = re.compile(r"spark-core_[\d.]+-(\d.*)\.jar")
 _NAME: Final = re.compile(rf"/[0-9a-f]{{32}}-(?P<attempt>\d{{6}})-(?P<run_id>[^/]+)-\d+(?:{re.escape(UNFINISHED)})?$")
 
@@ -189,7 +190,7 @@ def _ended_by_sigterm() -> Iterator[None]:
 
 def _wait(server: subprocess.Popen[bytes], port: int, logs: Path, output: Path) -> None:
     """Wait until the server has read all logs. Raises `Problem` with the last lines of its output if it does not."""
-    names = {application for _, application in _applications_of(logs)}
+    names = {application for _, application in applications_of(logs)}
     until = time.monotonic() + _START_TIMEOUT_S
     while server.poll() is None and time.monotonic() < until:
         with suppress(OSError, ValueError):
@@ -220,12 +221,12 @@ def _applications(logs: Path, address: str) -> list[Application]:
             is_whole=not log.name.endswith(UNFINISHED),
             url=f"{address}/history/{application}/jobs/",
         )
-        for log, application in _applications_of(logs)
+        for log, application in applications_of(logs)
         if (name := _NAME.search(str(log))) is not None
     ]
 
 
-def _applications_of(logs: Path) -> Iterator[tuple[Path, str]]:
+def applications_of(logs: Path) -> Iterator[tuple[Path, str]]:
     """Yield each log, the oldest attempt first, and its application. A log that ends before Spark has named it shows
     none.
     """
@@ -233,5 +234,9 @@ def _applications_of(logs: Path) -> Iterator[tuple[Path, str]]:
         with log.open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if '"SparkListenerApplicationStart"' in line:
-                    yield log, str(parsed(line)["App ID"])
+                    # A job may write any file there.
+                    with suppress(ValueError, KeyError, TypeError):
+                        application = parsed(line)["App ID"]
+                        if isinstance(application, str) and _APPLICATION.fullmatch(application):
+                            yield log, application
                     break

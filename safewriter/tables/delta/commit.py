@@ -19,7 +19,18 @@ from safewriter.parsing import parsed
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["FENCE", "HELD_MAX_BYTES", "LINE_MAX_BYTES", "RESTORE", "REVERT", "Added", "Commit", "Signature", "is_on"]
+__all__ = [
+    "FENCE",
+    "HELD_MAX_BYTES",
+    "LINE_MAX_BYTES",
+    "RESTORE",
+    "REVERT",
+    "Added",
+    "Commit",
+    "Signature",
+    "first_line",
+    "is_on",
+]
 
 FENCE: Final = "SAFEWRITER FENCE"
 REVERT: Final = "SAFEWRITER REVERT"
@@ -44,6 +55,7 @@ _ENDS: Final = re.compile(r"[/?#]")
 _DIGITS: Final = re.compile(r"[0-9]{1,18}")
 _FILES: Final = frozenset({"add", "remove", "cdc"})
 _INFO: Final = ("operation", "userMetadata", "isBlindAppend")
+_VERSIONS: Final = ("minReaderVersion", "minWriterVersion")
 _TIMES: Final = ("timestamp", "inCommitTimestamp")
 _FEATURES: Final = ("readerFeatures", "writerFeatures")
 _OF_A_REMOVAL: Final = ("partitionValues", "size", "tags", "deletionVector", "baseRowId", "defaultRowCommitVersion")
@@ -294,7 +306,8 @@ class _Actions:
     def _protocol(self, action: dict[str, Any]) -> int:
         if self.protocol is None:
             features = {name: [*map(_text, action[name])] for name in _FEATURES if action.get(name) is not None}
-            self.protocol = {**_flat(action, ("minReaderVersion", "minWriterVersion")), **features}
+            versions = {name: whole(action[name]) for name in _VERSIONS if action.get(name) is not None}
+            self.protocol = {**versions, **features}
         return space_bytes(json.dumps(self.protocol))
 
     def _domain(self, action: dict[str, Any]) -> int:
@@ -316,6 +329,11 @@ class _Actions:
 def is_on(properties: Mapping[str, object], name: str) -> bool:
     """Return whether a table's properties switch something on: Delta reads `true` in any case."""
     return str(properties.get(name)).lower() == "true"
+
+
+def first_line(body: bytes | Iterable[bytes]) -> bytes:
+    """Return the first line of a commit, as a whole or in blocks."""
+    return next(_lines([body] if isinstance(body, bytes) else body), b"")
 
 
 def _lines(blocks: Iterable[bytes]) -> Iterator[bytes]:

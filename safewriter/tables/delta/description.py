@@ -44,7 +44,7 @@ def described(history: DeltaHistory, attempt: AttemptRecord, commits: tuple[Comm
     return Description(
         frozenset(attempt.features if protocol is None else _features(protocol)),
         dict(attempt.properties if metadata is None else metadata.get("configuration", {})),
-        0 if protocol is None else int(protocol.get("minWriterVersion", 0)),
+        0 if protocol is None else protocol.get("minWriterVersion", 0),
     )
 
 
@@ -61,7 +61,7 @@ def _newest_first(history: DeltaHistory, attempt: AttemptRecord, commits: tuple[
         if (checksum := history.checksum(version)) is not None:
             yield checksum
         if version not in held:
-            commit = history.find(version)
-            if commit is None:  # log retention
+            commit = history.outline(version)
+            if commit is None:  # log retention, or a version beyond all bounds
                 return
             yield commit

@@ -18,7 +18,7 @@ from safewriter.bounds import LONG_MAX, whole
 from safewriter.identity import is_file_of
 from safewriter.objects.store import PreconditionFailed, StoreError, TooLarge, paced
 from safewriter.parsing import parsed
-from safewriter.tables.delta.commit import HELD_MAX_BYTES, RESTORE, Commit, Signature, is_on
+from safewriter.tables.delta.commit import HELD_MAX_BYTES, RESTORE, Commit, Signature, first_line, is_on
 from safewriter.tables.table import UndecidableError
 
 if TYPE_CHECKING:
@@ -63,6 +63,7 @@ class DeltaHistory:
         self._known: dict[int, Commit] = {}  # a version never changes, and settling reads each several times
         self._held_bytes = 0
         self._checksums: dict[int, Commit | None] = {}
+        self._outlines: dict[int, Commit | None] = {}
 
     def since(self, attempt: AttemptRecord) -> tuple[Commit, ...]:
         """Return every version after `attempt.version_before`, oldest first.
@@ -244,6 +245,22 @@ class DeltaHistory:
             return self._take(version, body)
         return self._known[version]
 
+    def outline(self, version: int) -> Commit | None:
+        """Return a version without its files, which take no memory; None if there is none, or none that a settler can
+        read.
+        """
+        if version in self._known:
+            return self._known[version]
+        if version not in self._outlines:
+            try:
+                body = self._body(version)
+                self._outlines[version] = (
+                    None if body is None else Commit.parse(version, body, only=lambda _path: False)
+                )
+            except (TooLarge, ValueError, TypeError, KeyError, AttributeError):
+                self._outlines[version] = None
+        return self._outlines[version]
+
     def checksum(self, version: int) -> Commit | None:
         """Return protocol and metadata of the whole table at a version, as Spark tells them beside it; None if it does
         not, or not so that a settler can read it.
@@ -354,9 +371,14 @@ class DeltaHistory:
 
     def _last_ms(self, attempt: AttemptRecord, commits: tuple[Commit, ...]) -> int | None:
         """Return the in-commit timestamp of the last version; None if it has none."""
-        last = commits[-1] if commits else self.read(attempt.version_before)
+        last = commits[-1] if commits else self._first_action(attempt.version_before)
         stamp = last.info.get("inCommitTimestamp")
         return None if stamp is None else int(stamp)
+
+    def _first_action(self, version: int) -> Commit:
+        """Return the first action of a version, which may be large: it has the in-commit timestamp, if there is one."""
+        read = self._known.get(version) or self._outlines.get(version)
+        return read or self._parsed(version, first_line(self._listed(version)))
 
 
 def has_log(store: ObjectStore) -> bool:

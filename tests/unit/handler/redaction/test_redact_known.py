@@ -331,6 +331,12 @@ def test_the_end_of_a_value_with_blanks_behind_a_left_out_middle_is_masked(shift
     assert shown.endswith(" y y ")
 
 
+def test_the_longest_end_of_any_value_behind_a_left_out_middle_is_masked() -> None:
+    """A shorter end of another value leaves half of a secret."""
+    known = Redactor().knowing_secrets(["a long pass", "my long password1"])
+    assert known("foo … (1,234 letters) password1 bar") == "foo … (1,234 letters) [redacted] bar"
+
+
 @pytest.mark.parametrize(
     "unit", ["IQoJ…", "IQoJb3JpZ2lu...", '{"ty…{"ty', "IQoJb3JpZ2luX2VjE", "%25", "\\\\", "&#37;", "''"]
 )

@@ -91,3 +91,12 @@ def test_a_server_that_does_not_start_is_told_with_its_last_words(
     ):
         pass
     assert list(tmp_path.iterdir()) == [java]
+
+
+@pytest.mark.parametrize("start", [b'{"Event":"SparkListenerApplicationStart"', b'["SparkListenerApplicationStart"]'])
+def test_a_log_that_a_job_has_made_up_shows_no_application(tmp_path: Path, start: bytes) -> None:
+    """A script may put any file beside Spark's own logs."""
+    tmp_path.joinpath("a").write_bytes(start + b"\n")
+    tmp_path.joinpath("b").write_bytes(START.replace(b"local-1", b"../x"))
+    tmp_path.joinpath("c").write_bytes(START)
+    assert list(history.applications_of(tmp_path)) == [(tmp_path / "c", "local-1")]

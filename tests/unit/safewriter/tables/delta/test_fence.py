@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.objects import StoreError
+from safewriter.tables.delta.commit import LINE_MAX_BYTES
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.table import UndecidableError
@@ -249,3 +250,27 @@ def test_the_last_version_decides_on_in_commit_timestamps(*, stamped: bool, said
     fenced(world, world.false_document() if stamped else world.document)
 
     assert (in_commit(world, world.log.head) is not None) is stamped
+
+
+@pytest.mark.parametrize("version", [None, "abc", 1e999])
+def test_a_protocol_that_no_writer_of_delta_writes_ends_no_settler(version: object) -> None:
+    """Its commit cannot be read; the versions before it tell of the table."""
+    world = World()
+    world.log.commit([{"commitInfo": {"timestamp": 5}}, {"protocol": {"minWriterVersion": version}}])
+    document = world.job().begin().document
+
+    fenced(world, document)
+
+    assert world.log.actions("commitInfo")[-1]["operation"] == "SAFEWRITER FENCE"
+
+
+def test_a_fence_behind_a_version_that_no_settler_can_hold_needs_its_first_line_only() -> None:
+    """An initial load of many files; its timestamp stands in its first line."""
+    world = World()
+    info = {"commitInfo": {"inCommitTimestamp": 2**62, "timestamp": 5}}
+    world.log.commit([info, {"add": {"path": "x" * (LINE_MAX_BYTES + 1)}}])
+    document = world.job().begin().document
+
+    fenced(world, document)
+
+    assert in_commit(world, world.log.head) == 2**62 + 1

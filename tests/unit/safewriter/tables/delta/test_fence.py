@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from safewriter.objects import StoreError
-from safewriter.tables.delta.commit import LINE_MAX_BYTES
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.table import UndecidableError
@@ -264,11 +263,14 @@ def test_a_protocol_that_no_writer_of_delta_writes_ends_no_settler(version: obje
     assert world.log.actions("commitInfo")[-1]["operation"] == "SAFEWRITER FENCE"
 
 
-def test_a_fence_behind_a_version_that_no_settler_can_hold_needs_its_first_line_only() -> None:
+def test_a_fence_behind_a_version_that_no_settler_can_hold_needs_its_first_line_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """An initial load of many files; its timestamp stands in its first line."""
+    monkeypatch.setattr("safewriter.tables.delta.history.HELD_MAX_BYTES", 10_000)
     world = World()
     info = {"commitInfo": {"inCommitTimestamp": 2**62, "timestamp": 5}}
-    world.log.commit([info, {"add": {"path": "x" * (LINE_MAX_BYTES + 1)}}])
+    world.log.commit([info, {"add": {"path": "x" * 20_000}}])
     document = world.job().begin().document
 
     fenced(world, document)

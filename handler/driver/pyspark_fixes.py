@@ -1,4 +1,4 @@
-"""Patches of PySpark: an endless conversion of exceptions, imports that data can cause, and two useless waits."""
+"""Patches of PySpark: exceptions that data forge, lose or never end, imports that data can cause, two useless waits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import threading
 from functools import partialmethod, wraps
 from types import ModuleType
 from typing import Any, Final, cast
+
+from handler.driver import batch_errors
 
 __all__ = ["install"]
 
@@ -21,6 +23,8 @@ _WITH_TYPES: Final = frozenset({"pyspark.ml.linalg", "pyspark.mllib.linalg"})
 def install() -> None:
     """Make the changes."""
     _end_conversions()
+    _recover_no_frames()
+    _keep_errors_of_streams()
     _import_no_types()
     _look_up_often()
     _put_testing_off()
@@ -49,6 +53,44 @@ def _end_conversions() -> None:
             state.asks = False
 
     CapturedException.__str__ = show  # type: ignore[method-assign]
+
+
+def _recover_no_frames() -> None:
+    """Leave an exception of Java the traceback that it has.
+
+    PySpark searches its message for the trace of a Python worker, and adds that trace's frames to the traceback. But a
+    message also quotes data, which could so name any file, line and function.
+    """
+    from pyspark.errors.exceptions import base, captured
+
+    for module in (base, captured):
+        module.recover_python_exception = lambda error: error  # type: ignore[attr-defined]
+
+
+def _keep_errors_of_streams() -> None:
+    """Keep the exception of a function of `foreachBatch`, and Java's behind `StreamingQuery.exception()`."""
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.utils import ForeachBatchFunction
+
+    call, ask = ForeachBatchFunction.call, StreamingQuery.exception
+
+    @wraps(call)
+    def call_and_keep(function: ForeachBatchFunction, frame: Any, batch_id: int) -> None:  # noqa: ANN401 - Java's
+        try:
+            call(function, frame, batch_id)
+        except Exception as error:
+            batch_errors.keep(error, function.session)
+            raise
+
+    @wraps(ask)
+    def ask_with_origin(query: StreamingQuery) -> Any:  # noqa: ANN401 - two classes of PySpark's
+        error: Any = ask(query)
+        if error is not None and error._origin is None:  # noqa: SLF001 - as for an exception that PySpark raises
+            error._origin = query._jsq.exception().get()  # noqa: SLF001
+        return error
+
+    ForeachBatchFunction.call = call_and_keep  # type: ignore[method-assign, assignment]
+    StreamingQuery.exception = ask_with_origin  # type: ignore[method-assign, assignment]
 
 
 def _import_no_types() -> None:

@@ -32,6 +32,8 @@ _ICEBERG_CONFLICT: Final = "org.apache.iceberg.exceptions.CommitFailedException:
 """Iceberg's exception for the same, inside one of Spark's; a commit with an unknown outcome raises CommitStateUnknown…
 instead.
 """
+_STREAM_ENDED: Final = "StreamingQueryException"
+"""PySpark's exception for a stream that failed; the error of its batch, if any, stands behind it."""
 
 
 def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault:
@@ -69,8 +71,12 @@ def _is_conflict(evidence: JobEvidence, type_name: str) -> bool:
     """Return whether another writer committed first, for example when two jobs create the same table: a retry reads the
     table anew and may succeed.
     """
-    lines = next((error.text.splitlines() for error in evidence.raised[:1] if error.of_spark), [])
-    return type_name in _CONFLICTS or any(line.startswith(_ICEBERG_CONFLICT) for line in lines)
+    errors = evidence.raised
+    is_stream = bool(errors) and errors[0].of_spark and errors[0].type == _STREAM_ENDED
+    decisive = errors[: 2 if is_stream else 1]
+    lines = [line for error in decisive if error.of_spark for line in error.text.splitlines()]
+    names = {type_name, *(error.type for error in decisive)}
+    return not names.isdisjoint(_CONFLICTS) or any(line.startswith(_ICEBERG_CONFLICT) for line in lines)
 
 
 def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault | None:

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from pyspark.errors.exceptions import base, captured
+from pyspark.errors.exceptions.captured import StreamingQueryException
+from pyspark.sql.functions import udf
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.utils import ForeachBatchFunction
 
+from handler.driver import pyspark_fixes
 from handler.driver.message import message_of
-from handler.driver.raised import described
+from handler.driver.raised import described, line_of
 from handler.outcome.advice import advice_for
 from handler.spark.missing_dependencies import Raised, explain
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -78,3 +83,53 @@ def test_a_cell_of_data_that_an_error_quotes_gets_no_advice(spark: SparkSession,
             spark.createDataFrame([(cell,)], ["value"]).selectExpr(statement).collect()
         raised = [Raised(row["type"], row["ofSpark"], row["text"]) for row in described(caught.value)]
         assert (advice_for(raised), explain(raised, ())) == (None, None)
+
+
+@pytest.mark.parametrize("raises", ["awaitTermination", "exception"])
+def test_the_error_of_a_batch_gets_the_advice_of_its_class(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raises: str
+) -> None:
+    """Java has only its text; the line is the one in the batch's function, also for the error that a stream tells."""
+    monkeypatch.setattr(ForeachBatchFunction, "call", ForeachBatchFunction.call)
+    monkeypatch.setattr(StreamingQuery, "exception", StreamingQuery.exception)
+    pyspark_fixes._keep_errors_of_streams()
+    spark.range(1).write.format("delta").save(str(tmp_path / "t"))
+    rows = spark.readStream.format("delta").load(str(tmp_path / "t"))
+
+    def batch(frame: DataFrame, _: int) -> None:
+        frame.sparkSession.read.csv("s3a://nobodys-bucket/rooms.csv")
+
+    query = rows.writeStream.foreachBatch(batch).option("checkpointLocation", str(tmp_path / "c")).start()
+    with pytest.raises(StreamingQueryException) as caught:
+        query.awaitTermination()
+    error = caught.value if raises == "awaitTermination" else query.exception()
+    assert error is not None
+    assert described(error)[0]["type"] == "StreamingQueryException"
+    assert str(advice(error)).startswith("the bucket nobodys-bucket does not exist: ")
+    line = batch.__code__.co_firstlineno + 1
+    assert line_of(error, [str(Path(__file__).parent)]) == f"{Path(__file__).name}, line {line}"
+
+
+@pytest.mark.filterwarnings("ignore:Cannot infer the eval type from type hints")  # it is a plain function
+def test_a_cell_that_looks_like_a_trace_adds_no_frames(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark would make frames of it; those of a worker's error are the worker's, and tell the line in the script."""
+    for module in (base, captured):
+        monkeypatch.setattr(module, "recover_python_exception", base.recover_python_exception)
+    pyspark_fixes._recover_no_frames()
+    here = str(Path(__file__))
+    file = "java.nio.file.AccessDeniedException: s3a://evil/pyspark/a.csv"
+    lines = "".join(f'  File "{name}", line 1, in f\n    x\n' for name in (here, file))
+    cell = f"Traceback (most recent call last):\n{lines}ValueError: y"
+    rows = spark.createDataFrame([(cell,)], ["value"])
+
+    def refuse(value: str) -> int:
+        raise ValueError(value)
+
+    places = [str(Path(here).parent)]
+    with pytest.raises(captured.CapturedException) as of_java:
+        rows.selectExpr("raise_error(value)").collect()
+    with pytest.raises(captured.PythonException) as of_worker:
+        rows.select(udf(refuse, "int")("value")).collect()
+    assert (advice(of_java.value), advice(of_worker.value)) == (None, None)
+    assert not str(line_of(of_java.value, places)).endswith("line 1")
+    assert line_of(of_worker.value, places) == f"{Path(here).name}, line {refuse.__code__.co_firstlineno + 1}"

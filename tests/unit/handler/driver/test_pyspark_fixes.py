@@ -1,18 +1,23 @@
-"""The driver's patches of PySpark save waits and imports, and end an endless exception, without visible changes."""
+"""The driver's patches of PySpark save waits and imports, and mend its exceptions, without other visible changes."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
 from pyspark.errors.exceptions.captured import CapturedException
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.utils import ForeachBatchFunction
 
-from handler.driver import pyspark_fixes
+from handler.driver import batch_errors, pyspark_fixes
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from py4j.java_gateway import JavaObject
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.slow
 
@@ -77,6 +82,64 @@ def test_showing_an_exception_ends_where_showing_it_fails_with_another(monkeypat
 
     for _ in range(2):
         assert str(error) == "asked, and met: no number\n\nJVM stacktrace:\nat Spark"
+
+
+def test_a_message_that_looks_like_a_trace_gives_an_exception_no_frames() -> None:
+    """It may quote a cell of data."""
+    cell = 'Traceback (most recent call last):\n  File "any/pyspark/a.py", line 1, in f\n    x\nValueError: y'
+    assert run(
+        "from pyspark.errors.exceptions import captured\n"
+        f"captured._convert_exception = lambda _: ValueError({cell!r})\n"
+        "print(captured.convert_exception(None).__traceback__)\n"
+    ) == ["None"]
+
+
+class Query:
+    """A stream that has failed, or not; its parts, too."""
+
+    def __init__(self, error: Any = None) -> None:
+        self._jsq, self.error = self, error
+
+    def exception(self) -> Query:
+        return self
+
+    def get(self) -> str:
+        return "Java's exception"
+
+
+def test_the_error_that_a_stream_tells_has_java_s_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    """PySpark gives it only one that it raises."""
+    monkeypatch.setattr(ForeachBatchFunction, "call", ForeachBatchFunction.call)
+    monkeypatch.setattr(StreamingQuery, "exception", lambda query: query.error)
+    pyspark_fixes._keep_errors_of_streams()
+    error: Any = CapturedException.__new__(CapturedException)
+    for origin, told in ((None, "Java's exception"), ("its own", "its own")):
+        error._origin = origin
+        query: Any = Query(error)
+        assert StreamingQuery.exception(query)._origin == told  # type: ignore[union-attr]
+    running: Any = Query()
+    assert StreamingQuery.exception(running) is None
+
+
+def test_what_a_batch_raises_is_kept_and_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Java gets only its text."""
+    kept: list[object] = []
+    monkeypatch.setattr(batch_errors, "keep", lambda *found: kept.append(found))
+    monkeypatch.setattr(StreamingQuery, "exception", StreamingQuery.exception)
+    monkeypatch.setattr(ForeachBatchFunction, "call", lambda function, frame, number: function.func(frame, number))
+    pyspark_fixes._keep_errors_of_streams()
+    error, session, frame = ValueError("no rows"), cast("SparkSession", object()), cast("JavaObject", object())
+
+    def batch(_: object, number: int) -> None:
+        if number:
+            raise error
+
+    function = ForeachBatchFunction(session, batch)
+    function.call(frame, 0)
+    assert not kept
+    with pytest.raises(ValueError, match="no rows"):
+        function.call(frame, 1)
+    assert kept == [(error, session)]
 
 
 def test_a_schema_imports_no_module(tmp_path: Path) -> None:

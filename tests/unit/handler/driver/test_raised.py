@@ -6,9 +6,13 @@ import sys
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 import pytest
+from pyspark.errors.exceptions.base import PySparkException, recover_python_exception
 
+from handler.driver import batch_errors
 from handler.driver.raised import described, line_of
+from tests.unit.handler.driver.java import Java, ended_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -53,28 +57,6 @@ def test_what_an_error_came_from_is_told_behind_it() -> None:
     assert len(described(caught(lambda: from_another(hidden=True)))) == 1
 
 
-class Java:
-    """An exception as Py4J shows it."""
-
-    def __init__(self, name: str, message: str | None, cause: Java | None = None, *suppressed: Java) -> None:
-        self._name, self._message, self._cause, self._suppressed = name, message, cause, suppressed
-
-    def getClass(self) -> Java:  # noqa: N802 - Java's name
-        return self
-
-    def getName(self) -> str:  # noqa: N802 - Java's name
-        return self._name
-
-    def getMessage(self) -> str | None:  # noqa: N802 - Java's name
-        return self._message
-
-    def getCause(self) -> Java | None:  # noqa: N802 - Java's name
-        return self._cause
-
-    def getSuppressed(self) -> tuple[Java, ...]:  # noqa: N802 - Java's name
-        return self._suppressed
-
-
 def captured(words: str, origin: Java | None, name: str = "AnalysisException") -> dict[str, Any]:
     kind = type(name, (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})
     error = kind(words)
@@ -117,11 +99,23 @@ def test_the_places_in_pyspark_that_an_import_passed_are_told(monkeypatch: pytes
     """If PySpark imports a package, the script has used something that needs it."""
     module = ModuleType("pyspark.of_mine")
     source = "def need():\n    import not_anywhere\n"
-    exec(compile(source, "/opt/python/pyspark/ml/base.py", "exec"), module.__dict__)  # noqa: S102
+    place = f"{pyspark.__path__[0]}/ml/base.py"
+    exec(compile(source, place, "exec"), module.__dict__)  # noqa: S102
     monkeypatch.setitem(sys.modules, "pyspark.of_mine", module)
     told = described(caught(module.need))[0]
     assert (told["type"], told["ofSpark"]) == ("ModuleNotFoundError", True)
-    assert told["text"] == "/opt/python/pyspark/ml/base.py\nNo module named 'not_anywhere'"
+    assert told["text"] == f"{place}\nNo module named 'not_anywhere'"
+
+
+@pytest.mark.parametrize("type_name", ["java.nio.file.AccessDeniedException", "a.b.CommitFailedException"])
+def test_no_frame_that_a_message_names_becomes_a_line(type_name: str) -> None:
+    """PySpark itself makes frames of a message that looks like a trace, and the message quotes a cell."""
+    file = f"{type_name}: s3a://evil/pyspark/a.csv"
+    cell = f'Traceback (most recent call last):\n  File "{file}", line 1, in f\n    x\nValueError: y'
+    error = recover_python_exception(PySparkException(cell))
+    assert error.__traceback__ is not None
+    (told,) = described(error)
+    assert (told["ofSpark"], told["text"]) == (True, " ".join(cell.split()))
 
 
 def test_an_error_that_cannot_tell_its_words_hides_no_other() -> None:
@@ -154,6 +148,47 @@ def test_the_line_is_the_innermost_of_the_job_s_own_code(tmp_path: Path) -> None
     error = caught(lambda: names["read"]("{"))
     assert line_of(error, [str(tmp_path)]) == "team/daily.py, line 4"
     assert line_of(error, [str(tmp_path / "elsewhere")]) is None
+
+
+def worker_error(text: str, module: str = "pyspark.errors.exceptions.captured") -> Exception:
+    error = type("PythonException", (Exception,), {"__module__": module})(text)
+    assert isinstance(error, Exception)
+    return error
+
+
+def test_the_line_of_a_worker_s_error_is_in_the_first_trace_alone() -> None:
+    """Its message may look like another trace, and an exception of the script's own may have any text."""
+    group = '    |   File "/job/job.py", line 9, in f\n'
+    ours = f'  File "/job/job.py", line 4, in f\n{group}  File "/opt/lib.py", line 5, in g\n'
+    text = f'See below.\nTraceback (most recent call last):\n{ours}ValueError: no\n  File "/job/job.py", line 7, in h\n'
+    assert line_of(worker_error(text), ["/job"]) == "job.py, line 4"
+    assert line_of(worker_error(text, "__main__"), ["/job"]) is None
+    assert line_of(type("E", (Exception,), {"__module__": "pyspark.x"})(text), ["/job"]) is None
+
+
+def test_the_error_of_a_batch_is_told_behind_the_end_of_its_stream(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Java has only its text; its line is the script's."""
+    module = tmp_path / "job.py"
+    module.write_text("\nimport not_anywhere\n")
+
+    def batch() -> None:
+        exec(compile(module.read_text(), str(module), "exec"), {})  # noqa: S102 - a file of the job
+
+    ended = ended_stream("q")
+    monkeypatch.setattr(batch_errors, "_kept", {"q": caught(batch)})
+    assert [one["type"] for one in described(ended)] == ["StreamingQueryException", "ModuleNotFoundError"]
+    assert described(ended)[1]["text"] == "No module named 'not_anywhere'"
+    assert line_of(ended, [str(tmp_path)]) == "job.py, line 2"
+
+
+def test_an_end_of_a_stream_that_a_batch_has_raised_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is kept for the stream that it tells of."""
+    ended = ended_stream("q")
+    monkeypatch.setattr(batch_errors, "_kept", {"q": ended})
+    assert len(described(ended)) == 2
+    assert line_of(ended, ["/job"]) is None
 
 
 def test_the_line_of_a_syntax_error_is_in_no_frame(tmp_path: Path) -> None:

@@ -446,6 +446,9 @@ def test_a_guard_that_could_not_be_made_is_no_success(writes: tuple[WriteReport,
     assert "guard" not in judge(replace(failed, journal=(*failed.journal, told))).details
 
 
+STALE = "org.apache.iceberg.exceptions.CommitFailedException: stale"
+
+
 @pytest.mark.parametrize(
     ("type_name", "text", "retryable"),
     [
@@ -454,9 +457,9 @@ def test_a_guard_that_could_not_be_made_is_no_success(writes: tuple[WriteReport,
             for name in delta.exceptions.__dict__
             if name.endswith("Exception") and name.startswith(("Concurrent", "Delta", "Metadata", "Protocol"))
         ),
-        ("Py4JJavaError", "org.apache.iceberg.exceptions.CommitFailedException: stale", True),
+        ("Py4JJavaError", STALE, True),
         ("Py4JJavaError", "org.apache.iceberg.exceptions.CommitStateUnknownException: no answer", False),
-        ("Py4JJavaError", "a.E: For input: org.apache.iceberg.exceptions.CommitFailedException: stale", False),
+        ("Py4JJavaError", f"a.E: For input: {STALE}", False),
         ("AnalysisException", "", False),
     ],
 )
@@ -470,6 +473,30 @@ def test_a_conflict_with_another_writer_s_commit_may_be_tried_again(
     told = Entry("raised", 2, {"type": type_name, "ofSpark": True, "text": text})
     fault = fault_of(replace(given, journal=(*given.journal, told)), 1, None)
     assert (fault.type, fault.retryable) == (type_name, retryable)
+
+
+@pytest.mark.parametrize(
+    ("end", "error", "retryable"),
+    [
+        (("StreamingQueryException", True), ("ConcurrentAppendException", True, ""), True),
+        (("StreamingQueryException", True), ("Py4JJavaError", True, f"a.E: x\n{STALE}"), True),
+        (("StreamingQueryException", True), ("Py4JJavaError", True, f"a.E: {STALE}"), False),
+        (("StreamingQueryException", True), ("ValueError", False, STALE), False),
+        (("StreamingQueryException", False), ("Py4JJavaError", True, STALE), False),
+        (("RuntimeError", False), ("ConcurrentAppendException", True, ""), False),
+        (("AnalysisException", True), ("Py4JJavaError", True, STALE), False),
+    ],
+)
+def test_a_conflict_of_a_batch_ends_its_stream_and_may_be_tried_again(
+    end: tuple[str, bool],
+    error: tuple[str, bool, str],
+    retryable: bool,  # noqa: FBT001 - a column of the table above
+) -> None:
+    """The batch's error stands behind the stream's; what stands behind another error may have been handled."""
+    rows = [{"type": name, "ofSpark": of_spark, "text": text} for name, of_spark, text in ((*end, ""), error)]
+    given = evidence(1, exited=1, uncaught={"type": end[0]})
+    told = [Entry("raised", 2, row) for row in rows]
+    assert fault_of(replace(given, journal=(*given.journal, *told)), 1, None).retryable is retryable
 
 
 def test_a_conflict_is_one_whatever_value_its_message_names() -> None:

@@ -120,6 +120,17 @@ def test_a_module_that_a_worker_cannot_import(run: Run) -> None:
     assert "Traceback (most recent call last)" in log
 
 
+def test_a_module_that_a_batch_of_a_stream_cannot_import(run: Run) -> None:
+    """The import failed in a function that Java called; the line is that function's."""
+    need = "def need(rows, number):\n    import not_anywhere\nrows = spark.readStream.format('rate').load()\n"
+    start = "rows.writeStream.foreachBatch(need).option('checkpointLocation', 's3a://lake/stream').start()"
+    result, _ = run(f"{SESSION}{need}{start}.awaitTermination()")
+    assert result.error is not None
+    assert (result.error.type, result.error.usage) == ("NotInImage", True)
+    assert result.state_details.startswith("the script imports not_anywhere, which neither the image nor the job's ")
+    assert result.state_details.endswith("(job.py, line 4))")
+
+
 def test_a_class_that_the_session_cannot_find(run: Run) -> None:
     """The error gives the class's name, which is the script's own."""
     result, _ = run(SESSION + "spark.udf.registerJavaFunction('f', 'com.example.Mine')")

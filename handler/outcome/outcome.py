@@ -244,18 +244,24 @@ def _ended_well(
         return State.FAILED, *_incomplete(incomplete)
     if left := _left_without_success(evidence, writes):
         return State.FAILED, *_without_success(left, evidence.retry)
-    return State.SUCCESS, _success(writes), None
+    return State.SUCCESS, _success(evidence, writes), None
 
 
 def _left_without_success(evidence: JobEvidence, writes: tuple[WriteReport, ...]) -> list[WriteReport]:
     """Return the writes whose last block neither returned from success() nor was skipped, although a commit stands."""
+    accepted = _ended_by(evidence, writes, "succeeded", "write_skipped")
+    return [write for write in writes if write not in accepted]
+
+
+def _ended_by(evidence: JobEvidence, writes: tuple[WriteReport, ...], *events: Event) -> list[WriteReport]:
+    """Return the writes whose last block has had one of the events."""
     last = {
         entry.fields.get("checkpoint"): str(entry.fields.get("nonce"))
         for entry in evidence.journal
         if entry.event == "write_opened"
     }
-    accepted = _nonces(evidence, "succeeded", "write_skipped")
-    return [write for write in writes if last.get(write.checkpoint) not in accepted]
+    nonces = _nonces(evidence, *events)
+    return [write for write in writes if last.get(write.checkpoint) in nonces]
 
 
 def _without_success(left: list[WriteReport], retry: str) -> tuple[str, Fault]:
@@ -275,10 +281,16 @@ def _ended_in_spite(evidence: JobEvidence) -> tuple[State, str, Fault]:
     return State.FAILED, f"{message}; its committed writes stay", Fault(kind, message)
 
 
-def _success(writes: tuple[WriteReport, ...]) -> str:
+def _success(evidence: JobEvidence, writes: tuple[WriteReport, ...]) -> str:
     if not writes:
         return "the script ended with exit code 0; it made no guarded write"
-    return f"the script ended with exit code 0; committed: {_names(writes)}"
+    skipped = _ended_by(evidence, writes, "write_skipped")
+    parts = {
+        "committed": [write for write in writes if write not in skipped],
+        "skipped, since committed before": skipped,
+    }
+    told = (f"; {what}: {_names(those)}" for what, those in parts.items() if those)
+    return f"the script ended with exit code 0{''.join(told)}"
 
 
 def _not_committed(uncommitted: list[WriteReport], retry: str) -> tuple[str, Fault]:

@@ -80,6 +80,21 @@ def test_a_commit_alone_is_no_success(witness: Event) -> None:
     assert judge(found).state is State.SUCCESS
 
 
+def test_a_retry_tells_which_writes_it_has_skipped() -> None:
+    """A person must see whether an answer's rows were written by this attempt or by an earlier one."""
+    other = replace(COMMITTED, table="s3://lake/b", checkpoint="s3://c/9")
+    both = evidence(writes=(COMMITTED, other))
+    skipped = tuple(
+        replace(entry, event="write_skipped")
+        if entry.event == "succeeded" and entry.fields["nonce"] == "s3://c/9"
+        else entry
+        for entry in both.journal
+    )
+    assert judge(replace(both, journal=skipped)).details == (
+        "the script ended with exit code 0; committed: s3://lake/a; skipped, since committed before: s3://lake/b"
+    )
+
+
 @pytest.mark.parametrize("given", [{"uncaught": {"type": "ValueError"}, "exited": 1}, {"exited": 1}, {"uncaught": {}}])
 def test_a_script_that_failed_is_no_success_whatever_its_process_leaves(given: dict[str, Any]) -> None:
     """A hook may end the process with exit code 0 after an error."""

@@ -23,7 +23,7 @@ def test_a_guard_that_is_gone_is_caught_and_a_changed_comment_survives(tmp_path:
         name="no-comment",
         guard="A comment says why.",
         file="safewriter/record/journal.py",
-        old="# A truncation removes this line, too, however much is appended afterwards.",
+        old="# If this first line is missing, the file was truncated, however much is appended afterwards.",
         new="# Another comment.",
         tests=guard.tests,
     )

@@ -16,7 +16,7 @@ from safewriter.errors import SettingError
 from safewriter.objects import StoreError
 from safewriter.objects.s3 import S3ObjectStore, s3_client
 from safewriter.settings import bucket_of
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure, Problem
 from soal.local.names import CATALOG, CHECKPOINTS, CREDENTIALS, rest_properties
 from soal.local.state import running
 from soal.remote.failure import failed
@@ -128,7 +128,7 @@ def store_errors_as_problems() -> Iterator[None]:
                 "restore an earlier version of the object, which the bucket keeps for some days; soal recover --run"
                 " settles the run's writes without it"
             )
-            raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
+            raise Failure(str(error), todo=todo) from error
         todo = (
             "name a bucket that exists; the caller needs ListBucket and GetObject (and PutObject, to change anything)"
         )

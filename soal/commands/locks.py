@@ -9,7 +9,7 @@ import typer
 
 from safewriter.coordination import probe as conditions
 from safewriter.errors import UnsupportedError
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import EXIT_FAILED, Failure, Problem
 from soal.console.view import View
 from soal.locks.report import LockReport, lock_view, locks_view, turns_view
 from soal.locks.service import LockService, force
@@ -112,10 +112,9 @@ def release(
         stored = service.read(lock)
         holder = stored.record.holder
         if holder is None:
-            raise Problem(
+            raise Failure(
                 f"nobody holds {lock}, so there is nothing to release",
                 todo=f"see why a job waits with: soal locks show {lock}",
-                exit_code=EXIT_FAILED,
             )
         turn = f"the turn of {_name_of(holder)} on {lock}, token {holder.token}, with {len(holder.writes)} writes"
         if not by_force:
@@ -193,4 +192,4 @@ def _ask(out: Output, question: str) -> None:
     except EOFError:
         answer = ""
     if answer.strip().lower() not in ("y", "yes"):
-        raise Problem("nothing was changed", todo="answer y, or give --yes", exit_code=EXIT_FAILED)
+        raise Failure("nothing was changed", todo="answer y, or give --yes")

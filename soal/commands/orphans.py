@@ -9,7 +9,7 @@ import typer
 from safewriter.errors import UnsupportedError
 from safewriter.identity import canonical_table
 from safewriter.tables.iceberg.name import TableName
-from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Failure, Problem
 from soal.console.progress import Counting
 from soal.orphans.age import parse_age
 from soal.orphans.log_actions import UnreadableLogError
@@ -68,7 +68,7 @@ def orphans(
                 counting.says("deleting")
                 report, problem = delete(store, report, retained, counting.show)
         except UnreadableLogError as error:
-            raise Problem(f"{location} cannot be judged: {error}", todo=error.todo, exit_code=EXIT_FAILED) from error
+            raise Failure(f"{location} cannot be judged: {error}", todo=error.todo) from error
         except LogMovedError as error:
             raise Problem(str(error), todo="run it again", exit_code=EXIT_TRY_AGAIN) from error
     call.out.show(orphans_view(report))

@@ -15,7 +15,7 @@ from safewriter.record.document import Status
 from safewriter.settings import audits
 from safewriter.settle.one_write import Action
 from safewriter.settle.override import override
-from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Failure, Problem
 from soal.local.names import spark_settings
 from soal.options import DryRun
 from soal.recovery import Recoverer, marked_keys, recovered_view
@@ -74,10 +74,9 @@ def _keys(ledger: Ledger, run: str | None, write: str | None) -> tuple[str, ...]
         return (str(write),)
     keys = tuple(entry.write_key for entry in ledger.writes(run) if write in (None, entry.write_key))
     if not keys:
-        raise Problem(
+        raise Failure(
             f"run {run!r} has no {'such ' if write else ''}guarded write",
             todo="see the runs with: soal runs list",
-            exit_code=EXIT_FAILED,
         )
     return keys
 

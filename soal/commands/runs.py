@@ -12,7 +12,7 @@ import typer
 from handler.outcome.state import State
 from safewriter.deadline import epoch_ms
 from safewriter.record.document import Status
-from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Failure, Problem
 from soal.options import RunKey
 from soal.runs.cost import costs_of
 from soal.runs.history import HistoryServer
@@ -123,7 +123,7 @@ def ui(
         call.out.remark("Ctrl-C ends the history server")
         with suppress(KeyboardInterrupt):
             process.wait()
-            raise Problem("Spark's history server has ended", todo="start it again", exit_code=EXIT_FAILED)
+            raise Failure("Spark's history server has ended", todo="start it again")
 
 
 @app.command()
@@ -163,16 +163,14 @@ def cancel(
         raise _unknown(run_key)
     record = stored.record
     if record.state in _ENDS or (record.state != "RUNNING" and record.execution is None):
-        raise Problem(
+        raise Failure(
             f"run {run_key!r} has ended as {record.state}",
             todo="there is nothing to cancel; see: soal runs show",
-            exit_code=EXIT_FAILED,
         )
     if stored.sighting.is_dead and record.execution is None:
-        raise Problem(
+        raise Failure(
             f"the handler of run {run_key!r} is dead; no process of the run is left to cancel",
             todo=f"settle its writes with: soal recover --run {run_key}",
-            exit_code=EXIT_FAILED,
         )
     ledger.records.request_cancel(record, reason)
     whom = f"attempt {record.attempt}" if record.execution is None else f"the durable execution {record.execution}"
@@ -212,6 +210,4 @@ def _ledger(call: Call) -> Ledger:
 
 
 def _unknown(run_key: str) -> Problem:
-    return Problem(
-        f"nothing is known of a run {run_key!r}", todo="see the run keys with: soal runs list", exit_code=EXIT_FAILED
-    )
+    return Failure(f"nothing is known of a run {run_key!r}", todo="see the run keys with: soal runs list")

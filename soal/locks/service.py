@@ -19,7 +19,7 @@ from safewriter.deadline import epoch_ms
 from safewriter.errors import SettingError, UnreadableCheckpointError
 from safewriter.objects import Location
 from safewriter.record.checkpoints import Checkpoints
-from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_TRY_AGAIN, Failure, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -65,15 +65,12 @@ class LockService:
         try:
             stored = self.backend.read(lock)
         except UnreadableCheckpointError as error:
-            raise Problem(
-                str(error), todo="jobs wait until an earlier version of it is restored", exit_code=EXIT_FAILED
-            ) from error
+            raise Failure(str(error), todo="jobs wait until an earlier version of it is restored") from error
         if stored is None:
             names = ", ".join(self.names()) or "none"
-            raise Problem(
+            raise Failure(
                 f"there is no lock {lock!r} in {self.uri}",
                 todo=f"name one of those that are there ({names}), or another service with --backend",
-                exit_code=EXIT_FAILED,
             )
         return stored
 
@@ -119,10 +116,9 @@ def forget(service: LockService, before: Stored, write_key: str) -> Stored:
     """
     writes = [write for write in before.record.unsettled if write.write_key == write_key]
     if not writes:
-        raise Problem(
+        raise Failure(
             f"{write_key} is not an unsettled write of {before.record.lock}",
             todo=f"look for it with: soal locks show {before.record.lock}",
-            exit_code=EXIT_FAILED,
         )
     for write in writes:
         _check_gone(write, Checkpoints(service.store(Location.parse(write.checkpoints))))
@@ -139,10 +135,9 @@ def forget(service: LockService, before: Stored, write_key: str) -> Stored:
 def _check_gone(write: OpenWrite, checkpoints: Checkpoints) -> None:
     stored = checkpoints.read(write.write_key)
     if stored is not None and stored.document.epoch >= write.epoch:
-        raise Problem(
+        raise Failure(
             f"{checkpoints.uri(write.write_key)} is there, so the write can be settled; nothing was changed",
             todo=f"the next holder settles it; or settle it now with: soal recover --write {write.write_key}",
-            exit_code=EXIT_FAILED,
         )
 
 

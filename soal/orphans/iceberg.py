@@ -34,7 +34,7 @@ from safewriter.tables.delta.leftovers import table_of
 from safewriter.tables.iceberg.name import TableName
 from safewriter.tables.iceberg.space import TEXT_MAX_BYTES
 from soal.console.document import Part
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure
 from soal.orphans.report import Tally
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ def look(
     file = Location.parse(table.metadata_location)
     stored = S3ObjectStore(client, file.bucket).get(file.key)
     if stored is None:
-        raise Problem(f"{file} does not exist", todo="run the command again", exit_code=EXIT_FAILED)
+        raise Failure(f"{file} does not exist", todo="run the command again")
     now, references = stored.server_date, referred(table)
     others = tuple(sorted(_others(store, objects, references, str(table.metadata.table_uuid))))
     unnamed = [e for e in objects if store.uri(e.key) not in references and not e.key.startswith(others)]
@@ -277,12 +277,11 @@ def _load(client: S3Client, name: TableName, catalog: Mapping[str, str]) -> Tabl
         properties: dict[str, Any] = {**(Config().get_catalog_config(name.catalog) or {}), **catalog}
         return catalog_of(name.catalog, properties, table_store).load_table(name.identifier)
     except (NoSuchTableError, NoSuchNamespaceError) as error:
-        raise Problem(f"{name} does not exist", todo="check its name", exit_code=EXIT_FAILED) from error
+        raise Failure(f"{name} does not exist", todo="check its name") from error
     except Exception as error:  # each kind of catalog raises its own errors: databases, HTTP, AWS
-        raise Problem(
+        raise Failure(
             f"{name} cannot be read: {error}",
             todo=f"name the catalog in pyiceberg's variables: PYICEBERG_CATALOG__{name.catalog.upper()}__URI and more",
-            exit_code=EXIT_FAILED,
         ) from error
 
 

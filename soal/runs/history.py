@@ -29,7 +29,7 @@ from handler.spark.jvm_options import MODULE_OPTIONS
 from safewriter.errors import UnsupportedError
 from safewriter.parsing import parsed
 from safewriter.tables.release import check_spark
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -101,11 +101,10 @@ class HistoryServer:
         """
         listed = [log for log in store.list(prefix_of(run_key)) if _NAME.search(log.key)]
         if not listed:
-            raise Problem(
+            raise Failure(
                 f"there is no event log of a run {run_key!r}: {store.uri(prefix_of(run_key))}*",
                 todo="let the function keep them (context key event_logs=on, or SOAL_EVENT_LOGS=on), and run the job"
                 " again; see the run keys with: soal runs list",
-                exit_code=EXIT_FAILED,
             )
         if (size := sum(log.size for log in listed)) > _BYTES_MAX:
             raise Problem(
@@ -199,10 +198,9 @@ def _wait(server: subprocess.Popen[bytes], port: int, logs: Path, output: Path) 
         time.sleep(_POLL_S)
     lines = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_TAIL_LINES:]
     why = "has ended" if server.returncode is not None else f"shows no log after {_START_TIMEOUT_S:.0f} s"
-    raise Problem(
+    raise Failure(
         "\n".join([f"Spark's history server {why}", *lines]),
         todo="if the port is taken, leave --port out; the server needs Java 17 and a whole PySpark",
-        exit_code=EXIT_FAILED,
     )
 
 

@@ -15,7 +15,7 @@ from safewriter.snapshots.errors import (
     SnapshotError,
 )
 from safewriter.snapshots.read.source import Source
-from soal.console.problem import EXIT_FAILED, EXIT_TRY_AGAIN, Problem
+from soal.console.problem import EXIT_TRY_AGAIN, Failure, Problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -57,10 +57,10 @@ def snapshot_errors_as_problems() -> Iterator[None]:
         raise Problem(str(error), todo=todo, exit_code=EXIT_TRY_AGAIN) from error
     except ReaderStateError as error:
         todo = "check the prefix, that a snapshot was published there, and the room on this disk"
-        raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
+        raise Failure(str(error), todo=todo) from error
     except SnapshotError as error:
         todo = "see what is there with: soal snapshot history"
-        raise Problem(str(error), todo=todo, exit_code=EXIT_FAILED) from error
+        raise Failure(str(error), todo=todo) from error
     except ModuleNotFoundError as error:
         if error.name not in _NEEDED:
             raise
@@ -117,4 +117,4 @@ def text_of(value: bytes, form: Form) -> str:
     try:
         return value.decode()
     except UnicodeDecodeError:
-        raise Problem("the value is not text", todo="give --as hex, or --as base64", exit_code=EXIT_FAILED) from None
+        raise Failure("the value is not text", todo="give --as hex, or --as base64") from None

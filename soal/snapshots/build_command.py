@@ -21,7 +21,7 @@ from safewriter.snapshots.config import Duplicates, OutputOptions, WriteConfig
 from safewriter.snapshots.errors import ConfigValidationError
 from safewriter.snapshots.format.encoding import KeyEncoding
 from safewriter.snapshots.sharding import ShardingSpec, ShardingStrategy
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import Failure, Problem
 from soal.console.progress import Counting, print_line
 from soal.home import Home, pyspark_of
 from soal.s3_command import Call  # noqa: TC001 - typer evaluates the annotations of a command
@@ -252,10 +252,9 @@ def build(
             frame = frame_of(spark, path, source_format, read_options)
             result = write_sharded(frame, config, key_col=key, value_spec=values)
         except _spark_errors() as error:
-            raise Problem(
+            raise Failure(
                 f"nothing was published: {_first_line(error)}",
                 todo="correct the path, the columns or the rows",
-                exit_code=EXIT_FAILED,
             ) from error
     report = BuildReport(
         prefix=prefix,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from handler.driver.message import package_of
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -32,8 +34,7 @@ def keep(error: Exception, session: SparkSession) -> None:
 
 def behind(error: BaseException) -> BaseException | None:
     """Return the error of the batch that ended a stream, for the error of PySpark that tells of this end; else None."""
-    kind = type(error)
-    if kind.__name__ != "StreamingQueryException" or kind.__module__.partition(".")[0] != "pyspark":
+    if type(error).__name__ != "StreamingQueryException" or package_of(error) != "pyspark":
         return None
     try:
         origin: Any = getattr(error, "_origin", None)

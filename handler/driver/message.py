@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["chain_of", "in_one_line", "message_of", "with_cause", "words_of"]
+__all__ = ["chain_of", "in_one_line", "message_of", "package_of", "with_cause", "words_of"]
 
 _PART_MAX_LENGTH: Final = 1500
 _ERRORS_MAX: Final = 5
@@ -39,7 +39,7 @@ _INDENT: Final = 5
 def message_of(error: BaseException) -> str:
     """Return an exception's message, as the module says."""
     message = _message_of(error)
-    return message if _package_of(error) in _NAME_THEIR_CAUSE else with_cause(error, message)
+    return message if package_of(error) in _NAME_THEIR_CAUSE else with_cause(error, message)
 
 
 def with_cause(error: BaseException, message: str) -> str:
@@ -61,13 +61,14 @@ def chain_of(error: BaseException | None) -> Iterator[BaseException]:
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
 
 
-def _package_of(error: BaseException) -> str:
+def package_of(error: BaseException) -> str:
+    """Return the top-level package of an exception's class."""
     return type(error).__module__.partition(".")[0]
 
 
 def _message_of(error: BaseException) -> str:
     text = words_of(error)
-    if _package_of(error) != "pyspark":
+    if package_of(error) != "pyspark":
         return in_one_line(text)
     text, changed = _SCHEMAS.subn(lambda found: _difference(_columns(found["table"]), _columns(found["data"])), text)
     return " ".join(in_one_line(text if changed else _QUERY.sub(r"\1\n", text)).split())

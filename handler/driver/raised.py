@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.driver.batch_errors import behind
-from handler.driver.message import chain_of, with_cause, words_of
+from handler.driver.message import chain_of, package_of, with_cause, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -42,7 +42,7 @@ def _described(error: BaseException) -> dict[str, Any]:
     files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
     folders = _folders()
     library_files = [name for name in files if name.startswith(folders)]
-    of_spark = type(error).__module__.partition(".")[0] in _SPARK or (bool(files) and files[-1] in library_files)
+    of_spark = package_of(error) in _SPARK or (bool(files) and files[-1] in library_files)
     name = type(error).__name__
     lines = _java_lines(error) or [_line("", name, words_of(error))]
     text = "\n".join(dict.fromkeys([*library_files, *lines]))
@@ -101,8 +101,7 @@ def _line_in(error: BaseException, folders: tuple[Path, ...]) -> str | None:
 
 def _worker_lines(error: BaseException) -> Iterator[tuple[str, int]]:
     """Yield the frames of the first trace in PySpark's own error of a worker: no data stand before their end."""
-    kind = type(error)
-    if kind.__name__ == _WORKER_ERROR and kind.__module__.partition(".")[0] in _SPARK:
+    if type(error).__name__ == _WORKER_ERROR and package_of(error) in _SPARK:
         trace = _OF_WORKER.search(words_of(error))
         yield from ((file, int(line)) for file, line in _WORKER_FRAME.findall(trace[0] if trace else ""))
 

@@ -39,6 +39,8 @@ _COMMIT_MAX_BYTES: Final = 256 << 20
 _HINT_MAX_BYTES: Final = 64 << 10
 _PARALLEL: Final = 16
 """The requests at a time for a long log; a JVM reads the last versions as fast."""
+_NO_COMMIT: Final = (ValueError, TypeError, KeyError, AttributeError)
+"""What parsing raises for a version, or what stands beside it, that no writer of Delta has written so."""
 
 
 @dataclass(slots=True)
@@ -257,7 +259,7 @@ class DeltaHistory:
                 self._outlines[version] = (
                     None if body is None else Commit.parse(version, body, only=lambda _path: False)
                 )
-            except (TooLarge, ValueError, TypeError, KeyError, AttributeError):
+            except (TooLarge, *_NO_COMMIT):
                 self._outlines[version] = None
         return self._outlines[version]
 
@@ -276,7 +278,7 @@ class DeltaHistory:
             told = {} if stored is None else parsed(stored.body)
             lines = [json.dumps({kind: told[name]}) for kind, name in _TOLD.items()]
             return Commit.parse(version, "\n".join(lines).encode())
-        except (TooLarge, ValueError, TypeError, KeyError, AttributeError):
+        except (TooLarge, *_NO_COMMIT):
             return None
 
     def _take(self, version: int, body: bytes | Iterable[bytes]) -> Commit:
@@ -319,7 +321,7 @@ class DeltaHistory:
         most_bytes = HELD_MAX_BYTES - self._held_bytes if most_bytes is None else most_bytes
         try:
             return Commit.parse(version, body, most_bytes=most_bytes, only=only)
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except _NO_COMMIT as error:
             raise StoreError(
                 f"{self.store.uri(_key(version))} is no commit that a settler can read: {error!r}"
             ) from error

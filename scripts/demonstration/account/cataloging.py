@@ -46,8 +46,8 @@ def in_glue(journey: Journey) -> None:
     killed = kill(journey, process)
     seen = _table(journey, table)
     journey.check(
-        f"{killed} container killed before success() publishes its snapshot; the table is as it was",
-        holds=waited is not None and (killed, seen.version, seen.rows) == (1, first.version, first.rows),
+        f"containers killed before success() publishes its snapshot: {killed}; the table is as it was",
+        holds=waited is not None and killed > 0 and (seen.version, seen.rows) == (first.version, first.rows),
     )
     hold(journey, "commit", 0)
     said = journey.invoke(event)

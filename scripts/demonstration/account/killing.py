@@ -121,8 +121,8 @@ def killed_after_the_commit(journey: Journey) -> None:
         killed = kill(journey, process)
         seen = journey.table()
         journey.check(
-            f"{killed} container killed; its write is {told}, its rows are in the table: {before.rows:,} + {ROWS:,}",
-            holds=waited is not None and (killed, seen.rows) == (1, before.rows + ROWS),
+            f"containers killed: {killed}; its write is {told}, its rows are in the table: {before.rows:,} + {ROWS:,}",
+            holds=waited is not None and killed > 0 and seen.rows == before.rows + ROWS,
         )
         hold(journey, "write", 0)
         said = journey.invoke(held(journey, token))
@@ -146,13 +146,16 @@ def _killed_in_a_write(journey: Journey, token: str, before: TableView) -> None:
     killed = kill(journey, in_a_write(journey, token))
     after = journey.table()
     journey.check(
-        f"{killed} container killed; the table is as it was, and beside it lies a file of no version",
-        holds=(killed, len(after.orphans), after.version, after.rows) == (1, 1, before.version, before.rows),
+        f"containers killed: {killed}; the table is as it was, and beside it lies a file of no version",
+        holds=killed > 0 and (len(after.orphans), after.version, after.rows) == (1, before.version, before.rows),
     )
 
 
 def kill(journey: Journey, process: subprocess.Popen[str]) -> int:
-    """Kill the containers of the function, and wait for the command; return how many there were."""
+    """Kill the containers of the function, and wait for the command; return how many there were.
+
+    One more than the job's may be there: the service keeps those of earlier events.
+    """
     containers = _containers(journey)
     for container in containers:
         journey.here.docker.read("kill", container)

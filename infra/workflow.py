@@ -26,7 +26,7 @@ _KEYED: Final = (
     'States.JsonMerge(States.StringToJson(States.Format(\'\\{"clientToken":"{}"\\}\', $$.Execution.Name)), $, false)'
 )
 """The event, with the execution's name as its run key unless it has one."""
-_KEPT: Final = ("state", "stateDetails", "error", "progressed", "resultUri")
+_KEPT: Final = ("runId", "attempt", "state", "stateDetails", "error", "progressed", "resultUri")
 """Of the result: the document at `resultUri` has all, and a state holds 256 KiB with the event."""
 _OF_LAMBDA: Final = (
     "Lambda.ClientExecutionTimeoutException",

@@ -67,7 +67,8 @@ def test_an_incomplete_run_goes_on_at_once_only_if_it_has_committed_something() 
 def test_what_a_machine_keeps_of_an_answer_is_small() -> None:
     """An answer has each of its writes; a state holds 256 KiB. What the choice asks for is kept."""
     kept = STATES["Run"]["ResultSelector"]["result"]
-    assert kept.keys() == {f"{name}.$" for name in ("state", "stateDetails", "error", "progressed", "resultUri")}
+    names = ("runId", "attempt", "state", "stateDetails", "error", "progressed", "resultUri")
+    assert kept.keys() == {f"{name}.$" for name in names}
     assert {name.removesuffix(".$") for name in kept} <= {to_camel(name) for name in Result.model_fields}
     assert STATES["Again"]["Parameters"].keys() == {"event.$", "tries.$"}
 

@@ -6,7 +6,7 @@ import os
 import sys
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import typer
 
@@ -63,7 +63,20 @@ def app_of(word: str | None = None) -> typer.Typer:
     return app
 
 
-def _soal() -> None:
+def _print_version(asked: bool) -> None:  # noqa: FBT001 - the signature of a callback of typer
+    if asked:
+        from importlib.metadata import version
+
+        print("soal", version("soal"))
+        raise typer.Exit
+
+
+def _soal(
+    *,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Spark on AWS Lambda, without lost writes."""
 
 

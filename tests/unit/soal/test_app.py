@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,6 +27,12 @@ def test_the_list_of_commands_is_the_same_whether_they_are_imported_or_not() -> 
     whole = RUNNER.invoke(app.app_of(), ["--help"], prog_name="soal")
     assert light.output == whole.output
     assert all(command.name in light.output for command in app.COMMANDS)
+
+
+def test_the_command_tells_the_version_of_its_distribution() -> None:
+    """An issue's first question can be answered without pip."""
+    told = RUNNER.invoke(app.app_of(""), ["--version"], prog_name="soal")
+    assert (told.exit_code, told.output) == (0, f"soal {version('soal')}\n")
 
 
 def test_the_list_of_commands_imports_none_of_them() -> None:

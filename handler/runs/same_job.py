@@ -69,8 +69,9 @@ def check_same_job(before: RunRecord, now: RunRecord, job: Job, *, repeats: bool
         return
     raise InputError(
         field,
-        f"{job.run_key!r} has, or may have, committed writes of a script ({_name_of(before)}) that has changed since"
-        f" ({_name_of(now)}): its steps may mean other rows by the same names. {_HOW}",
+        f"{job.run_key!r} has, or may have, committed writes, and this attempt brings other code than the run had until"
+        f" now ({now.entry_point}: SHA-256 {_hash_of(before)} until now, {_hash_of(now)} in this attempt): its steps"
+        f" may mean other rows by the same names. {_HOW}",
     )
 
 
@@ -99,5 +100,5 @@ def _of_event(record: RunRecord) -> str:
     return f"with an event of SHA-256 {record.event[:_HASH_SHOWN]}" if record.event else "without an event"
 
 
-def _name_of(record: RunRecord) -> str:
-    return f"attempt {record.attempt}: {record.entry_point}, SHA-256 {(record.code or '')[:_HASH_SHOWN]}"
+def _hash_of(record: RunRecord) -> str:
+    return (record.code or "")[:_HASH_SHOWN]

@@ -224,8 +224,8 @@ class _Run:
             raise failure
         if begun.has_other_code:
             progress.warn(
-                f"the script was changed: this attempt continues the run with other code ({job.entry_point}) than"
-                f" attempt {begun.record.attempt - 1} had; committed writes are skipped"
+                f"the script was changed: attempt {begun.record.attempt} has other code ({job.entry_point}) than the"
+                " run had until now; committed writes are skipped"
             )
         supervision = self.services.supervision(
             self.journal, self.prepared.settings.guard, spark_settings=self.prepared.job.conf

@@ -49,16 +49,18 @@ def is_refused(world: World, result: Result) -> bool:
 
 
 def test_a_mended_script_does_not_continue_a_run_with_committed_writes_unasked(world: World) -> None:
-    """The refusal names both, and the field with which the owner permits it; the run stays unchanged."""
+    """The refusal names the code that the run had, that which this attempt brings, and the field with which the owner
+    permits it; the run stays unchanged.
+    """
     failed(world, COMMITTED, ROLLED_BACK)
     before = world.stored("runs/")
     world.code["job.py"] = MENDED
     result = world.handle()
     assert is_refused(world, result)
     assert result.error is not None
-    for content in (FIRST, MENDED):
-        assert f"SHA-256 {sha256(content).hexdigest()[:12]}" in result.error.message
-    assert "s3://scripts/job.py" in result.error.message
+    before_it, its_own = (sha256(content).hexdigest()[:12] for content in (FIRST, MENDED))
+    told = f"s3://scripts/job.py: SHA-256 {before_it} until now, {its_own} in this attempt"
+    assert told in result.error.message
     assert '"acceptChangedScript": true' in result.error.message
     assert world.stored("runs/") == before
 
@@ -70,7 +72,7 @@ def test_by_the_owner_s_word_it_goes_on_and_the_result_says_so(world: World) -> 
     accepting = {**EVENT, "acceptChangedScript": True}
     result = world.handle(accepting)
     assert (result.state, result.attempt) == ("SUCCESS", 2)
-    assert any(warning.startswith("the script was changed") for warning in result.warnings)
+    assert any(warning.startswith("the script was changed: attempt 2 has other code") for warning in result.warnings)
     again = world.handle(accepting)
     assert (again.state, again.attempt, again.warnings) == ("SUCCESS", 3, ())
 

@@ -44,9 +44,7 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
     if uncaught is not None and evidence.exited == exit_code:
         usage = uncaught["exitCode"] == EXIT_USAGE
         retryable = exit_code == EXIT_TRY_AGAIN or (exit_code == 1 and _is_conflict(evidence, str(uncaught["type"])))
-        advice, words = advice_for(evidence.raised), str(evidence.own_error)
-        text = words if advice is None else f"{evidence.redactor(advice)} ({words})"
-        return Fault(str(uncaught["type"]), text, retryable=retryable, usage=usage)
+        return Fault(str(uncaught["type"]), _told(evidence, usage=usage), retryable=retryable, usage=usage)
     if signal_number is not None:
         return Fault("Signal", f"the job was ended by signal {signal_number} ({_signal_name(signal_number)})")
     if exit_code is None:
@@ -54,6 +52,16 @@ def fault_of(evidence: JobEvidence, exit_code: int | None, signal_number: int | 
     if exit_code == EXIT_TRY_AGAIN:
         return Fault("TryAgain", "the script ended with exit code 75: try again later", retryable=True)
     return _script_exit(evidence, exit_code)
+
+
+def _told(evidence: JobEvidence, *, usage: bool) -> str:
+    """Return the exception in words, each fact once: a usage error names its next step itself."""
+    words = str(evidence.own_error)
+    advice = None if usage else advice_for(evidence.raised)
+    if advice is None:
+        return words
+    rest = (evidence.uncaught or {})["line"] if advice.says_all else f" ({words})"
+    return f"{evidence.redactor(advice.text)}{rest}"
 
 
 def _script_exit(evidence: JobEvidence, exit_code: int) -> Fault:

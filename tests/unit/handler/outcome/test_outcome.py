@@ -398,15 +398,40 @@ def test_a_script_that_ends_itself_is_told_by_its_own_words(
     assert fault.field == ("entryPointArguments" if usage else None)
 
 
-def test_an_error_is_told_with_the_script_s_line_and_with_advice_first() -> None:
+@pytest.mark.parametrize(
+    ("text", "fields", "told"),
+    [
+        (
+            "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://gone/t'",
+            {"message": "UnknownStoreException: `s3a://gone/t': Bucket does not exist"},
+            (
+                "the bucket gone does not exist: create it, or correct its name in the script or its arguments"
+                " (job.py, line 5)"
+            ),
+        ),
+        (
+            "java.nio.file.AccessDeniedException: s3a://lake/t: listObjects()",
+            {"message": "role/job is not authorized"},
+            (
+                "S3 has denied a request for s3a://lake/t: name it in the stack's context key data or read_only_data, and"
+                " the key that encrypts it, if any, in data_kms_key_arns"
+                " (Py4JJavaError: role/job is not authorized (job.py, line 5))"
+            ),
+        ),
+        (
+            "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://gone/t'",
+            {"type": "UsageError", "message": "the bucket of s3a://gone/t does not exist; create it", "exitCode": 2},
+            "UsageError: the bucket of s3a://gone/t does not exist; create it (job.py, line 5)",
+        ),
+    ],
+    ids=["said by the advice", "more than the advice", "with its own next step"],
+)
+def test_an_error_is_told_once_with_the_script_s_line_and_with_advice_first(
+    text: str, fields: dict[str, Any], told: str
+) -> None:
     """The log has the traceback; an answer is read alone."""
-    given = missed(
-        1, "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://gone/t'", message="no store", line="job.py, line 5"
-    )
-    assert judge(given).details == (
-        "the bucket gone does not exist: create it, or correct its name in the script or its arguments"
-        " (Py4JJavaError: no store (job.py, line 5))"
-    )
+    code = fields.get("exitCode", 1)
+    assert judge(missed(code, text, line="job.py, line 5", **fields)).details == told
 
 
 def test_an_exit_code_that_the_script_chose_is_its_own() -> None:

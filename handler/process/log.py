@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from typing import BinaryIO
 
-__all__ = ["JobLog"]
+__all__ = ["JobLog", "is_java_frame"]
 
 _CHUNK: Final = 65_536
 _EMF_LINE_MAX: Final = 262_144  # CloudWatch's limit for an event
@@ -42,6 +42,11 @@ _SOURCE: Final = "source"
 """The field whose value `job` marks the job's own lines in the log (`observability.log_job_line`)."""
 _JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
 _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
+
+
+def is_java_frame(line: bytes) -> bool:
+    """Return whether a line is a frame of a stack as Java prints it, or tells how many are left out."""
+    return _JAVA_FRAME.match(line) is not None
 
 
 class JobLog:
@@ -187,7 +192,7 @@ class JobLog:
         """Return the line's text. Keep it for the tail unless it is a Java stack frame: the log has those."""
         text = line.decode("utf-8", "replace").replace("\0", "\N{REPLACEMENT CHARACTER}")
         text = MASK if self._keys.is_inside(text) else text
-        if line and not _JAVA_FRAME.match(line):
+        if line and not is_java_frame(line):
             self._tail.append(text[:_TAIL_LINE_KEPT])
         return text
 

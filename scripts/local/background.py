@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from handler.runs.store import digest_of
 from scripts.local.detached import alone, end, start
 from soal.console.problem import Problem
 from soal.local.state import LocalS3, running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from soal.home import Home
 
 _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 10.0
+_RUN_LOG: Final = "run-{}.log"
 
 
 def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = False) -> tuple[LocalS3, bool]:
@@ -46,9 +49,18 @@ def ensure_up(home: Home, *, port: int, buckets: Sequence[str], iceberg: bool = 
 
 
 def ensure_down(home: Home) -> LocalS3 | None:
-    """Stop the local S3 with all its processes; return its state, or None if it did not run."""
+    """Stop the local S3 with all its processes, and delete the logs of runs; return its state, or None if it did not
+    run.
+    """
     with alone(home):
         state = running(home)
         end(state, timeout_s=_END_TIMEOUT_S)
         home.state.unlink(missing_ok=True)
+        for log in home.log.parent.glob(_RUN_LOG.format("*")):
+            log.unlink(missing_ok=True)
         return state
+
+
+def log_of_run(home: Home, run_key: str) -> Path:
+    """Return the file with the log of all attempts of a run on the local S3. Its folder exists while the S3 runs."""
+    return home.log.with_name(_RUN_LOG.format(digest_of(run_key)))

@@ -6,18 +6,25 @@ A command imports the handler's code or an AWS client only when it runs.
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+import uuid
 from pathlib import Path
-from typing import Annotated, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from handler.spark.missing_dependencies import SLIM, Variant
 from scripts.accommodations import ROWS, SEED, write_csv
 from soal.console.output import Output
-from soal.console.problem import EXIT_FAILED, Problem
+from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from soal.home import Home
 from soal.options import AttemptsMax, Event, Json, UntilDone
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scripts.local.own_script import Written
 
 _POLL_S: Final = 0.5
 
@@ -170,7 +177,7 @@ def invoke(
             report = until_done(function.invoke, with_token(delivered), attempts_max=attempts_max, remark=out.remark)
         else:
             report = function.invoke(delivered)
-    conclude(out, report, todo="give --timeout-s more, or see --logs")
+    conclude(out, report, todo="give --timeout-s more, or see --logs", has_shown_log=logs)
 
 
 @app.command(context_settings={"allow_interspersed_args": False})
@@ -183,6 +190,10 @@ def run(
     memory_mb: _MemoryMb = 3008,
     env: _Env = None,
     variant: _Variant = SLIM,
+    client_token: Annotated[
+        str | None,
+        typer.Option(help="The run key: that of an earlier run continues it; default: a new one."),
+    ] = None,
     *,
     as_json: Json = False,
 ) -> None:
@@ -191,15 +202,18 @@ def run(
 
     Exit codes: as `soal local invoke`.
     """
-    from scripts.local.background import ensure_up
+    from scripts.local.background import ensure_up, log_of_run
     from scripts.local.function import Function, assignments, function_variables, home_of_variant
-    from scripts.local.own_script import commits, event_of, written
+    from scripts.local.own_script import commits, own_script, written
     from soal.console.progress import JobProgress
     from soal.invocation.report import conclude
     from soal.target import checkpoint_bucket, local_target
 
     out = Output(as_json=as_json)
     home = Home.of()
+    own = own_script(script, arguments or ())
+    for doubt in own.doubts:
+        out.remark(f"note: {doubt}")
     # The answer is shown: the log need not tell it, too, as the traceback of an error of the handler's.
     assigned = {"SOAL_ERRORS": "return", **assignments(env or ())}
     variant_home = home_of_variant(home, variant)
@@ -208,20 +222,33 @@ def run(
         out.remark("started the local S3; end it, and delete its data, with: soal local down")
     target = local_target(state.endpoint, state.catalog)
     client = target.client()
-    event = event_of(client, script, arguments or ())
+    run_key = uuid.uuid4().hex if client_token is None else client_token
+    event = {**own.uploaded(client), "clientToken": run_key}
     out.remark(" ".join(["running", event["entryPoint"], *event["entryPointArguments"]]))
+    out.remark(f"run key: {run_key}")
     before = commits(client)
     variables = function_variables(target, checkpoint_bucket(target), assigned, variant_home, variant)
-    with JobProgress(out.talk, "running", shows_log=True) as progress:
+    with (
+        log_of_run(home, run_key).open("a", encoding="utf-8", errors="backslashreplace") as log,
+        JobProgress(out.talk, "running", shows_log=True, log=log) as progress,
+    ):
         function = Function(variables, timeout_s, memory_mb, home, progress.line, python=variant_home.python)
         report = function.invoke(event)
     try:
-        conclude(out, report, todo="give --timeout-s more")
+        conclude(out, report, todo="give --timeout-s more", has_shown_log=True)
     finally:
-        for table in written(commits(client) - before, target):
-            out.remark(f"written: {table.location} ({table.kind})")
-            if table.read is not None:
-                out.remark(f"read it: {table.read}")
+        _tell_written(out, written(commits(client) - before, target))
+        if report.exit_code != EXIT_OK:
+            out.remark(f"the whole log, with Java's stacks: {log.name}")
+            again = f"--client-token {shlex.quote(run_key)}"
+            out.remark(f"continue this run: the same command, with {again} before the script")
+
+
+def _tell_written(out: Output, tables: Iterable[Written]) -> None:
+    for table in tables:
+        out.remark(f"written: {table.location} ({table.kind})")
+        if table.read is not None:
+            out.remark(f"read it: {table.read}")
 
 
 @app.command()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,7 +17,7 @@ from soal.console.problem import Problem
 from soal.local.names import CHECKPOINTS, DATA, SCRIPTS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from mypy_boto3_s3 import S3Client
 
@@ -22,6 +25,12 @@ if TYPE_CHECKING:
 
 _COMMIT: Final = re.compile(r"(.+)/(?:(_delta_log)/\d{20}\.json|(metadata)/[^/]+\.metadata\.json|_SUCCESS)")
 """The object with which a write to Delta, to Iceberg, or of Spark's other files ends."""
+
+_SUFFIXES: Final = frozenset(
+    {".avro", ".bz2", ".csv", ".gz", ".json", ".jsonl", ".ndjson", ".orc", ".parquet", ".tsv", ".txt", ".xml", ".yaml"}
+    | {".yml", ".zip", ".zst"}
+)
+"""Of files with data or settings."""
 
 Commits = frozenset[tuple[str, str, str]]
 """Bucket, key and time of each commit."""
@@ -36,9 +45,28 @@ class Written:
     read: str | None
 
 
-def event_of(client: S3Client, script: Path, arguments: Sequence[str]) -> dict[str, Any]:
-    """Upload a script, and each file that an argument names (`FILE` or `--name=FILE`); return the event, whose
-    arguments name the uploaded files. Raises `Problem` for what is no script, and for two files of one name.
+@dataclass(frozen=True, slots=True)
+class OwnScript:
+    """A script, the files that its arguments name, by their names in the bucket, and the arguments that it gets."""
+
+    script: Path
+    files: Mapping[str, Path]
+    arguments: tuple[str, ...]
+    doubts: tuple[str, ...]
+    """A sentence for each argument that looks like data on this machine, and is no file here."""
+
+    def uploaded(self, client: S3Client) -> dict[str, Any]:
+        """Upload the script and the files; return the event of the job."""
+        client.upload_file(str(self.script), SCRIPTS, self.script.name)
+        for name, path in self.files.items():
+            client.upload_file(str(path), DATA, name)
+        return {"entryPoint": f"s3://{SCRIPTS}/{self.script.name}", "entryPointArguments": list(self.arguments)}
+
+
+def own_script(script: Path, arguments: Sequence[str]) -> OwnScript:
+    """Return a script with its arguments, of which each `FILE` or `--name=FILE` that is a file of this machine becomes
+    the s3a:// path to which the file will be uploaded; all others stay. Raises `Problem` for what is no script, and for
+    two files of one name.
     """
     if script.suffix != ".py" or not script.is_file():
         raise Problem(
@@ -46,22 +74,38 @@ def event_of(client: S3Client, script: Path, arguments: Sequence[str]) -> dict[s
             todo="name a script: soal local run [options] my_job.py [its arguments]",
         )
     files: dict[str, Path] = {}
-    passed = [_passed(argument, files) for argument in arguments]
-    client.upload_file(str(script), SCRIPTS, script.name)
-    for name, path in files.items():
-        client.upload_file(str(path), DATA, name)
-    return {"entryPoint": f"s3://{SCRIPTS}/{script.name}", "entryPointArguments": passed}
+    passed: list[str] = []
+    doubts: list[str] = []
+    for argument in arguments:
+        option, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
+        path = Path(value).absolute()
+        if os.path.isfile(path):  # noqa: PTH113 - pathlib's raises for a word longer than a name may be
+            if files.setdefault(path.name, path) != path:
+                raise Problem(f"two files are called {path.name}: {files[path.name]}, {path}", todo="rename one")
+            passed.append(f"{option}{equals}s3a://{DATA}/{path.name}")
+        else:
+            passed.append(argument)
+            doubts.extend(_doubt(value, path))
+    return OwnScript(script, files, tuple(passed), tuple(doubts))
 
 
-def _passed(argument: str, files: dict[str, Path]) -> str:
-    """Return the argument for the script; add the file that it names to `files`."""
-    option, equals, value = argument.partition("=") if argument.startswith("-") else ("", "", argument)
-    path = Path(value).absolute()
-    if not value or not path.is_file():
-        return argument
-    if files.setdefault(path.name, path) != path:
-        raise Problem(f"two files are called {path.name}: {files[path.name]}, {path}", todo="rename one of them")
-    return f"{option}{equals}s3a://{DATA}/{path.name}"
+def _doubt(value: str, path: Path) -> Iterator[str]:
+    """Yield a sentence if an argument was probably meant as data on this machine. It may also be the name of an output,
+    or any word: only the script knows.
+    """
+    if not value or "://" in value:
+        return
+    if os.path.isdir(path):  # noqa: PTH112 - as above
+        yield f"{value} is a folder here, and only files are uploaded: the script gets this word as it is"
+    elif path.suffix.lower() in _SUFFIXES:
+        names: list[str] = []
+        with suppress(OSError):
+            names = os.listdir(path.parent)  # noqa: PTH208 - only names are compared
+        near = "".join(f" (there is {name})" for name in get_close_matches(path.name, names, n=1))
+        yield (
+            f"{value} is no file here{near}: the script gets this word as it is. If it shall be a file of this machine,"
+            " correct its name"
+        )
 
 
 def commits(client: S3Client) -> Commits:

@@ -94,11 +94,14 @@ def _has_small_numbers(value: object) -> bool:
     return True
 
 
-def conclude(out: Output, report: Report, *, todo: str) -> None:
-    """Show the result, and exit with its exit code. Raises `Problem` if there is no result."""
+def conclude(out: Output, report: Report, *, todo: str, has_shown_log: bool = False) -> None:
+    """Show the result, and exit with its exit code. Raises `Problem` if there is no result.
+
+    `has_shown_log`: a person has seen the job's last lines already.
+    """
     if report.result is None:
         raise Problem(str(report.problem), todo=todo, exit_code=report.exit_code)
-    out.show(result_view(report.result))
+    out.show(result_view(report.result, with_tail=not has_shown_log))
     if report.exit_code != EXIT_OK:
         raise typer.Exit(report.exit_code)
 
@@ -111,12 +114,12 @@ def _attempts(attempts: tuple[AttemptResult, ...]) -> Table:
     return table
 
 
-def result_view(result: Result) -> View:
-    """Show the state, the tables' verdicts, and the times."""
-    return View(result.document(), tuple(_lines(result)))
+def result_view(result: Result, *, with_tail: bool = True) -> View:
+    """Show the state, the tables' verdicts, the times, and of a job that has not succeeded the last lines."""
+    return View(result.document(), tuple(_lines(result, with_tail=with_tail)))
 
 
-def _lines(result: Result) -> Iterator[RenderableType]:
+def _lines(result: Result, *, with_tail: bool) -> Iterator[RenderableType]:
     yield Text.assemble(styled(result.state.value), "  ", result.state_details)
     if len(result.attempts) > 1:
         yield _attempts(result.attempts)
@@ -135,7 +138,7 @@ def _lines(result: Result) -> Iterator[RenderableType]:
     yield Text(times + peak, style="dim")
     for warning in result.warnings:
         yield Text.assemble(("warning: ", "yellow"), warning)
-    if result.state != "SUCCESS" and result.log_tail:
+    if with_tail and result.state != "SUCCESS" and result.log_tail:
         yield Text("the last lines of the job:", style="dim")
         yield from (Text(f"  {line}", style="dim") for line in result.log_tail)
     if result.result_uri is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -71,11 +72,32 @@ def test_an_iceberg_table_can_be_read_as_the_command_says(own_soal: Soal) -> Non
     assert sorted(line.split()[-1] for line in printed.splitlines()[1:]) == ["0", "1", "2", "3", "4"]
 
 
-def test_a_script_that_fails_shows_its_log_and_exits_1(own_soal: Soal) -> None:
-    """The exit code is that of `soal local invoke`; the log has the script's traceback, not the handler's."""
-    (own_soal.home.parent / "fails.py").write_text("raise KeyError('city')\n", encoding="utf-8")
-    answer = own_soal("local", "run", "fails.py")
+def test_a_script_that_fails_shows_its_end_once_and_its_run_can_be_continued(own_soal: Soal) -> None:
+    """The exit code is that of `soal local invoke`. The log has the script's traceback without Java's frames, which
+    stand in a file; the result has the cause. By its run key the next call is the run's second attempt.
+    """
+    script = own_soal.home.parent / "fails.py"
+    script.write_text(
+        "from pyspark.sql import SparkSession\n"
+        "SparkSession.builder.getOrCreate()._jvm.java.lang.Integer.parseInt('nine')\n",
+        encoding="utf-8",
+    )
+    answer = own_soal("local", "run", "fails.py", "rows.csv")
     assert answer.code == 1
-    assert "KeyError" in answer.out
-    assert "KeyError" in answer.err
+    said = answer.err.splitlines()
+    assert said[0].startswith("note: rows.csv is no file here")
+    assert answer.out.startswith("FAILED  Py4JJavaError: ")
+    assert "NumberFormatException" in answer.out.splitlines()[0]
+    assert answer.out.count("NumberFormatException") == 1
+    assert "fails.py, line 2" in answer.out
+    assert any(line.startswith("| py4j.protocol.Py4JJavaError") for line in said)
+    assert not any(line.startswith("| \tat ") for line in said)
     assert "JobFailed" not in answer.err
+    *_, where, again = said
+    log = Path(where.removeprefix("the whole log, with Java's stacks: "))
+    assert "\n\tat java.base/java.lang.Integer.parseInt(" in log.read_text(encoding="utf-8")
+    words = shlex.split(again.partition(", with ")[2].partition(" before the script")[0])
+    assert f"run key: {words[1]}" in said
+    script.write_text("print('mended')\n", encoding="utf-8")
+    assert own_soal("local", "run", *words, "fails.py", "rows.csv").code == 0
+    assert own_soal("runs", "show", words[1], "--local", "--json").json["attempt"] == 2

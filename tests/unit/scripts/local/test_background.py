@@ -12,7 +12,7 @@ import psutil
 import pytest
 from botocore.exceptions import EndpointConnectionError
 
-from scripts.local.background import ensure_down, ensure_up
+from scripts.local.background import ensure_down, ensure_up, log_of_run
 from scripts.local.inventory import content
 from scripts.local.sample import JOBS
 from soal.console.problem import Problem
@@ -52,6 +52,17 @@ def test_up_twice_is_up_once_and_down_ends_it(home: Home) -> None:
     assert not psutil.pid_exists(first.pid) or psutil.Process(first.pid).status() == psutil.STATUS_ZOMBIE
     with pytest.raises(EndpointConnectionError):
         client.list_buckets()
+
+
+def test_down_deletes_the_logs_of_runs(home: Home) -> None:
+    """Each run has one, whatever its key holds; other logs stay."""
+    logs = [log_of_run(home, key) for key in ("nightly", "../../nightly")]
+    home.log.parent.mkdir(parents=True)
+    for path in (*logs, home.log):
+        path.touch()
+    assert {path.parent for path in logs} == {home.log.parent}
+    ensure_down(home)
+    assert list(home.log.parent.iterdir()) == [home.log]
 
 
 def test_two_at_once_start_one(home: Home) -> None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from scripts.local.own_script import commits, event_of, written
+from scripts.local.own_script import commits, own_script, written
 from soal.console.problem import Problem
 from soal.local.names import BUCKETS
 from soal.target import local_target
@@ -17,7 +19,6 @@ from soal.testing.s3 import EmbeddedS3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from mypy_boto3_s3 import S3Client
 
@@ -48,8 +49,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_script_and_the_files_of_its_arguments_are_uploaded(client: S3Client, folder: Path) -> None:
     """An argument that names a file, alone or behind an option's equals sign, becomes its s3a:// path; others stay."""
-    rest = ["--table", "s3a://soal-lake/t", "--n=1", "data", "", "a=rows.csv"]
-    event = event_of(client, folder / "job.py", ["rows.csv", "--more=rows.csv", *rest])
+    rest = ["--table", "s3a://soal-lake/t", "--n=1", "data", "", "a=rows.csv", "x" * 300]
+    event = own_script(folder / "job.py", ["rows.csv", "--more=rows.csv", *rest]).uploaded(client)
     assert event == {
         "entryPoint": "s3://soal-scripts/job.py",
         "entryPointArguments": ["s3a://soal-data/rows.csv", "--more=s3a://soal-data/rows.csv", *rest],
@@ -59,19 +60,44 @@ def test_the_script_and_the_files_of_its_arguments_are_uploaded(client: S3Client
 
 
 @pytest.mark.parametrize(("name", "said"), [("none.py", "no such file"), ("rows.csv", "not a Python script")])
-def test_what_is_no_script_is_a_usage_error(client: S3Client, folder: Path, name: str, said: str) -> None:
-    """The problem names the file and the form of the command, and nothing is uploaded."""
+def test_what_is_no_script_is_a_usage_error(folder: Path, name: str, said: str) -> None:
+    """The problem names the file and the form of the command, before anything starts."""
     with pytest.raises(Problem, match=f"{name}: .*{said}") as caught:
-        event_of(client, folder / name, ["rows.csv"])
+        own_script(folder / name, ["rows.csv"])
     assert "soal local run" in caught.value.todo
-    assert "Contents" not in client.list_objects_v2(Bucket="soal-data")
 
 
-def test_two_files_of_one_name_are_refused(client: S3Client, folder: Path) -> None:
+def test_two_files_of_one_name_are_refused(folder: Path) -> None:
     """One would replace the other in the bucket."""
     (folder / "data" / "rows.csv").write_text("b\n", encoding="utf-8")
     with pytest.raises(Problem, match=r"two files are called rows\.csv"):
-        event_of(client, folder / "job.py", ["rows.csv", "data/rows.csv"])
+        own_script(folder / "job.py", ["rows.csv", "data/rows.csv"])
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    ("argument", "said"),
+    [
+        ("row.csv", r"row\.csv is no file here \(there is rows\.csv\)"),
+        ("--source=in/Orders.CSV", r"in/Orders\.CSV is no file here: .*correct its name"),
+        ("data", "data is a folder here, and only files are uploaded"),
+    ],
+)
+def test_an_argument_that_looks_like_data_of_this_machine_is_doubted(argument: str, said: str) -> None:
+    """The script gets it as it is: it may be the name of an output."""
+    own = own_script(Path("job.py"), [argument])
+    (doubt,) = own.doubts
+    assert re.match(said, doubt)
+    assert own.arguments == (argument,)
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize(
+    "argument", ["rows.csv", "s3a://soal-data/row.csv", "local.db.t", "2026-11-27", "1.5", "", "--x"]
+)
+def test_any_other_argument_is_not_doubted(argument: str) -> None:
+    """Files that are there, S3's paths, names of tables, dates and numbers are what they look like."""
+    assert own_script(Path("job.py"), [argument]).doubts == ()
 
 
 def test_what_a_run_has_written_is_each_table_once_with_its_newest_version(client: S3Client, target: Target) -> None:

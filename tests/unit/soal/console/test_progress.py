@@ -49,6 +49,27 @@ def test_the_log_is_printed_when_it_is_asked_for() -> None:
     assert stream.getvalue().splitlines() == [f"| {line}" for line in shown]
 
 
+def test_what_the_file_of_the_log_has_is_not_all_on_the_console() -> None:
+    """There the job's own lines are shown, without Java's frames; the result repeats the handler's. The file has all,
+    and no control character.
+    """
+    frame, handlers = "\tat org.apache.spark.Dataset.collect(Dataset.scala:1)", "rolled_back: the script failed"
+    words = ("Py4JJavaError: no \x1b[2J", frame, "\t... 12 more", "Caused by: java.io.IOException: gone")
+    shown, kept = io.StringIO(), io.StringIO()
+    with JobProgress(Console(file=shown), "running", shows_log=True, log=kept) as progress:
+        for word in words:
+            progress.line(json.dumps({"message": word, "source": "job"}))
+        progress.line(json.dumps({"message": handlers}))
+        progress.line("RuntimeError: a crash")
+    assert shown.getvalue().splitlines()[1:] == ["| Caused by: java.io.IOException: gone", "| RuntimeError: a crash"]
+    assert kept.getvalue().splitlines() == [
+        r"Py4JJavaError: no \x1b[2J",
+        *words[1:],
+        handlers,
+        "RuntimeError: a crash",
+    ]
+
+
 def test_a_terminal_sees_the_last_line_whatever_is_in_it() -> None:
     """Text that looks like markup does not disturb the display."""
     stream = io.StringIO()

@@ -168,6 +168,14 @@ def test_a_person_reads_state_verdict_numbers_and_the_way_on(capsys: pytest.Capt
         assert part in text
 
 
+def test_the_last_lines_are_not_shown_again_below_the_log(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program still reads them in the document."""
+    for as_json in (False, True):
+        with pytest.raises(typer.Exit):
+            conclude(Output(as_json=as_json), REPORT, todo="look", has_shown_log=True)
+        assert ("Traceback [/x]" in capsys.readouterr().out) is as_json
+
+
 def test_without_a_result_there_is_a_problem() -> None:
     """Without a result the problem has the report's text and exit code, and a remedy."""
     with pytest.raises(Problem, match="killed") as caught:

@@ -6,6 +6,7 @@ Each of the three imports its dependencies only when it runs.
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path  # noqa: TC003 - as below
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 
 def doctor(
+    script: Annotated[
+        Path | None, typer.Argument(help="A script: what to change in it. It is read, not run.", show_default=False)
+    ] = None,
     endpoint_url: Annotated[
         str | None,
         typer.Option(
@@ -34,12 +38,9 @@ def doctor(
         ),
     ] = None,
     function: Annotated[
-        str | None, typer.Option("--function", "-f", help="Examine a deployed function instead: its name or ARN.")
+        str | None, typer.Option("--function", "-f", help="A deployed function: its name or ARN.")
     ] = None,
-    script: Annotated[
-        Path | None, typer.Option(help="Examine a script instead: what to change in it. It is read, not run.")
-    ] = None,
-    variant: Annotated[Variant, typer.Option(help="With --script: the variant of the image to run it on.")] = SLIM,
+    variant: Annotated[Variant, typer.Option(help="With a script: the variant of the image to run it on.")] = SLIM,
     table: Annotated[
         list[str] | None,
         typer.Option(help="With --function: a table that jobs write to, s3://bucket/table; may be given again."),
@@ -50,7 +51,7 @@ def doctor(
     """Examine this machine, a function or a script. Exit code 1 if something must be done before jobs can run."""
     out = Output(as_json=as_json)
     if function is not None and script is not None:
-        raise Problem("--function and --script cannot be combined", todo="ask them one after the other")
+        raise Problem("a script and --function cannot be combined", todo="ask them one after the other")
     if function is not None:
         from soal.doctor.function import examine_function
         from soal.remote.aws import aws_client
@@ -77,7 +78,7 @@ def _machine(endpoint_url: str | None) -> Iterator[Finding]:
     from soal.local.state import running
     from soal.target import checkpoint_bucket, find_target
 
-    machine = from_clone("scripts.doctor.machine", "soal doctor without --function or --script")
+    machine = from_clone("scripts.doctor.machine", "soal doctor without a script or --function")
     home = Home.of()
     has_target = endpoint_url is not None or running(home) is not None
     target = find_target(endpoint_url, home, local=endpoint_url is None) if has_target else None
@@ -92,4 +93,5 @@ def _script(path: Path, variant: Variant) -> Iterator[Finding]:
     try:
         yield from examine_script(path, variant)
     except OSError as error:
-        raise Problem(f"--script {path}: {error.strerror}", todo="give a Python script on this machine") from error
+        todo = f"give a Python script on this machine; for a function: soal doctor --function {shlex.quote(str(path))}"
+        raise Problem(f"{path}: {error.strerror}", todo=todo) from error

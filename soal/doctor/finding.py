@@ -31,11 +31,15 @@ def finding(name: str, detail: str, remedy: str, *, is_well: bool) -> Finding:
 
 
 def findings_view(findings: Sequence[Finding]) -> View:
-    """Show one row for each finding, with the remedy below the detail."""
+    """Show one row for each finding, with the remedy below the detail; a remedy of several findings is shown once."""
     table = Table(box=None, show_header=False)
+    first: dict[str, str] = {}
     for finding in findings:
         detail = Text(finding.detail)
-        if finding.remedy:
+        if finding.remedy in first:
+            detail.append(f"\nTo do: as for {first[finding.remedy]}", style="bold")
+        elif finding.remedy:
+            first[finding.remedy] = finding.name
             detail.append(f"\nTo do: {finding.remedy}", style="bold")
         table.add_row(styled(finding.status), finding.name, detail)
     return View(document_of(findings), (table,))

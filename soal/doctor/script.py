@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from handler.driver.script_settings import why_left_out
 from handler.spark.missing_dependencies import SLIM, read_missing
 from soal.doctor.finding import Finding
+from soal.doctor.script_glue import glue_of
 from soal.doctor.script_needs import needs_of
 from soal.doctor.script_sinks import sinks_of
 from soal.doctor.script_tree import UNKNOWN, Line, calls, chain, fail, line_of, name_of, nodes_of, text_of, warn
@@ -198,7 +199,8 @@ def _examined(text: bytes, variant: Variant) -> list[Line]:
             return [_too_deep(number)]
         return [fail(number, f"this is not Python 3: {error}", "correct it")]
     nodes = tuple(nodes_of(tree))
-    return [*needs_of(nodes, read_missing(MISSING, variant), variant), *habits_of(nodes), *sinks_of(nodes)]
+    needs = needs_of(nodes, read_missing(MISSING, variant), variant)
+    return [*needs, *glue_of(nodes), *habits_of(nodes), *sinks_of(nodes)]
 
 
 def _too_deep(number: int) -> Line:

@@ -77,7 +77,7 @@ def test_a_script_from_aws_samples_runs_as_it_is(soal: Soal, tmp_path: Path) -> 
     ]
     foretold = [
         finding["detail"].split()[1].rstrip(",")
-        for finding in soal("doctor", "--script", str(path), "--json").json
+        for finding in soal("doctor", str(path), "--json").json
         if finding["detail"].startswith("sets ")
     ]
     assert sorted(told) == sorted(foretold)

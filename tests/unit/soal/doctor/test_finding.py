@@ -27,3 +27,11 @@ def test_findings_for_a_person_carry_their_remedy(capsys: pytest.CaptureFixture[
     text = capsys.readouterr().out
     assert "there is none" in text
     assert "To do: run scripts/setup" in text
+
+
+def test_a_person_reads_a_remedy_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """Further findings with the same one refer to the first."""
+    findings = [Finding(f"job.py:{line}", "fail", "imports x", "name it in pyFiles") for line in (3, 5, 8)]
+    Output(as_json=False).show(findings_view(findings))
+    text = capsys.readouterr().out
+    assert (text.count("name it in pyFiles"), text.count("To do: as for job.py:3")) == (1, 2)

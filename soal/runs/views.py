@@ -10,6 +10,7 @@ from rich.text import Text
 
 from safewriter.record.document import Status
 from soal.console.document import document_of
+from soal.console.fitting import Column, FittingTable
 from soal.console.view import View, columns, moment, number, styled
 from soal.runs.cost import gb_seconds, lambda_price
 
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 _LINES_MAX = 12
 _WHY_MAX = 160
+_SCRIPT_LEAST = 16
+_WHY_LEAST = 20
+_YEAR, _SECONDS = len("2026-"), len(":59Z")
+_IF_ANY = ("script", "why")
 _FINE = ("SUCCESS", "RUNNING")
 _LIVES = {"alive": "green", "dead": "bold red"}
 
@@ -41,7 +46,7 @@ def run_view(run: RunView, last: Attempt | None = None) -> View:
     source = Text(f"script {run.entry_point}; result at {run.result_uri}{execution}", style="dim")
     reason = () if run.reason is None else (_beginning(run.reason),)
     bill = () if last is None else (_bill(last),)
-    parts = (_runs((run,), with_why=False), *reason, writes, *bill, *(() if run.entry_point is None else (source,)))
+    parts = (_runs((run,), is_list=False), *reason, writes, *bill, *(() if run.entry_point is None else (source,)))
     return View(document_of(run), parts)
 
 
@@ -98,23 +103,34 @@ def _beginning(reason: str) -> Text:
     )
 
 
-def _runs(runs: Sequence[RunView], *, with_why: bool = True) -> Table:
-    right = ("attempt", "took", "rows")
-    table = columns("run", "state", "attempt", "began", "took", "writes", "rows", "why", right=right)
-    for run in runs:
-        counts = Counter(write.status for write in run.writes)
-        writes = Text(", ").join(Text.assemble(f"{count} ", styled(status)) for status, count in sorted(counts.items()))
-        table.add_row(
-            Text(run.run_key),
-            styled(run.state or "-"),
-            number(run.attempt),
-            _time(run.started_ms),
-            "" if run.ended_ms is None else f"{(run.ended_ms - run.started_ms) / 1000:,.1f} s",
-            writes,
-            number(_committed_rows(run)),
-            _life(run.life, run.why) if run.life is not None or not with_why else Text(_why(run)),
-        )
-    return table
+def _runs(runs: Sequence[RunView], *, is_list: bool = True) -> FittingTable:
+    """Return a row for each run. A list has the script and the reason, which the page of one run has below."""
+    reasons = [_life(run.life, run.why) if run.life is not None or not is_list else Text(_why(run)) for run in runs]
+    scripts = [Text((run.entry_point or "").rpartition("/")[2]) for run in runs]
+    began = [_time(run.started_ms) for run in runs]
+    shown = [
+        Column("run", [Text(run.run_key) for run in runs]),
+        Column("script", scripts, cut_to=_SCRIPT_LEAST, rank=1),
+        Column("state", [styled(run.state or "-") for run in runs]),
+        Column("attempt", [Text(number(run.attempt)) for run in runs], rank=6, is_number=True),
+        Column("began, UTC", [Text(time[_YEAR:-_SECONDS] if is_list else time) for time in began], rank=2),
+        Column("took", [Text(_took(run)) for run in runs], rank=5, is_number=True),
+        Column("writes", [_verdicts(run) for run in runs], rank=7),
+        Column("rows", [Text(number(_committed_rows(run))) for run in runs], rank=4, is_number=True),
+        Column("why", reasons, cut_to=_WHY_LEAST, rank=3),
+    ]
+    left_out = {column.name for column in shown if not is_list and column.name == "script"}
+    left_out |= {column.name for column in shown if column.name in _IF_ANY and not any(column.cells)}
+    return FittingTable([column for column in shown if column.name not in left_out])
+
+
+def _took(run: RunView) -> str:
+    return "" if run.ended_ms is None else f"{(run.ended_ms - run.started_ms) / 1000:,.1f} s"
+
+
+def _verdicts(run: RunView) -> Text:
+    counts = Counter(write.status for write in run.writes)
+    return Text(", ").join(Text.assemble(f"{count} ", styled(status)) for status, count in sorted(counts.items()))
 
 
 def _committed_rows(run: RunView) -> int | None:

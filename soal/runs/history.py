@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from soal.home import Home
 
 _LOOPBACK: Final = "127.0.0.1"
+_API: Final = "/api/v1/"
 _SERVER: Final = "org.apache.spark.deploy.history.HistoryServer"
 _START_TIMEOUT_S: Final = 60.0
 _END_TIMEOUT_S: Final = 5.0
@@ -52,13 +53,16 @@ _NAME: Final = re.compile(rf"/[0-9a-f]{{32}}-(?P<attempt>\d{{6}})-(?P<run_id>[^/
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """A Spark application of a run's attempt, as the history server shows it. `is_whole`: Spark has ended it itself."""
+    """A Spark application of a run's attempt, as the history server shows it. `is_whole`: Spark has ended it itself.
+    `url` is its page, `api` its address in Spark's REST API.
+    """
 
     attempt: int
     run_id: str
     application: str
     is_whole: bool
     url: str
+    api: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +210,7 @@ def _wait(server: subprocess.Popen[bytes], port: int, logs: Path, output: Path) 
 
 def _asked(port: int, what: str) -> Any:  # noqa: ANN401 - any JSON value
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with opener.open(f"http://{_LOOPBACK}:{port}/api/v1/{what}", timeout=_END_TIMEOUT_S) as answer:
+    with opener.open(f"http://{_LOOPBACK}:{port}{_API}{what}", timeout=_END_TIMEOUT_S) as answer:
         return json.load(answer)
 
 
@@ -218,6 +222,7 @@ def _applications(logs: Path, address: str) -> list[Application]:
             application=application,
             is_whole=not log.name.endswith(UNFINISHED),
             url=f"{address}/history/{application}/jobs/",
+            api=f"{address}{_API}applications/{application}",
         )
         for log, application in applications_of(logs)
         if (name := _NAME.search(str(log))) is not None

@@ -73,12 +73,15 @@ def _bill(last: Attempt) -> Text:
 
 
 def applications_view(applications: Sequence[Application]) -> View:
-    """Show one row for each Spark application of a run, with its page of the history server."""
+    """Show one row for each Spark application of a run, with its page of the history server, and the REST API's."""
     table = columns("attempt", "application", "ended", "page", right=("attempt",))
     for one in applications:
         ended = Text("by Spark") if one.is_whole else Text("killed: only events until then", style="yellow")
         table.add_row(number(one.attempt), Text(one.application), ended, Text(one.url))
-    return View(document_of(applications), (table if applications else "no application: Spark never started",))
+    if not applications:
+        return View([], ("no application: Spark never started",))
+    apis = dict.fromkeys(one.api.rpartition("/")[0] for one in applications)
+    return View(document_of(applications), (table, *(Text(f"Spark's REST API: {api}") for api in apis)))
 
 
 def event_view(event: Event) -> View:

@@ -108,7 +108,7 @@ def test_the_history_server_shows_each_attempt_with_its_jobs(ui: Callable[..., A
     listens on the loopback address only, and ends with Ctrl-C.
     """
     process, (killed, ended) = ui()
-    address = killed["url"].partition("/history/")[0] + "/api/v1/applications"
+    address = killed["api"].rpartition("/")[0]
     (server,) = psutil.Process(process.pid).children(recursive=True)
     assert {each.laddr.ip.rpartition(":")[2] for each in server.net_connections() if each.status == "LISTEN"} == {
         "127.0.0.1"

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from soal.console.screen import Screen
+from soal.runs.history import Application
 from soal.runs.ledger import RunView, WriteView
-from soal.runs.views import run_view, runs_view
+from soal.runs.views import applications_view, run_view, runs_view
 
 UNTOLD = ("step", "version", "bytes", "reason", "undo_refused", "settled_by", "settled_ms", "life", "why")
 NAMES = ("write_key", "run_key", "table", "format", "commit_point", "checkpoint")
@@ -69,3 +70,23 @@ def test_one_run_has_its_whole_script_and_reason_below() -> None:
     assert not {"script", "why"} & {*header.split()}
     assert below[0].rstrip() == str(FAILED.reason).strip()
     assert below[-1].startswith(f"script {RUN.entry_point}")
+
+
+def test_the_applications_of_a_run_are_shown_with_spark_s_rest_api() -> None:
+    """A program asks it; its address is the server's, which is the same for all."""
+    host = "http://127.0.0.1:18080"
+    found = [
+        Application(
+            number,
+            "r",
+            f"local-{number}",
+            is_whole=True,
+            url=f"{host}/history/local-{number}/jobs/",
+            api=f"{host}/api/v1/applications/local-{number}",
+        )
+        for number in (1, 2)
+    ]
+    lines = shown(applications_view(found), 100)
+    assert lines[-1] == f"Spark's REST API: {host}/api/v1/applications"
+    assert len(lines) == 4
+    assert shown(applications_view([]), 100) == ["no application: Spark never started"]

@@ -1,10 +1,13 @@
 """The generated parts of the reference pages, made from the models that the code uses, so they cannot differ from it.
 
-`<!-- generated: NAME -->` in a page of docs/reference marks the place of a part. autodoc makes the Python API's rest.
+`<!-- generated: NAME -->` in a page of docs/reference marks the place of a part; autodoc makes the Python API's rest.
+The quotation below a mark is for readers of the source, as code hosts show it: the site has the part in its place.
+`python -P -m scripts.reference NAME` prints a part.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 import textwrap
@@ -249,9 +252,15 @@ PARTS: Final[Mapping[str, Callable[[], str]]] = {
     "errors": errors,
     "spark-examples": examples,
 }
-_MARK: Final = re.compile(r"^<!-- generated: ([a-z-]+) -->$", re.MULTILINE)
+_MARK: Final = re.compile(r"^<!-- generated: ([a-z-]+) -->\n(?:> .*\n)*", re.MULTILINE)
 
 
 def filled(page: str) -> str:
     """Return a page's Markdown with its generated parts. Raises `KeyError` with the name of an unknown part."""
-    return _MARK.sub(lambda mark: PARTS[mark[1]](), page)
+    return _MARK.sub(lambda mark: f"{PARTS[mark[1]]()}\n", page)
+
+
+if __name__ == "__main__":
+    asked = argparse.ArgumentParser(description="Print a generated part of the reference pages, in Markdown.")
+    asked.add_argument("part", choices=PARTS)
+    print(PARTS[asked.parse_args().part]())

@@ -20,7 +20,7 @@ from handler.request.job import requested
 from handler.settings import read_settings
 from infra.context import read_context
 from scripts.provision.java import MAJOR
-from scripts.reference import PARTS
+from scripts.reference import PARTS, filled
 from tests.support.cloud import IMAGE
 from tests.support.command_line import app
 
@@ -175,6 +175,20 @@ def test_every_generated_part_has_its_place() -> None:
     marks = [name for page in pages for name in re.findall(r"^<!-- generated: ([a-z-]+) -->$", page, re.MULTILINE)]
 
     assert sorted(marks) == sorted(PARTS)
+
+
+def test_a_code_host_says_where_each_generated_part_is() -> None:
+    """Below its mark a quotation names the source and the command that prints it; the site has the part instead."""
+    for path in ROOT.glob("docs/reference/*.md"):
+        page = path.read_text(encoding="utf-8")
+        for name, quoted in re.findall(r"^<!-- generated: ([a-z-]+) -->\n((?:> .*\n)*)", page, re.MULTILINE):
+            told = " ".join(quoted.replace("> ", " ").split())
+            assert re.fullmatch(
+                r"The site has this part, made of \[`\S+`\]\(\S+\)\."
+                rf" `\.venv/bin/python -P -m scripts\.reference {name}` prints it\.",
+                told,
+            ), (path.name, name)
+        assert "The site has this part" not in filled(page)
 
 
 def test_pages_that_the_code_cites_exist() -> None:

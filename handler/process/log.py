@@ -40,7 +40,7 @@ _SERVICES: Final = "aws/"
 """The namespaces of AWS's own metrics."""
 _SOURCE: Final = "source"
 """The field whose value `job` marks the job's own lines in the log (`observability.log_job_line`)."""
-_JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|\.\.\. \d+ more)")
+_JAVA_FRAME: Final = re.compile(rb"\s+(?:at [\w$.<>/]+\(|at \.\.\. run in |\.\.\. \d+ more)")
 _OUT_OF_MEMORY: Final = b"java.lang.OutOfMemoryError"
 
 

@@ -128,7 +128,7 @@ def _lines(result: Result, *, with_tail: bool) -> Iterator[RenderableType]:
         table = columns("write", "step", "verdict", *numbers, "reason", right=numbers)
         for write in result.writes:
             cells = map(number, (write.version, write.rows, write.bytes))
-            reason = write.undo_refused or write.reason or ""
+            reason = _untold(write.undo_refused or write.reason or "", result.state_details)
             table.add_row(Text(write.table), Text(write.step or ""), styled(write.status), *cells, Text(reason))
         yield table
     timings = [(name, getattr(result.timings, field)) for name, field in _TIMINGS]
@@ -143,6 +143,12 @@ def _lines(result: Result, *, with_tail: bool) -> Iterator[RenderableType]:
         yield from (Text(f"  {line}", style="dim") for line in result.log_tail)
     if result.result_uri is not None:
         yield Text(f"kept at {result.result_uri}", style="dim")
+
+
+def _untold(reason: str, told: str) -> str:
+    """Return a reason without the error in brackets at its end if that has been told."""
+    head, _, error = reason.removesuffix(")").partition(" (")
+    return head if error and error in told else reason
 
 
 def until_done(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -166,6 +167,18 @@ def test_a_person_reads_state_verdict_numbers_and_the_way_on(capsys: pytest.Capt
         "s3://c/results/r/run_result.json",
     ):
         assert part in text
+
+
+def test_an_error_that_the_state_tells_is_not_told_again_at_the_write(capsys: pytest.CaptureFixture[str]) -> None:
+    """A program finds it in both."""
+    error, (write,) = "UsageError: no bucket", RESULT.writes
+    writes = (write.model_copy(update={"reason": f"the block was not entered ({error})"}),)
+    result = RESULT.model_copy(update={"state_details": f"{error} (job.py, line 5)", "writes": writes})
+    _, text = concluded(replace(REPORT, result=result), capsys)
+    assert text.count(error) == 1
+    assert "the block was not entered" in text
+    other = replace(REPORT, result=result.model_copy(update={"state_details": "another"}))
+    assert f"the block was not entered ({error})" in concluded(other, capsys)[1]
 
 
 def test_the_last_lines_are_not_shown_again_below_the_log(capsys: pytest.CaptureFixture[str]) -> None:

@@ -78,8 +78,7 @@ def test_a_script_that_fails_shows_its_end_once_and_its_run_can_be_continued(own
     """
     script = own_soal.home.parent / "fails.py"
     script.write_text(
-        "from pyspark.sql import SparkSession\n"
-        "SparkSession.builder.getOrCreate()._jvm.java.lang.Integer.parseInt('nine')\n",
+        "from pyspark.sql import SparkSession\nSparkSession.builder.getOrCreate()._jvm.java.util.ArrayList().get(0)\n",
         encoding="utf-8",
     )
     answer = own_soal("local", "run", "fails.py", "rows.csv")
@@ -87,15 +86,15 @@ def test_a_script_that_fails_shows_its_end_once_and_its_run_can_be_continued(own
     said = answer.err.splitlines()
     assert said[0].startswith("note: rows.csv is no file here")
     assert answer.out.startswith("FAILED  Py4JJavaError: ")
-    assert "NumberFormatException" in answer.out.splitlines()[0]
-    assert answer.out.count("NumberFormatException") == 1
+    assert "IndexOutOfBoundsException" in answer.out.splitlines()[0]
+    assert answer.out.count("IndexOutOfBoundsException") == 1
     assert "fails.py, line 2" in answer.out
     assert any(line.startswith("| py4j.protocol.Py4JJavaError") for line in said)
     assert not any(line.startswith("| \tat ") for line in said)
     assert "JobFailed" not in answer.err
     *_, where, again = said
     log = Path(where.removeprefix("the whole log, with Java's stacks: "))
-    assert "\n\tat java.base/java.lang.Integer.parseInt(" in log.read_text(encoding="utf-8")
+    assert "\n\tat java.base/java.util.ArrayList.get(" in log.read_text(encoding="utf-8")
     words = shlex.split(again.partition(", with ")[2].partition(" before the script")[0])
     assert f"run key: {words[1]}" in said
     script.write_text("print('mended')\n", encoding="utf-8")

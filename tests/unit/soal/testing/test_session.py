@@ -27,6 +27,15 @@ def test_named_jars_are_taken_with_safewriter_s() -> None:
     assert settings["spark.jars"].endswith("soal-logstore.jar")
 
 
+def test_a_small_table_is_read_in_few_tasks_as_in_the_function() -> None:
+    """Delta's default is 50 for each version that it reads, most of the time of a test; a job's output has no bars."""
+    settings = session_settings("http://127.0.0.1:1", [Path("/jars/delta.jar")])
+    lines = (Path(__file__).parents[4] / "image/spark/spark-defaults.conf").read_text(encoding="utf-8").splitlines()
+    function = dict(line.split(maxsplit=1) for line in lines if line.startswith("spark."))
+    for key in ("spark.databricks.delta.snapshotPartitions", "spark.ui.showConsoleProgress"):
+        assert settings[key] == function[key]
+
+
 def test_a_place_without_delta_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither jars nor the package tell of a version."""
 

@@ -137,14 +137,14 @@ def undo(
 ) -> str | None:
     """Undo `commit`; return None when it is undone, or why it cannot be. Others' commits stay.
 
-    `commits` are those since the claim, as last seen. All settlers refuse alike: the reason lies in `commit` or in a
-    later commit, and a settler that has not seen that commit loses its slot to it.
+    `commits` are those since the claim, as last seen; the caller has found no `undo_obstacle` in them. All settlers
+    refuse alike: the reason lies in `commit` or in a later commit, and a settler that has not seen that commit loses
+    its slot to it. A lost slot has the table described no second time: a commit that changes the table is an obstacle.
     """
     for _ in range(_SLOTS_MAX):
         if find_live(commits, document.write_key, document.epoch) is None:
             return None
-        obstacle = undo_obstacle(history, document, commit, commits)
-        if obstacle is not None:
+        if (obstacle := _obstacle_since(commit, commits)) is not None:
             return obstacle
         signature = Signature(document.write_key, document.epoch, reverts=commit.version)
         info = history.info(REVERT, signature, document.attempt, commits)
@@ -162,11 +162,10 @@ def undo_obstacle(
     An undo is a transaction that comes after all of them. It is right only if each of them would have been the same
     without our commit.
     """
-    later = [other for other in commits if other.version > commit.version]
     return (
         _more_than_adds(document, commit)
         or _table_obstacle(history, document, commits)
-        or next((obstacle for other in later if (obstacle := _later_obstacle(commit, other)) is not None), None)
+        or _obstacle_since(commit, commits)
     )
 
 
@@ -214,6 +213,11 @@ def _table_obstacle(history: DeltaHistory, document: Checkpoint, commits: tuple[
     table = described(history, document.attempt, commits)
     obstacle = table_obstacle(table.features, table.properties)
     return None if obstacle is None else f"the table {obstacle}"
+
+
+def _obstacle_since(commit: Commit, commits: Iterable[Commit]) -> str | None:
+    later = (other for other in commits if other.version > commit.version)
+    return next((obstacle for other in later if (obstacle := _later_obstacle(commit, other)) is not None), None)
 
 
 def _later_obstacle(commit: Commit, later: Commit) -> str | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,9 +12,12 @@ from safewriter.tables.delta.commit import Signature
 from safewriter.tables.delta.fence import fence
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.undo import undo as undo_commit
-from tests.unit.safewriter.delta_log import File, append_actions
+from tests.unit.safewriter.delta_log import File, append_actions, creation
 from tests.unit.safewriter.tables.delta.undoing import landed, live, undo
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 # -- looking for our commit --------------------------------------------------------------------------------------------
 
@@ -138,22 +142,42 @@ def test_a_revert_is_not_done_twice() -> None:
     assert world.log.head == 3
 
 
+def contended(
+    append: Callable[[int, list[dict[str, Any]]], bool], others: Iterator[Callable[[], object]]
+) -> Callable[[int, list[dict[str, Any]]], bool]:
+    """Return an append before each of which another writer commits, while there are any."""
+
+    def after_another(version: int, actions: list[dict[str, Any]]) -> bool:
+        next(others, lambda: None)()
+        return append(version, actions)
+
+    return after_another
+
+
 def test_a_slot_that_was_lost_is_followed_by_a_new_look() -> None:
     """A foreign commit takes the slot of the revert; the revert lands after it."""
     world, job = landed()
     log = DeltaHistory(world.lake, world.clock)
-    append, foreign = log.append, iter([True, True])
-
-    def contended(version: int, actions: list[dict[str, Any]]) -> bool:
-        if next(foreign, None):
-            world.append_foreign()
-        return append(version, actions)
-
-    log.append = contended  # type: ignore[method-assign]
+    log.append = contended(log.append, iter([world.append_foreign] * 2))  # type: ignore[method-assign]
 
     assert undo_commit(log, job.document, log.since(job.document.attempt), log.read(2), world.clock) is None
     assert world.log.live() == sorted(file.key for file in world.foreign)
     assert len(world.foreign) == 3
+
+
+def test_a_lost_slot_has_the_table_described_no_second_time() -> None:
+    """Each would be a request. The commit that took the slot is judged alone: if it changes the table, ours stays."""
+    append = append_actions((File("x"),), isBlindAppend=True)
+    for actions, told in ((append, None), (creation(), "changed the table's schema or properties")):
+        world, job = landed()
+        log = DeltaHistory(world.lake, world.clock)
+        described: list[int] = []
+        log.append = contended(log.append, iter([partial(world.log.commit, actions)]))  # type: ignore[method-assign]
+        log.checksum = described.append  # type: ignore[method-assign, assignment]
+
+        found = undo_commit(log, job.document, log.since(job.document.attempt), log.read(2), world.clock)
+        assert told is found or told in str(found)
+        assert described == []
 
 
 def test_a_revert_that_finds_no_free_slot_gives_up() -> None:

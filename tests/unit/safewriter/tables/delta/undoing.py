@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from safewriter.tables.delta.history import DeltaHistory
-from safewriter.tables.delta.undo import find_live
+from safewriter.tables.delta.undo import find_live, undo_obstacle
 from safewriter.tables.delta.undo import undo as undo_commit
 from tests.unit.safewriter.world import World
 
@@ -20,9 +20,11 @@ def landed(**more: Any) -> tuple[World, Job]:
 
 def undo(world: World, job: Job) -> str | None:
     log = DeltaHistory(world.lake, world.clock)
-    ours = find_live(log.since(job.document.attempt), world.key, job.document.epoch)
+    commits = log.since(job.document.attempt)
+    ours = find_live(commits, world.key, job.document.epoch)
     assert ours is not None
-    return undo_commit(log, job.document, log.since(job.document.attempt), ours, world.clock)
+    obstacle = undo_obstacle(log, job.document, ours, commits)
+    return obstacle or undo_commit(log, job.document, commits, ours, world.clock)
 
 
 def live(world: World, job: Job, epoch: int = 1) -> int | None:

@@ -38,6 +38,7 @@ _NAME: Final = re.compile(r"-{0,2}[\w.-]+")
 _KNOWING_MAX_S: Final = 2.0
 """CPU time to find the secrets in arguments or settings, before a job starts."""
 _METRICS: Final = "_aws"
+_VALUE: Final = "value"
 _KEY_LINES_MAX: Final = 400
 _DIGIT: Final = re.compile(r"\d")
 _OF_KEY: Final = re.compile(
@@ -151,13 +152,24 @@ class Redactor:
 
 
 def _replaced(name: str, value: Any, masked: Callable[[str, str], str]) -> Any:  # noqa: ANN401 - any JSON value
-    """Mask all texts in a member of a metric, each by the name beside it."""
+    """Mask all texts in a member of a metric, each by the name beside it: that of its member, the text before it in a
+    list of two, or for a member `value` the text of a member `name` or `key`.
+    """
     if isinstance(value, str):
         return masked(name, value)
     if isinstance(value, list):
-        return [_replaced(name, entry, masked) for entry in value]
+        shown = [_replaced(name, entry, masked) for entry in value]
+        match value:
+            case [str(first), _]:
+                shown[1] = _replaced(first, shown[1], masked)
+        return shown
     if isinstance(value, dict):
-        return {masked("", key): _replaced(key, member, masked) for key, member in value.items()}
+        names = {key.lower(): member for key, member in value.items() if isinstance(member, str)}
+        named = names.get("name") or names.get("key") or _VALUE
+        return {
+            masked("", key): _replaced(named if key.lower() == _VALUE else key, member, masked)
+            for key, member in value.items()
+        }
     return value
 
 

@@ -132,14 +132,18 @@ _PAIR_VALUE: Final = re.compile(rf"{_UNMASKED}(?:(?:{_QUOTED}|[^\s'\")\]]++)(?=\
 _XML: Final = re.compile(rf"<(?:name>\s{{0,8}})?{_NAME}(?:\s{{0,8}}</name>\s{{0,64}}<value)?>")
 # As in a pair, a value of this length was truncated.
 _XML_VALUE: Final = re.compile(rf"{_UNMASKED}(?:[^<\n]++(?=</)|[^<\n]{{1024,}})")
-_ATTRIBUTE: Final = re.compile(rf"""(?i)(?<![\w-])(?:key|name)=\\?["']{_NAME}\\?["']\s{{1,8}}value=(?=\\?["'])""")
+# An element of XML with two attributes, and an object with two members.
+_ATTRIBUTE: Final = re.compile(
+    rf"""(?i)(?<![\w-])(?:key|name)(?:=|\\?["']\s{{0,4}}:\s{{0,4}})\\?["']{_NAME}\\?["']\s{{0,8}},?\s{{0,8}}"""
+    rf"""(?:\\?["'])?value(?:=|\\?["']\s{{0,4}}:\s{{0,4}})(?=\[?\\?["'])"""
+)
 _CELL: Final = re.compile(rf"(?<=\|)[^\S\n]{{0,256}}+{_NAME}[^\S\n]{{0,256}}+\|")
 _CELL_VALUE: Final = re.compile(rf"[^\S\n]{{0,256}}+{_UNMASKED}[^|\n]+")
 _FORMS: Final = (
     ("", _ASSIGNED, _VALUE),
     (",", _PAIR, _PAIR_VALUE),
     ("<", _XML, _XML_VALUE),
-    ("value=", _ATTRIBUTE, _VALUE),
+    ("value", _ATTRIBUTE, _VALUE),
     ("|", _CELL, _CELL_VALUE),
 )
 _OPTIONS: Final = ("--", _OPTION, _OPTION_VALUE)

@@ -96,6 +96,25 @@ def test_no_event_holds_a_secret_and_each_stays_an_event(bench: Bench) -> None:
     assert not any(secret in text for secret in (b"0123456789", b"s3cret", b"hunter22"))
 
 
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ["fs.s3a.secret.key", "0123456789"],
+        {"name": "fs.s3a.secret.key", "value": "0123456789"},
+        {"Key": "db.password", "Value": ["0123456789"]},
+    ],
+)
+def test_a_secret_beside_its_name_goes_from_an_event(bench: Bench, pair: object) -> None:
+    """In a list the name stands before the value, in an object it is a member of its own; other pairs stay."""
+    event = {"Event": "Environment", "Spark Properties": [["a", "b"], {"name": "c", "value": "d"}, pair]}
+    bench.folder.joinpath("local-1").write_text(f"{json.dumps(event)}\n")
+    assert bench.keep() == ()
+    (text,) = bench.kept.values()
+    *others, masked = json.loads(text)["Spark Properties"]
+    assert others == [["a", "b"], {"name": "c", "value": "d"}]
+    assert masked == json.loads(json.dumps(pair).replace("0123456789", "[redacted]"))
+
+
 def test_the_line_in_which_spark_was_killed_is_left_out(bench: Bench) -> None:
     """It would hold half of a secret, by which nobody knows it."""
     bench.folder.joinpath("local-1.inprogress").write_bytes(START + b'{"plan":"s3cret-of-the')

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
@@ -57,6 +58,10 @@ class Redactor:
     known: tuple[str, ...] = ()
     """The values in all their forms, the longest first."""
     effort: Effort = field(default_factory=Effort, repr=False, compare=False)
+    is_complete: bool = True
+    """Whether each argument and setting was searched in time. Of another one only the whole is known, not what it
+    holds: a job must not start with it.
+    """
     _forms: KnownForms = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -93,14 +98,16 @@ class Redactor:
     def _knowing_pairs(self, settings: Iterable[tuple[str, str]]) -> Redactor:
         values: list[str] = []
         effort = self.effort.anew(_KNOWING_MAX_S)
+        is_complete = True
         for name, value in settings:
-            if is_secret(name, value) and not value.startswith("/"):
-                values += [value, *_found(secrets_within, value, effort, otherwise=[])]
-            # What cannot be searched in time is masked as a whole.
-            values += _found(secrets_in, value, effort, otherwise=[value])
-        return self._knowing(value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
+            is_named = is_secret(name, value) and not value.startswith("/")
+            found = effort.spent_on(partial(_secrets_of, value, is_named=is_named), None)
+            is_complete &= found is not None
+            values += [value] if found is None else found
+        long = (value for value in values if len(value) >= _KNOWN_MIN_LENGTH)
+        return self._knowing(long, is_complete=is_complete)
 
-    def _knowing(self, values: Iterable[str]) -> Redactor:
+    def _knowing(self, values: Iterable[str], *, is_complete: bool = True) -> Redactor:
         secrets = [value for value in dict.fromkeys(values) if not is_common(value)]
         forms = chain(
             self.known,
@@ -115,7 +122,8 @@ class Redactor:
             if letters + len(form) <= _LETTERS_MAX:
                 letters += len(form)
                 known[form] = None
-        return replace(self, known=tuple(sorted(known, key=lambda form: (-len(form), form))))
+        ordered = tuple(sorted(known, key=lambda form: (-len(form), form)))
+        return replace(self, known=ordered, is_complete=self.is_complete and is_complete)
 
     def __call__(self, text: str, *, is_cut: bool = False) -> str:
         """Mask known values and forms. The beginning of a value before the mark of a truncation is masked, too.
@@ -173,11 +181,10 @@ def _replaced(name: str, value: Any, masked: Callable[[str, str], str]) -> Any: 
     return value
 
 
-def _found(
-    search: Callable[[str, Callable[[], None]], Iterable[str]], value: str, effort: Effort, *, otherwise: list[str]
-) -> list[str]:
-    """Return the secrets that a search finds in a value; `otherwise` if it takes too long."""
-    return effort.spent_on(lambda look: list(search(value, look)), otherwise)
+def _secrets_of(value: str, look: Callable[[], None], *, is_named: bool) -> list[str]:
+    """Return the secrets in a value. `is_named`: its name says that it is one itself."""
+    whole = [value, *secrets_within(value, look)] if is_named else []
+    return [*whole, *secrets_in(value, look)]
 
 
 def _lines(value: str) -> Iterable[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from handler.input_errors import InputError
 from handler.request.job import requested
 from handler.sandbox.sandbox import forbids_execution
 from handler.settings import read_settings
@@ -33,6 +34,12 @@ def prepare(progress: Progress, event: object, environment: Mapping[str, str], s
     secrets = services.read_secrets(settings.secrets)
     redactor = progress.redactor.knowing_secrets(secrets.values.values()).knowing(job.arguments)
     progress.redactor = redactor.knowing_settings(job.conf)
+    if not progress.redactor.is_complete:
+        raise InputError(
+            "entryPointArguments",
+            "take too long to be searched for secrets, so the log could show one; put what is long into an object on S3"
+            " that the script reads",
+        )
     os.environ.update(secrets.of_catalogs)  # this process settles the job's open writes with them
     progress.warn(*request.warnings)
     if forbids_execution(settings.tmp):

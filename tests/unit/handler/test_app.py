@@ -183,6 +183,17 @@ def test_the_token_for_the_role_s_credentials_is_masked(world: World) -> None:
     assert world.handle().log_tail == ("found [redacted]",)
 
 
+def test_a_job_whose_arguments_cannot_be_searched_for_secrets_does_not_start(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its log could show a part of one, by which nobody knows it."""
+    monkeypatch.setattr("handler.redaction.redact._KNOWING_MAX_S", 0.0)
+    result = world.handle()
+    assert result.error is not None
+    assert (result.error.field, result.error.usage, world.command) == ("entryPointArguments", True, None)
+    assert "take too long to be searched" in result.error.message
+
+
 def test_arguments_that_are_secret_are_masked_in_what_the_job_prints(world: World) -> None:
     """The job itself receives them unmasked."""
     world.prints = b"connecting with hunter22\n"

@@ -366,12 +366,13 @@ def test_a_text_that_takes_too_long_is_withheld_within_its_share(known: list[str
     assert redactor("an ordinary text") == "an ordinary text"
 
 
-def test_an_argument_that_takes_too_long_is_masked_as_a_whole() -> None:
-    """The job starts soon, and no form that the search has not reached is shown; other arguments are searched."""
+def test_an_argument_that_takes_too_long_is_told_and_masked_as_a_whole() -> None:
+    """Nobody knows what it holds; the other arguments are searched, and later ones do not make good for it."""
     clock = count()
     slow = "(p.pwd,arn:" * 1_500
     known = Redactor(effort=Effort(cpu=lambda: next(clock) / 1_000)).knowing([slow, "x:password=hunter22"])
     assert next(clock) <= 1_000
+    assert not known.knowing_settings({"a": "b"}).is_complete
     assert replace(known, effort=Effort())(f"got {slow} and hunter22") == "got [redacted] and [redacted]"
 
 

@@ -45,7 +45,7 @@ def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; exit as the script exits."""
     from handler.driver.guard_warm_up import GuardWarmUp
     from handler.driver.message import message_of
-    from handler.driver.raised import described, line_of, refusal_of
+    from handler.driver.raised import described, exit_code_of, line_of, refusal_of
     from handler.process.tree import die_with_parent
 
     die_with_parent()
@@ -77,8 +77,9 @@ def main(module: ModuleType) -> None:
         raise
     except Exception as error:  # noqa: BLE001 - whatever the script does not catch
         journal = _of(own, journal)
-        told = {**_bounded(message_of(error)), "line": line_of(error, places)}
-        code = _uncaught(error, told, described(error), script, journal)
+        code = exit_code_of(error)
+        told = {**_bounded(message_of(error)), "line": line_of(error, places), "exitCode": code}
+        _uncaught(error, told, described(error), script, journal)
         sys.exit(code)
     finally:
         _note(_of(own, journal), "python_exited", exitCode=code, **refusal)
@@ -220,24 +221,13 @@ def _bounded(message: str | None) -> dict[str, Any]:
 
 def _uncaught(
     error: Exception, told: dict[str, Any], entries: list[dict[str, Any]], script: str, journal: str | None
-) -> int:
-    """Show the script's traceback without our frames, and return the exit code that the exception asks for."""
-    code = getattr(error, "exit_code", 1)
-    code = code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - a process's exit codes
+) -> None:
+    """Record the exception, and show the script's traceback without our frames."""
     for entry in entries:
         _note(journal, "raised", **entry)
-    _note(
-        journal,
-        "uncaught",
-        type=type(error).__name__,
-        **told,
-        exitCode=code,
-        retryable=getattr(error, "retryable", None) is True,
-        carriesExitCode=hasattr(error, "exit_code"),
-    )
+    _note(journal, "uncaught", type=type(error).__name__, **told)
     trace = _from_script(error.__traceback__, script)
     sys.excepthook(type(error), error.with_traceback(trace), trace)
-    return code
 
 
 def _from_script(trace: TracebackType | None, script: str) -> TracebackType | None:

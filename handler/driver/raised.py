@@ -16,7 +16,7 @@ from handler.driver.message import chain_of, package_of, with_cause, words_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["described", "line_of", "refusal_of"]
+__all__ = ["described", "exit_code_of", "line_of", "refusal_of"]
 
 _TEXT_MAX_LENGTH: Final = 8000
 _LINE_MAX_LENGTH: Final = 400
@@ -76,6 +76,12 @@ def _line(head: str, name: str, message: str) -> str:
     if name == _WORKER_ERROR and (found := _OF_WORKER.search(message)) is not None:
         head, message = "", found[1]
     return f"{head}{' '.join(message.split())}"[:_LINE_MAX_LENGTH]
+
+
+def exit_code_of(error: BaseException) -> int:
+    """Return the exit code that an exception asks for, 1 if it asks for none; of a stream's end that of its batch's."""
+    code = getattr(behind(error) or error, "exit_code", 1)
+    return code if type(code) is int and 0 < code < 256 else 1  # noqa: PLR2004 - a process's exit codes
 
 
 def line_of(error: BaseException, places: Iterable[str]) -> str | None:

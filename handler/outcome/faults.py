@@ -20,18 +20,25 @@ _WORKER_DIED: Final = "Python worker exited unexpectedly"
 """Spark's message when a worker exits unasked."""
 
 
-# Delta's exceptions that say: another writer committed first, and this commit is not in the table.
+_OF_DELTA: Final = (
+    *("ConcurrentAppendException", "ConcurrentDeleteDeleteException", "ConcurrentDeleteReadException"),
+    *("ConcurrentTransactionException", "ConcurrentWriteException", "DeltaConcurrentModificationException"),
+    *("MetadataChangedException", "ProtocolChangedException"),
+)
 _CONFLICTS: Final = frozenset(
     {
-        *("ConcurrentAppendException", "ConcurrentDeleteDeleteException", "ConcurrentDeleteReadException"),
-        *("ConcurrentTransactionException", "ConcurrentWriteException", "DeltaConcurrentModificationException"),
-        *("MetadataChangedException", "ProtocolChangedException"),
+        *(
+            f"{package}.{name}"
+            for package in ("io.delta.exceptions", "org.apache.spark.sql.delta")
+            for name in _OF_DELTA
+        ),
+        # A commit with an unknown outcome raises CommitStateUnknownException instead.
+        "org.apache.iceberg.exceptions.CommitFailedException",
     }
 )
-_ICEBERG_CONFLICT: Final = "org.apache.iceberg.exceptions.CommitFailedException: "
-"""Iceberg's exception for the same, inside one of Spark's; a commit with an unknown outcome raises CommitStateUnknown…
-instead.
-"""
+"""Java's exceptions that say: another writer committed first, and this commit is not in the table."""
+_OF_PYTHON: Final = frozenset(name.rpartition(".")[2] for name in _CONFLICTS)
+"""Their names in Python: once a script has imported `delta`, PySpark raises these in their place."""
 _STREAM_ENDED: Final = "StreamingQueryException"
 """PySpark's exception for a stream that failed; the error of its batch, if any, stands behind it."""
 
@@ -84,7 +91,7 @@ def _is_conflict(evidence: JobEvidence, type_name: str) -> bool:
     decisive = errors[: 2 if is_stream else 1]
     lines = [line for error in decisive if error.of_spark for line in error.text.splitlines()]
     names = {type_name, *(error.type for error in decisive)}
-    return not names.isdisjoint(_CONFLICTS) or any(line.startswith(_ICEBERG_CONFLICT) for line in lines)
+    return not (names.isdisjoint(_OF_PYTHON) and _CONFLICTS.isdisjoint(line.partition(": ")[0] for line in lines))
 
 
 def _out_of_memory(evidence: JobEvidence, exit_code: int | None, signal_number: int | None) -> Fault | None:

@@ -174,7 +174,7 @@ def test_an_error_that_carries_an_exit_code_ends_the_driver_with_it(tmp_path: Pa
     driver = Driver(tmp_path, "from safewriter import AnotherAttemptError\nraise AnotherAttemptError('busy')\n")
     assert driver.run().returncode == 75
     uncaught = dict(driver.entries())["uncaught"]
-    assert (uncaught["type"], uncaught["exitCode"], uncaught["retryable"]) == ("AnotherAttemptError", 75, True)
+    assert (uncaught["type"], uncaught["exitCode"]) == ("AnotherAttemptError", 75)
 
 
 def test_a_script_that_ends_at_once_waits_for_its_libraries(tmp_path: Path) -> None:

@@ -11,7 +11,8 @@ import pytest
 from pyspark.errors.exceptions.base import PySparkException, recover_python_exception
 
 from handler.driver import batch_errors
-from handler.driver.raised import described, line_of
+from handler.driver.raised import described, exit_code_of, line_of
+from safewriter.errors import StoreError, UsageError
 from tests.unit.handler.driver.java import Java, ended_stream
 
 if TYPE_CHECKING:
@@ -181,6 +182,14 @@ def test_the_error_of_a_batch_is_told_behind_the_end_of_its_stream(
     assert [one["type"] for one in described(ended)] == ["StreamingQueryException", "ModuleNotFoundError"]
     assert described(ended)[1]["text"] == "No module named 'not_anywhere'"
     assert line_of(ended, [str(tmp_path)]) == "job.py, line 2"
+
+
+def test_the_exit_code_of_a_stream_s_end_is_the_one_of_its_batch_s_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if the error were raised outside of the batch: the run may be tried again, or is the caller's mistake."""
+    for error, code in ((StoreError("no answer"), 75), (UsageError("no such step"), 2), (ValueError(), 1)):
+        monkeypatch.setattr(batch_errors, "_kept", {"q": error})
+        assert exit_code_of(ended_stream("q")) == exit_code_of(error) == code
+    assert exit_code_of(ended_stream("another")) == 1
 
 
 def test_an_end_of_a_stream_that_a_batch_has_raised_again_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,9 +53,7 @@ def evidence(
     told = [name for name, is_so in events.items() if is_so]
     entries = [Entry("python_started", 1, {}), *(Entry(name, 2, {"nonce": "n"}) for name in told)]
     if uncaught is not None:
-        entries.append(
-            Entry("uncaught", 2, {"type": "E", "message": "m", "exitCode": 1, "retryable": False, **uncaught})
-        )
+        entries.append(Entry("uncaught", 2, {"type": "E", "message": "m", "exitCode": 1, **uncaught}))
     for write in writes or ():
         entries.append(Entry("write_opened", 2, {"checkpoint": write.checkpoint, "nonce": write.checkpoint}))
         entries.append(Entry("succeeded", 2, {"nonce": write.checkpoint}))
@@ -497,6 +495,13 @@ STALE = "org.apache.iceberg.exceptions.CommitFailedException: stale"
             for name in delta.exceptions.__dict__
             if name.endswith("Exception") and name.startswith(("Concurrent", "Delta", "Metadata", "Protocol"))
         ),
+        *(
+            ("Py4JJavaError", f"org.apache.spark.SparkException: failed\n{package}.{name}: x", True)
+            for package in ("io.delta.exceptions", "org.apache.spark.sql.delta")
+            for name in delta.exceptions.__dict__
+            if name.endswith("Exception") and name.startswith(("Concurrent", "Delta", "Metadata", "Protocol"))
+        ),
+        ("Py4JJavaError", "io.delta.exceptions.DeltaAnalysisException: x", False),
         ("Py4JJavaError", STALE, True),
         ("Py4JJavaError", "org.apache.iceberg.exceptions.CommitStateUnknownException: no answer", False),
         ("Py4JJavaError", f"a.E: For input: {STALE}", False),

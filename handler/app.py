@@ -10,9 +10,8 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from handler import observability
-from handler.outcome.cut import answerable
+from handler.outcome.delivery import deliver
 from handler.outcome.outcome import is_our_fault, of_error
-from handler.outcome.result import deliver
 from handler.process.tree import close_to_others
 from handler.redaction.redact import Redactor
 from handler.sandbox.between_jobs import clean_all
@@ -50,7 +49,7 @@ _warm = False
 def lambda_handler(event: object, context: LambdaContext) -> dict[str, Any]:
     """Run the job that an event describes; return its result document, or raise `JobFailed` with it."""
     result, settings = _attempt(event, context, os.environ, context.aws_request_id)
-    return deliver(answerable(result), settings)
+    return deliver(result, settings)
 
 
 def attempt(

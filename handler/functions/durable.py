@@ -15,7 +15,7 @@ from aws_durable_execution_sdk_python.lambda_service import LambdaClient
 from handler.app import attempt
 from handler.durable.execution import execution_id, run_attempts
 from handler.durable.main_thread import MainThread
-from handler.outcome.result import deliver
+from handler.outcome.delivery import deliver
 from handler.outcome.state import State
 from handler.settings import read_settings
 from safewriter.objects.client import own_answers

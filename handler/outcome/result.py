@@ -5,8 +5,7 @@ Its schema is published as `result.schema.json` beside this file; `python -m han
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -14,19 +13,14 @@ from handler.json_document import JsonDocument, schema_text
 from handler.outcome.state import State
 from safewriter.errors import EXIT_DEADLINE, EXIT_FAILED, EXIT_OK, EXIT_TRY_AGAIN, EXIT_USAGE
 
-if TYPE_CHECKING:
-    from handler.settings import HandlerSettings
-
 __all__ = [
     "AttemptResult",
     "ErrorResult",
-    "JobFailed",
     "Memory",
     "Result",
     "Timings",
     "Versions",
     "WriteResult",
-    "deliver",
     "exit_status",
 ]
 
@@ -190,18 +184,6 @@ class Result(JsonDocument):
     attempts: tuple[AttemptResult, ...] = Field(
         default=(), description="of a durable execution: all of them; the other fields are those of the last one"
     )
-
-
-class JobFailed(Exception):  # noqa: N818 - the function error's type, as users see it
-    """The function error for everything but success; its message is the whole result document."""
-
-
-def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
-    """Return the document, or raise it as `JobFailed`, so that Lambda counts, retries and routes it as a failure."""
-    goes_on = result.continued_by is not None
-    if result.state in _FINE or goes_on or (settings is not None and settings.errors == "return"):
-        return result.document()
-    raise JobFailed(json.dumps(result.document(), ensure_ascii=False)) from None
 
 
 def exit_status(result: Result) -> int:

@@ -14,7 +14,8 @@ from handler import observability
 from handler.app import lambda_handler
 from handler.credentials import credentials_for_java
 from handler.input_errors import InputError
-from handler.outcome.result import JobFailed, deliver, exit_status
+from handler.outcome.delivery import JobFailed, deliver
+from handler.outcome.result import exit_status
 from handler.process.child import Stop
 from handler.runs.event_logs import prefix_of
 from handler.secrets import Secrets, SecretUnavailableError

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from handler.outcome.result import deliver, exit_status
+from handler.outcome.delivery import deliver
+from handler.outcome.result import exit_status
 from handler.process.child import Stop
 from handler.sandbox import removal
 from safewriter.coordination import Configuration

@@ -13,7 +13,8 @@ from aws_durable_execution_sdk_python_testing.runner import DurableFunctionTestR
 
 from handler.durable.attempts import Attempt
 from handler.durable.execution import execution_id, run_attempts
-from handler.outcome.result import Result, deliver
+from handler.outcome.delivery import deliver
+from handler.outcome.result import Result
 from tests.unit.handler.durable.results import result, write
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from handler.functions.failed_message import Origin, replay_of
-from handler.outcome.result import JobFailed, deliver
+from handler.outcome.delivery import JobFailed, deliver
 from handler.outcome.state import State
 from handler.request.continuation import Continuation
 from handler.request.trigger import recognise

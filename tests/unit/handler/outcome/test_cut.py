@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -10,6 +11,7 @@ import pytest
 
 from handler.app import lambda_handler
 from handler.outcome.cut import answerable
+from handler.outcome.delivery import JobFailed, deliver
 from handler.outcome.result import ErrorResult, WriteResult
 from handler.outcome.state import State
 from tests.unit.handler.outcome.test_result import result
@@ -51,8 +53,32 @@ def test_an_answer_has_a_bound_whatever_a_job_has_written(text: str) -> None:
     assert shown.warnings[-1] == f"{left_out} writes are left out here; the document at resultUri has all"
 
 
+@pytest.mark.parametrize(
+    "text", ["x" * 10, "\U0001f600" * 5000, '"' * 5000, "\x7f" * 5000], ids=["short", "letters", "quotes", "control"]
+)
+def test_an_error_fits_into_the_cause_of_a_failed_task(text: str) -> None:
+    """Step Functions keeps 32,768 characters of the runtime's document; a state machine reads the result in it."""
+    given = result(
+        State.FAILED,
+        ErrorResult(type=text, message=text * 100, field=text, retryable=False, usage=False),
+        state_details=text * 1000,
+        entry_point="s3://b/" + "\U0001f600" * 255,
+        writes=tuple(write(number, "rolled_back" if number == 2999 else "committed", text) for number in range(3000)),
+        warnings=(text,) * 3000,
+        log_tail=(text,) * 200,
+    )
+    with pytest.raises(JobFailed) as raised:
+        deliver(given, None)
+    trace = traceback.format_tb(raised.tb)
+    cause = {"errorMessage": str(raised.value), "errorType": "JobFailed", "requestId": "r" * 36, "stackTrace": trace}
+    assert len(json.dumps(cause)) <= 32_768
+    shown = json.loads(str(raised.value))
+    assert (shown["state"], shown["writes"][-1]["status"]) == ("FAILED", "rolled_back")
+    assert shown["logTail"]
+
+
 def test_the_function_s_answer_has_that_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit applies to a returned and to a raised document."""
+    """A returned document is cut."""
     given = result(writes=tuple(map(write, range(3000))))
     monkeypatch.setattr("handler.app._attempt", lambda *_: (given, None))
     shown = lambda_handler({}, cast("Any", SimpleNamespace(aws_request_id="r")))

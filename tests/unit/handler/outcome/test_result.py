@@ -1,4 +1,4 @@
-"""The handler's result document fits its schema, gives a shell an exit code, and is returned or raised."""
+"""The handler's result document fits its schema, and gives a shell an exit code."""
 
 from __future__ import annotations
 
@@ -13,16 +13,13 @@ import handler.outcome.result
 from handler.json_document import schema_text
 from handler.outcome.result import (
     ErrorResult,
-    JobFailed,
     Memory,
     Result,
     Timings,
     Versions,
-    deliver,
     exit_status,
 )
 from handler.outcome.state import State
-from handler.settings import read_settings
 
 
 def result(state: State = State.SUCCESS, error: ErrorResult | None = None, **more: Any) -> Result:
@@ -92,22 +89,3 @@ def test_the_document_has_the_designed_keys() -> None:
 def test_the_exit_status_of_each_result(given: Result, status: int) -> None:
     """It guides a shell: only 0 is a success, 2 is a wrong call, 75 and 124 can be retried."""
     assert exit_status(given) == status
-
-
-def test_success_is_returned() -> None:
-    """Lambda passes it to the caller as the function's payload, while a failure is raised."""
-    assert deliver(result(), None)["state"] == "SUCCESS"
-
-
-def test_anything_else_is_raised_with_the_document() -> None:
-    """This makes Lambda count, retry and route it."""
-    failed = result(State.FAILED, error())
-    with pytest.raises(JobFailed) as caught:
-        deliver(failed, None)
-    assert json.loads(str(caught.value)) == failed.document()
-
-
-def test_a_setting_returns_it_instead() -> None:
-    """This is for callers that read the state themselves."""
-    settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints", "SOAL_ERRORS": "return"})
-    assert deliver(result(State.UNKNOWN, error()), settings)["state"] == "UNKNOWN"

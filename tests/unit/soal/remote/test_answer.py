@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from handler.outcome.result import ErrorResult, JobFailed, deliver
+from handler.outcome.delivery import JobFailed, deliver
+from handler.outcome.result import ErrorResult
 from handler.outcome.state import State
 from soal.invocation.report import report_of, until_done
 from soal.remote.answer import answer_of

@@ -61,6 +61,12 @@ def losses(config: Config) -> Iterator[ConfigError]:
                 "with errors=return nothing counts as failed, so an event of which nobody reads the answer would"
                 " vanish; leave errors out, or this",
             )
+    if config.state_machine and config.errors == "return":
+        yield ConfigError(
+            "state_machine",
+            "true",
+            "reads the error of a failed run, and with errors=return there is none; leave one out",
+        )
     returns_after_s = VISIBILITY_IN_TIMEOUTS * config.timeout_s
     if config.queue and config.queue_age_alarm_minutes * 60 <= returns_after_s:
         yield ConfigError(

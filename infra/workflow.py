@@ -26,8 +26,11 @@ _KEYED: Final = (
     'States.JsonMerge(States.StringToJson(States.Format(\'\\{"clientToken":"{}"\\}\', $$.Execution.Name)), $, false)'
 )
 """The event, with the execution's name as its run key unless it has one."""
-_KEPT: Final = ("runId", "attempt", "state", "stateDetails", "error", "progressed", "resultUri")
-"""Of the result: the document at `resultUri` has all, and a state holds 256 KiB with the event."""
+_KEPT: Final = ("runId", "attempt", "state", "stateDetails", "error", "resultUri")
+"""Of a returned result: the document at `resultUri` has all, and a state holds 256 KiB with the event. A path to a
+field that an image does not have would end the execution, so `progressed`, which is younger than these, is read of a
+raised result only: a run that returns INCOMPLETE is continued by the function itself.
+"""
 _OF_LAMBDA: Final = (
     "Lambda.ClientExecutionTimeoutException",
     "Lambda.ServiceException",
@@ -37,6 +40,9 @@ _OF_LAMBDA: Final = (
 )
 _OF_THE_SANDBOX: Final = ("Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError")
 """A sandbox that was killed: the next attempt settles its writes first."""
+
+_IS_RETURNED: Final = {"Variable": "$.answer.isReturned", "IsPresent": True}
+_PROGRESS_TOLD: Final = {"Variable": "$.answer.result.progressed", "IsPresent": True}
 
 
 def definition(function_arn: str) -> dict[str, Any]:
@@ -50,7 +56,10 @@ def definition(function_arn: str) -> dict[str, Any]:
                 "Type": "Task",
                 "Resource": "arn:aws:states:::lambda:invoke",
                 "Parameters": {"FunctionName": function_arn, "Payload.$": "$.event"},
-                "ResultSelector": {"result": {f"{name}.$": f"$.Payload.{name}" for name in _KEPT}},
+                "ResultSelector": {
+                    "result": {f"{name}.$": f"$.Payload.{name}" for name in _KEPT},
+                    "isReturned": True,
+                },
                 "ResultPath": "$.answer",
                 "Retry": [
                     {"ErrorEquals": [*_OF_LAMBDA], "IntervalSeconds": 2, "BackoffRate": 2, "MaxAttempts": 6},
@@ -82,8 +91,13 @@ def definition(function_arn: str) -> dict[str, Any]:
                 "Choices": [
                     {"Or": [_state_is("SUCCESS"), _state_is("SKIPPED")], "Next": "Done"},
                     {
+                        "And": [_state_is("INCOMPLETE"), {"Not": _IS_RETURNED}, {"Not": _PROGRESS_TOLD}],
+                        "Next": "Unknown",
+                    },
+                    {
                         "And": [
                             _state_is("INCOMPLETE"),
+                            _PROGRESS_TOLD,
                             {"Variable": "$.answer.result.progressed", "BooleanEquals": True},
                         ],
                         "Next": "Again",
@@ -107,6 +121,13 @@ def definition(function_arn: str) -> dict[str, Any]:
             },
             "Later": {"Type": "Wait", "Seconds": _WAIT_S, "Next": "Run"},
             "Done": {"Type": "Succeed", "OutputPath": "$.answer.result"},
+            "Unknown": {
+                "Type": "Fail",
+                "Error": "UNKNOWN",
+                "Cause": "The run is INCOMPLETE, and its image is older than this state machine: its answer does not"
+                " tell whether the attempt has committed a write (progressed). Deploy both from one version, and start"
+                " an execution with the same clientToken",
+            },
             "Failed": {
                 "Type": "Fail",
                 "ErrorPath": "$.answer.result.state",

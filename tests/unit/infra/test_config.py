@@ -214,6 +214,7 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
         ({"secret_kms_key_arns": KEY}, "secret_kms_key_arns", "set secrets"),
         ({"queue": "true", "errors": "return"}, "queue", "errors=return"),
         ({"retry_attempts": "1", "errors": "return"}, "retry_attempts", "errors=return"),
+        ({"state_machine": "true", "errors": "return"}, "state_machine", "errors=return"),
         ({"redrive_attempts": "1", "errors": "return"}, "redrive_attempts", "errors=return"),
         ({"continue_max": "1", "errors": "return"}, "continue_max", "errors=return"),
         (

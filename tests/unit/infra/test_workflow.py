@@ -38,15 +38,23 @@ def holds(rule: dict[str, Any], data: Any) -> bool:
     if "Not" in rule:
         return not holds(rule["Not"], data)
     for name in rule["Variable"].split(".")[1:]:
-        data = data[name]
+        if rule.get("IsPresent") is not None and name not in data:
+            return not rule["IsPresent"]
+        data = data[name]  # a choice that asks for what is missing ends the execution
+    if "IsPresent" in rule:
+        return bool(rule["IsPresent"])
     if "NumericLessThan" in rule:
         return bool(data < rule["NumericLessThan"])
     return bool(data == rule.get("StringEquals", rule.get("BooleanEquals")))
 
 
-def after(state: State, *, retryable: bool = True, progressed: bool = False, tries: int = 0) -> str:
-    error = {"retryable": retryable}
-    data = {"answer": {"result": {"state": state, "error": error, "progressed": progressed}}, "tries": tries}
+def after(
+    state: State, *, retryable: bool = True, progressed: bool | None = False, returned: bool = False, tries: int = 0
+) -> str:
+    result = {"state": state, "error": {"retryable": retryable}}
+    told = {} if progressed is None else {"progressed": progressed}
+    answer = {"result": {**result, **told}, **({"isReturned": True} if returned else {})}
+    data = {"answer": answer, "tries": tries}
     judge = STATES["Judge"]
     return next((str(one["Next"]) for one in judge["Choices"] if holds(one, data)), str(judge["Default"]))
 
@@ -64,11 +72,23 @@ def test_an_incomplete_run_goes_on_at_once_only_if_it_has_committed_something() 
     assert [after(State.INCOMPLETE, tries=tries) for tries in (0, 4, 5)] == ["Count", "Count", "Failed"]
 
 
+def test_an_incomplete_run_of_an_older_image_is_not_repeated() -> None:
+    """Its answer does not tell whether it has committed something. Other states need no word of that,
+    nor does a run that the function continues by itself: it returns.
+    """
+    assert {after(State.INCOMPLETE, progressed=None, retryable=retryable) for retryable in (True, False)} == {"Unknown"}
+    assert "older than this state machine" in STATES["Unknown"]["Cause"]
+    others = [state for state in State if state is not State.INCOMPLETE]
+    assert [after(state, progressed=None) for state in others] == [after(state) for state in others]
+    assert after(State.INCOMPLETE, progressed=None, returned=True) == "Count"
+
+
 def test_what_a_machine_keeps_of_an_answer_is_small() -> None:
-    """An answer has each of its writes; a state holds 256 KiB. What the choice asks for is kept."""
+    """An answer has each of its writes; a state holds 256 KiB. What the choice asks for is kept, but not
+    `progressed`: an older image's answer lacks it, and a path to it would end the execution of a run that succeeded.
+    """
     kept = STATES["Run"]["ResultSelector"]["result"]
-    names = ("runId", "attempt", "state", "stateDetails", "error", "progressed", "resultUri")
-    assert kept.keys() == {f"{name}.$" for name in names}
+    assert kept.keys() == {f"{name}.$" for name in ("runId", "attempt", "state", "stateDetails", "error", "resultUri")}
     assert {name.removesuffix(".$") for name in kept} <= {to_camel(name) for name in Result.model_fields}
     assert STATES["Again"]["Parameters"].keys() == {"event.$", "tries.$"}
 
@@ -90,6 +110,6 @@ def test_a_failed_run_is_read_from_the_function_s_error() -> None:
 def test_a_run_that_was_not_stopped_is_tried_again_only_a_few_times() -> None:
     """Each state leads to another one or to an end, and what is repeated is counted."""
     assert STATES["Count"]["Parameters"]["tries.$"] == "States.MathAdd($.tries, 1)"
-    assert {"Variable": "$.tries", "NumericLessThan": 5} in STATES["Judge"]["Choices"][2]["And"]
+    assert {"Variable": "$.tries", "NumericLessThan": 5} in STATES["Judge"]["Choices"][3]["And"]
     targets = {state[key] for state in STATES.values() for key in ("Next", "Default") if key in state}
     assert targets <= STATES.keys()

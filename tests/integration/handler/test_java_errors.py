@@ -10,10 +10,13 @@ import pytest
 from handler.outcome.result import Result
 from scripts.emulator.rie import LambdaEmulator
 from soal.testing.s3 import EmbeddedS3
+from soal.testing.s3.rules import Match, Rule
 from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from soal.testing.s3.exchange import Reply, Request
 
     Run = Callable[[str], tuple[Result, str]]
 
@@ -27,35 +30,40 @@ SparkSession.builder.config("spark.sql.shuffle.partitions", "two").getOrCreate()
 
 
 @pytest.fixture(scope="module")
-def run() -> Iterator[Run]:
+def s3() -> Iterator[EmbeddedS3]:
+    with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def run(s3: EmbeddedS3) -> Iterator[Run]:
     """Run a script that fails; return its result and the log."""
     lines: list[str] = []
-    with EmbeddedS3(buckets=["checkpoints", "scripts", "lake"], unlistable=["checkpoints"]) as s3:
-        environment = {
-            **s3.environment(),
-            "SOAL_JIT": "c1",
-            "SW_CHECKPOINT_BUCKET": "checkpoints",
-            "SOAL_CONF": json.dumps(
-                {
-                    "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
-                    "spark.sql.catalog.lake.type": "jdbc",
-                    "spark.sql.catalog.lake.uri": "jdbc:postgresql://127.0.0.1:9/lake",
-                    "spark.sql.catalog.lake.warehouse": "s3a://lake/warehouse",
-                }
-            ),
-        }
-        with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1536, on_line=lines.append) as function:
+    environment = {
+        **s3.environment(),
+        "SOAL_JIT": "c1",
+        "SW_CHECKPOINT_BUCKET": "checkpoints",
+        "SOAL_CONF": json.dumps(
+            {
+                "spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog",
+                "spark.sql.catalog.lake.type": "jdbc",
+                "spark.sql.catalog.lake.uri": "jdbc:postgresql://127.0.0.1:9/lake",
+                "spark.sql.catalog.lake.warehouse": "s3a://lake/warehouse",
+            }
+        ),
+    }
+    with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1536, on_line=lines.append) as function:
 
-            def failed(script: str) -> tuple[Result, str]:
-                s3.observer().put_object(Bucket="scripts", Key="job.py", Body=script.encode())
-                lines.clear()
-                answer = function.invoke("s3://scripts/job.py")
-                assert answer.error is not None
-                # The emulator logs the answer, too; the job's output is in lines of the handler's log.
-                logged = [line for line in lines if '"location":"log_job_line' in line]
-                return Result.model_validate(json.loads(answer.error.message)), "\n".join(logged)
+        def failed(script: str) -> tuple[Result, str]:
+            s3.observer().put_object(Bucket="scripts", Key="job.py", Body=script.encode())
+            lines.clear()
+            answer = function.invoke("s3://scripts/job.py")
+            assert answer.error is not None
+            # The emulator logs the answer, too; the job's output is in lines of the handler's log.
+            logged = [line for line in lines if '"location":"log_job_line' in line]
+            return Result.model_validate(json.loads(answer.error.message)), "\n".join(logged)
 
-            yield failed
+        yield failed
 
 
 def test_an_iceberg_catalog_without_its_database_driver(run: Run) -> None:
@@ -129,6 +137,45 @@ def test_a_module_that_a_batch_of_a_stream_cannot_import(run: Run) -> None:
     assert (result.error.type, result.error.usage) == ("NotInImage", True)
     assert result.state_details.startswith("the script imports not_anywhere, which neither the image nor the job's ")
     assert result.state_details.endswith("(job.py, line 4))")
+
+
+def test_the_exit_code_of_an_error_in_a_batch_is_the_run_s(run: Run) -> None:
+    """As if the script had raised it: the same event may succeed later."""
+    batch = (
+        "from safewriter import StoreError\n"
+        "def batch(rows, number):\n    raise StoreError('no answer')\n"
+        "rows = spark.readStream.format('rate').load()\n"
+    )
+    start = "rows.writeStream.foreachBatch(batch).option('checkpointLocation', 's3a://lake/batches').start()"
+    result, _ = run(f"{SESSION}{batch}{start}.awaitTermination()")
+    assert result.error is not None
+    assert (result.exit_code, result.error.type, result.error.retryable) == (75, "StreamingQueryException", True)
+
+
+@pytest.mark.parametrize(
+    ("imported", "type_name"), [("", "Py4JJavaError"), ("import delta\n", "MetadataChangedException")]
+)
+def test_a_commit_behind_another_writer_s_may_be_tried_again(
+    run: Run, s3: EmbeddedS3, imported: str, type_name: str
+) -> None:
+    """A script that writes by SQL alone imports no Python of Delta's, so its error is Java's own."""
+    table, lake = f"conflict-{type_name}", s3.observer()
+
+    def overtaken(request: Request) -> Reply:
+        """Let another writer change the table just before the job's commit."""
+        created = lake.get_object(Bucket="lake", Key=f"{table}/_delta_log/{0:020}.json")["Body"].read().splitlines()
+        actions = [json.loads(line) for line in created if b'"metaData"' in line]
+        actions[0]["metaData"]["description"] = "another writer's"
+        body = "\n".join(map(json.dumps, [{"commitInfo": {"operation": "COMMENT"}}, *actions]))
+        lake.put_object(Bucket="lake", Key=request.key, Body=body.encode())
+        return request.apply()
+
+    s3.wire.add(Rule(Match(operations={"PutObject"}, key=f"{table}/_delta_log/{1:020}.json"), overtaken))
+    create = f"spark.sql('CREATE TABLE delta.`s3a://lake/{table}` (v LONG) USING delta')\n"
+    result, _ = run(f"{SESSION}{imported}{create}spark.sql('INSERT INTO delta.`s3a://lake/{table}` VALUES (1)')")
+    assert result.error is not None
+    assert (result.error.type, result.error.retryable) == (type_name, True)
+    assert "MetadataChangedException" in result.state_details
 
 
 def test_a_class_that_the_session_cannot_find(run: Run) -> None:

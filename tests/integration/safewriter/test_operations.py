@@ -61,6 +61,10 @@ MERGE: Final = (
     " WHEN MATCHED AND s.id < 3 THEN DELETE WHEN MATCHED THEN UPDATE SET part = 2"
     " WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id, s.part)"
 )
+NEW: Final = (
+    "MERGE INTO {table} t USING batch s ON t.id = s.id + 500"
+    " WHEN MATCHED THEN UPDATE SET part = 2 WHEN NOT MATCHED THEN INSERT (id, part) VALUES (s.id + 500, s.part)"
+)
 REPLACE: Final = (
     "CREATE OR REPLACE TABLE {table} USING delta PARTITIONED BY (part)"
     " AS SELECT id + 1 AS id, part, 'old' AS more, true AS extra FROM batch"
@@ -68,7 +72,8 @@ REPLACE: Final = (
 OPERATIONS: Final = {
     "append": (write("append", 7), "WRITE"),
     "insert": (sql("INSERT INTO {table} (id, part) SELECT id, part FROM batch"), "WRITE"),
-    "update": (sql("UPDATE {table} SET id = id + 1000 WHERE id % 2 = 0"), "UPDATE"),
+    "merge of new rows": (sql(NEW), "MERGE"),
+    "update": (sql("UPDATE {table} SET id = id + 1000 WHERE id % 2 = 1"), "UPDATE"),
     "merge": (sql(MERGE), "MERGE"),
     "delete": (sql("DELETE FROM {table} WHERE id % 5 = 1"), "DELETE"),
     "dynamic overwrite": (write("overwrite", 2, partitionOverwriteMode="dynamic"), "WRITE"),
@@ -80,6 +85,7 @@ OPERATIONS: Final = {
 }
 SIMILAR: Final = (
     "insert",
+    "merge of new rows",
     "update",
     "delete",
     "dynamic overwrite",
@@ -107,8 +113,8 @@ def rows(spark: SparkSession, lake: Lake) -> tuple[list[str], list[Row]]:
     return frame.columns, sorted(frame.collect(), key=str)
 
 
-ONLY_ADDS: Final = ("append", "insert")
-"""The operations that can be undone."""
+ONLY_ADDS: Final = ("append", "insert", "merge of new rows")
+"""The operations that can be undone: what they do to these tables, not their kind, decides."""
 
 
 @pytest.mark.usefixtures("lake")

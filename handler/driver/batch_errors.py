@@ -16,10 +16,10 @@ _CAUSES_MAX: Final = 10
 _QUERY_ID: Final = "sql.streaming.queryId"
 _OF_PYTHON: Final = "py4j.Py4JException"
 """Java's class for an error of a Python function that it has called."""
-_kept: Final[dict[str, Exception]] = {}
+_kept: Final[dict[str, BaseException]] = {}
 
 
-def keep(error: Exception, session: SparkSession) -> None:
+def keep(error: BaseException, session: SparkSession) -> None:
     """Keep an error of the batch that this thread works on, under its stream's id."""
     try:
         query = session.sparkContext.getLocalProperty(_QUERY_ID)

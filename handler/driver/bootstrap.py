@@ -43,6 +43,7 @@ _POLL_FAST_MAX: Final = 2000
 
 def main(module: ModuleType) -> None:
     """Run the script that `sys.argv` names in `module`; exit as the script exits."""
+    from handler.driver.batch_errors import behind
     from handler.driver.guard_warm_up import GuardWarmUp
     from handler.driver.message import message_of
     from handler.driver.raised import described, exit_code_of, line_of, refusal_of
@@ -69,13 +70,13 @@ def main(module: ModuleType) -> None:
             warm_up.install()
         _run(module, script, source)
         code = 0
-    except SystemExit as end:
-        code = _code(end.code)
-        if code:
-            reason, is_parsers = refusal_of(end)
-            refusal = {**_bounded(reason), "line": line_of(end, places), "ofArguments": is_parsers}
-        raise
-    except Exception as error:  # noqa: BLE001 - whatever the script does not catch
+    except (SystemExit, Exception) as error:  # noqa: BLE001 - whatever the script does not catch
+        if isinstance(end := behind(error) or error, SystemExit):
+            code = _code(end.code)
+            if code:
+                reason, is_parsers = refusal_of(end)
+                refusal = {**_bounded(reason), "line": line_of(end, places), "ofArguments": is_parsers}
+            raise end from None
         journal = _of(own, journal)
         code = exit_code_of(error)
         told = {**_bounded(message_of(error)), "line": line_of(error, places), "exitCode": code}
@@ -220,7 +221,7 @@ def _bounded(message: str | None) -> dict[str, Any]:
 
 
 def _uncaught(
-    error: Exception, told: dict[str, Any], entries: list[dict[str, Any]], script: str, journal: str | None
+    error: BaseException, told: dict[str, Any], entries: list[dict[str, Any]], script: str, journal: str | None
 ) -> None:
     """Record the exception, and show the script's traceback without our frames."""
     for entry in entries:

@@ -78,9 +78,12 @@ def _keep_errors_of_streams() -> None:
     def call_and_keep(function: ForeachBatchFunction, frame: Any, batch_id: int) -> None:  # noqa: ANN401 - Java's
         try:
             call(function, frame, batch_id)
-        except Exception as error:
+        except BaseException as error:
             batch_errors.keep(error, function.session)
-            raise
+            if isinstance(error, Exception):
+                raise
+            # Py4J answers Java with an Exception only: after a sys.exit the stream would wait for ever.
+            raise RuntimeError(f"the batch has ended the script: {error!r}") from error
 
     @wraps(ask)
     def ask_with_origin(query: StreamingQuery) -> Any:  # noqa: ANN401 - two classes of PySpark's

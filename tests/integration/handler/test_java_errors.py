@@ -139,17 +139,19 @@ def test_a_module_that_a_batch_of_a_stream_cannot_import(run: Run) -> None:
     assert result.state_details.endswith("(job.py, line 4))")
 
 
-def test_the_exit_code_of_an_error_in_a_batch_is_the_run_s(run: Run) -> None:
-    """As if the script had raised it: the same event may succeed later."""
+@pytest.mark.parametrize(
+    ("ends", "type_name"), [("raise StoreError('no answer')", "StreamingQueryException"), ("sys.exit(75)", "TryAgain")]
+)
+def test_the_exit_code_of_a_batch_is_the_run_s(run: Run, ends: str, type_name: str) -> None:
+    """As if its error were the script's own: the same event may succeed later."""
     batch = (
-        "from safewriter import StoreError\n"
-        "def batch(rows, number):\n    raise StoreError('no answer')\n"
+        f"import sys\nfrom safewriter import StoreError\ndef batch(rows, number):\n    {ends}\n"
         "rows = spark.readStream.format('rate').load()\n"
     )
-    start = "rows.writeStream.foreachBatch(batch).option('checkpointLocation', 's3a://lake/batches').start()"
+    start = f"rows.writeStream.foreachBatch(batch).option('checkpointLocation', 's3a://lake/{type_name}').start()"
     result, _ = run(f"{SESSION}{batch}{start}.awaitTermination()")
     assert result.error is not None
-    assert (result.exit_code, result.error.type, result.error.retryable) == (75, "StreamingQueryException", True)
+    assert (result.exit_code, result.error.type, result.error.retryable) == (75, type_name, True)
 
 
 @pytest.mark.parametrize(
@@ -164,10 +166,9 @@ def test_a_commit_behind_another_writer_s_may_be_tried_again(
     def overtaken(request: Request) -> Reply:
         """Let another writer change the table just before the job's commit."""
         created = lake.get_object(Bucket="lake", Key=f"{table}/_delta_log/{0:020}.json")["Body"].read().splitlines()
-        actions = [json.loads(line) for line in created if b'"metaData"' in line]
-        actions[0]["metaData"]["description"] = "another writer's"
-        body = "\n".join(map(json.dumps, [{"commitInfo": {"operation": "COMMENT"}}, *actions]))
-        lake.put_object(Bucket="lake", Key=request.key, Body=body.encode())
+        commit = [json.loads(line) for line in created if b'"protocol"' not in line]
+        next(action["metaData"] for action in commit if "metaData" in action)["description"] = "another writer's"
+        lake.put_object(Bucket="lake", Key=request.key, Body="\n".join(map(json.dumps, commit)).encode())
         return request.apply()
 
     s3.wire.add(Rule(Match(operations={"PutObject"}, key=f"{table}/_delta_log/{1:020}.json"), overtaken))

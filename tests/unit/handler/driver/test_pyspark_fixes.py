@@ -121,14 +121,17 @@ def test_the_error_that_a_stream_tells_has_java_s_exception(monkeypatch: pytest.
     assert StreamingQuery.exception(running) is None
 
 
-def test_what_a_batch_raises_is_kept_and_raised(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Java gets only its text."""
+@pytest.mark.parametrize(("error", "raised"), [(ValueError("no"), ValueError), (SystemExit(75), RuntimeError)])
+def test_what_a_batch_raises_is_kept_and_raised(
+    monkeypatch: pytest.MonkeyPatch, error: BaseException, raised: type[Exception]
+) -> None:
+    """Java gets only its text, and of an exit one, too: Py4J would leave the stream without an answer."""
     kept: list[object] = []
     monkeypatch.setattr(batch_errors, "keep", lambda *found: kept.append(found))
     monkeypatch.setattr(StreamingQuery, "exception", StreamingQuery.exception)
     monkeypatch.setattr(ForeachBatchFunction, "call", lambda function, frame, number: function.func(frame, number))
     pyspark_fixes._keep_errors_of_streams()
-    error, session, frame = ValueError("no rows"), cast("SparkSession", object()), cast("JavaObject", object())
+    session, frame = cast("SparkSession", object()), cast("JavaObject", object())
 
     def batch(_: object, number: int) -> None:
         if number:
@@ -137,7 +140,7 @@ def test_what_a_batch_raises_is_kept_and_raised(monkeypatch: pytest.MonkeyPatch)
     function = ForeachBatchFunction(session, batch)
     function.call(frame, 0)
     assert not kept
-    with pytest.raises(ValueError, match="no rows"):
+    with pytest.raises(raised):
         function.call(frame, 1)
     assert kept == [(error, session)]
 

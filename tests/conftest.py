@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 from scripts.provision.__main__ import main as setup
 from soal.testing.s3.embedded import EmbeddedS3
@@ -45,8 +45,10 @@ os.environ.update(
 
 collect_ignore = ["vendored"]  # Delta's own tests run inside of ours
 
-# No deadline for an example (tests assert no times); a failure prints the blob that reproduces it.
-settings.register_profile("soal", deadline=None, print_blob=True)
+# The same examples in each run, and no time for them: a busy machine makes no test fail.
+settings.register_profile(
+    "soal", deadline=None, derandomize=True, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("soal")
 
 

@@ -214,8 +214,11 @@ LETTERS = st.characters(min_codepoint=33, max_codepoint=126)
 @pytest.mark.parametrize("name", ENCODERS)
 @given(secret=st.text(LETTERS, min_size=20, max_size=60))
 def test_no_ordinary_encoder_hides_a_known_value(name: str, secret: str) -> None:
-    """Whatever encodes it, and wherever, no eight letters of the encoded text remain."""
-    assume(".." not in secret)
+    """Whatever encodes it, and wherever, no eight letters of the encoded text remain.
+
+    Of backslashes at its end, which an encoder doubles, some may remain: they tell nothing of it.
+    """
+    assume(".." not in secret and not secret.endswith("\\\\"))
     if name == "reprlib":
         secret = re.sub(r"[%&\\]", "-", secret)  # it may cut in the middle of what looks like an escape
     written = ENCODERS[name](secret)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 from unicodedata import category
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StringConstraints, TypeAdapter
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, TypeAdapter
 from pydantic.alias_generators import to_camel
 
 from handler.input_errors import described
@@ -60,6 +60,15 @@ def _argument(value: str) -> str:
     return value
 
 
+def _given(value: object) -> object:
+    """Refuse null: a workflow that names its runs and takes a caller's document over that would lose the name, and each
+    attempt would be a run of its own, which writes again.
+    """
+    if value is None:
+        raise ValueError("is null, which names no run; give the run's key, or leave the field out")
+    return value
+
+
 def _label(value: str) -> str:
     if not value.isprintable():
         raise ValueError(f"holds a control character: {described(value)}")
@@ -92,8 +101,10 @@ class Common(BaseModel):
 
     model_config = _STRICT
 
-    client_token: Token | None = None
-    """The run key. The same token with the same job is a retry: it skips committed writes."""
+    client_token: Annotated[Token | None, BeforeValidator(_given)] = None
+    """The run key. The same token with the same job is a retry: it skips committed writes. It may be missing, but not
+    be null.
+    """
     name: _Label | None = None
     """A name for people; the result shows it."""
     tags: _Tags = {}

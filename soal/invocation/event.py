@@ -38,9 +38,14 @@ def read_event(text: str) -> Any:  # noqa: ANN401 - any JSON value may be an eve
 
 
 def with_token(event: object) -> object:
-    """Return the event with a clientToken. An event that names its run already, such as a queue's, stays unchanged."""
+    """Return the event with a clientToken. An event that names its run already, such as a queue's, stays unchanged.
+
+    Raises `Problem` for a clientToken that is null: it would keep the token out, and each attempt would write again.
+    """
     if isinstance(event, str):
         return {"entryPoint": event, "clientToken": uuid.uuid4().hex}
+    if isinstance(event, dict) and event.get("clientToken", "") is None:
+        raise Problem("clientToken is null, which names no run", todo="give the run's key, or leave the field out")
     if isinstance(event, dict) and "clientToken" not in event and not _JOB_FIELDS.isdisjoint(event):
         return {**event, "clientToken": uuid.uuid4().hex}
     return event

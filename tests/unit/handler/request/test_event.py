@@ -130,6 +130,18 @@ def test_an_argument_may_have_several_lines() -> None:
     assert parse_event({"script": SCRIPT, "entryPointArguments": [text]}, PLAIN).arguments == (text,)
 
 
+@pytest.mark.parametrize(
+    "document", [FULL, {"jobDriver": {"sparkSubmit": {"entryPoint": SCRIPT}}}, {"entryPointArguments": []}]
+)
+def test_a_token_that_is_null_is_refused(document: dict[str, Any]) -> None:
+    """The stack's state machine takes an event's token over its own, and would start another run with each attempt."""
+    with pytest.raises(InputError, match="clientToken: is null, which names no run; give"):
+        parse_event({**document, "clientToken": None}, WITH_SCRIPT)
+    body = json.dumps({**document, "clientToken": None})
+    with pytest.raises(InputError, match=r"body\.clientToken: is null"):
+        parse_event({"Records": [{"eventSource": "aws:sqs", "messageId": "m-1", "body": body}]}, WITH_SCRIPT)
+
+
 def test_the_document_wins_over_the_environment() -> None:
     """A function with its own script still runs the one that an event names."""
     assert parse_event({"entryPoint": SCRIPT}, WITH_SCRIPT).entry_point == Location("scripts", "job.py")

@@ -53,3 +53,10 @@ def test_a_job_without_a_token_gets_one() -> None:
     assert with_token({"script": "s3://b/a.py"}) != {"script": "s3://b/a.py"}
     assert with_token({"script": "s3://b/a.py", "clientToken": "t"}) == {"script": "s3://b/a.py", "clientToken": "t"}
     assert with_token({"Records": []}) == {"Records": []}
+
+
+def test_a_token_that_is_null_is_refused() -> None:
+    """Nothing would repeat the run's key, so each attempt of --until-done would be a run of its own."""
+    with pytest.raises(Problem, match="clientToken is null") as caught:
+        with_token({"entryPoint": "s3://b/a.py", "clientToken": None})
+    assert caught.value.exit_code == 2

@@ -95,8 +95,10 @@ class Sandbox:
 
     @property
     def event_logs(self) -> Path:
-        """Where Spark writes its event logs."""
-        return self.tmp / "spark-events"
+        """Where Spark writes its event logs, with the settings in clear: outside of what Spark may read
+        (io.soal.disk.OwnDisk, which knows the folder by this name).
+        """
+        return self.root / "spark-events"
 
     @property
     def archive_log(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from handler.spark.installation import spark_file
 from handler.spark.machine import heap_mb
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
     from handler.spark.machine import Machine
 
 __all__ = ["merged_conf"]
+
+_MASKED_BY_SPARK: Final = (
+    "(?i)secret|pass(word|wd|phrase|code)|pwd|token|credential|authorization|(api|access|account|private)[._-]?key"
+    "|://[^/@ ]+@"
+)
+"""What Spark itself masks in its event log, by setting or value: its own names, the handler's (`secret_names`), and
+users in URLs. The handler searches for more when it keeps the log.
+"""
 
 
 def merged_conf(
@@ -58,6 +66,7 @@ def _event_log(sandbox: Sandbox) -> dict[str, str]:
         "spark.eventLog.dir": sandbox.event_logs.as_uri(),
         "spark.eventLog.rolling.enabled": "false",
         "spark.eventLog.compress": "false",
+        "spark.redaction.regex": _MASKED_BY_SPARK,
     }
 
 

@@ -38,7 +38,7 @@ rows = spark.range(0, 7, 1, 3).selectExpr(f"concat(cast(id as string), '{passwor
 rows.write.format("noop").mode("overwrite").save()
 if not died.exists():
     died.touch()
-    (log,) = pathlib.Path(os.environ["TMPDIR"], "spark-events").iterdir()
+    (log,) = pathlib.Path(os.environ["TMPDIR"]).with_name("spark-events").iterdir()
     until(lambda: "SparkListenerJobEnd" in log.read_text())
     above = pathlib.Path(f"/proc/{os.getppid()}/stat").read_text()
     os.kill(int(above.rpartition(")")[2].split()[1]), signal.SIGKILL)

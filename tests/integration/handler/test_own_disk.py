@@ -28,7 +28,8 @@ from pyspark.sql import SparkSession
 
 SparkSession.builder.getOrCreate().range(3).write.parquet("output/report")
 """
-# Paths that an argument may name: Java's own environment, another process's, by a link; and the handler's files.
+# Paths that an argument may name: Java's own environment, another process's, by a link; the handler's files; and
+# Spark's event log, which has the settings in clear.
 READS = """
 import json, os, tempfile
 from pyspark.sql import SparkSession
@@ -47,8 +48,9 @@ places = {
     "journal": "file:" + sandbox + "/*.json*",
     "script": "file:" + __file__,
     "up": "file:" + tempfile.gettempdir() + "/up/submission",
+    "events": "file:" + sandbox + "/{tmp/,}spark-events/*",
 }
-marks = ("LANG=", "reads.py", "getOrCreate()", "session_ready")
+marks = ("LANG=", "reads.py", "getOrCreate()", "session_ready", "SparkListener")
 ways = {
     "text": lambda path: spark.read.text(path).collect(),
     "lines of csv": lambda path: spark.read.csv(path, multiLine=True).collect(),
@@ -67,9 +69,10 @@ for place, path in places.items():
 for end in ends.items():
     print("TOLD", json.dumps(end))
 """
-# Paths that a table's metadata may name for deletion: the script, a file and a folder beside the job's, and its own.
+# Paths that a table's metadata may name for deletion: the script, a file and a folder beside the job's, Spark's event
+# log, which could be read elsewhere, and a file of the job's own.
 REMOVALS = """
-import json, os, tempfile
+import glob, json, os, tempfile
 from pyspark.sql import SparkSession
 
 spark = SparkSession.builder.getOrCreate()
@@ -79,7 +82,14 @@ own = tempfile.gettempdir()
 beside = tempfile.mkdtemp(dir="/tmp")
 for name in ("own/a", "beside/a"):
     open(os.path.join({"own": own, "beside": beside}[name[:-2]], "a"), "w").close()
-for name, path in {"script": __file__, "beside": beside + "/a", "folder": beside, "own": own + "/a"}.items():
+(events,) = glob.glob(os.path.dirname(own) + "/**/spark-events/local-*", recursive=True)
+for name, path in {
+    "script": __file__,
+    "beside": beside + "/a",
+    "folder": beside,
+    "events": events,
+    "own": own + "/a",
+}.items():
     files = Path("file:" + path).getFileSystem(conf)
     for way, remove in {
         "rename": lambda path: files.rename(Path("file:" + path), Path("file:" + own + "/moved-" + name)),
@@ -133,7 +143,7 @@ def run() -> Iterator[Run]:
         }.items():
             s3.observer().put_object(Bucket="scripts", Key=f"{name}.py", Body=text.encode())
         environment = {**s3.environment(), "SOAL_JIT": "c1", "SW_CHECKPOINT_BUCKET": "checkpoints"}
-        environment["OWNERS_VARIABLE"] = "of-the-owner"
+        environment |= {"OWNERS_VARIABLE": "of-the-owner", "SOAL_EVENT_LOGS": "on"}
         with LambdaEmulator(environment, timeout_s=BUSY_S, memory_mb=1769) as function:
 
             def ended(name: str) -> Result:
@@ -177,16 +187,18 @@ def test_reads_scratch_files_and_sparks_own_files_stay(run: Run) -> None:
 def test_no_way_of_spark_reads_what_is_not_the_job_s(run: Run) -> None:
     """A path from an argument or a table's SQL reads no process's environment and no file of the handler's."""
     ends = dict(told(run("reads"), "TOLD"))
-    assert len(ends) == 35
+    assert len(ends) == 40
     assert [name for name, end in ends.items() if end == "read"] == []
     assert ends["own lines of csv"] == ends["link lines of csv"] == "refused", ends
-    assert [ends[f"{place} text"] for place in ("arguments", "journal", "script", "up")] == ["refused"] * 4, ends
+    assert [ends[f"{place} text"] for place in ("arguments", "journal", "script", "up", "events")] == ["refused"] * 5, (
+        ends
+    )
 
 
 def test_spark_deletes_and_moves_only_what_is_the_job_s_own(run: Run) -> None:
     """A clean-up deletes files by names that others have written, and a move takes a file from its place as well."""
     ends = dict(told(run("removals"), "TOLD"))
-    assert ends == {"script": True, "beside": True, "folder": True, "own": False}
+    assert ends == {"script": True, "beside": True, "folder": True, "events": True, "own": False}
 
 
 def test_no_process_of_a_job_was_started_with_the_function_s_variables(run: Run) -> None:

@@ -87,7 +87,8 @@ class World:
         for event, fields in self.told:
             journal.append(command.environment["SOAL_JOURNAL"], event, **fields)
         if self.event_log:
-            Path(command.environment["TMPDIR"], "spark-events", "local-1.inprogress").write_bytes(self.event_log)
+            sandbox = Path(command.environment["TMPDIR"]).parent
+            Path(sandbox, "spark-events", "local-1.inprogress").write_bytes(self.event_log)
         output.pump(io.BufferedReader(io.BytesIO(self.prints)))
         try:
             yield self

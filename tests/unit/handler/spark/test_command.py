@@ -139,16 +139,40 @@ def test_the_class_data_archive_is_used_where_there_is_one(tmp_path: Path) -> No
     assert f"-Xlog:cds=info:file={command.directory.parent}/archive.log" in command.argv
 
 
-def test_spark_s_events_go_to_a_folder_of_the_job_s_if_the_owner_wants_them(tmp_path: Path) -> None:
-    """The folder is there, or Spark would not start; without the variable there is no event log."""
+def test_spark_s_events_go_to_a_folder_of_the_handler_s_if_the_owner_wants_them(tmp_path: Path) -> None:
+    """The folder is there, or Spark would not start; without the variable there is no event log. The log has settings
+    in clear, so it lies beside the folders that Spark reads (io.soal.disk.OwnDisk).
+    """
     with open_sandbox(tmp_path) as sandbox:
         settings = read_settings({**BUCKET, "SOAL_EVENT_LOGS": "on"})
         attempt = AttemptVariables("run", "request", 10**12, 900_000)
         compose(job(), Files(sandbox.scripts / "job.py", ()), sandbox, settings, MACHINE, attempt, {})
         text = sandbox.properties_file.read_text(encoding="utf-8").replace("\\", "")
-        assert f"spark.eventLog.dir=file://{sandbox.tmp}/spark-events\n" in text
+        assert f"spark.eventLog.dir=file://{sandbox.root}/spark-events\n" in text
         assert sandbox.event_logs.is_dir()
     assert composed(tmp_path)[1]["spark.eventLog.enabled"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "is_masked"),
+    [
+        ("spark.sql.catalog.lake.credential", "id:x", True),
+        ("spark.sql.catalog.lake.header.Authorization", "Basic x", True),
+        ("spark.sql.catalog.lake.header.X-Api-Key", "x", True),
+        ("spark.sql.catalog.lake.s3.access-key-id", "x", True),
+        ("spark.sql.catalog.lake.jdbc.password", "x", True),
+        ("spark.sql.catalog.lake.uri", "http://user:x@host/", True),
+        ("spark.sql.catalog.lake.uri", "https://host/a@b", False),
+        ("spark.sql.shuffle.partitions", "2", False),
+    ],
+)
+def test_spark_masks_the_settings_that_the_handler_takes_for_secrets(
+    tmp_path: Path, setting: str, value: str, *, is_masked: bool
+) -> None:
+    """Its own pattern knows few names. It judges name and value, as Spark does."""
+    _, conf = composed(tmp_path, settings=read_settings({**BUCKET, "SOAL_EVENT_LOGS": "on"}))
+    pattern = re.compile(conf["spark.redaction.regex"])
+    assert is_masked == any(map(pattern.search, (setting, value)))
 
 
 def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path) -> None:

@@ -37,8 +37,7 @@ final class GuardedRaw extends RawLocalFileSystem {
 
   @Override
   public boolean rename(Path from, Path to) throws IOException {
-    OwnDisk.checkRemoval(pathToFile(from));
-    OwnDisk.checkFile(pathToFile(to));
+    OwnDisk.checkRename(pathToFile(from), pathToFile(to));
     return super.rename(from, to);
   }
 

@@ -16,7 +16,7 @@ import scala.Option;
  * Spark's own files and whatever a script needs only during the job.
  *
  * <p>The disk is emptied after each job, so a sink anywhere else on it would lose its rows while the job succeeds.
- * Spark may read everything but the handler's files and /proc.
+ * Spark may read everything but the handler's files, its own event log and /proc.
  */
 final class OwnDisk {
   private static final Path TEMPORARY = Path.of(System.getProperty("java.io.tmpdir")).toAbsolutePath().normalize();
@@ -26,8 +26,11 @@ final class OwnDisk {
       "org.apache.spark.sql.catalyst.catalog.InMemoryCatalog.createDatabase");
 
   private static final Path PROCESSES = Path.of("/proc");
-  /** The sandbox's other folders hold the script, its arguments, and other files of the handler. */
+  /** The sandbox's other folders hold the script, its arguments, the event log, and other files of the handler. */
   private static final Set<String> PLACES_OF_THE_JOB = Set.of("tmp", "work", "home");
+
+  /** Where Spark writes its event log, with the settings in clear: {@code Sandbox.event_logs} in Python. */
+  private static final Path EVENT_LOGS = TEMPORARY.resolveSibling("spark-events");
 
   private OwnDisk() {}
 
@@ -76,6 +79,17 @@ final class OwnDisk {
     if (!isOfJob && !holdsNothing && Files.exists(path, LinkOption.NOFOLLOW_LINKS)) {
       throw new AccessDeniedException(
           file.getPath(), null, "Spark deletes and moves only the job's own files, below " + sandbox + "; use Python");
+    }
+  }
+
+  /**
+   * Like {@link #checkRemoval} of the first and {@link #checkFile} of the second. Spark renames its event log once that
+   * is whole, and nothing takes it to where it could be read.
+   */
+  static void checkRename(File from, File to) throws IOException {
+    if (!EVENT_LOGS.equals(from.toPath().getParent()) || !EVENT_LOGS.equals(to.toPath().getParent())) {
+      checkRemoval(from);
+      checkFile(to);
     }
   }
 

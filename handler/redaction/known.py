@@ -82,7 +82,7 @@ class KnownForms:
             return text
         spans = [
             reading.origin(*span)
-            for reading in readings(text)
+            for reading in readings(text, look)
             for span in self._in(reading, look, is_cut=is_cut)
             if span[0] < span[1]
         ]

@@ -12,7 +12,10 @@ import html
 import re
 import sys
 from bisect import bisect_right
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 __all__ = ["Reading", "leveled", "readings"]
 
@@ -77,22 +80,26 @@ def leveled(text: str) -> str:
     return text.replace("+", " ").replace('"', "'")
 
 
-def readings(text: str) -> list[Reading]:
-    """Return the text, then the text with its escapes undone once, twice and so on."""
+def readings(text: str, look: Callable[[], None] = lambda: None) -> list[Reading]:
+    """Return the text, then the text with its escapes undone once, twice and so on.
+
+    Calls `look` at each escape, which takes about 120 bytes; an error that `look` raises ends the reading.
+    """
     chain = [Reading(text, [], None)]
     for _ in range(_DEPTH):
-        reading = _undone(chain[-1])
+        reading = _undone(chain[-1], look)
         if reading is None:
             break
         chain.append(reading)
     return chain
 
 
-def _undone(before: Reading) -> Reading | None:
+def _undone(before: Reading, look: Callable[[], None]) -> Reading | None:
     parts: list[str] = []
     edges: list[tuple[int, int, int, int]] = []
     size = end = 0
     for match in _ESCAPE.finditer(before.plain.replace('"', "'")):
+        look()
         letter = _read(match[0])
         if letter == match[0]:
             continue

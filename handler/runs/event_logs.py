@@ -19,6 +19,7 @@ from safewriter.objects import StoreError
 from safewriter.parsing import parsed
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from handler.redaction.redact import Redactor
@@ -32,6 +33,8 @@ EVENT_LOGS: Final = "eventlogs/"
 UNFINISHED: Final = ".inprogress"
 """The end of the name of a log without its end, as Spark has it: the application was killed."""
 _BYTES_MAX: Final = 32 << 20
+_EVENT_MAX: Final = 256 << 10
+"""In bytes. The search takes about 120 bytes for each escape of a text, from the memory of the next run's JVM."""
 _LOGS_MAX: Final = 8
 """A script may stop its Spark and start another one, each with a log of its own."""
 _MASKING_SHARE: Final = 0.5
@@ -43,10 +46,20 @@ def prefix_of(run_key: str) -> str:
     return f"{EVENT_LOGS}{digest_of(run_key)}-"
 
 
-def keep(folder: Path, store: ObjectStore, record: RunRecord, redactor: Redactor, *, budget_ms: int) -> tuple[str, ...]:
+def keep(
+    folder: Path,
+    store: ObjectStore,
+    record: RunRecord,
+    redactor: Redactor,
+    *,
+    budget_ms: int,
+    when_overdue: Callable[[], None],
+) -> tuple[str, ...]:
     """Put an attempt's event logs into the checkpoint bucket, without secrets; return sentences about what is missing.
 
-    Of a log the first 32 MiB are kept, as far as half of the time suffices to search them for secrets.
+    Of a log the first 32 MiB are kept, as far as half of the time suffices to search them for secrets, without events
+    of more than 256 KiB. A copy that is overdue holds its memory for longer: `when_overdue` is called, which must not
+    leave a JVM to the next run.
     """
     effort = redactor.effort.anew(_MASKING_SHARE * budget_ms / 1000)
     copy = _Copy(folder, store, record, replace(redactor, effort=effort))
@@ -54,6 +67,8 @@ def keep(folder: Path, store: ObjectStore, record: RunRecord, redactor: Redactor
         return within(budget_ms, copy.put_all)
     except (StoreError, OverdueError, OSError) as error:
         effort.end()
+        if isinstance(error, OverdueError):
+            when_overdue()
         return (f"Spark's event log is not kept: {error}",)
 
 
@@ -71,12 +86,13 @@ class _Copy:
             key = f"{prefix_of(self.record.run_key)}{self.record.attempt:06}-{self.record.run_id}-{number}"
             key += UNFINISHED if name.endswith(UNFINISHED) else ""
             events, is_whole = self._events(name)
-            kept = [event for event in map(self._masked, events) if event is not None]
+            small = (event for event in events if len(event) <= _EVENT_MAX)
+            kept = [event for event in map(self._masked, small) if event is not None]
             self.store.put(key, "".join(f"{event}\n" for event in kept).encode())
             if not is_whole or len(kept) < len(events):
                 missing.append(
-                    f"events are missing in Spark's event log {self.store.uri(key)}: it is larger than 32 MiB, or there"
-                    " was no time to search all of it for secrets"
+                    f"events are missing in Spark's event log {self.store.uri(key)}: it is larger than 32 MiB, or an"
+                    " event than 256 KiB, or there was no time to search all of it for secrets"
                 )
         return tuple(missing)
 

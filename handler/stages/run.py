@@ -105,7 +105,15 @@ def _keep_event_logs(prepared: Prepared, progress: Progress, place: SandboxAndJv
         return
     runs, record, schedule = progress.begun.runs, progress.begun.run.record, prepared.schedule
     budget_ms = min(_EVENT_LOGS_MAX_MS, schedule.left_ms(schedule.settle_by_ms) // 2)
-    progress.warn(*keep(place.sandbox.event_logs, runs.store, record, progress.redactor, budget_ms=budget_ms))
+    missing = keep(
+        place.sandbox.event_logs,
+        runs.store,
+        record,
+        progress.redactor,
+        budget_ms=budget_ms,
+        when_overdue=place.end,
+    )
+    progress.warn(*missing)
 
 
 def _place(prepared: Prepared, progress: Progress, reuse: Reuse) -> AbstractContextManager[SandboxAndJvm]:

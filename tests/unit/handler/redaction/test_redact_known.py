@@ -357,6 +357,7 @@ def test_a_line_made_of_beginnings_of_a_known_value_is_searched_in_bounded_time(
         (["a" * 65_000], "a" * 60_000),
         ([f"line {number:05}" for number in range(2_000)], "line ?\n" * 500),
         (["A1b2" * 10], ("x" * 30 + "\n") * 1_500),
+        (["hunter22"], "\\n" * 1_500),
         ([], "(p.pwd,arn:" * 1_500),
     ],
 )

@@ -47,9 +47,13 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.store = MemoryObjectStore()
+        self.overdue = 0
 
     def keep(self, redactor: Redactor = REDACTOR, *, budget_ms: int = BUSY_S * 1000) -> tuple[str, ...]:
-        return keep(self.folder, self.store, RECORD, redactor, budget_ms=budget_ms)
+        return keep(self.folder, self.store, RECORD, redactor, budget_ms=budget_ms, when_overdue=self._count_overdue)
+
+    def _count_overdue(self) -> None:
+        self.overdue += 1
 
     @property
     def kept(self) -> dict[str, bytes]:
@@ -68,7 +72,7 @@ def test_each_log_of_an_attempt_is_kept_under_its_run(bench: Bench) -> None:
     """
     bench.folder.joinpath("local-1").write_bytes(START)
     bench.folder.joinpath("local-2.inprogress").write_bytes(START * 2)
-    assert bench.keep() == ()
+    assert (bench.keep(), bench.overdue) == ((), 0)
     assert bench.kept == {"000002-run-2-1": START, "000002-run-2-2.inprogress": START * 2}
 
 
@@ -144,6 +148,7 @@ def test_a_copy_without_time_is_given_up(bench: Bench, monkeypatch: pytest.Monke
     (told,) = bench.keep(budget_ms=200)
     goes_on.set()
     assert "no answer within 200 ms" in told
+    assert bench.overdue == 1
 
 
 def test_a_log_beyond_the_bound_is_kept_up_to_it(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -154,6 +159,26 @@ def test_a_log_beyond_the_bound_is_kept_up_to_it(bench: Bench, monkeypatch: pyte
     assert "larger than 32 MiB" in told
     assert "000002-run-2-1" in told
     assert list(bench.kept.values()) == [START * 2]
+
+
+def test_an_event_that_would_take_much_memory_is_left_out_unsearched(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its search would take a hundred times its size, which the next run's JVM lacks."""
+    searched: list[int] = []
+    call = Redactor.__call__
+
+    def watched(redactor: Redactor, text: str) -> str:
+        searched.append(len(text))
+        return call(redactor, text)
+
+    monkeypatch.setattr(Redactor, "__call__", watched)
+    large, largest = b"x" * (256 << 10), b"\\n" * (129 << 10)
+    bench.folder.joinpath("local-1").write_bytes(b"%s%s\n%s\n%s" % (START, largest, large, START))
+    (told,) = bench.keep()
+    assert "an event than 256 KiB" in told
+    assert searched == [len(START) - 1, len(large), len(START) - 1]
+    assert list(bench.kept.values()) == [b"%s%s\n%s" % (START, large, START)]
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe"])

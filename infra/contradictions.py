@@ -67,6 +67,12 @@ def losses(config: Config) -> Iterator[ConfigError]:
             "true",
             "reads the error of a failed run, and with errors=return there is none; leave one out",
         )
+    if config.state_machine and config.continue_max > 0:
+        yield ConfigError(
+            "continue_max",
+            config.continue_max,
+            "both the function and the state machine would make a run's next attempt; leave out state_machine, or this",
+        )
     returns_after_s = VISIBILITY_IN_TIMEOUTS * config.timeout_s
     if config.queue and config.queue_age_alarm_minutes * 60 <= returns_after_s:
         yield ConfigError(
@@ -268,13 +274,15 @@ def _of_durable(config: Config) -> Iterator[ConfigError]:
             config.gradual_deployment,
             "a failed execution is no failed invocation, so CodeDeploy would see none; leave out durable, or this",
         )
-    if config.queue:
-        yield ConfigError(
-            "queue",
-            "true",
-            "a queue of SQS waits for the whole execution, 15 minutes at most; leave out durable, or this, and let an"
-            " event start the execution",
-        )
+    waiting = {"queue": "a queue of SQS", "state_machine": "a task of Step Functions"}
+    for key, who in waiting.items():
+        if getattr(config, key):
+            yield ConfigError(
+                key,
+                "true",
+                f"{who} waits for the whole execution, 15 minutes at most; leave out durable, or this, and let an event"
+                " start the execution",
+            )
     for key in ("continue_max", "retry_attempts"):
         if getattr(config, key) > 0:
             yield ConfigError(

@@ -28,7 +28,6 @@ CONTEXT = {
     "alarm_email": "you@example.org",
     "lake_bucket": "true",
     "conditional_commits": "true",
-    "continue_max": "3",
     "coordination": "dynamodb",
     "data": "my-lake/tables",
     "entry_point": "jobs/daily.py",
@@ -55,6 +54,7 @@ MORE = {
     "architecture": "arm64",
     "audit_log": "false",
     "checkpoint_days": "45",
+    "continue_max": "3",
     "conf": '{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}',
     "conf_allow": "spark.sql.ansi.enabled",
     "data_kms_key_arns": KEY,
@@ -75,6 +75,7 @@ MORE = {
     "s3_trigger": "raw/in",
     "secret_kms_key_arns": KEY,
     "secrets": json.dumps({"PGPASSWORD": f"{SECRET}#password"}),
+    "state_machine": "false",
     "turns": '{"table": {"Ingestion": {"script": "jobs/ingestion.py"}}}',
     "warn_before_ms": "20000",
 }

@@ -31,7 +31,6 @@ FULL = {
     "conf": '{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}',
     "conf_allow": "spark.sql.ansi.enabled spark.sql.session.timeZone=E*",
     "conditional_commits": "true",
-    "continue_max": "20",
     "coordination": "dynamodb",
     "data_kms_key_arns": KEY,
     "entry_point": "jobs/nightly.py",
@@ -88,6 +87,11 @@ def full_without_key(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
 
 
 @pytest.fixture(scope="session")
+def continuing(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
+    return synthesise({**FULL, "state_machine": "false", "continue_max": "20"}, _folder(tmp_path_factory))
+
+
+@pytest.fixture(scope="session")
 def durable(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
     return synthesise(
         {
@@ -95,7 +99,7 @@ def durable(tmp_path_factory: pytest.TempPathFactory) -> Synthesised:
             "durable": "3d",
             "checkpoint_days": "32",
             "queue": "false",
-            "continue_max": "0",
+            "state_machine": "false",
             "retry_attempts": "0",
             "gradual_deployment": "",
         },

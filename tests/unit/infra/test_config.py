@@ -244,6 +244,12 @@ def test_keys_of_the_cdk_itself_are_not_ours() -> None:
             "would see none",
         ),
         ({"durable": "1d", "queue": "true"}, "queue", "15 minutes at most"),
+        (
+            {"durable": "1d", "state_machine": "true"},
+            "state_machine",
+            "Functions waits for the whole execution, 15 min",
+        ),
+        ({"state_machine": "true", "continue_max": "1"}, "continue_max", "leave out state_machine, or this"),
         ({"durable": "1d", "continue_max": "2"}, "continue_max", "makes its attempts itself"),
         ({"durable": "1d", "retry_attempts": "1"}, "retry_attempts", "makes its attempts itself"),
         ({"provisioned_concurrency": "1", "reuse": "off"}, "provisioned_concurrency", "leave reuse out, or this"),

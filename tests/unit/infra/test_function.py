@@ -51,12 +51,12 @@ def test_the_function_is_as_its_settings_say(plain: Synthesised, full: Synthesis
 
 
 def test_the_environment_is_what_the_handler_reads(
-    plain: Synthesised, full: Synthesised, full_context: dict[str, str], tmp_path: Path
+    plain: Synthesised, full: Synthesised, continuing: Synthesised, full_context: dict[str, str], tmp_path: Path
 ) -> None:
     """The handler accepts the variables, and every variable has a reader."""
     (tmp_path / "jars").mkdir()
     known = {variable.name for variable in VARIABLES if Reader.JOB in variable.readers}
-    for stack in (plain, full):
+    for stack in (plain, full, continuing):
         assert variables(stack).keys() - JOBS_OWN <= known
 
     least = read_settings({**variables(plain), "SOAL_HOME": str(tmp_path)})
@@ -64,7 +64,7 @@ def test_the_environment_is_what_the_handler_reads(
 
     assert least.guard.checkpoint_bucket.bucket.startswith("checkpoints")
     assert (least.continue_max, least.script) == (0, None)
-    assert settings.continue_max == 20
+    assert read_settings({**variables(continuing), "SOAL_HOME": str(tmp_path)}).continue_max == 20
     assert settings.guard.warn_before_ms == 20_000
     assert (settings.jit, settings.guard.audit_log) == ("full", False)
     assert {name: str(reference) for name, reference in settings.secrets.items()} == json.loads(full_context["secrets"])
@@ -116,11 +116,13 @@ def test_the_function_may_send_to_the_failure_queue_but_not_read_it(plain: Synth
     assert not plain.access("RuntimeJobRole").may("sqs:DeleteMessage", arn)
 
 
-def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, full: Synthesised) -> None:
+def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, continuing: Synthesised) -> None:
     """With continue_max it may invoke itself and its alias, nothing else."""
-    ((name, _),) = ((key, each) for key, each in full.of_type("Lambda::Function").items() if key.startswith("Runtime"))
+    ((name, _),) = (
+        (key, each) for key, each in continuing.of_type("Lambda::Function").items() if key.startswith("Runtime")
+    )
     own = f"arn:aws:lambda:us-east-1:123456789012:function:{name.lower()}"
-    access = full.access("RuntimeJobRole")
+    access = continuing.access("RuntimeJobRole")
 
     assert access.may("lambda:InvokeFunction", own)
     assert access.may("lambda:InvokeFunction", f"{own}:live")
@@ -129,9 +131,9 @@ def test_the_function_invokes_itself_only_if_runs_may_go_on(plain: Synthesised, 
     assert not plain.access("RuntimeJobRole").may("lambda:InvokeFunction", own)
 
 
-def test_lambda_does_not_take_a_long_run_for_a_loop(plain: Synthesised, full: Synthesised) -> None:
+def test_lambda_does_not_take_a_long_run_for_a_loop(plain: Synthesised, continuing: Synthesised) -> None:
     """Lambda's detection ends a chain of about 16 invocations; it is off only if runs may continue that often."""
-    assert function(full)["RecursiveLoop"] == "Allow"
+    assert function(continuing)["RecursiveLoop"] == "Allow"
     assert "RecursiveLoop" not in function(plain)
 
 

@@ -29,7 +29,7 @@ _KEYED: Final = (
 _KEPT: Final = ("runId", "attempt", "state", "stateDetails", "error", "resultUri")
 """Of a returned result: the document at `resultUri` has all, and a state holds 256 KiB with the event. A path to a
 field that an image does not have would end the execution, so `progressed`, which is younger than these, is read of a
-raised result only: a run that returns INCOMPLETE is continued by the function itself.
+raised result only. No function of this machine returns INCOMPLETE: none continues its runs by itself.
 """
 _OF_LAMBDA: Final = (
     "Lambda.ClientExecutionTimeoutException",
@@ -41,7 +41,6 @@ _OF_LAMBDA: Final = (
 _OF_THE_SANDBOX: Final = ("Lambda.Unknown", "Sandbox.Timedout", "Runtime.ExitError")
 """A sandbox that was killed: the next attempt settles its writes first."""
 
-_IS_RETURNED: Final = {"Variable": "$.answer.isReturned", "IsPresent": True}
 _PROGRESS_TOLD: Final = {"Variable": "$.answer.result.progressed", "IsPresent": True}
 
 
@@ -56,10 +55,7 @@ def definition(function_arn: str) -> dict[str, Any]:
                 "Type": "Task",
                 "Resource": "arn:aws:states:::lambda:invoke",
                 "Parameters": {"FunctionName": function_arn, "Payload.$": "$.event"},
-                "ResultSelector": {
-                    "result": {f"{name}.$": f"$.Payload.{name}" for name in _KEPT},
-                    "isReturned": True,
-                },
+                "ResultSelector": {"result": {f"{name}.$": f"$.Payload.{name}" for name in _KEPT}},
                 "ResultPath": "$.answer",
                 "Retry": [
                     {"ErrorEquals": [*_OF_LAMBDA], "IntervalSeconds": 2, "BackoffRate": 2, "MaxAttempts": 6},
@@ -90,10 +86,7 @@ def definition(function_arn: str) -> dict[str, Any]:
                 "Type": "Choice",
                 "Choices": [
                     {"Or": [_state_is("SUCCESS"), _state_is("SKIPPED")], "Next": "Done"},
-                    {
-                        "And": [_state_is("INCOMPLETE"), {"Not": _IS_RETURNED}, {"Not": _PROGRESS_TOLD}],
-                        "Next": "Unknown",
-                    },
+                    {"And": [_state_is("INCOMPLETE"), {"Not": _PROGRESS_TOLD}], "Next": "Unknown"},
                     {
                         "And": [
                             _state_is("INCOMPLETE"),

@@ -48,13 +48,10 @@ def holds(rule: dict[str, Any], data: Any) -> bool:
     return bool(data == rule.get("StringEquals", rule.get("BooleanEquals")))
 
 
-def after(
-    state: State, *, retryable: bool = True, progressed: bool | None = False, returned: bool = False, tries: int = 0
-) -> str:
+def after(state: State, *, retryable: bool = True, progressed: bool | None = False, tries: int = 0) -> str:
     result = {"state": state, "error": {"retryable": retryable}}
     told = {} if progressed is None else {"progressed": progressed}
-    answer = {"result": {**result, **told}, **({"isReturned": True} if returned else {})}
-    data = {"answer": answer, "tries": tries}
+    data = {"answer": {"result": {**result, **told}}, "tries": tries}
     judge = STATES["Judge"]
     return next((str(one["Next"]) for one in judge["Choices"] if holds(one, data)), str(judge["Default"]))
 
@@ -73,14 +70,11 @@ def test_an_incomplete_run_goes_on_at_once_only_if_it_has_committed_something() 
 
 
 def test_an_incomplete_run_of_an_older_image_is_not_repeated() -> None:
-    """Its answer does not tell whether it has committed something. Other states need no word of that,
-    nor does a run that the function continues by itself: it returns.
-    """
+    """Its answer does not tell whether it has committed something. Other states need no word of that."""
     assert {after(State.INCOMPLETE, progressed=None, retryable=retryable) for retryable in (True, False)} == {"Unknown"}
     assert "older than this state machine" in STATES["Unknown"]["Cause"]
     others = [state for state in State if state is not State.INCOMPLETE]
     assert [after(state, progressed=None) for state in others] == [after(state) for state in others]
-    assert after(State.INCOMPLETE, progressed=None, returned=True) == "Count"
 
 
 def test_what_a_machine_keeps_of_an_answer_is_small() -> None:

@@ -118,11 +118,13 @@ def ui(
     keeps them (context key event_logs).
     """
     server = HistoryServer.find(call.home, port)
-    with server.on(call.checkpoints(), run_key) as (applications, process):
-        call.out.show(applications_view(applications))
+    with server.on(call.checkpoints(), run_key) as served:
+        call.out.show(applications_view(served.applications))
+        for uri in served.unread[:_UNREAD_MAX]:
+            call.out.remark(f"{uri} is no event log that Spark's history server can read; it is left out")
         call.out.remark("Ctrl-C ends the history server")
         with suppress(KeyboardInterrupt):
-            process.wait()
+            served.process.wait()
             raise Failure("Spark's history server has ended", todo="start it again")
 
 

@@ -41,6 +41,8 @@ _LOOPBACK: Final = "127.0.0.1"
 _API: Final = "/api/v1/"
 _SERVER: Final = "org.apache.spark.deploy.history.HistoryServer"
 _START_TIMEOUT_S: Final = 60.0
+_REST_TIMEOUT_S: Final = 20.0
+"""How long the server may read on after each log that it shows: one that it cannot read is never shown."""
 _END_TIMEOUT_S: Final = 5.0
 _POLL_S: Final = 0.2
 _TAIL_LINES: Final = 5
@@ -63,6 +65,17 @@ class Application:
     is_whole: bool
     url: str
     api: str
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A running server: the applications that it shows, the oldest first; the logs that it does not show, as URIs; and
+    its process.
+    """
+
+    applications: list[Application]
+    unread: list[str]
+    process: subprocess.Popen[bytes]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +110,10 @@ class HistoryServer:
             raise Problem(str(error), todo="install Java 17, or set JAVA_HOME to one") from error
 
     @contextmanager
-    def on(self, store: ObjectStore, run_key: str) -> Iterator[tuple[list[Application], subprocess.Popen[bytes]]]:
-        """Serve the event logs of a run; yield its applications, the oldest first, and the server's process, which has
-        ended when the block has.
+    def on(self, store: ObjectStore, run_key: str) -> Iterator[Served]:
+        """Serve the event logs of a run. The server's process has ended when the block has.
 
-        Raises `Problem` if the run has no event log, or the server does not start.
+        Raises `Problem` if the run has no event log, or the server does not start or shows none of them.
         """
         listed = [log for log in store.list(prefix_of(run_key)) if _NAME.search(log.key)]
         if not listed:
@@ -118,13 +130,15 @@ class HistoryServer:
         with tempfile.TemporaryDirectory(prefix="soal-history-") as folder:
             logs = Path(folder, "logs")
             logs.mkdir()
+            keys = {log.key.rpartition("/")[2]: log.key for log in listed}
             for log in listed:
                 _copy(store, log, logs)
-            with self._serving(logs, Path(folder)) as (server, port):
-                yield _applications(logs, f"http://{_LOOPBACK}:{port}"), server
+            with self._serving(logs, Path(folder)) as (server, port, shown):
+                unread = [store.uri(keys[log.name]) for log, name in applications_of(logs) if name not in shown]
+                yield Served(_applications(logs, shown, f"http://{_LOOPBACK}:{port}"), unread, server)
 
     @contextmanager
-    def _serving(self, logs: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    def _serving(self, logs: Path, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int, frozenset[str]]]:
         port = self.port or _free_port()
         output = folder / "server.log"
         with output.open("wb") as log, _ended_by_sigterm():
@@ -139,8 +153,7 @@ class HistoryServer:
                 preexec_fn=die_with_parent,  # noqa: PLW1509 - one system call
             )
             try:
-                _wait(server, port, logs, output)
-                yield server, port
+                yield server, port, _shown(server, port, logs, output)
             finally:
                 server.terminate()
                 with suppress(subprocess.TimeoutExpired):
@@ -191,15 +204,23 @@ def _ended_by_sigterm() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _wait(server: subprocess.Popen[bytes], port: int, logs: Path, output: Path) -> None:
-    """Wait until the server has read all logs. Raises `Problem` with the last lines of its output if it does not."""
+def _shown(server: subprocess.Popen[bytes], port: int, logs: Path, output: Path) -> frozenset[str]:
+    """Wait until the server has read the logs, and return the applications that it shows. Raises `Problem` with the
+    last lines of its output if it shows none.
+    """
     names = {application for _, application in applications_of(logs)}
+    shown: frozenset[str] = frozenset()
     until = time.monotonic() + _START_TIMEOUT_S
     while server.poll() is None and time.monotonic() < until:
         with suppress(OSError, ValueError):
-            if names <= {application["id"] for application in _asked(port, "applications")}:
-                return
+            found = frozenset(application["id"] for application in _asked(port, "applications"))
+            if names <= found:
+                return found
+            if found - shown:
+                shown, until = found, time.monotonic() + _REST_TIMEOUT_S
         time.sleep(_POLL_S)
+    if shown and server.returncode is None:
+        return shown
     lines = output.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-_TAIL_LINES:]
     why = "has ended" if server.returncode is not None else f"shows no log after {_START_TIMEOUT_S:.0f} s"
     raise Failure(
@@ -214,7 +235,7 @@ def _asked(port: int, what: str) -> Any:  # noqa: ANN401 - any JSON value
         return json.load(answer)
 
 
-def _applications(logs: Path, address: str) -> list[Application]:
+def _applications(logs: Path, shown: frozenset[str], address: str) -> list[Application]:
     return [
         Application(
             attempt=int(name["attempt"]),
@@ -225,7 +246,7 @@ def _applications(logs: Path, address: str) -> list[Application]:
             api=f"{address}{_API}applications/{application}",
         )
         for log, application in applications_of(logs)
-        if (name := _NAME.search(str(log))) is not None
+        if application in shown and (name := _NAME.search(str(log))) is not None
     ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,20 @@ from tests.support.memory_store import MemoryObjectStore
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+SERVER = """
+import sys
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'[{"id": "local-1"}]')
+
+(port,) = (word.partition("=")[2] for word in sys.argv if word.startswith("-Dspark.history.ui.port="))
+HTTPServer(("127.0.0.1", int(port)), Handler).serve_forever()
+"""
+"""A history server that shows one application, whatever logs there are."""
 START = b'{"Event":"SparkListenerApplicationStart","App ID":"local-1"}\n'
 
 
@@ -91,6 +106,20 @@ def test_a_server_that_does_not_start_is_told_with_its_last_words(
     ):
         pass
     assert list(tmp_path.iterdir()) == [java]
+
+
+def test_a_log_that_the_server_cannot_read_hides_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is told by its place; the server never says that it has given up."""
+    monkeypatch.setattr(history, "_REST_TIMEOUT_S", 0.1)
+    java = tmp_path / "java"
+    java.write_text(f"#!{sys.executable}\n{SERVER}")
+    java.chmod(0o700)
+    store = MemoryObjectStore()
+    store.put(f"{prefix_of('nightly')}000001-run-1-1", START.replace(b"local-1", b"local-0") + b"{broken\n")
+    store.put(f"{prefix_of('nightly')}000002-run-2-1", START)
+    with HistoryServer(java, tmp_path).on(store, "nightly") as served:
+        assert [(one.attempt, one.application) for one in served.applications] == [(2, "local-1")]
+        assert served.unread == [store.uri(f"{prefix_of('nightly')}000001-run-1-1")]
 
 
 @pytest.mark.parametrize("start", [b'{"Event":"SparkListenerApplicationStart"', b'["SparkListenerApplicationStart"]'])

@@ -54,15 +54,18 @@ def test_an_answer_has_a_bound_whatever_a_job_has_written(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["x" * 10, "\U0001f600" * 5000, '"' * 5000, "\x7f" * 5000], ids=["short", "letters", "quotes", "control"]
+    "text", ["x" * 10, "\U0001f600" * 5000, '"' * 5000, "\0" * 5000], ids=["short", "letters", "quotes", "control"]
 )
 def test_an_error_fits_into_the_cause_of_a_failed_task(text: str) -> None:
-    """Step Functions keeps 32,768 characters of the runtime's document; a state machine reads the result in it."""
+    """Step Functions keeps 32,768 characters of the runtime's document; a state machine reads the result in it. Name
+    and path of the script are not cut, and have the length that an event may give them.
+    """
     given = result(
         State.FAILED,
         ErrorResult(type=text, message=text * 100, field=text, retryable=False, usage=False),
         state_details=text * 1000,
-        entry_point="s3://b/" + "\U0001f600" * 255,
+        name="\U0001f600" * 256,
+        entry_point="s3://b/" + "\U0001f600" * 1093,
         writes=tuple(write(number, "rolled_back" if number == 2999 else "committed", text) for number in range(3000)),
         warnings=(text,) * 3000,
         log_tail=(text,) * 200,

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import pytest
@@ -88,6 +89,24 @@ def test_the_event_log_of_a_killed_job_is_kept_without_secrets(world: World) -> 
     assert key == f"{prefix_of('t')}000001-run-1-1.inprogress"
     assert world.stored("eventlogs/") == [{"Event": "SQL", "plan": "Filter (x = [redacted])"}]
     assert (result.state, result.warnings) == ("INCOMPLETE", ())
+
+
+def test_an_overdue_copy_of_the_event_logs_leaves_no_jvm_to_the_next_run(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The copy may hold much of the function's memory for longer."""
+    places: list[Any] = []
+
+    def overdue(*_: object, when_overdue: Any, **__: object) -> tuple[str, ...]:
+        place = when_overdue.__self__
+        place.keep(SimpleNamespace(end=lambda: places.append(place)))
+        when_overdue()
+        return ()
+
+    monkeypatch.setattr("handler.stages.run.keep", overdue)
+    world.handle(SOAL_EVENT_LOGS="on")
+    (place,) = places
+    assert not place.keeps
 
 
 def test_a_run_that_is_allowed_to_goes_on_by_itself(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

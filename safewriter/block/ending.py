@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import threading
 import time
 from contextlib import suppress
@@ -31,8 +30,8 @@ from safewriter.objects.store import StoreError
 from safewriter.record import journal
 from safewriter.record.document import NO_CHANGE, OPEN, Status
 from safewriter.settle.recovery import Cause, Evidence
-from safewriter.tables.session import TABLE_EXISTS
 from safewriter.tables.table import Move, UndecidableError
+from safewriter.tables.thrown import of_existing_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +49,6 @@ _QUIET_S: Final = 30.0
 """How long a failed block waits for its tasks to end before it leaves their files to a later settler."""
 _ANSWER_S, _ANSWER_MAX_S = 300.0, 3600.0
 """How long success() waits for S3 without a deadline, and at most with one."""
-_IS_THERE: Final = re.compile(f"{TABLE_EXISTS}|AlreadyExistsException")  # the last is Iceberg's own
 
 
 class Ending:
@@ -298,7 +296,7 @@ class Ending:
             _log.warning("block left without success(): %s is %s (%s)", table, document.status, document.reason)
         elif isinstance(error, Exception) and report is not None and (refusal := report.error_of(error)) is not None:
             raise refusal from error
-        elif _IS_THERE.search(str(error)) and any(attempt.may_have_created for attempt in document.attempts[:-1]):
+        elif any(attempt.may_have_created for attempt in document.attempts[:-1]) and of_existing_table(error):
             error.add_note("an earlier attempt of this write began to create the table; append to it to retry")
         elif document.undo_refused is not None:
             error.add_note(f"{table}: the block failed, but its commit stays: {document.undo_refused}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -11,10 +11,7 @@ if TYPE_CHECKING:
     from safewriter.errors import SafeWriterError
     from safewriter.record.document import Checkpoint
 
-__all__ = ["TABLE_EXISTS", "BlockReport", "MicroBatch", "Opening", "Session", "TableState"]
-
-TABLE_EXISTS: Final = "DELTA_PATH_EXISTS|DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION|TABLE_OR_VIEW_ALREADY_EXISTS"
-"""A pattern of the error classes by which Spark and Delta report that a table exists already."""
+__all__ = ["BlockReport", "MicroBatch", "Opening", "Session", "TableState"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from safewriter.errors import (
     UnsupportedError,
 )
 from safewriter.parsing import parsed
+from safewriter.tables.thrown import class_of, thrown_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,13 +27,16 @@ __all__ = ["SKIPPED", "GateState", "GateStatus", "refusal_in"]
 
 SKIPPED: Final = "this write was committed by an earlier attempt"
 """Why the gate of a skipped block is shut."""
-_REFUSED: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
+_REFUSED: Final = "io.soal.logstore.Refused"
+_MESSAGE: Final = re.compile(r"SafeWriter \[(\w+)\]: (.*)")
 
 
 def refusal_in(error: BaseException) -> tuple[str, str] | None:
-    """Return code and text of the gate's refusal in an error from Java or Spark; None for any other error."""
-    match = _REFUSED.search(str(error))
-    return None if match is None else (match[1], match[2])
+    """Return code and text of the gate's refusal behind an error of Py4J or PySpark; None for any other error."""
+    for java in thrown_by(error):
+        if class_of(java) == _REFUSED and (match := _MESSAGE.match(str(java.getMessage()))) is not None:
+            return match[1], match[2]
+    return None
 
 
 class GateStatus(StrEnum):

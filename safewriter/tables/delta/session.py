@@ -20,8 +20,9 @@ from safewriter.record.document import CommitPoint
 from safewriter.session import LOG_STORE
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus, refusal_in
 from safewriter.tables.delta.undo import table_obstacle
-from safewriter.tables.session import TABLE_EXISTS, TableState
+from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
+from safewriter.tables.thrown import of_existing_table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -33,7 +34,6 @@ __all__ = ["DeltaSession"]
 _log = logging.getLogger(__name__)
 _GATE_PROTOCOL: Final = 10
 _NO_BUCKET: Final = "org.apache.hadoop.fs.s3a.UnknownStoreException"
-_IS_THERE: Final = re.compile(TABLE_EXISTS)
 _CATALOG_MANAGED: Final = frozenset(
     {"catalogManaged", "catalogOwned-preview", "coordinatedCommits-preview", "managedCommit-dev"}
 )
@@ -178,15 +178,17 @@ class DeltaSession(SparkScope):
         refused = refusal_in(error)
         if refused is not None:
             return refused[1].endswith(SKIPPED)
-        return _IS_THERE.search(str(error)) is not None and self._is_about_our_table(error)
+        found = of_existing_table(error)
+        return found is not None and self._is_about_our_table(found)
 
-    def _is_about_our_table(self, error: Exception) -> bool:
+    def _is_about_our_table(self, java: Any) -> bool:  # noqa: ANN401 - of Py4J, which has no types
         path = canonical_table(self.table)
         # The whole path: another table's may begin with ours.
-        if re.search(rf"://{re.escape(path.bucket)}/{re.escape(path.key)}/?(?=[\s'\"`,;:)\]]|\.?$|\.\s)", str(error)):
-            return True
+        ours = rf"://{re.escape(path.bucket)}/{re.escape(path.key)}/?(?=[\s'\"`,;:)\]]|\.?$|\.\s)"
         try:
-            name = error.getMessageParameters()["relationName"]  # type: ignore[attr-defined]
+            if re.search(ours, str(java.getMessage())):
+                return True
+            name = java.getMessageParameters()["relationName"]
             return canonical_table(self.spark.sql(f"DESCRIBE DETAIL {name}").collect()[0]["location"]) == path
         except Exception:  # noqa: BLE001 - a name that cannot be resolved, for any reason, is not that of our table
             return False

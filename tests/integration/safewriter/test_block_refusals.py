@@ -50,6 +50,17 @@ def test_a_refusal_that_the_script_has_handled_does_not_hide_its_own_error(spark
         _ = 1 / 0
 
 
+def test_a_cell_that_reads_as_a_refusal_passes_for_none(spark: SparkSession, lake: Lake) -> None:
+    """Spark's error quotes a cell that cannot be cast: the script gets that error."""
+    cells = spark.range(1).selectExpr("cast(concat('SafeWriter [late]: no time', id) as int) as id")
+    with (
+        pytest.raises(Exception, match=r"SafeWriter \[late\]") as told,
+        SafeWriter(spark, lake.table, step="c") as block,
+    ):
+        cells.write.format("delta").mode("append").save(block.table)
+    assert not isinstance(told.value, safewriter.SafeWriterError)
+
+
 def test_a_bucket_that_does_not_exist_is_named_before_anything_is_written(spark: SparkSession, lake: Lake) -> None:
     """Hadoop's exception would name the guard's inside."""
     block = SafeWriter(spark, "s3a://nobodys-bucket/t")

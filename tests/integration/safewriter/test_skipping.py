@@ -121,12 +121,16 @@ def test_a_table_that_was_made_anew_is_not_written_by_the_retry(
 def test_any_other_error_in_a_skipped_block_goes_on(
     spark: SparkSession, lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    """The error that another table exists already, and the script's own."""
+    """The error that another table exists already, one about a cell that reads as a refusal, and the script's own."""
     commit(spark, lake.table)
     ctas(spark, f"{lake.table}-other", name)
     next_attempt(monkeypatch)
     with pytest.raises(Exception, match="TABLE_OR_VIEW_ALREADY_EXISTS"), SafeWriter(spark, lake.table):
         ctas(spark, f"{lake.table}-other", name)
+    next_attempt(monkeypatch)
+    skipped = "SafeWriter [x]: this write was committed by an earlier attempt"
+    with pytest.raises(Exception, match="CAST_INVALID_INPUT"), SafeWriter(spark, lake.table):
+        spark.sql(f"SELECT cast('{skipped}' AS int)").collect()
     next_attempt(monkeypatch)
     with pytest.raises(ZeroDivisionError), SafeWriter(spark, lake.table) as block:
         _ = 1 / 0

@@ -20,6 +20,7 @@ from safewriter.settle.recovery import Cause, Evidence
 from tests.support.hygiene import wait_for_hygiene
 from tests.unit.safewriter.block.ending_bench import FakeSession, ending, landed
 from tests.unit.safewriter.surroundings import TABLE
+from tests.unit.safewriter.tables.java import Java, converted, existing, raised, refused
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:
@@ -28,7 +29,9 @@ if TYPE_CHECKING:
     from tests.unit.safewriter.job import Job
 
 
-EXISTS = "[DELTA_PATH_EXISTS] Cannot write to already existent path"
+def of_the_path() -> Exception:
+    """Return Delta's error that a table exists already."""
+    return converted(existing("DELTA_PATH_EXISTS", "Cannot write to already existent path"))
 
 
 def after_a_creator(*, creators: int = 1) -> Job:
@@ -126,25 +129,36 @@ def test_what_the_block_has_settled_itself_is_cleaned_once(monkeypatch: pytest.M
 def test_a_refusal_by_the_gate_gets_a_type_of_its_own() -> None:
     """The script sees what to do instead of a Java exception."""
     job = World().job().begin()
-    error = RuntimeError("SparkException: SafeWriter [operation]: OPTIMIZE is not guarded; run it before the block")
+    error = raised(refused("operation", "OPTIMIZE is not guarded; run it before the block"))
 
-    with pytest.raises(UnsupportedError, match="run it before the block") as raised:
+    with pytest.raises(UnsupportedError, match="run it before the block") as told:
         ending(job, FakeSession()).fail(error)
-    assert raised.value.__cause__ is error
+    assert told.value.__cause__ is error
 
 
 def test_an_interrupt_stays_an_interrupt() -> None:
-    """Whatever its text is: an interrupt is not replaced by another error."""
+    """Whatever is behind it: an interrupt is not replaced by another error."""
     job = World().job().begin()
+    interrupt = KeyboardInterrupt()
+    interrupt.java_exception = refused("operation", "OPTIMIZE is not guarded")  # type: ignore[attr-defined]
 
-    ending(job, FakeSession()).fail(KeyboardInterrupt("SafeWriter [operation]: OPTIMIZE is not guarded"))
+    ending(job, FakeSession()).fail(interrupt)
+
+
+@pytest.mark.parametrize("says", ["SafeWriter [late]: x", "SafeWriter [denied]: x"])
+def test_a_cell_in_an_error_s_message_does_not_pass_for_the_gate_s_refusal(says: str) -> None:
+    """The script keeps its error, which no attempt after it can help."""
+    job = World().job().begin()
+    error = raised(Java("org.apache.spark.SparkException", f"The value '{says}' cannot be cast to INT"))
+
+    ending(job, FakeSession()).fail(error)
 
 
 def test_an_error_is_explained_without_a_jvm() -> None:
     """Nothing is known of the gate, and the script's own error is raised."""
     job = World().job().begin()
 
-    ending(job, FakeSession(answer=gone)).fail(RuntimeError("SafeWriter [operation]: OPTIMIZE is not guarded"))
+    ending(job, FakeSession(answer=gone)).fail(raised(refused("operation", "OPTIMIZE is not guarded")))
 
 
 def test_a_block_that_is_left_without_success_only_warns(caplog: pytest.LogCaptureFixture) -> None:
@@ -157,9 +171,16 @@ def test_a_block_that_is_left_without_success_only_warns(caplog: pytest.LogCaptu
 
 
 @pytest.mark.parametrize("creators", [1, 2])
-def test_a_table_that_an_earlier_attempt_began_is_explained(creators: int) -> None:
+@pytest.mark.parametrize(
+    "java",
+    [
+        existing("DELTA_PATH_EXISTS", "Cannot write to already existent path"),
+        Java("a.SparkException", "failed", Java("org.apache.iceberg.exceptions.AlreadyExistsException", "It is there")),
+    ],
+)
+def test_a_table_that_an_earlier_attempt_began_is_explained(java: Java, creators: int) -> None:
     """Spark only reports that the table exists."""
-    error = RuntimeError(EXISTS)
+    error = raised(java)
 
     ending(after_a_creator(creators=creators), FakeSession()).fail(error)
 
@@ -171,7 +192,7 @@ def test_a_table_that_was_there_before_any_attempt_is_not_explained_by_one() -> 
     world = World()
     world.job().begin()
     world.owner_dies()
-    error = RuntimeError(EXISTS)
+    error = of_the_path()
 
     ending(world.job().begin(), FakeSession()).fail(error)
 
@@ -180,7 +201,7 @@ def test_a_table_that_was_there_before_any_attempt_is_not_explained_by_one() -> 
 
 def test_one_attempt_s_own_creation_is_not_explained_by_itself() -> None:
     """There was no earlier attempt."""
-    error = RuntimeError(EXISTS)
+    error = of_the_path()
 
     ending(World(existing=False).job().begin(), FakeSession()).fail(error)
 
@@ -188,8 +209,8 @@ def test_one_attempt_s_own_creation_is_not_explained_by_itself() -> None:
 
 
 def test_another_error_after_an_earlier_creation_has_no_note() -> None:
-    """Only an error that says the table exists is explained by it."""
-    error = RuntimeError("out of memory")
+    """Only an error that says the table exists is explained by it, by its class and not by a text in it."""
+    error = RuntimeError("[DELTA_PATH_EXISTS] out of memory")
 
     ending(after_a_creator(), FakeSession()).fail(error)
 

@@ -13,6 +13,7 @@ from safewriter.errors import (
     UnsupportedError,
 )
 from safewriter.tables.delta.gate import GateState, GateStatus
+from tests.unit.safewriter.tables.java import Java, converted, raised, refused
 
 NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: a neighbour's", stray="")
 
@@ -34,7 +35,7 @@ NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: 
 def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: type[Exception]) -> None:
     """The code decides the type, and the message is unchanged."""
     code, _, text = refusal.partition(": ")
-    found = NOTHING.error_of(RuntimeError(f"java.io.IOException: SafeWriter [{code}]: {text}\n\tat Gate.java"))
+    found = NOTHING.error_of(raised(Java("org.apache.spark.SparkException", "failed", refused(code, text))))
 
     assert type(found) is error
     assert str(found) == refusal.partition(": ")[2]
@@ -44,7 +45,37 @@ def test_a_refusal_of_the_gate_has_a_type_and_its_message(refusal: str, error: t
 def test_no_refusal_is_no_error(refusal: str) -> None:
     """A gate that the guard itself has shut explains nothing."""
     code, _, text = refusal.partition(": ")
-    assert NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: {text}" if code else "no space left")) is None
+    assert NOTHING.error_of(raised(refused(code, text)) if code else RuntimeError("no space left")) is None
+
+
+def test_a_refusal_behind_an_error_that_pyspark_converts_is_known() -> None:
+    """PySpark keeps what Java has thrown."""
+    found = NOTHING.error_of(converted(Java("a.QueryExecutionException", "failed", refused("late", "too near"))))
+
+    assert (type(found), str(found)) == (DeadlineError, "too near")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ValueError("bad price: SafeWriter [late]: x"),
+        raised(Java("org.apache.spark.SparkException", "Cannot cast 'SafeWriter [late]: x'", Java("a.Cast", None))),
+        converted(Java("a.SparkRuntimeException", "SafeWriter [late]: x.parquet is not a Parquet file")),
+    ],
+)
+def test_a_text_forges_no_refusal(error: Exception) -> None:
+    """Cells, and names of objects, stand in the messages of errors: only the class of the gate's exception counts."""
+    assert NOTHING.error_of(error) is None
+
+
+def test_a_jvm_that_is_gone_refuses_nothing() -> None:
+    """No class of an exception can be asked for."""
+
+    class Gone:
+        def __getattr__(self, _: str) -> object:
+            raise ConnectionError("Java has ended")
+
+    assert NOTHING.error_of(raised(Gone())) is None
 
 
 @pytest.mark.parametrize(
@@ -58,7 +89,7 @@ def test_a_gate_knows_whether_every_commit_was_answered(status: str, answered: o
 @pytest.mark.parametrize("code", ["session", "thread"])
 def test_a_write_from_elsewhere_is_a_session_that_is_not_guarded(code: str) -> None:
     """Another thread or another session: the message names the right one."""
-    found = NOTHING.error_of(RuntimeError(f"SafeWriter [{code}]: open a block there"))
+    found = NOTHING.error_of(raised(refused(code, "open a block there")))
 
     assert (type(found), str(found)) == (UnguardedSessionError, "open a block there")
 

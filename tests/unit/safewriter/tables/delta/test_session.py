@@ -13,6 +13,7 @@ from safewriter.record.document import CommitPoint
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
 from safewriter.tables.session import Opening, TableState
 from tests.unit.safewriter.tables.delta.driverless import JavaError, session
+from tests.unit.safewriter.tables.java import Java, converted, existing, raised, refused
 
 if TYPE_CHECKING:
     from safewriter.tables.delta.session import DeltaSession
@@ -163,30 +164,47 @@ def test_a_skipped_block_is_opened_as_the_first_attempt_on_no_table(monkeypatch:
 @pytest.mark.parametrize(
     ("text", "skipped"),
     [
-        (f"java.io.IOException: SafeWriter [shut]: {SKIPPED}", True),
-        ("java.io.IOException: SafeWriter [shut]: success() was called", False),
-        ("[DELTA_PATH_EXISTS] s3a://lake/t exists already", True),
-        ("[DELTA_PATH_EXISTS] Cannot write to already existent path s3a://lake/t.", True),
-        ("[DELTA_PATH_EXISTS] `s3a://lake/t/`: it exists already", True),
-        ("[DELTA_PATH_EXISTS] s3a://lake/other exists already", False),
-        ("[DELTA_PATH_EXISTS] s3a://lake/t_rejected exists already", False),
-        ("[DELTA_PATH_EXISTS] s3a://lake/t/inner exists already", False),
-        ("[DELTA_PATH_EXISTS] s3a://lake/t.old exists already", False),
-        ("[UNRESOLVED_COLUMN] in s3a://lake/t", False),
+        ("s3a://lake/t exists already", True),
+        ("Cannot write to already existent path s3a://lake/t.", True),
+        ("`s3a://lake/t/`: it exists already", True),
+        ("s3a://lake/other exists already", False),
+        ("s3a://lake/t_rejected exists already", False),
+        ("s3a://lake/t/inner exists already", False),
+        ("s3a://lake/t.old exists already", False),
     ],
 )
-def test_an_error_in_a_skipped_block_is_about_the_skipping_or_the_script_s_own(text: str, *, skipped: bool) -> None:
-    """The gate refuses, or Delta reports that our table exists; the script must get any other error."""
-    assert session().was_skipped(RuntimeError(text)) is skipped
+def test_a_table_that_is_there_is_known_by_its_path(text: str, *, skipped: bool) -> None:
+    """Delta does not skip a statement that creates the table; the script must get an error about another table."""
+    assert session().was_skipped(converted(existing("DELTA_PATH_EXISTS", text))) is skipped
+
+
+@pytest.mark.parametrize(
+    ("java", "skipped"),
+    [
+        (Java("org.apache.spark.SparkException", "failed", refused("shut", f"no commit: {SKIPPED}")), True),
+        (refused("shut", "no commit: success() was called"), False),
+        (existing("DELTA_CREATE_TABLE_WITH_NON_EMPTY_LOCATION", "s3a://lake/t is not empty"), True),
+        (existing("UNRESOLVED_COLUMN.WITH_SUGGESTION", "DELTA_PATH_EXISTS in s3a://lake/t"), False),
+        (Java("org.apache.spark.SparkException", f"Cannot cast 'SafeWriter [x]: {SKIPPED}'"), False),
+        (Java("org.apache.spark.SparkException", "Cannot cast '[DELTA_PATH_EXISTS] s3a://lake/t'"), False),
+    ],
+)
+def test_an_error_in_a_skipped_block_is_about_the_skipping_or_the_script_s_own(java: Java, *, skipped: bool) -> None:
+    """The gate refuses, or Delta reports that our table exists: by their own exceptions, whatever a text says."""
+    assert session().was_skipped(raised(java)) is skipped
+
+
+@pytest.mark.parametrize(
+    "text", [f"bad price: SafeWriter [x]: {SKIPPED}", "bad price: [DELTA_PATH_EXISTS] s3a://lake/t"]
+)
+def test_a_row_in_the_script_s_own_error_does_not_end_a_skipped_block(text: str) -> None:
+    """A check of the rows that fails ends the job, also if a row reads as the gate's refusal."""
+    assert session().was_skipped(ValueError(text)) is False
 
 
 @pytest.mark.parametrize(("location", "skipped"), [("s3a://lake/t", True), ("s3a://lake/x", False), (None, False)])
 def test_a_table_that_is_there_is_known_by_its_location(location: str | None, *, skipped: bool) -> None:
     """The catalog resolves the name; an unresolved name is not our table's."""
-
-    class NamedError(RuntimeError):
-        def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - PySpark's
-            return {"relationName": "`db`.`t`"}
 
     def sql(text: str) -> SimpleNamespace:
         assert text == "DESCRIBE DETAIL `db`.`t`"
@@ -196,7 +214,8 @@ def test_a_table_that_is_there_is_known_by_its_location(location: str | None, *,
 
     one: Any = session()
     one.spark = SimpleNamespace(sql=sql)
-    assert one.was_skipped(NamedError("[TABLE_OR_VIEW_ALREADY_EXISTS]")) is skipped
+    named = existing("TABLE_OR_VIEW_ALREADY_EXISTS", "it is there", relationName="`db`.`t`")
+    assert one.was_skipped(converted(named)) is skipped
 
 
 def test_a_block_has_begun_once_it_has_a_gate() -> None:

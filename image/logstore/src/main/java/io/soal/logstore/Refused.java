@@ -3,8 +3,8 @@ package io.soal.logstore;
 import java.io.IOException;
 
 /**
- * Thrown when the gate refuses a commit: nothing was sent to the table. The message begins with a code by which the
- * guard recognises the refusal inside Spark's own exception.
+ * Thrown when the gate refuses a commit: nothing was sent to the table. The guard recognises this class behind Spark's own
+ * exception, by its name, and the message begins with a code.
  */
 public final class Refused extends IOException {
   private static final long serialVersionUID = 1L;

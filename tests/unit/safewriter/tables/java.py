@@ -1,0 +1,61 @@
+"""Exceptions of Java, as Py4J and PySpark show them, without a JVM."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class Java:
+    """An exception of Java's. `condition`: Spark's name of the error, if it is one of Spark's or Delta's."""
+
+    def __init__(
+        self, name: str, message: str | None, cause: Any = None, condition: str | None = None, **parameters: str
+    ) -> None:
+        self._name, self._message, self._cause, self._parameters = name, message, cause, parameters
+        if condition is not None:
+            self.getCondition = lambda: condition
+
+    def getClass(self) -> Java:  # noqa: N802 - Java's name
+        return self
+
+    def getName(self) -> str:  # noqa: N802 - Java's name
+        return self._name
+
+    def getMessage(self) -> str | None:  # noqa: N802 - Java's name
+        return self._message
+
+    def getCause(self) -> Any:  # noqa: N802 - Java's name
+        return self._cause
+
+    def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - Java's name
+        return self._parameters
+
+
+def refused(code: str, text: str) -> Java:
+    """Return the gate's refusal."""
+    return Java("io.soal.logstore.Refused", f"SafeWriter [{code}]: {text}")
+
+
+def existing(condition: str, message: str, **parameters: str) -> Java:
+    """Return an exception of Spark's or Delta's that has a condition."""
+    return Java("org.apache.spark.sql.AnalysisException", message, condition=condition, **parameters)
+
+
+def raised(java: Any) -> Exception:
+    """Return the error as Py4J raises it; its text has the messages of all causes, as a trace has."""
+    return _error(java, "java_exception")
+
+
+def converted(java: Any) -> Exception:
+    """Return the error as PySpark raises it, if it has an exception of its own for it."""
+    return _error(java, "_origin")
+
+
+def _error(java: Any, member: str) -> Exception:
+    messages, cause = [], java
+    while isinstance(cause, Java):
+        messages.append(str(cause.getMessage()))
+        cause = cause.getCause()
+    error = RuntimeError("\nCaused by: ".join(messages))
+    setattr(error, member, java)
+    return error

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-__all__ = ["chain_of", "in_one_line", "message_of", "package_of", "with_cause", "words_of"]
+__all__ = ["chain_of", "in_one_line", "message_of", "package_of", "shortened", "with_cause", "words_of"]
 
 _PART_MAX_LENGTH: Final = 1500
+_TEXT_MAX_LENGTH: Final = 131_072
+"""Of a longer text only the beginning and the end are looked at: a message may quote a cell of any size."""
 _ERRORS_MAX: Final = 5
 _NAME_THEIR_CAUSE: Final = ("py4j", "pyspark", "safewriter")
 """Packages whose exceptions name their cause in their own words."""
@@ -27,12 +29,14 @@ _CALL: Final = re.compile(r"An error occurred while calling \S+\.\n: ")
 _AGAIN: Final = re.compile(r"^(?:JVM|Driver) stacktrace:$", re.MULTILINE)
 _PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+")
 
-# Spark's query, with its plan, follows the line with the number of its error; Delta shows both schemas as trees.
-_QUERY: Final = re.compile(r"(SQLSTATE: \w{5}[^\n]*?);?\n(?:(?!JVM stacktrace:).)*", re.DOTALL)
-_SCHEMAS: Final = re.compile(
-    r"Table schema:\n(?P<table>.*?)\n\s*Data schema:\n(?P<data>(?:root\n)?(?:[ |]*-- .*\n?)+)", re.DOTALL
-)
-_COLUMN: Final = re.compile(r"(?P<level>[ |]*)-- (?P<name>.*): (?P<type>.+?) \(nullable = \w+\).*")
+# Spark's query, with its plan, follows the line with the number of its error. Cells may read like such a number, too,
+# so only the last one before the trace counts.
+_STATE: Final = re.compile(r"SQLSTATE: \w{5}")
+_JVM: Final = "JVM stacktrace:\n"
+# Delta shows both schemas as trees; no cell stands before these words.
+_MISMATCH: Final = re.compile(r"(?:\[[\w.]+\] )?A schema mismatch detected ")
+_TABLE, _DATA, _NULLABLE = "Table schema:\n", "Data schema:\n", " (nullable = "
+_BRANCH: Final = re.compile(r"([ |]*+)-- ")
 _INDENT: Final = 5
 
 
@@ -70,18 +74,50 @@ def _message_of(error: BaseException) -> str:
     text = words_of(error)
     if package_of(error) != "pyspark":
         return in_one_line(text)
-    text, changed = _SCHEMAS.subn(lambda found: _difference(_columns(found["table"]), _columns(found["data"])), text)
-    return " ".join(in_one_line(text if changed else _QUERY.sub(r"\1\n", text)).split())
+    return " ".join(in_one_line(_with_difference(text) or _without_query(text)).split())
 
 
 def words_of(error: BaseException) -> str:
     """Return the text of an exception; "" if there is none to get: a Java exception asks the JVM for it, which may be
-    gone.
+    gone. A very long text lacks its middle.
     """
     try:
-        return str(error)
+        return shortened(str(error))
     except Exception:  # noqa: BLE001 - the script's own classes may raise anything
         return ""
+
+
+def shortened(text: str) -> str:
+    """Return the beginning of a very long text, up to a word's end, and the lines at its end: a trace has its cause
+    there.
+    """
+    if len(text) <= _TEXT_MAX_LENGTH:
+        return text
+    half = _TEXT_MAX_LENGTH // 2
+    return f"{text[:half].rpartition(' ')[0]}…\n{text[-half:].partition(chr(10))[2]}"
+
+
+def _without_query(text: str) -> str:
+    """Leave out the query behind the number of Spark's error, and behind the first one in a trace."""
+    told, jvm, trace = text.partition(_JVM)
+    last = max((found.end() for found in _STATE.finditer(told)), default=len(told))
+    if (first := _STATE.search(trace)) is not None:
+        trace = _up_to_line_end(trace, first.end())
+    return f"{_up_to_line_end(told, last)}{jvm}{trace}"
+
+
+def _up_to_line_end(text: str, position: int) -> str:
+    end = text.find("\n", position)
+    return text if end < 0 else f"{text[:end].removesuffix(';')}\n"
+
+
+def _with_difference(text: str) -> str | None:
+    """Return Delta's message with the columns in which two schemas differ; None for any other message."""
+    told, found, trees = text.partition(_TABLE)
+    table, found_too, data = trees.partition(_DATA)
+    if not (found and found_too and _MISMATCH.match(told)):
+        return None
+    return f"{told}{_difference(_columns(table), _columns(data.partition(_JVM)[0]))}"
 
 
 def _columns(tree: str) -> dict[str, str]:
@@ -89,9 +125,12 @@ def _columns(tree: str) -> dict[str, str]:
     columns: dict[str, str] = {}
     above: list[str] = []
     for line in tree.splitlines():
-        if (column := _COLUMN.fullmatch(line)) is not None:
-            above[len(column["level"]) // _INDENT :] = [column["name"]]
-            columns[".".join(above)] = column["type"]
+        if (branch := _BRANCH.match(line)) is not None:
+            column, nullable, _ = line[branch.end() :].partition(_NULLABLE)
+            name, colon, kind = column.rpartition(": ")
+            if nullable and colon:
+                above[len(branch[1]) // _INDENT :] = [name]
+                columns[".".join(above)] = kind
     return columns
 
 

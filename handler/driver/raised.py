@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.driver.batch_errors import behind
-from handler.driver.message import chain_of, package_of, with_cause, words_of
+from handler.driver.message import chain_of, package_of, shortened, with_cause, words_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ _LINE_MAX_LENGTH: Final = 400
 _SPARK: Final = ("pyspark", "py4j")
 _JAVA_MAX: Final = 10
 _WORKER_ERROR: Final = "PythonException"
-_OF_WORKER: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+_OF_WORKER: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*+\n)++(\S.*)")
 """The first trace of a Python worker: its frames are indented, so the line behind them is the exception."""
 _WORKER_FRAME: Final = re.compile(r'^  File "(.+)", line (\d+), in ', re.MULTILINE)
 
@@ -65,7 +65,7 @@ def _java_lines(error: BaseException) -> list[str]:
         while left and len(lines) < _JAVA_MAX:
             if (java := left.pop(0)) is not None:
                 name = str(java.getClass().getName())
-                lines.append(_line(f"{name}: ", name.rpartition(".")[2], str(java.getMessage() or "")))
+                lines.append(_line(f"{name}: ", name.rpartition(".")[2], shortened(str(java.getMessage() or ""))))
                 left = [java.getCause(), *left, *java.getSuppressed()]
     except Exception:  # noqa: BLE001 - the JVM may be gone
         return lines

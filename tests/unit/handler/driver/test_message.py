@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handler.driver.message import in_one_line, message_of
+from handler.driver.message import in_one_line, message_of, shortened
 from safewriter import UnsupportedError
 
 FRAMES = "\tat org.example.A.b(A.java:1)\n\tat java.base/java.lang.Thread.run(Thread.java:840)\n\t... 19 more\n"
@@ -18,6 +18,13 @@ WORKER = """Traceback (most recent call last):
     ^^^^^^^^^
 ValueError: no such day
 """
+
+
+def of_spark(text: str) -> Exception:
+    kind: type[Exception] = type(
+        "AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"}
+    )
+    return kind(text)
 
 
 @pytest.mark.parametrize(
@@ -86,8 +93,7 @@ def test_the_root_cause_is_told_however_long_the_rest_is() -> None:
 )
 def test_the_query_behind_spark_s_error_is_left_out(text: str, told: str) -> None:
     """The log has it; the answer is one line."""
-    error = type("AnalysisException", (Exception,), {"__module__": "pyspark.errors.exceptions.captured"})(text)
-    assert message_of(error) == told
+    assert message_of(of_spark(text)) == told
 
 
 def raised_from(cause: Exception, error: Exception) -> Exception:
@@ -129,3 +135,55 @@ def test_a_long_message_is_cut_before_a_word() -> None:
     for length in range(1440, 1500):
         line = in_one_line(f"a.E: {'w' * length} {secret}\n\tat a.B.c(B.java:1)\n")
         assert secret in line or "xx" not in line
+
+
+@pytest.mark.parametrize(
+    "cell",
+    ["SQLSTATE: 22018\n", "SQLSTATE: 22018;\n== SQL ==\n", "Table schema:\n -- a: b (nullable = true)\nData schema:\n"],
+)
+def test_a_cell_hides_nothing_of_the_message_behind_it(cell: str) -> None:
+    """Only the number at the message's end, and Delta's own sentence at its beginning, say what is left out."""
+    told = message_of(of_spark(f"[CAST] The value '{cell}' is malformed. SQLSTATE: 22018\n== SQL ==\nSELECT x\n"))
+    assert told == f"[CAST] The value '{' '.join(f'{cell}_'.split())[:-1]}' is malformed. SQLSTATE: 22018"
+
+
+def test_delta_s_two_schemas_become_their_difference() -> None:
+    """A real one of Delta's is in `tests/integration/handler/test_spark_messages.py`."""
+    trees = (
+        "Table schema:\nroot\n -- a: b: long (nullable = true)\n\n\nData schema:\nroot\n -- c: int (nullable = true)\n"
+    )
+    error = of_spark(f"A schema mismatch detected when writing.\nDo that.\n\n{trees}\n\nIf ACLs are enabled")
+    assert message_of(error) == (
+        "A schema mismatch detected when writing. Do that. Columns only in the data: c; only in the table: a: b"
+    )
+
+
+def test_a_message_of_any_length_keeps_its_beginning_and_its_last_cause() -> None:
+    """What stands between them is not searched."""
+    text = f"a.E: bad price {'x y ' * 1_000_000}\n{FRAMES}Caused by: b.F: full\n{FRAMES}"
+    assert len(shortened(text)) < 140_000
+    told = message_of(of_spark(text))
+    assert told.startswith("a.E: bad price x y")
+    assert told.endswith("; root cause: b.F: full")
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(
+    "part",
+    [
+        "SQLSTATE: 22018 ",
+        "Table schema:\n",
+        "Data schema:\n\n",
+        "-- ",
+        ": ",
+        " (nullable = ",
+        "Traceback (most recent call last):\n  ",
+        "JVM stacktrace:\n",
+        "\tat a\nCaused by: a: ",
+        "An error occurred while calling ",
+    ],
+)
+@pytest.mark.parametrize("head", ["", "A schema mismatch detected \nTable schema:\n|Data schema:\n -- "])
+def test_no_text_makes_a_message_s_search_expensive(head: str, part: str) -> None:
+    """It grows with the length of the text, not with its square (the test's own time limit decides)."""
+    assert message_of(of_spark(head.replace("|", f" -- {part * 50_000}\n") + part * 100_000)) != "…"

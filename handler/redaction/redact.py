@@ -41,10 +41,11 @@ _KNOWING_MAX_S: Final = 2.0
 _METRICS: Final = "_aws"
 _VALUE: Final = "value"
 _KEY_LINES_MAX: Final = 400
-_DIGIT: Final = re.compile(r"\d")
+_DIGITS: Final = str.maketrans("123456789", "000000000")
+# Every line of a job is judged, however long it is and whatever it holds: so each alternative reads it once.
 _OF_KEY: Final = re.compile(
-    r"^\W{0,16}[A-Za-z0-9+/=]*\W{0,16}$"  # a line of Base64, or an empty one
-    r"|[A-Za-z0-9+/]{40}"  # Base64 after a time or a name
+    r"^\W{0,16}+[A-Za-z0-9+/=]*+\W{0,16}+$"  # a line of Base64, or an empty one
+    r"|(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{40}"  # Base64 after a time or a name
     r"|(?i:Proc-Type|DEK-Info|Version|Comment|Hash|Charset|MessageID): "
 )
 
@@ -206,13 +207,13 @@ class PrivateKeys:
 
     _left: int = field(default=0, init=False)
     _before: str = field(default="", init=False)
-    """The prefix of the first line, such as a time; the other lines have the same one except for digits."""
+    """The prefix of the first line, such as a time, with zeros for its digits: the other lines have the same one."""
 
     def is_inside(self, line: str) -> bool:
         """Return whether the next line belongs to a key that an earlier line began."""
         was_inside = self._left > 0 and ("-----END" in line or self._is_of_key(line))
         if "PRIVATE KEY" in line and "-----BEGIN" in line:
-            self._before = line[: line.index("-----BEGIN")]
+            self._before = line[: line.index("-----BEGIN")].translate(_DIGITS)
             self._left = 0 if "-----END" in line else _KEY_LINES_MAX
         else:
             self._left = 0 if not was_inside or "-----END" in line else self._left - 1
@@ -220,5 +221,5 @@ class PrivateKeys:
 
     def _is_of_key(self, line: str) -> bool:
         size = len(self._before)
-        is_alike = _DIGIT.sub("0", line[:size]) == _DIGIT.sub("0", self._before)
+        is_alike = line[:size].translate(_DIGITS) == self._before
         return _OF_KEY.search(line[size:] if is_alike else line) is not None

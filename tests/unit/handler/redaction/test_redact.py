@@ -250,6 +250,22 @@ def test_a_private_key_whose_lines_have_a_prefix_is_masked(before: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("line", ["+/=" * 20 + "x", "  " + "+" * 39, "«" * 16 + "A+/=" * 9 + "»" * 16, "", "\t="])
+def test_a_line_of_base64_is_of_a_key_whatever_surrounds_it(line: str) -> None:
+    """Its own characters count as surroundings, too."""
+    keys = PrivateKeys()
+    assert [keys.is_inside(one) for one in ("-----BEGIN PRIVATE KEY-----", line)] == [False, True]
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("before", ["", "12" * 120_000])
+def test_hostile_lines_in_a_key_are_judged_in_bounded_time(before: str) -> None:
+    """Every line of a job is judged, at the speed of its reading (the test's own time limit decides)."""
+    keys = PrivateKeys()
+    lines = [f"{before}-----BEGIN PRIVATE KEY-----", "=+/" * 80_000 + "é" * 17]
+    assert not any(keys.is_inside(line) for line in lines * 40)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "unit",

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 OF_OTHER_TEXTS = {
     ("safewriter.coordination.backends.opening", "_AWS"),
     ("safewriter.tables.delta.gate", "_MESSAGE"),
-    ("safewriter.snapshots.write.task_errors", "_LINE"),
 }
 """Patterns for a host, and for one line of a text."""
 _PARSER = importlib.import_module("re._parser")

@@ -14,7 +14,7 @@ from safewriter.snapshots.write.placement import placed
 from safewriter.snapshots.write.task_errors import errors_for_driver, errors_of_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, Row
@@ -94,16 +94,21 @@ class BuildJob:
         from safewriter.snapshots.write.task import RESULT
 
         has_integers = self.rows.encoding.limit is not None
-        moved = placed(rows, self.rows.routing, has_integers=has_integers, has_ranks=self.last_by is not None)
         session = rows.sparkSession
         settings = {name: "true" for name in _SAME_ROWS if session.conf.isModifiable(name)}
-        with overridden(session, settings), errors_of_tasks():
-            return moved.mapInArrow(self._write, from_arrow_schema(RESULT)).collect()
+        with overridden(session, settings), errors_of_tasks() as job:
+            has_ranks = self.last_by is not None
+            moved = placed(rows, self.rows.routing, job, has_integers=has_integers, has_ranks=has_ranks)
+            return moved.mapInArrow(self._write(job), from_arrow_schema(RESULT)).collect()
 
-    def _write(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Write the shards of one partition, on an executor."""
-        with errors_for_driver():
-            yield from self._task().run(batches)
+    def _write(self, job: str) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+        """Return the function that writes the shards of one partition, on an executor."""
+
+        def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            with errors_for_driver(job):
+                yield from self._task().run(batches)
+
+        return write
 
     def _task(self) -> ShardTask:
         from pyspark import TaskContext

@@ -24,11 +24,11 @@ _TASKS_PER_CORE: Final = 2
 """A Python task costs a tenth of a second of CPU, so if there are many shards, a task writes several."""
 
 
-def placed(rows: DataFrame, routing: Routing, *, has_integers: bool, has_ranks: bool) -> DataFrame:
+def placed(rows: DataFrame, routing: Routing, job: str, *, has_integers: bool, has_ranks: bool) -> DataFrame:
     """Return the rows with their shards, in one partition for each task, sorted by shard and key.
 
-    `has_integers`: the keys are integers; the task refuses negative ones. `has_ranks`: also sort the rows of a key by
-    rank, the highest first.
+    `job`: the number that `errors_of_tasks` has given the job. `has_integers`: the keys are integers; the task refuses
+    negative ones. `has_ranks`: also sort the rows of a key by rank, the highest first.
     """
     from pyspark.sql import functions
 
@@ -36,7 +36,7 @@ def placed(rows: DataFrame, routing: Routing, *, has_integers: bool, has_ranks: 
     if has_integers and isinstance(routing, HashRouting):
         sharded = with_shard(rows, KEY, SHARD, routing.num_dbs)
     else:
-        sharded = _by_udf(rows, routing)
+        sharded = _by_udf(rows, routing, job)
     order = _order(routing.num_dbs, tasks) if has_integers else [functions.col(SHARD), functions.col(KEY)]
     rank = [functions.col(RANK).desc_nulls_last()] if has_ranks else []
     return sharded.repartitionById(tasks, functions.col(SHARD) % tasks).sortWithinPartitions(*order, *rank)
@@ -58,18 +58,18 @@ def _order(num_dbs: int, tasks: int) -> list[Column]:
     return [shard.bitwiseOR(functions.shiftrightunsigned(key, bits)), key]
 
 
-def _by_udf(rows: DataFrame, routing: Routing) -> DataFrame:
+def _by_udf(rows: DataFrame, routing: Routing, job: str) -> DataFrame:
     """Return the rows with their shards, which Python processes compute by the routing."""
     from pyspark.sql.pandas.functions import arrow_udf
 
-    shard_of = arrow_udf(_shard_function(routing), "int")  # type: ignore[call-overload] # its stub lacks this form
+    shard_of = arrow_udf(_shard_function(routing, job), "int")  # type: ignore[call-overload] # its stub lacks this form
     shard: Column = shard_of(KEY, *(f"{ROUTING}{number}" for number in range(len(routing.columns))))
     return rows.select(shard.alias(SHARD), "*")
 
 
-def _shard_function(routing: Routing) -> Callable[..., pa.Array]:
+def _shard_function(routing: Routing, job: str) -> Callable[..., pa.Array]:
     def shard_of(keys: pa.Array, *columns: pa.Array) -> pa.Array:
-        with errors_for_driver():
+        with errors_for_driver(job):
             return pa.array(routing.shards(keys, columns), pa.int32())
 
     # Spark reads the annotations, and needs types there instead of texts.

@@ -30,8 +30,9 @@ _CAUSES: Final = (
     (
         re.compile(r"java\.nio\.file\.AccessDeniedException: (s3a?://[^\s:]+)"),
         Advice(
-            "S3 has denied a request for {0}: name it in the stack's context key data or read_only_data, and the key"
-            " that encrypts it, if any, in data_kms_key_arns",
+            "S3 has denied a request for {0}: if the script or its arguments name that bucket (a table's log may name"
+            " any), name it in the stack's context key data or read_only_data, and the key that encrypts it, if any, in"
+            " data_kms_key_arns",
             says_all=False,  # the message names the caller and the right
         ),
     ),

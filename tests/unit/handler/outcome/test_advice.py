@@ -13,7 +13,7 @@ from handler.spark.missing_dependencies import Raised
     [
         (
             "java.nio.file.AccessDeniedException: s3a://lake/rooms/_delta_log: listObjects() on s3a://lake/rooms",
-            "S3 has denied a request for s3a://lake/rooms/_delta_log: name it in",
+            "S3 has denied a request for s3a://lake/rooms/_delta_log: if the script or its arguments name that bucket",
         ),
         (
             "org.apache.hadoop.fs.s3a.UnknownStoreException: `s3a://no.such-bucket/rooms/_delta_log': listObjects()",

@@ -113,16 +113,6 @@ def test_the_page_of_the_campaign_says_what_was_found() -> None:
     assert [name for one in kept for name in one["broken"]] == []
 
 
-def test_the_words_about_the_second_s3_are_its_figures() -> None:
-    """The figures are those of `scripts/lab faults run FOLDER --s3 s3proxy`, for a part of the live tier."""
-    kept = json.loads(KEPT.with_name("faults-s3proxy.json").read_text(encoding="utf-8"))
-    (found,) = kept["counts"]
-    assert (kept["manifest"]["s3"], found["subject"], found["guarded"]) == ("s3proxy", "delta", True)
-    page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
-    words = f"at commit `{kept['manifest']['commit']}`: {found['cases']} faults, {found['broken_cases']} broken."
-    assert words in page
-
-
 def test_the_words_about_the_wrong_scripts_are_their_figures() -> None:
     """`scripts/lab faults run FOLDER --tier scripts`, of all scripts."""
     kept = json.loads(KEPT.with_name("faults-scripts.json").read_text(encoding="utf-8"))

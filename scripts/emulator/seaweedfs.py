@@ -22,6 +22,7 @@ import boto3
 from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
+from safewriter.objects.client import client_of
 from scripts.provision.place import ROOT
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3.wire import OBSERVER, forward
@@ -172,7 +173,7 @@ class SeaweedFS:
     def _client(self, service: str = "s3") -> Any:  # noqa: ANN401 - a boto3 client
         session = boto3.session.Session(OBSERVER, CREDENTIALS["AWS_SECRET_ACCESS_KEY"], region_name=REGION)
         config = Config(s3={"addressing_style": "path"}, retries={"total_max_attempts": 1}, proxies={})
-        return session.client(service, endpoint_url=f"http://{self._address(_S3)}", config=config)  # type: ignore[call-overload]
+        return client_of(service, config, endpoint=f"http://{self._address(_S3)}", session=session)
 
 
 def _free_ports(count: int) -> list[int]:

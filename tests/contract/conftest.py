@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import ObjectStore, Upload
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
 from soal.recovery import Overlay
 from soal.testing.s3 import EmbeddedS3
 from tests.contract.bench import PRIVATE, Bench
 from tests.support.memory_store import MemoryObjectStore
-from tests.support.s3_backends import BACKENDS, opened_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

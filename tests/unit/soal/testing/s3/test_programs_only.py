@@ -15,9 +15,9 @@ from py4j.protocol import Py4JError
 from scripts.emulator import durable as service
 from scripts.emulator.java import java
 from scripts.emulator.rest_catalog import RestCatalog
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
 from scripts.emulator.seaweedfs import SeaweedFS
 from soal.testing.s3 import EmbeddedS3
-from tests.support.s3_backends import BACKENDS, opened_backend
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""The backends by name."""
+"""The S3s behind the wire, by name."""
 
 from __future__ import annotations
 

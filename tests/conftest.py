@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
 from scripts.provision.__main__ import main as setup
 from soal.testing.s3.embedded import EmbeddedS3
 from tests.support.lake import CHECKPOINTS, LAKE
-from tests.support.s3_backends import BACKENDS, opened_backend
 from tests.support.spark_session import LOCAL_JARS, build_session, full_jars
 
 if TYPE_CHECKING:

@@ -13,12 +13,13 @@ from botocore.exceptions import BotoCoreError, ClientError
 from botocore.parsers import ResponseParserError
 
 from safewriter.objects.client import client_of
+from safewriter.objects.conditions import WITNESSES, ignored, other_server
 from safewriter.objects.location import Location
 from safewriter.objects.rights import lacking
 from safewriter.objects.store import ListedObject, PreconditionFailed, StoredObject, StoreError, TooLarge, Upload
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from datetime import datetime
 
     from boto3.session import Session
@@ -61,6 +62,8 @@ _DENIED: Final = (
 # Errors of a store without DeleteObjects, or of one that cannot parse the request.
 _NO_BATCHES: Final = ("NotImplemented", "501", "MethodNotAllowed", "405", "MissingContentMD5", "MalformedXML")
 _PASSING: Final = {"InternalError": 500, "SlowDown": 503, "ServiceUnavailable": 503}
+_KEEPING: Final[set[str]] = set()
+"""The servers that have kept the conditions of writes for this process, by their endpoints."""
 _FAULTS: Final = (ClientError, BotoCoreError, ResponseParserError, UnicodeEncodeError)
 
 
@@ -238,6 +241,15 @@ class S3ObjectStore:
 
         self._tried("ABORT", upload.key, request)
 
+    def check_conditions(self, key: str, body: bytes) -> None:
+        server = other_server(self.endpoint)
+        if not server or server in _KEEPING:
+            return
+        for header, condition in WITNESSES.items():
+            if self._tried("PUT", key, functools.partial(self._is_put, key, body, condition)):
+                raise ignored(server, self.uri(key), header)
+        _KEEPING.add(server)
+
     def uri(self, key: str) -> str:
         return f"s3://{self._bucket}/{self._prefix}{key}"
 
@@ -272,6 +284,15 @@ class S3ObjectStore:
                     raise failure("PUT", self.uri(key), error) from error
                 self._sleep(pause_s)
         raise AssertionError
+
+    def _is_put(self, key: str, body: bytes, condition: Mapping[str, Any]) -> bool:
+        try:
+            self._client.put_object(Bucket=self._bucket, Key=self._prefix + key, Body=body, **condition)
+        except ClientError as error:
+            if code_of(error) in _PRECONDITION:
+                return False
+            raise
+        return True
 
     def _read_back(self, key: str, size: int, refusal: Exception) -> StoredObject | None:
         """Return the object after a PUT that failed; None if there is none, it is larger, or the read is denied.

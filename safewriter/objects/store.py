@@ -105,6 +105,13 @@ class ObjectStore(Protocol):
         """
         ...
 
+    def check_conditions(self, key: str, body: bytes) -> None:
+        """Raise `UnsupportedError` unless the store keeps the conditions of `create` and `replace`.
+
+        `key`: an object that is there with `body`, and stays so. A store that is known to keep them sends no request.
+        """
+        ...
+
     def put(self, key: str, body: bytes) -> str:
         """Write the object, over any other; return its ETag."""
         ...

@@ -157,9 +157,14 @@ class Checkpoints:
     # -- markers: the cost of finding the open writes grows only with their number -----------------------------------
 
     def mark(self, marker: Marker) -> None:
-        """Announce an attempt, before it touches the document."""
+        """Announce an attempt, before it touches the document.
+
+        Raises `UnsupportedError` if the store ignores the conditions that guard the document; the marker is there then.
+        """
+        key = _marker(marker.write_key, marker.nonce)
         body = dataclasses.replace(marker, catalog=self._catalog or marker.catalog).to_bytes()
-        self.store.put(_marker(marker.write_key, marker.nonce), body)
+        self.store.put(key, body)
+        self.store.check_conditions(key, body)
 
     def announced(self, marker: ListedMarker) -> Announced | None:
         """Return a marker's content, None if it is gone; raise `UnreadableCheckpointError` if it cannot be parsed."""

@@ -25,8 +25,6 @@ _NAMES: Final = "image/jars/artifacts.toml"
 # Set-up does not fetch the jars of these lists. Their names tell the artifacts, and they contain no others, except for
 # OpenLineage's: whoever adds that jar to an image has its libraries, too.
 _BY_NAME: Final = ("full-jars", "derived")
-_NOT_LOOKED_AT: Final = "s3proxy-jars"
-"""A server of the fault tests, with libraries for many clouds. It listens on loopback, and only our tests use it."""
 
 
 class UnknownJarError(Exception):
@@ -133,8 +131,6 @@ def inventory(root: Path, home: Path) -> Inventory:
     names = read_names(root / _NAMES)
     folders: list[tuple[Path | None, tuple[str, ...]]] = [_pyspark()]
     for name, folder_of_list in LISTS.items():
-        if name == _NOT_LOOKED_AT:
-            continue
         jars = tuple(read_sums(root / folder_of_list / "jars.sha256"))
         folders.append((None if name in _BY_NAME else home / name, jars))
     all_artifacts: list[Artifact] = []

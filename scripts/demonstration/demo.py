@@ -3,9 +3,9 @@ durable execution runs a job that is longer than three timeouts. With `--account
 on this machine, or with `--profile` in that of an AWS profile.
 
 Without `--account` everything is real (the handler under Lambda's runtime interface emulator, Spark, SafeWriter, a REST
-catalog for `--format iceberg`) except S3, which is moto, and the durable service, which AWS's emulation replaces. Each
-claim is checked against the table's files, and the table as deltalake or pyiceberg reads it. A false claim means exit
-code 1.
+catalog for `--format iceberg`) except S3, which is moto, and the durable service, which AWS's emulation replaces. With
+`--s3 seaweedfs` S3 and the catalog are SeaweedFS's. Each claim is checked against the table's files, and the table as
+deltalake or pyiceberg reads it. A false claim means exit code 1.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from scripts.accommodations import ROWS
 from scripts.demonstration import acts, long_job
 from scripts.demonstration.account import playing
 from scripts.demonstration.stage import Claims, Demo, open_format
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
 from scripts.local.sample import put_sample
 from soal.console.problem import EXIT_FAILED, EXIT_OK, Problem
 from soal.console.screen import Screen
@@ -47,10 +48,12 @@ def main() -> int:
             playing.play(console, claims, options.image, options.record)
         else:
             with (
-                EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,)) as s3,
-                open_format(options.format, s3) as format_,
+                opened_backend(options.s3) as backend,
+                EmbeddedS3(buckets=BUCKETS, unlistable=(CHECKPOINTS,), backend=backend) as s3,
+                open_format(options.format, s3, backend) as format_,
             ):
-                _play(Demo(console, s3, Home.of(), claims, format_), durable=options.durable)
+                stage = Demo(console, s3, Home.of(), claims, format_, checks_tokens=options.s3 != BACKENDS[0])
+                _play(stage, durable=options.durable)
         claims.check("no process is left", holds=not psutil.Process().children(recursive=True))
     except Problem as problem:
         claims.check(f"the job could be run: {problem} (to do: {problem.todo})", holds=False)
@@ -68,6 +71,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--durable", action="store_true", help="a job of three timeouts as one durable execution")
     parser.add_argument("--format", choices=["delta", "iceberg"], default="delta", help="the table's format")
     parser.add_argument(
+        "--s3", choices=BACKENDS, default=BACKENDS[0], help="the S3; seaweedfs has a catalog of its own"
+    )
+    parser.add_argument(
         "--account", action="store_true", help="deploy the stack into an account on this machine (needs Docker)"
     )
     parser.add_argument("--profile", metavar="NAME", help="with --account: the account of an AWS profile, which pays")
@@ -78,8 +84,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--record", type=Path, metavar="FILE", help="with --account: write the run as JSON to a file")
     options = parser.parse_args()
-    if options.account and (options.durable or options.format != "delta"):
-        parser.error("--account has one journey, on Delta: leave --durable and --format out")
+    if options.account and (options.durable or options.format != "delta" or options.s3 != BACKENDS[0]):
+        parser.error("--account has one journey, on Delta: leave --durable, --format and --s3 out")
     if options.image and not options.account:
         parser.error("--image is the image of the account's function: add --account")
     if options.record and not options.account:
@@ -95,7 +101,7 @@ def _options() -> argparse.Namespace:
 
 def _play(demo: Demo, *, durable: bool) -> None:
     put_sample(demo.s3.observer())
-    demo.console.print(Text(f"S3 at {demo.s3.endpoint} (in this process); {ROWS:,} rows"), soft_wrap=True)
+    demo.console.print(Text(f"S3 at {demo.s3.endpoint}; {ROWS:,} rows"), soft_wrap=True)
     if not archive_of(demo.home.path).is_file():
         demo.console.print(
             "without a class-data archive, so Spark starts slowly; scripts/setup says why", style="yellow"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import json
 import tempfile
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from soal.home import Home
     from soal.invocation.report import Report
     from soal.testing.s3 import EmbeddedS3
+    from soal.testing.s3.backend import Backend
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,14 @@ class Format:
 
 @dataclass(slots=True)
 class Demo:
-    """The demonstration: an S3, a function, a table, and the claims."""
+    """The demonstration: an S3, a function, a table, and the claims. `checks_tokens`: the S3 knows its own alone."""
 
     console: Console
     s3: EmbeddedS3
     home: Home
     claims: Claims
     format: Format
+    checks_tokens: bool = False
 
     def run(self, job: str, token: str, *more: str, timeout_s: int = _LONG_S, pause_s: int = 0) -> Result:
         """Invoke a function that runs a sample job with `more` arguments; show and return its result."""
@@ -113,7 +115,8 @@ class Demo:
         }
 
     def _function(self, timeout_s: int, pause_s: int, on_line: Callable[[str], None]) -> Function:
-        target = local_target(self.s3.endpoint)
+        # Only moto takes the made-up session token of a local function.
+        target = replace(local_target(self.s3.endpoint), is_local=not self.checks_tokens)
         variables = function_variables(target, CHECKPOINTS, self._variables(pause_s), self.home)
         return Function(variables, timeout_s, _MEMORY_MB, self.home, on_line)
 
@@ -174,21 +177,23 @@ class Demo:
 
 
 @contextmanager
-def open_format(name: str, s3: EmbeddedS3) -> Iterator[Format]:
-    """Yield the format called `name`; for Iceberg start a catalog."""
+def open_format(name: str, s3: EmbeddedS3, backend: Backend) -> Iterator[Format]:
+    """Yield the format called `name`; for Iceberg with the catalog of the backend, or else with one that it starts."""
     if name == "delta":
         aws = local_target(s3.endpoint).aws
         look = functools.partial(view, s3.observer(), LAKE, _DELTA_PATH, aws)
         yield Format("delta", f"s3a://{LAKE}/{_DELTA_PATH}", "deltalake", look)
         return
     from scripts.emulator.rest_catalog import RestCatalog
+    from scripts.emulator.seaweedfs import SeaweedFS
     from scripts.tables import iceberg as iceberg_table
 
-    with (
-        tempfile.TemporaryDirectory(prefix="soal-demo-") as folder,
-        RestCatalog(s3, Path(folder), WAREHOUSE) as catalog,
-    ):
+    with ExitStack() as stack:
+        if isinstance(backend, SeaweedFS):
+            properties = backend.catalog(s3, "soal-warehouse")
+        else:
+            folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="soal-demo-"))
+            properties = rest_properties(stack.enter_context(RestCatalog(s3, Path(folder), WAREHOUSE)).uri)
         table = f"{_CATALOG}.db.accommodations"
-        catalog_settings = rest_properties(catalog.uri)
-        look = functools.partial(iceberg_table.view, s3.observer(), catalog_settings, table)
-        yield Format("iceberg", table, "pyiceberg", look, spark_settings(_CATALOG, catalog_settings))
+        look = functools.partial(iceberg_table.view, s3.observer(), properties, table)
+        yield Format("iceberg", table, "pyiceberg", look, spark_settings(_CATALOG, properties))

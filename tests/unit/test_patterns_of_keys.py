@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 OF_OTHER_TEXTS = {
-    ("safewriter.coordination.backends.opening", "_AWS"),
+    ("safewriter.objects.conditions", "_AWS"),
     ("safewriter.tables.delta.gate", "_MESSAGE"),
 }
 """Patterns for a host, and for one line of a text."""

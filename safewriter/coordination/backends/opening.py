@@ -5,22 +5,17 @@ from __future__ import annotations
 import os
 import re
 from typing import TYPE_CHECKING, Final
-from urllib.parse import urlsplit
 
 from safewriter.coordination.configuration import PREFIX
 from safewriter.errors import SettingError
+from safewriter.objects.conditions import other_server
 
 if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend
     from safewriter.coordination.backends.s3 import S3Backend
     from safewriter.objects.s3 import S3ObjectStore
 
-__all__ = ["backend_uri", "open_backend", "other_server", "s3_backend"]
-
-_AWS: Final = re.compile(
-    r"(.+\.)?(s3[a-z0-9-]*|dynamodb|ddb)(\.dualstack)?(\.[a-z]{2,}(-[a-z]+)+-\d+)?(\.vpce)?\.(amazonaws\.com(\.cn)?|api\.aws)"
-)
-"""https://docs.aws.amazon.com/general/latest/gr/rande.html; an endpoint that this misses is probed."""
+__all__ = ["backend_uri", "open_backend", "s3_backend"]
 
 _TABLE: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 """https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/HowItWorks.NamingRulesDataTypes.html"""
@@ -30,11 +25,6 @@ _TABLE: Final = re.compile(r"[A-Za-z0-9_.-]{3,255}")
 _ENSEMBLE: Final = re.compile(
     r"(?P<hosts>[\w.\[\]:-]+:\d+(,[\w.\[\]:-]+:\d+)*)/(?P<root>(?!zookeeper(/|$))\w[\w.-]*(/\w[\w.-]*)*)"
 )
-
-
-def other_server(endpoint: str) -> str:
-    """Return the endpoint, or "" for one of AWS's own, which keep the conditions of writes."""
-    return "" if _AWS.fullmatch(urlsplit(endpoint).hostname or "") else endpoint
 
 
 def s3_backend(store: S3ObjectStore) -> S3Backend:

@@ -148,7 +148,7 @@ class Beginnings:
 
 
 class Backend(Protocol):
-    """An S3 without faults. The wire sends one request at a time."""
+    """An S3 without faults. The wire sends requests as they come, so several threads call `answer` at once."""
 
     def answer(self, request: Request) -> Reply:
         """Apply a request."""
@@ -177,18 +177,23 @@ class _Dispatcher(DomainDispatcherApplication):
 
 
 class Moto:
-    """moto in this process, with a separate store and true start times of uploads."""
+    """moto in this process, with a separate store and true start times of uploads.
+
+    It applies one request at a time: moto checks a condition and then acts without a lock, and lists a dict that
+    another thread may change.
+    """
 
     def __init__(self) -> None:
+        self._applying = threading.Lock()
         self._app = _Dispatcher(create_backend_app)
         self._store = Store()
         self._beginnings = Beginnings()
 
     def answer(self, request: Request) -> Reply:
-        with self._store.in_use():
+        with self._applying, self._store.in_use():
             chunks, status, headers = run_wsgi_app(self._app, request.environ, buffered=True)
-        reply = Reply(int(status.split(" ", 1)[0]), tuple(headers), b"".join(chunks))
-        return self._beginnings.reply(request, reply)
+            reply = Reply(int(status.split(" ", 1)[0]), tuple(headers), b"".join(chunks))
+            return self._beginnings.reply(request, reply)
 
     def fill(self, bucket: str, objects: Mapping[str, bytes]) -> None:
         self._store.fill(bucket, objects)

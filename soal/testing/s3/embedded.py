@@ -1,4 +1,4 @@
-"""An S3 on a free local port: moto or another server, behind a layer that traces, serialises and injects faults."""
+"""An S3 on a free local port: moto or another server, behind a layer that traces and injects faults."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """The layer between the clients and an S3: it classifies each request, keeps a trace, and applies rules.
 
-It also makes the backend as strict as Amazon's. It applies requests one at a time: moto checks a condition and then
-acts without a lock, as S3Proxy does for `If-Match`, and lists a dict that another thread may change. And it answers 403
-for a missing key to a caller that may not list the bucket, unless the caller may list just that key.
+It passes requests on as they come, several at once. And it answers 403 for a missing key to a caller that may not list
+the bucket, unless the caller may list just that key.
 
 Requests to a local catalog can pass through the wire, too, so that trace and rules see one order of all requests.
 """
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
     from soal.testing.s3.rules import Rule
 
 _TIMEOUT_S: Final = 60.0
-_OF_THE_CONNECTION: Final = frozenset({"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH"})
+_OF_THE_CONNECTION: Final = frozenset(
+    {"HTTP_HOST", "HTTP_CONNECTION", "HTTP_ACCEPT_ENCODING", "HTTP_CONTENT_LENGTH", "HTTP_TRANSFER_ENCODING"}
+)
 # The access key of the observer: not in the trace, hit by no rule, allowed everything.
 OBSERVER: Final = "AKIAOBSERVER"
 _LISTING: Final = frozenset({"ListObjects", "ListObjectsV2", "ListObjectVersions"})
@@ -69,7 +70,6 @@ class Wire:
         self._backend = backend
         self._hiding = frozenset(hiding)
         self._unlistable = frozenset(unlistable) | self._hiding
-        self._applying = threading.Lock()
         self._counting = threading.Lock()
         self._rules = list(rules)
         self._trace: list[Exchange] = []
@@ -168,8 +168,7 @@ class Wire:
         is_observer = request.access_key == OBSERVER
         if not is_observer and request.bucket in self._unlistable and request.operation in _LISTING:
             return Reply.error(403, "not allowed: s3:ListBucket")
-        with self._applying:
-            reply = self._backend.answer(request)
+        reply = self._backend.answer(request)
         is_hidden = not is_observer and request.bucket in self._hiding
         if is_hidden and request.operation in _READING and reply.status == _MISSING:
             return Reply.error(403, "not allowed: s3:ListBucket")

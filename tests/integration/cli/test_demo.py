@@ -14,11 +14,19 @@ from scripts.provision.place import ROOT
 @pytest.mark.spark
 @pytest.mark.emulator
 @pytest.mark.slow
-@pytest.mark.parametrize("table_format", ["delta", pytest.param("iceberg", marks=pytest.mark.matrix)])
-def test_every_claim_of_the_demonstration_is_true(table_format: str) -> None:
+@pytest.mark.parametrize(
+    ("table_format", "s3"),
+    [
+        ("delta", "moto"),
+        pytest.param("iceberg", "moto", marks=pytest.mark.matrix),
+        pytest.param("delta", "seaweedfs", marks=pytest.mark.matrix),
+        pytest.param("iceberg", "seaweedfs", marks=pytest.mark.matrix),
+    ],
+)
+def test_every_claim_of_the_demonstration_is_true(table_format: str, s3: str) -> None:
     """It exits with code 0; its claims, as JSON on stdout, cover all three acts, and are true."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "scripts.demonstration.demo", "--json", "--format", table_format],
+        [sys.executable, "-P", "-m", "scripts.demonstration.demo", "--json", "--format", table_format, "--s3", s3],
         cwd=ROOT,
         capture_output=True,
         text=True,

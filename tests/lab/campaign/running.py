@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from scripts.emulator.s3_backends import BACKENDS
 from tests.lab.bench.record import about
 from tests.lab.campaign.live import running as live
 from tests.lab.campaign.live.cases import Case, sequences
@@ -20,7 +21,6 @@ from tests.lab.campaign.selection import is_selected
 from tests.lab.campaign.wrong import running as wrong
 from tests.lab.campaign.wrong.listing import SCRIPTS, selected
 from tests.lab.results import begin
-from tests.support.s3_backends import BACKENDS
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -31,7 +31,7 @@ class S3(StrEnum):
     """The servers behind the emulator's wire."""
 
     MOTO = "moto"
-    S3PROXY = "s3proxy"
+    SEAWEEDFS = "seaweedfs"
 
 
 class Tier(StrEnum):
@@ -75,7 +75,7 @@ def run(
         ),
     ] = "",
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Cases at once.")] = os.cpu_count() or 1,
-    s3: Annotated[S3, typer.Option(help="The S3 under the faults. S3Proxy is fetched if it is not there.")] = S3.MOTO,
+    s3: Annotated[S3, typer.Option(help="The S3 under the faults.")] = S3.MOTO,
     seed: Annotated[int, typer.Option(min=0, help="Of the tier random.")] = 1,
     faults: Annotated[int, typer.Option(min=1, help="Of the tier random: how many guarded writes.")] = 1_000,
     budget_min: Annotated[

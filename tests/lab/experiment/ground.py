@@ -16,10 +16,10 @@ from safewriter.objects.s3 import S3ObjectStore, table_store
 from safewriter.record.checkpoints import Checkpoints
 from safewriter.settle.recovery import Recovery
 from safewriter.tables.registry import format_of
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
 from soal.local.names import REGION
 from soal.testing.s3.embedded import EmbeddedS3
 from tests.lab.experiment.tables import LAKE, Place
-from tests.support.s3_backends import BACKENDS, opened_backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -163,6 +163,9 @@ class _Store:
         sent = Sent("replace", key, mutates=True)
         return self._network.call(sent, lambda: self._inner.replace(key, body, etag=etag, tag=tag))
 
+    def check_conditions(self, key: str, body: bytes) -> None:
+        """It keeps them."""
+
     def put(self, key: str, body: bytes) -> str:
         return self._network.call(Sent("put", key, mutates=True), lambda: self._inner.put(key, body))
 

@@ -82,11 +82,11 @@ def test_a_campaign_says_by_its_exit_code_whether_all_is_done(
         return bool(found)
 
     monkeypatch.setattr(campaign, "run", run)
-    options = ["--tier", "random", "--seed", "7", "--faults", "9", "--s3", "s3proxy", "--budget-min", "2"]
+    options = ["--tier", "random", "--seed", "7", "--faults", "9", "--s3", "seaweedfs", "--budget-min", "2"]
     done = CliRunner().invoke(app, ["faults", "run", str(tmp_path), *options])
     assert (done.exception.exit_code if isinstance(done.exception, Problem) else done.exit_code) == code
     assert asked["words"] == (tmp_path, "random")
-    assert (asked["seed"], asked["faults"], asked["s3"], asked["budget_s"]) == (7, 9, "s3proxy", 120)
+    assert (asked["seed"], asked["faults"], asked["s3"], asked["budget_s"]) == (7, 9, "seaweedfs", 120)
 
 
 @pytest.mark.parametrize(("violations", "code"), [((), 0), (("changed",), 1)])
@@ -94,7 +94,7 @@ def test_a_report_says_by_its_exit_code_whether_a_promise_was_broken(
     tmp_path: Path, violations: tuple[str, ...], code: int
 ) -> None:
     """And how to see it again; of what the results are stands in the JSON."""
-    about = {"commit": "abc", "s3": "s3proxy"}
+    about = {"commit": "abc", "s3": "seaweedfs"}
     (tmp_path / campaign.MANIFEST).write_text(json.dumps(about))
     append(tmp_path / STATES, state(*violations))
     done = CliRunner().invoke(app, ["faults", "report", str(tmp_path), "--json"])
@@ -103,7 +103,7 @@ def test_a_report_says_by_its_exit_code_whether_a_promise_was_broken(
     assert told["manifest"] == about
     assert [(one["tier"], one["cases"], one["broken_cases"]) for one in told["counts"]] == [("replay", 1, code)]
     assert told["broken"] == [STATE] * code
-    again = f"scripts/lab faults replay {STATE} --folder {tmp_path} --s3 s3proxy"
+    again = f"scripts/lab faults replay {STATE} --folder {tmp_path} --s3 seaweedfs"
     assert (again in " ".join(done.stderr.split())) is bool(code)
 
 

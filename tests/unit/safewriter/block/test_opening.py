@@ -120,6 +120,22 @@ def test_a_claim_announces_the_write_to_the_supervisor(store: MemoryObjectStore,
     }
 
 
+def test_a_store_that_ignores_conditions_gets_no_claim() -> None:
+    """The marker that was its witness goes again, and there is no document."""
+
+    class Ignoring(MemoryObjectStore):
+        def check_conditions(self, key: str, body: bytes) -> None:
+            found = self.get(key)
+            assert found is not None
+            assert found.body == body
+            raise UnsupportedError("nothing was written: it ignores them")
+
+    store = Ignoring()
+    with pytest.raises(UnsupportedError, match="nothing was written"):
+        claim(block_of(store))
+    assert list(store.list("")) == []
+
+
 @pytest.mark.parametrize("journalled", [False, True])
 def test_what_comes_too_late_is_told_to_the_supervisor(
     store: MemoryObjectStore, journal: Journal, path: str, *, journalled: bool

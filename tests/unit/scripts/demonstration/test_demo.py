@@ -43,6 +43,7 @@ def test_a_demonstration_without_an_archive_says_so(
     [
         ["--account", "--durable"],
         ["--account", "--format", "iceberg"],
+        ["--account", "--s3", "seaweedfs"],
         ["--image", "x"],
         ["--record", "x"],
         ["--profile", "x"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from safewriter.coordination.backends.memory import by_name
-from safewriter.coordination.backends.opening import open_backend, other_server
+from safewriter.coordination.backends.opening import open_backend
 from safewriter.coordination.backends.s3 import S3Backend
 from safewriter.coordination.record import Record
 from safewriter.errors import SettingError
@@ -37,32 +37,6 @@ def stores(monkeypatch: pytest.MonkeyPatch) -> list[MemoryObjectStore]:
     monkeypatch.delenv("SW_LOCKS", raising=False)
     monkeypatch.delenv("SW_CHECKPOINT_BUCKET", raising=False)
     return opened
-
-
-@pytest.mark.parametrize(
-    ("endpoint", "is_probed"),
-    [
-        ("https://s3.eu-central-1.amazonaws.com", False),
-        ("https://bucket.vpce-1a2b.s3.eu-west-1.vpce.amazonaws.com", False),
-        ("https://s3.cn-north-1.amazonaws.com.cn", False),
-        ("https://dynamodb.us-east-1.api.aws", False),
-        ("https://s3-us-west-2.amazonaws.com", False),
-        ("https://s3.dualstack.eu-central-1.amazonaws.com", False),
-        ("https://s3express-use1-az4.us-east-1.amazonaws.com", False),
-        ("https://vpce-1-2.dynamodb.us-gov-west-1.vpce.amazonaws.com", False),
-        ("https://123456789012.ddb.eu-west-1.amazonaws.com", False),
-        ("http://127.0.0.1:9000", True),
-        ("http://s3-minio-1.elb.eu-west-1.amazonaws.com:9000", True),
-        ("http://s3.eu-west-1.elb.amazonaws.com", True),
-        ("http://ec2-1-2-3-4.eu-west-1.compute.amazonaws.com:9000", True),
-        ("https://abc.execute-api.eu-west-1.amazonaws.com", True),
-        ("https://s3.amazonaws.com.example.org", True),
-        ("https://notamazonaws.com", True),
-    ],
-)
-def test_any_server_but_amazon_s_own_is_probed(endpoint: str, *, is_probed: bool) -> None:
-    """It does not matter where the endpoint was set: the client's own endpoint decides."""
-    assert other_server(endpoint) == (endpoint if is_probed else "")
 
 
 def test_a_service_is_named_by_its_uri(stores: list[MemoryObjectStore]) -> None:

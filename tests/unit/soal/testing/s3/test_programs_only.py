@@ -15,9 +15,9 @@ from py4j.protocol import Py4JError
 from scripts.emulator import durable as service
 from scripts.emulator.java import java
 from scripts.emulator.rest_catalog import RestCatalog
+from scripts.emulator.s3_backends import BACKENDS, opened_backend
+from scripts.emulator.seaweedfs import SeaweedFS
 from soal.testing.s3 import EmbeddedS3
-from tests.support.s3_backends import opened_backend
-from tests.support.s3_proxy import S3Proxy
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -64,7 +64,7 @@ def port_of(address: str) -> int:
     return int(address.rpartition(":")[2])
 
 
-@pytest.fixture(scope="module", params=["moto", "s3proxy"])
+@pytest.fixture(scope="module", params=BACKENDS)
 def s3(request: pytest.FixtureRequest) -> Iterator[EmbeddedS3]:
     with opened_backend(request.param) as backend, EmbeddedS3(buckets=["scripts"], backend=backend) as running:
         yield running
@@ -116,13 +116,21 @@ def test_what_a_browser_sends_for_a_page_reaches_no_catalog(tmp_path: Path) -> N
         assert sent(port, "GET", "/v1/namespaces/evil")[0] == 404
 
 
-def test_what_a_browser_sends_for_a_page_reaches_no_s3proxy() -> None:
-    """S3Proxy's own port answers only requests that know its path."""
-    with opened_backend("s3proxy") as backend, EmbeddedS3(buckets=["scripts"], backend=backend) as s3:
-        assert isinstance(backend, S3Proxy)
-        port = port_of(backend._address)
-        assert sent(port, "PUT", "/scripts/evil", b"evil")[0] == 404
-        assert sent(port, "GET", "/scripts")[0] == 404
+def test_what_a_browser_sends_for_a_page_reaches_nothing_in_seaweedfs() -> None:
+    """None of its own ports takes or tells anything without a signature, a login or a token."""
+    with SeaweedFS() as backend, EmbeddedS3(buckets=["scripts"], backend=backend) as s3:
+        backend.catalog(s3, "warehouse")
+        ports = backend._ports
+        for name, path in (
+            ("s3.port", "/scripts/evil"),
+            ("filer.port", "/buckets/scripts/evil"),
+            ("volume.port", "/1,01637037d6"),
+            ("master.port", "/col/delete?collection=scripts"),
+            ("s3.port.iceberg", "/v1/warehouse/namespaces"),
+        ):
+            for method in ("GET", "POST", "PUT"):
+                status, _ = sent(ports[name], method, path, NAMESPACE)
+                assert status in (400, 401, 403, 404, 405), (name, method)
         assert s3.keys("scripts") == ()
 
 

@@ -1,7 +1,8 @@
-"""The emulator's wire traces each request, keeps conditional writes atomic, and answers 403 or 404 as rights say."""
+"""The emulator's wire traces each request, holds none up for another, and answers 403 or 404 as rights say."""
 
 from __future__ import annotations
 
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING
@@ -9,7 +10,9 @@ from typing import TYPE_CHECKING
 import pytest
 from botocore.exceptions import ClientError
 
-from soal.testing.s3 import EmbeddedS3, Match, Refuse, Rule
+from soal.testing.s3 import EmbeddedS3, Match, Refuse, Reply, Request, Rule
+from soal.testing.s3.backend import Moto
+from tests.support.waiting import BUSY_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -71,6 +74,22 @@ def test_one_of_many_conditional_creations_wins(s3: EmbeddedS3) -> None:
     assert sorted(statuses) == [200] + [412] * 39
     winner = str(statuses.index(200)).encode()
     assert clients[0].get_object(Bucket="lake", Key="slot")["Body"].read() == winner
+
+
+def test_a_request_does_not_wait_for_the_one_before_it() -> None:
+    """Several requests are in the backend at once: each of them waits there until all have come."""
+    together = threading.Barrier(4, timeout=BUSY_S)
+
+    class Slow(Moto):
+        def answer(self, request: Request) -> Reply:
+            if request.operation == "PutObject":
+                together.wait()
+            return super().answer(request)
+
+    with EmbeddedS3(buckets=["lake"], backend=Slow()) as s3, ThreadPoolExecutor(4) as pool:
+        clients = [s3.client() for _ in range(4)]
+        list(pool.map(lambda client: client.put_object(Bucket="lake", Key="k", Body=b""), clients))
+    assert not together.broken
 
 
 def test_no_update_by_compare_and_swap_is_lost(s3: EmbeddedS3) -> None:

@@ -6,14 +6,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 from unittest.mock import patch
 
-from safewriter.identity import EPOCH_MAX
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints, HeldCheckpoint
-from safewriter.record.document import OPEN, Checkpoint, Status
-from safewriter.tables.delta import undo
+from safewriter.record.document import OPEN, Checkpoint
 from safewriter.tables.delta.commit import Commit
 from safewriter.tables.delta.history import DeltaHistory
-from safewriter.tables.table import Landed, Move
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -41,16 +38,7 @@ def _settles_any(document: Checkpoint, _: object) -> bool:
     return document.status in OPEN
 
 
-def _confirmed(_: object, document: Checkpoint, report: Any) -> Move:
-    return Move(Status.COMMITTED, landed=Landed(report.version))
-
-
-def _any_epoch(commits: Any, write_key: str, epoch: int) -> Commit | None:
-    return _FIND(commits, write_key, EPOCH_MAX)
-
-
 _READ: Final = DeltaHistory.read
-_FIND: Final = undo.find_live
 BROKEN_GUARDS: Final[dict[str, tuple[str, Any]]] = {
     "a version that cannot be read counts as one without the write": (
         "safewriter.tables.delta.history.DeltaHistory.read",
@@ -62,8 +50,6 @@ BROKEN_GUARDS: Final[dict[str, tuple[str, Any]]] = {
         "safewriter.settle.recovery.Recovery._may_settle",
         staticmethod(_settles_any),
     ),
-    "success() does not read the commit back": ("safewriter.tables.delta.table.DeltaTable.confirm", _confirmed),
-    "a settler takes a later attempt's commit for its own": ("safewriter.tables.delta.table.find_live", _any_epoch),
 }
 """The rule that is missing, what is replaced in the code, and by what."""
 

@@ -71,6 +71,22 @@ class Member:
     sandbox: bool = False
     reads: bool = False
 
+    def __str__(self) -> str:
+        """The member in words."""
+        plain = Member(self.name, self.kind, 0)
+        skipped = ("name", "kind", "start", "faults", "handler_faults")
+        odd = [
+            f"{name}={getattr(self, name)}"
+            for name in self.__slots__
+            if name not in skipped and getattr(self, name) != getattr(plain, name)
+        ]
+        hits = [
+            f"{who}'s {kind} {number}: {hit.fault.value} ({hit.time / SECOND:.1f} s, {hit.count} times)"
+            for who, faults in (("its", self.faults), ("the handler", self.handler_faults))
+            for kind, number, hit in faults
+        ]
+        return "; ".join((f"{self.name} at {self.start / SECOND:.3f} s", *odd, *hits)).replace("its's", "its")
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -217,7 +233,7 @@ def _faults(random: Random, count: int) -> Faults:
 def _fault(random: Random) -> tuple[str, int, Hit]:
     kind = random.choice((*_WEIGHTS, "list"))
     number = random.randrange({**_PUTS, **_READS}[kind])
-    longest = random.choice((2 * SECOND, 30 * SECOND, 5 * _MINUTE, 60 * _MINUTE))
+    longest = random.choice((2 * SECOND, 30 * SECOND, 5 * _MINUTE, 60 * _MINUTE, 20_000 * _MINUTE))
     time = random.randrange(longest)
     if random.random() < 0.5:
         return kind, number, Hit(random.choice(_DEATHS), time)

@@ -105,7 +105,7 @@ class Client:
                 "ResponseMetadata": {"HTTPHeaders": {"date": _http_date(simulation().now_ms() // 1000)}},
             }
 
-        return self._sent("GetObject", "read", apply)
+        return self._sent("GetObject", "read", Key, apply)
 
     def put_object(
         self,
@@ -119,10 +119,10 @@ class Client:
         def apply() -> Any:
             return {"ETag": self._s3.put(Bucket, Key, Body, none=IfNoneMatch is not None, match=IfMatch)}
 
-        return self._sent("PutObject", kind_of(Key), apply)
+        return self._sent("PutObject", kind_of(Key), Key, apply)
 
     def delete_object(self, Bucket: str, Key: str) -> Any:  # noqa: N803
-        return self._sent("DeleteObject", "delete", lambda: self._s3.delete(Bucket, Key))
+        return self._sent("DeleteObject", "delete", Key, lambda: self._s3.delete(Bucket, Key))
 
     def delete_objects(self, Bucket: str, Delete: Any) -> Any:  # noqa: N803
         def apply() -> Any:
@@ -130,7 +130,7 @@ class Client:
                 self._s3.delete(Bucket, one["Key"])
             return {}
 
-        return self._sent("DeleteObjects", "delete", apply)
+        return self._sent("DeleteObjects", "delete", str(len(Delete["Objects"])), apply)
 
     def list_objects_v2(self, Bucket: str, Prefix: str, StartAfter: str = "") -> Any:  # noqa: N803
         def apply() -> Any:
@@ -141,14 +141,14 @@ class Client:
             ]
             return {"Contents": rows, "IsTruncated": False}
 
-        return self._sent("ListObjectsV2", "list", apply)
+        return self._sent("ListObjectsV2", "list", Prefix, apply)
 
     def list_multipart_uploads(self, **_: Any) -> Any:
-        return self._sent("ListMultipartUploads", "list", lambda: {"Uploads": [], "IsTruncated": False})
+        return self._sent("ListMultipartUploads", "list", "", lambda: {"Uploads": [], "IsTruncated": False})
 
-    def _sent(self, operation: str, kind: str, apply: Callable[[], Any]) -> Any:
+    def _sent(self, operation: str, kind: str, key: str, apply: Callable[[], Any]) -> Any:
         self._s3.requests += 1
-        return send(operation, kind, apply)
+        return send(operation, kind, key, apply)
 
 
 def kind_of(key: str) -> str:

@@ -116,6 +116,7 @@ class Simulation:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.now = 0
+        self.trace: list[str] | None = None
         self.errors: list[tuple[str, BaseException]] = []
         self._events: list[tuple[int, int, Actor | Callable[[], object], int]] = []
         self._count = 0
@@ -178,6 +179,11 @@ class Simulation:
     def now_ms(self) -> int:
         """Return S3's time, in milliseconds since the epoch."""
         return EPOCH_MS + self.now // 1000
+
+    def tell(self, what: str) -> None:
+        """Note in the trace what the running actor does, if there is one."""
+        if self.trace is not None:
+            self.trace.append(f"{self.now / SECOND:.3f} {self.actor.name}: {what}")
 
     def wall_ms(self) -> int:
         """Return what the clock of the running process shows."""

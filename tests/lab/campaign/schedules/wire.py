@@ -62,8 +62,19 @@ def refusal(status: int, code: str, operation: str) -> ClientError:
     return ClientError(response, operation)
 
 
-def send(operation: str, kind: str, apply: Callable[[], Any]) -> Any:
+def send(operation: str, kind: str, key: str, apply: Callable[[], Any]) -> Any:
     """Send a request of the running process, and return its answer or raise its error. `apply`: what S3 does."""
+    world = simulation()
+    try:
+        answer = _sent(operation, kind, apply)
+    except BaseException as error:
+        world.tell(f"{operation} {key}: {str(error) or type(error).__name__}")
+        raise
+    world.tell(f"{operation} {key}")
+    return answer
+
+
+def _sent(operation: str, kind: str, apply: Callable[[], Any]) -> Any:
     world = simulation()
     world.check_alive()
     process = world.actor.process

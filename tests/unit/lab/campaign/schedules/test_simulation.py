@@ -78,6 +78,10 @@ def test_locks_events_timers_and_pools_wait_on_the_same_clock() -> None:
     done: list[object] = []
     with Simulation(1) as world:
 
+        def doubled(letter: str) -> str:
+            simulation().sleep(SECOND)
+            return 2 * letter
+
         def work() -> None:
             lock, event = Lock(), Event()
 
@@ -100,12 +104,12 @@ def test_locks_events_timers_and_pools_wait_on_the_same_clock() -> None:
                 if cancelled:
                     timer.cancel()
             with Executor(2) as pool:
-                done.append([*pool.map(lambda one: simulation().sleep(SECOND) or one, "abc")])
+                done.append([*pool.map(doubled, "abc")])
             done.append(world.now // SECOND)
 
         world.spawn(world.process("a"), work)
         world.run()
-    assert done == [False, False, True, (True, True, 5), "cancelled: False", ["a", "b", "c"], 7]
+    assert done == [False, False, True, (True, True, 5), "cancelled: False", ["aa", "bb", "cc"], 7]
     assert not world.errors
 
 

@@ -99,11 +99,12 @@ class DeltaHistory:
         return self._read(self._list_since_ms(time_ms))
 
     def _list_since_ms(self, time_ms: int) -> _Listing:
+        second_ms = time_ms // 1000 * 1000  # S3 dates objects by the second: one of the time's own second may be later
         # Try the versions after the last checkpoint first: usually that is older than the time, and the log is longer.
-        recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=time_ms)
+        recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=second_ms)
         if recent.before >= 0:
             return _whole(recent, _text_of(time_ms))
-        listing = self._list(-1, older_than_ms=time_ms)
+        listing = self._list(-1, older_than_ms=second_ms)
         if listing.first is None and has_log(self.store):
             raise UndecidableError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
         return _whole(listing, _text_of(time_ms))

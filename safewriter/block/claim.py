@@ -208,8 +208,8 @@ class Claimer:
                 " when it has ended"
             )
         if owner is Owner.DEAD:
-            # Only this epoch: a live attempt may have claimed the next one since.
-            self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch))
+            # Only this attempt: a live one may have claimed the next epoch since.
+            self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch, document.owner))
 
     def _check_fingerprint(self, document: Checkpoint) -> None:
         if document.fingerprint != self.write.fingerprint:

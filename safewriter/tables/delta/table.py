@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import EPOCH_MAX
 from safewriter.record.document import BY_HAND, Status
-from safewriter.tables.delta.fence import fence
+from safewriter.tables.delta.fence import NAMED_IN, fence
 from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.leftovers import remove_files
@@ -149,8 +149,12 @@ class DeltaTable(Table):
             raise UndecidableError(f"{table} has no log, and lies inside the table {root}; no file is deleted")
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
-        return self._trace(self._history.since_ms(since_ms), write_key)
+        """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it.
+
+        Not only since the time: an attempt that is clean has no marker left by which its time could be known. A claim
+        looks through as many versions.
+        """
+        return self._trace(self._history.since_ms(since_ms, at_least=NAMED_IN), write_key)
 
     def trace_from(self, write_key: str, version: int) -> Trace | None:
         """Look for a commit of the write that was not undone, in a version and all that follow.

@@ -296,6 +296,24 @@ def test_a_version_of_the_same_second_counts_as_later() -> None:
     assert history(world).since_ms(world.now_ms + 1000) == ()
 
 
+def test_as_many_of_the_last_versions_are_read_as_are_asked_for() -> None:
+    """Older than the time, and as far as the log's retention has left them."""
+    world = World()
+    for _ in range(5):
+        world.append_foreign()
+    world.sleep(10)
+    world.append_foreign()
+
+    def versions(at_least: int) -> list[int]:
+        return [commit.version for commit in history(world).since_ms(world.now_ms - 5000, at_least=at_least)]
+
+    assert [versions(0), versions(1), versions(3)] == [[7], [7], [5, 6, 7]]
+    for version in range(4):
+        world.lake.delete(key_of(version))
+    assert versions(100) == [4, 5, 6, 7]
+    assert [commit.version for commit in history(world).since_ms(world.now_ms + 9000, at_least=2)] == [6, 7]
+
+
 def test_the_first_version_dates_what_comes_after_it() -> None:
     """A fence on a table that has one version, whose writer's clock was ahead."""
     store = MemoryObjectStore(World().now)

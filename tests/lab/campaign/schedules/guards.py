@@ -9,6 +9,7 @@ from unittest.mock import patch
 from safewriter.objects.store import StoreError
 from safewriter.record.checkpoints import Checkpoints, HeldCheckpoint
 from safewriter.record.document import OPEN, Checkpoint
+from safewriter.tables.delta import undo
 from safewriter.tables.delta.commit import Commit
 from safewriter.tables.delta.history import DeltaHistory
 
@@ -38,7 +39,13 @@ def _settles_any(document: Checkpoint, _: object) -> bool:
     return document.status in OPEN
 
 
+def _undoes_any(document: Checkpoint, commit: Commit) -> str | None:
+    obstacle = _MORE(document, commit)
+    return None if obstacle is not None and "does not name" in obstacle else obstacle
+
+
 _READ: Final = DeltaHistory.read
+_MORE: Final = undo._more_than_adds
 BROKEN_GUARDS: Final[dict[str, tuple[str, Any]]] = {
     "a version that cannot be read counts as one without the write": (
         "safewriter.tables.delta.history.DeltaHistory.read",
@@ -49,6 +56,10 @@ BROKEN_GUARDS: Final[dict[str, tuple[str, Any]]] = {
     "a guard settles a later attempt's epoch": (
         "safewriter.settle.recovery.Recovery._may_settle",
         staticmethod(_settles_any),
+    ),
+    "a settler undoes the commit of an attempt that its document does not name": (
+        "safewriter.tables.delta.undo._more_than_adds",
+        _undoes_any,
     ),
 }
 """The rule that is missing, what is replaced in the code, and by what."""

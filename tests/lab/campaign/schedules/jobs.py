@@ -30,15 +30,14 @@ from tests.lab.campaign.schedules.witness import BUCKET, rows_of
 if TYPE_CHECKING:
     from safewriter.objects.s3 import S3ObjectStore
     from safewriter.record.journal import Journal
-    from safewriter.settle.supervisor import WriteReport
     from tests.lab.campaign.schedules.plan import Batch, Member
     from tests.lab.campaign.schedules.simulation import Process
     from tests.lab.campaign.schedules.witness import Rows
 
 __all__ = ["Call", "Look", "Outcome", "append", "look", "make_table", "run_job", "supervise", "sweep", "write_of"]
 
-Outcome = Literal["done", "skipped", "failed", "nothing", "unknown"]
-"""What a caller knows: its rows are there by this job, or by another one; this job's are not; nothing was claimed."""
+Outcome = Literal["done", "there", "failed", "nothing", "unknown"]
+"""What a caller knows: its rows are there by this job, or by whichever; this job's are not; nothing was claimed."""
 _REBASES: Final = 20
 
 
@@ -126,7 +125,7 @@ def run_job(call: Call, member: Member, batch: Batch, client: Any, journal: str 
         call.error = f"{type(error).__name__}: {error}"
         call.outcome = _outcome(sw, error)
     else:
-        call.outcome = "skipped" if sw.already_committed else _outcome(sw, None)
+        call.outcome = "there" if sw.already_committed else _outcome(sw, None)
     if simulation().actor.process.dead:
         raise Killed
 
@@ -147,11 +146,11 @@ def _outcome(sw: SafeWriter, error: Exception | None) -> Outcome:
     document = sw.checkpoint
     if document is None or sw.already_committed:
         return "unknown" if isinstance(error, UnknownOutcomeError) else "nothing"
-    if document.owner != sw._block.attempt.nonce or document.status in OPEN:
+    if document.owner != sw._block.attempt.nonce or document.status in OPEN or document.incomplete is not None:
         return "unknown"
     if document.status is Status.ROLLED_BACK:
         return "failed"
-    return "done"
+    return "done" if error is None and sw._ending is not None and sw._ending.succeeded else "there"
 
 
 def supervise(call: Call, journal: Journal, child: Process) -> None:
@@ -169,13 +168,9 @@ def supervise(call: Call, journal: Journal, child: Process) -> None:
     world.kill(child)
     reports = supervision.settle(budget_ms=30_000)
     if call.answered is None and len(reports) == 1:
-        call.outcome = _reported(reports[0], child)
-
-
-def _reported(report: WriteReport, child: Process) -> Outcome:
-    if report.status is Status.COMMITTED:
-        return "done" if report.run_id == child.name else "skipped"
-    return "failed" if report.status is Status.ROLLED_BACK else "unknown"
+        report = reports[0]
+        told: dict[Status, Outcome] = {Status.COMMITTED: "there", Status.ROLLED_BACK: "failed"}
+        call.outcome = "unknown" if report.incomplete is not None else told.get(report.status, "unknown")
 
 
 def sweep() -> None:

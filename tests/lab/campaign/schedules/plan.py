@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Batch", "Faults", "Member", "Plan"]
 
-Kind = Literal["job", "sweeper", "reader", "neighbour"]
+Kind = Literal["job", "sweeper", "reader", "neighbour", "eraser"]
 Script = Literal["right", "raises", "raises late", "forgets"]
 Faults = tuple[tuple[str, int, Hit], ...]
 _NAME: Final = re.compile(r"schedule-(\d+)(?:-([0-9a-f]+))?")
@@ -52,7 +52,7 @@ class Member:
     Of a job: its `batch`; `again`: it starts although its caller knows that the batch is there, as an event that is
     delivered twice. `work`: how long its statement takes, and `deadline`: how long it has (0: no deadline), in
     microseconds. `handler`: a process beside it renews its lease, and settles behind it; `sandbox`: a kill of the job
-    kills that, too. Of a neighbour: `reads`, whether its commit has looked at the table.
+    kills that, too. Of a neighbour: `reads`: its commit looks at the table. An eraser deletes settled documents.
     """
 
     name: str
@@ -108,6 +108,8 @@ class Plan:
             *_others(random, "sweeper", random.choice((0, 1, 1, 2)), 5 * _MINUTE),
             *_others(random, "reader", random.choice((1, 2, 3)), 3 * _MINUTE),
             *_others(random, "neighbour", random.choice((0, 0, 1, 2)), _MINUTE),
+            # Without its document nothing tells whether success() was called, so that a person has to decide.
+            *_others(random, "eraser", 0 if any(one.success for one in batches) else random.randrange(4) // 3, _MINUTE),
         ]
         return cls(seed, random.random() < 0.7, batches, (*jobs, *others))
 

@@ -57,19 +57,22 @@ class Process:
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is dead, or its first thread has ended."""
-        return self.dead or self.actors[0].done
+        """Whether it is dead, or has no thread left that it waits for."""
+        return self.dead or all(actor.done or actor.daemon for actor in self.actors)
 
 
 @dataclass(eq=False)
 class Actor:
-    """A simulated thread. `waits`: counts its waits, so that it ignores what would have ended an earlier one."""
+    """A simulated thread. `waits`: counts its waits, so that it ignores what would have ended an earlier one. `daemon`:
+    its process does not wait for its end.
+    """
 
     name: str
     process: Process
     work: Callable[[], object]
     waits: int = 0
     done: bool = False
+    daemon: bool = False
     joined: list[tuple[Actor, int]] = field(default_factory=list)
     baton: Any = field(default_factory=threading.Lock)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import uuid
 from contextlib import ExitStack, contextmanager
@@ -58,6 +59,10 @@ def _uuid() -> uuid.UUID:
     return uuid.UUID(int=simulation().actor.process.random.getrandbits(128))
 
 
+def _dumps(value: Any, *, indent: int) -> str:
+    return json.dumps(value)
+
+
 def _exit(_: int) -> NoReturn:
     world = simulation()
     world.kill(world.actor.process)
@@ -89,6 +94,7 @@ def surroundings() -> Iterator[None]:
             "safewriter.tables.delta.history.uuid": draws,
             "safewriter.identity.uuid": draws,
             "safewriter.record.document.uuid": draws,
+            "safewriter.record.document.json": SimpleNamespace(dumps=_dumps),
             "safewriter.record.journal.uuid": draws,
             "safewriter.settle.supervisor.open_store": store_of,
             "safewriter.settle.supervisor.table_store": lambda uri: store_of(_parsed(uri)),

@@ -27,6 +27,7 @@ class Thread:
 
     def start(self) -> None:
         self._actor = simulation().spawn(current().process, self._work, self._name)
+        self._actor.daemon = bool(self.daemon)
 
     def join(self, timeout: float | None = None) -> None:
         world, actor = simulation(), self._actor
@@ -52,7 +53,7 @@ class Timer:
         self.daemon = True
 
     def start(self) -> None:
-        simulation().spawn(current().process, self._work, "timer", self._delay)
+        simulation().spawn(current().process, self._work, "timer", self._delay).daemon = self.daemon
 
     def cancel(self) -> None:
         self._cancelled = True

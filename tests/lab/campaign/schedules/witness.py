@@ -89,6 +89,10 @@ class Witness:
                 self._broke("gap", f"{key} is deleted, and version {self.head} names it")
         elif key.startswith("checkpoints/") and body is not None:
             self._document(json.loads(body))
+        elif key.startswith("checkpoints/"):  # whatever it said, another one may begin anew
+            name = key.removeprefix("checkpoints/").removesuffix(".json")
+            self.verdicts.pop(name, None)
+            self._ended.pop(name, None)
 
     def acknowledge(self, key: str) -> None:
         """Note that a caller was told that its rows are in the table."""

@@ -41,7 +41,7 @@ def test_seeds_draw_what_a_schedule_may_hold() -> None:
     jobs = [[one for one in plan.members if one.kind == "job"] for plan in plans]
     assert {len(some) for some in jobs} == {2, 3, 4}
     assert {len(plan.batches) for plan in plans} == {1, 2, 3}
-    assert {one.kind for plan in plans for one in plan.members} == {"job", "sweeper", "reader", "neighbour"}
+    assert {one.kind for plan in plans for one in plan.members} == {"job", "sweeper", "reader", "neighbour", "eraser"}
     assert {one.script for some in jobs for one in some} == {"right", "raises", "raises late", "forgets"}
     assert any(one.handler for some in jobs for one in some)
     assert len({hit.fault for some in jobs for one in some for _, _, hit in one.faults}) == 12

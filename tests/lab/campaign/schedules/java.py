@@ -41,7 +41,7 @@ class _RefusedError(JavaError):
 
 
 class DeltaSession:
-    """The Spark side of a block on the table. `removes`: a file that its statement removes besides."""
+    """The Spark side of a block on the table."""
 
     table = TABLE.replace("s3:", "s3a:")
     catalog: Mapping[str, str] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from safewriter import SafeWriter
@@ -43,7 +43,9 @@ _REBASES: Final = 20
 
 @dataclass(slots=True)
 class Call:
-    """A job as its caller sees it. `called` and `answered` are numbers in the order of all such moments."""
+    """A job as its caller sees it. `called` and `answered` are numbers in the order of all such moments. `undoable`: a
+    settler may take its rows out again, since the script has failed or `success()` has to be called.
+    """
 
     batch: int
     key: str
@@ -69,11 +71,8 @@ class ScriptError(Exception):
     """The script's own error."""
 
 
-@dataclass(eq=False)
 class Spark:
     """A Spark session, as far as SafeWriter tells two of them apart."""
-
-    client: Any = field(default=None, repr=False)
 
 
 def write_of(batch: int, run_id: str) -> Write:
@@ -112,15 +111,16 @@ def run_job(call: Call, member: Member, batch: Batch, client: Any, journal: str 
         batch=None,
         journal=journal,
     )
-    call.nonce, call.undoable = block.attempt.nonce, batch.success or member.script != "right"
+    call.nonce, call.undoable = block.attempt.nonce, batch.success or member.script == "forgets"
     spark: Any = Spark()
     sw = SafeWriter.around(spark, block)
     try:
         with sw:
-            if not sw.already_committed:
+            try:
                 _script(sw, session, member, batch)
-            else:
-                sw.success()
+            except Exception:
+                call.undoable = True
+                raise
     except Exception as error:  # noqa: BLE001 - the caller sees whatever it is
         call.error = f"{type(error).__name__}: {error}"
         call.outcome = _outcome(sw, error)
@@ -131,6 +131,9 @@ def run_job(call: Call, member: Member, batch: Batch, client: Any, journal: str 
 
 
 def _script(sw: SafeWriter, session: DeltaSession, member: Member, batch: Batch) -> None:
+    if sw.already_committed:
+        sw.success()
+        return
     if member.script == "raises":
         raise ScriptError
     removes = f"bystander-{member.batch}.parquet" if batch.removes else None

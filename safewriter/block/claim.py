@@ -98,9 +98,12 @@ class Claimer:
         checkpoint = None if reads_first else self.checkpoints.create(self._first(before, trace))
         if checkpoint is not None:
             return _claim_of(checkpoint, before)
-        for _ in range(_ROUNDS_MAX):
+        for number in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
+                if number or not reads_first:
+                    # What was found in the table is older than what has become of the write since.
+                    raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} was there, and is gone; try again")
                 self._check_decided(trace)
                 self._check_undoable(trace, obstacle)
                 checkpoint = self.checkpoints.create(self._first(before, trace))

@@ -98,9 +98,12 @@ class Claimer:
         checkpoint = None if reads_first else self.checkpoints.create(self._first(before, trace))
         if checkpoint is not None:
             return _claim_of(checkpoint, before)
-        for _ in range(_ROUNDS_MAX):
+        for number in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
+                if number or not reads_first:
+                    # What was found in the table is older than what has become of the write since.
+                    raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} was there, and is gone; try again")
                 self._check_decided(trace)
                 self._check_undoable(trace, obstacle)
                 checkpoint = self.checkpoints.create(self._first(before, trace))
@@ -208,8 +211,8 @@ class Claimer:
                 " when it has ended"
             )
         if owner is Owner.DEAD:
-            # Only this epoch: a live attempt may have claimed the next one since.
-            self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch))
+            # Only this attempt: a live one may have claimed the next epoch since.
+            self.recovery.settle(self.write.key, Cause.RETRY, Evidence(document.epoch, document.owner))
 
     def _check_fingerprint(self, document: Checkpoint) -> None:
         if document.fingerprint != self.write.fingerprint:

@@ -321,7 +321,7 @@ class Ending:
             report = session.report()
         except Exception as error:  # noqa: BLE001 - py4j raises many kinds when the JVM is gone
             _log.warning("the JVM does not answer (%s); the table will show what has happened", error)
-            return None, Evidence(epoch)
+            return None, Evidence(epoch, self._block.attempt.nonce)
         return report, Evidence(
             epoch,
             nothing_sent=not report.passed,

@@ -112,8 +112,8 @@ def settle_or_clean(
     try:
         if not checkpoints.sighting(stored).is_dead:
             return Action.ALIVE, "its owner lives; it settles the write itself, or dies and can be recovered"
-        # Only the epoch that was found dead: a retry may have claimed the next one since.
-        settled = recovery.settle(document.write_key, cause, Evidence(document.epoch))
+        # Only the attempt that was found dead: a retry may have claimed the next epoch since.
+        settled = recovery.settle(document.write_key, cause, Evidence(document.epoch, document.owner))
     except SafeWriterError as error:
         return Action.FAILED, str(error)
     if settled is None:

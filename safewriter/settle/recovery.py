@@ -61,7 +61,8 @@ class Cause(Enum):
 class Evidence:
     """Facts about the attempt that only its settler knows.
 
-    `epoch`: settle only this epoch (a guard may settle only its own). `nonce`: the attempt; None: the document's owner.
+    `epoch`, `nonce`: settle only this epoch, and only while this attempt owns it; None: any. A guard settles only its
+    own; two attempts have the same epoch if the document was deleted between their claims.
     `nothing_sent`: no commit of this attempt was ever sent, so none can land and no fence is needed. `requests_ended`:
     none of its requests can still arrive. `cleans_later`: the settler cleans up by itself after the verdict. `lost`:
     why a commit of the attempt lacks rows of its block. `strays`: which rows the block's statements have committed past
@@ -120,8 +121,8 @@ class Recovery:
         return format_of(document.format).table(document, self.settling)
 
     def settle(self, write_key: str, cause: Cause, evidence: Evidence = Evidence()) -> StoredCheckpoint | None:
-        """Settle a write and return its document; None if there is none. The document may still be open if the owner's
-        epoch is not `evidence.epoch`.
+        """Settle a write and return its document; None if there is none. The document may still be open if its owner is
+        not the attempt that `evidence` is about.
 
         Raises `UnknownOutcomeError` if S3 prevents a verdict now; the document then stays open (or says unknown), and
         the next settler continues from there.
@@ -144,7 +145,8 @@ class Recovery:
 
     @staticmethod
     def _may_settle(document: Checkpoint, evidence: Evidence) -> bool:
-        return document.status in OPEN and (evidence.epoch is None or evidence.epoch == document.epoch)
+        is_meant = evidence.epoch in (None, document.epoch) and evidence.nonce in (None, document.owner)
+        return document.status in OPEN and is_meant
 
     def _round(self, table: Table, stored: StoredCheckpoint, cause: Cause, evidence: Evidence) -> None:
         """Run S2 to S6 once. A lost compare-and-swap ends the round; the next round reads the document again."""
@@ -185,11 +187,10 @@ class Recovery:
             return
         # A failed clean-up does not change the verdict; a later settler repeats it.
         try:
-            owner = document.owner if evidence.nonce in (None, document.owner) else None
             self.clean(
                 document.write_key,
-                ended_nonce=owner if evidence.requests_ended else None,
-                unsent_nonce=owner if evidence.nothing_sent else None,
+                ended_nonce=document.owner if evidence.requests_ended else None,
+                unsent_nonce=document.owner if evidence.nothing_sent else None,
             )
         except Exception as error:  # noqa: BLE001 - a damaged object of the table may raise anything
             problem = shortened(str(error))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tests.lab.bench.record import Record as BenchRecord
 
 KEPT = ROOT / "docs" / "measurements" / "full.jsonl"
-TIERS = ("live", "random", "replay", "scenarios")
+TIERS = ("live", "random", "replay", "scenarios", "schedules")
 CAMPAIGNS = {name: KEPT.with_name(f"faults-{name}.json") for name in (*TIERS, "scenarios-recovery")}
 EXPERIMENT = KEPT.with_name("experiment.json")
 QUOTED = ("V.", "VI.", "Overhead", "The promise")
@@ -134,6 +134,17 @@ def test_the_words_about_the_wrong_scripts_are_their_figures() -> None:
     cases, broken = (sum(count[name] for count in kept["counts"]) for name in ("cases", "broken_cases"))
     page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
     assert f"of {cases} at commit `{kept['manifest']['commit']}`, {broken} broke the law." in page
+
+
+def test_the_words_about_the_schedules_are_their_figures() -> None:
+    """The page says how many were played in how much time of a core."""
+    effort = campaign("schedules")["effort"]
+    page = " ".join((ROOT / "docs" / "campaign.md").read_text(encoding="utf-8").split())
+    words = (
+        f"{effort['seeds']:,} schedules with {effort['requests']:,} requests took {effort['seconds'] / 60:.0f} minutes"
+    )
+    assert words in page
+    assert f"({1000 * effort['seconds'] / effort['seeds']:.0f} ms each on a core)" in page
 
 
 def test_the_words_about_the_live_tier_are_its_figures() -> None:

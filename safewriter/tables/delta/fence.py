@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from safewriter.tables.delta.commit import Commit
     from safewriter.tables.delta.history import DeltaHistory
 
-__all__ = ["fence"]
+__all__ = ["NAMED_IN", "fence"]
 
-_NAMED_IN: Final = 100
+NAMED_IN: Final = 100
 """A claim takes an epoch above all that so many last versions name (`LastVersions.java`). So a transaction among them
 came behind the claim, where the attempt's gate finds it; an older one may stand before it, whatever a document says."""
 _FEATURES: Final = UNDOABLE_FEATURES | {
@@ -69,7 +69,7 @@ def fence(
     commits = history.since(document.attempt) if commits is None else commits
     looked_at: int | None = None
     for _ in range(_SLOTS_MAX):
-        if any(commit.settles(document.write_key, document.epoch) for commit in commits[-_NAMED_IN:]):
+        if any(commit.settles(document.write_key, document.epoch) for commit in commits[-NAMED_IN:]):
             return commits
         head = commits[-1].version if commits else before
         creation: list[dict[str, Any]] = []

@@ -91,19 +91,30 @@ class DeltaHistory:
             _check_same_table(attempt, listing)
         return _whole(listing, f"version {before + 1}")
 
-    def since_ms(self, time_ms: int) -> tuple[Commit, ...]:
-        """Return every version that the store has received since a time (epoch milliseconds).
+    def since_ms(self, time_ms: int, *, at_least: int = 0) -> tuple[Commit, ...]:
+        """Return every version that the store has received since a time (epoch milliseconds), and `at_least` so many of
+        the last ones, as far as the log has them.
 
-        Raises `UndecidableError` if the log does not reach back so far. One that begins with version 0 is whole.
+        Raises `UndecidableError` if the log does not reach back to the time. One that begins with version 0 is whole.
         """
-        return self._read(self._list_since_ms(time_ms))
+        listing = self._list_since_ms(time_ms)
+        if (before := max(listing.head - at_least, -1)) < listing.before:
+            listing = self._list_from(before + 1)
+            if listing.first is not None and listing.first[0] == listing.lost:  # log retention
+                listing = self._list_from(listing.lost)
+        return self._read(_whole(listing, _text_of(time_ms)))
+
+    def _list_from(self, version: int) -> _Listing:
+        before = version - 1
+        return self._list(before, f"_delta_log/{before:020}.json")
 
     def _list_since_ms(self, time_ms: int) -> _Listing:
+        second_ms = time_ms // 1000 * 1000  # S3 dates objects by the second: one of the time's own second may be later
         # Try the versions after the last checkpoint first: usually that is older than the time, and the log is longer.
-        recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=time_ms)
+        recent = self._list(-1, f"_delta_log/{self._checkpoint():020}", older_than_ms=second_ms)
         if recent.before >= 0:
             return _whole(recent, _text_of(time_ms))
-        listing = self._list(-1, older_than_ms=time_ms)
+        listing = self._list(-1, older_than_ms=second_ms)
         if listing.first is None and has_log(self.store):
             raise UndecidableError(f"{self.store.uri('_delta_log')} holds no version (log retention)")
         return _whole(listing, _text_of(time_ms))
@@ -142,8 +153,7 @@ class DeltaHistory:
 
     def from_version(self, version: int) -> tuple[Commit, ...]:
         """Return a version and all that follow; raise `UndecidableError` if any of them is missing."""
-        before = version - 1
-        listing = self._list(before, f"_delta_log/{before:020}.json")
+        listing = self._list_from(version)
         if listing.first is None or listing.first[0] != version:
             raise UndecidableError(f"{self.store.uri(_key(version))} is gone: the table was dropped or replaced")
         return self._read(_whole(listing, f"version {version}"))

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from safewriter.errors import UnknownOutcomeError
 from safewriter.identity import EPOCH_MAX
-from safewriter.record.document import BY_HAND, Status
-from safewriter.tables.delta.fence import fence
+from safewriter.record.document import BY_HAND, CommitPoint, Status
+from safewriter.tables.delta.fence import NAMED_IN, fence
 from safewriter.tables.delta.gate import GateState
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.leftovers import remove_files
@@ -70,6 +70,8 @@ class DeltaTable(Table):
             )
         commit = find_live(commits, document.write_key, document.epoch)  # S3
         if commit is None:  # S4
+            if (later := find_live(commits, document.write_key, EPOCH_MAX)) is not None:
+                return _of_later(document, intent, later)
             return Move(Status.ROLLED_BACK, f"{intent.cause}: no commit of this write is in the table")
         # An open document that names a commit has been rolling_back, also if it says unknown now: the undo may be
         # on its way.
@@ -149,8 +151,12 @@ class DeltaTable(Table):
             raise UndecidableError(f"{table} has no log, and lies inside the table {root}; no file is deleted")
 
     def trace(self, write_key: str, since_ms: int) -> Trace | None:
-        """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it."""
-        return self._trace(self._history.since_ms(since_ms), write_key)
+        """Look for a commit of the write that was not undone, whatever its epoch, and for fences of it.
+
+        Not only since the time: an attempt that is clean has no marker left by which its time could be known. A claim
+        looks through as many versions.
+        """
+        return self._trace(self._history.since_ms(since_ms, at_least=NAMED_IN), write_key)
 
     def trace_from(self, write_key: str, version: int) -> Trace | None:
         """Look for a commit of the write that was not undone, in a version and all that follow.
@@ -182,6 +188,20 @@ class DeltaTable(Table):
         if commit is not None:
             return Trace(epoch, _landed(commit), commit.version - 1)
         return Trace(epoch) if epoch else None
+
+
+def _of_later(document: Checkpoint, intent: Intent, later: Commit) -> Move:
+    """Return the verdict if the table holds the commit of a later attempt than the document knows: either the settler
+    has slept, and its move comes too late, or that attempt's document was deleted, and a late claim has made this one.
+
+    Raises `UndecidableError` if the write counts with `success()` only, of which nothing tells.
+    """
+    if document.commit_point is CommitPoint.SUCCESS:
+        raise UndecidableError(
+            f"version {later.version} of {document.table} is of a later attempt than its document names, and nothing"
+            " tells whether it should stay"
+        )
+    return Move(Status.COMMITTED, f"{intent.cause}: a later attempt's commit is in the table", _landed(later))
 
 
 def _check_verdict(document: Checkpoint, commits: tuple[Commit, ...]) -> None:

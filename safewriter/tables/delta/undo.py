@@ -206,6 +206,11 @@ def _more_than_adds(document: Checkpoint, commit: Commit) -> str | None:
         return f"{version} holds the script's own transaction {', '.join(transactions)}"
     if any(not added.changes_data or not added.is_whole for added in commit.adds):
         return f"{version} holds files that are not new rows"
+    own = tuple(attempt.prefix for attempt in document.attempts)
+    names = (_name(unquote(added.path)) for added in commit.adds)
+    if any(is_file_of(name, document.write_key) and not name.startswith(own) for name in names):
+        # Its document was deleted, and this one made anew: a caller may have been told that the rows are there.
+        return f"{version} is of an attempt that this document does not name"
     return None
 
 

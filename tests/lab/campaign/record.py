@@ -14,6 +14,7 @@ __all__ = [
     "CASES",
     "MUTANTS",
     "SCENARIO_RESULTS",
+    "SCHEDULES",
     "SCHEMAS",
     "SCRIPT_RESULTS",
     "STATES",
@@ -21,6 +22,8 @@ __all__ = [
     "CaseRecord",
     "MutantRecord",
     "ScenarioRecord",
+    "ScheduleBlock",
+    "ScheduleRecord",
     "ScriptAttempt",
     "ScriptRecord",
     "StateRecord",
@@ -31,6 +34,7 @@ CASES: Final = "cases.jsonl"
 STATES: Final = "states.jsonl"
 SCENARIO_RESULTS: Final = "scenarios.jsonl"
 SCRIPT_RESULTS: Final = "scripts.jsonl"
+SCHEDULES: Final = "schedules.jsonl"
 MUTANTS: Final = "mutants.jsonl"
 
 Violation = Literal[
@@ -43,6 +47,7 @@ Violation = Literal[
     "changed",
     "orphans",
     "retry_failed",
+    "order",
     "refused",
     "other_rows",
     "scenario",
@@ -58,6 +63,7 @@ VIOLATIONS: Final[dict[Violation, str]] = {
     "changed": "something late has changed the table behind the verdict",
     "orphans": "data files are left that no version names",
     "retry_failed": "the retry ended with an error",
+    "order": "no order of the calls explains what callers and readers saw",
     "refused": "a script that is right ended with an error",
     "other_rows": "acknowledged, and another table of the script holds other rows than it has written there",
     "scenario": "its test failed",
@@ -99,6 +105,35 @@ class StateRecord(BaseModel):
     verdict: str
     landed: bool | None = Field(description="Whether the rows are there.")
     violations: list[Violation]
+
+
+class ScheduleRecord(BaseModel):
+    """One schedule, after it was played."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    schedule: str = Field(description="Its name, without what it also fails without: `scripts/lab faults replay`.")
+    whole: str = Field(description="The name of all that its seed draws.")
+    members: list[str] = Field(description="The processes that take part, with their clocks and faults.")
+    outcomes: list[str] = Field(description="What the callers were told, in the order of their calls.")
+    violations: list[Violation]
+    what: list[str] = Field(description="How each of them shows.")
+    trace: list[str] = Field(description="Its requests with their answers, in order; only of one that is replayed.")
+
+
+class ScheduleBlock(BaseModel):
+    """The schedules of some seeds in a row."""
+
+    model_config = ConfigDict(
+        extra="forbid", title="A line of the results of `scripts/lab faults run --tier schedules`"
+    )
+
+    first: int = Field(description="The first seed.")
+    seeds: int = Field(description="How many there are.")
+    requests: int = Field(description="The requests to S3 in all of them.")
+    outcomes: dict[str, int] = Field(description="How often a caller was told what.")
+    broken: list[ScheduleRecord]
+    seconds: float = Field(description="Of one core.")
 
 
 class ScenarioRecord(BaseModel):
@@ -175,6 +210,7 @@ SCHEMAS: Final = {
         (CASES, CaseRecord),
         (STATES, StateRecord),
         (SCENARIO_RESULTS, ScenarioRecord),
+        (SCHEDULES, ScheduleBlock),
         (SCRIPT_RESULTS, ScriptRecord),
         (MUTANTS, MutantRecord),
     )

@@ -11,11 +11,13 @@ from tests.lab.campaign.live.chance import ChanceCase
 from tests.lab.campaign.record import (
     CASES,
     SCENARIO_RESULTS,
+    SCHEDULES,
     SCRIPT_RESULTS,
     STATES,
     VIOLATIONS,
     CaseRecord,
     ScenarioRecord,
+    ScheduleBlock,
     ScriptRecord,
     StateRecord,
 )
@@ -48,7 +50,7 @@ class Count:
     """The cases of one tier and subject, with or without the guard. `broken`: counts by broken promise.
 
     `subject`: the table's format, the scenario's subject, or the script's format and family. A scenario's cases are the
-    faults that it made; a scenario that broke a promise is one broken case.
+    faults that it made; a scenario that broke a promise is one broken case. A schedule is one case.
 
     `broken_cases`: cases with any broken promise; of unguarded writes only those with wrong rows, since stock commits
     promise nothing else. `exposed`: cases whose fault came between the first data file and the commit's answer; a crash
@@ -74,6 +76,7 @@ class Results:
     states: Sequence[StateRecord] = ()
     scenarios: Sequence[ScenarioRecord] = ()
     scripts: Sequence[ScriptRecord] = ()
+    schedules: Sequence[ScheduleBlock] = ()
 
     @classmethod
     def of(cls, folder: Path, select: str = "") -> Results:
@@ -89,7 +92,16 @@ class Results:
             [one for one in read(folder / STATES, StateRecord) if is_selected(one.state, select)],
             [one for one in scenarios if is_chosen(one.test, select)],
             [one for one in scripts if is_selected(one.script, select)],
+            read(folder / SCHEDULES, ScheduleBlock),
         )
+
+    @property
+    def effort(self) -> dict[str, float] | None:
+        """The number of schedules and of their requests, and the seconds of one core; None without any."""
+        if not self.schedules:
+            return None
+        names = ("seeds", "requests", "seconds")
+        return {name: round(sum(getattr(one, name) for one in self.schedules), 1) for name in names}
 
     @property
     def skipped(self) -> int:
@@ -152,6 +164,12 @@ def _found(results: Results) -> Iterator[_Found]:
         if one.outcome != "skipped":
             broken = _OF_SCENARIOS[one.outcome]
             yield _Found("scenarios", one.subject, guarded=True, name=one.test, violations=broken, faults=one.faults)
+    for block in results.schedules:
+        if kept := block.seeds - len(block.broken):
+            yield _Found("schedules", "delta", guarded=True, name="", violations=(), faults=kept)
+        for schedule in block.broken:
+            name, broken = schedule.schedule, tuple(schedule.violations)
+            yield _Found("schedules", "delta", guarded=True, name=name, violations=broken)
     for script in results.scripts:
         subject = f"{script.format} {script.family}"
         yield _Found("scripts", subject, guarded=True, name=script.script, violations=script.violations)

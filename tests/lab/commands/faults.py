@@ -41,12 +41,14 @@ class Tier(StrEnum):
     REPLAY = "replay"
     RANDOM = "random"
     SCENARIOS = "scenarios"
+    SCHEDULES = "schedules"
     SCRIPTS = "scripts"
 
 
 _UNITS: Final = {
     Tier.REPLAY: ("settling crash states", "states"),
     Tier.SCENARIOS: ("playing scenarios", "scenarios"),
+    Tier.SCHEDULES: ("playing schedules", "blocks of 500"),
     Tier.SCRIPTS: ("running scripts", "scripts"),
 }
 
@@ -65,7 +67,8 @@ def run(
         typer.Option(
             help="live: a real kill at each request. random: real faults at moments by chance. replay: what a crash can"
             " leave of a recorded write. scenarios: recoveries, invocations, turns and builds, hit at each request."
-            " scripts: scripts that do it wrong, each run twice, without a fault."
+            " scripts: scripts that do it wrong, each run twice, without a fault. schedules: several writers and"
+            " settlers with faults, in memory and on a virtual clock, as a seed draws them."
         ),
     ] = Tier.LIVE,
     select: Annotated[
@@ -76,8 +79,9 @@ def run(
     ] = "",
     jobs: Annotated[int, typer.Option(min=1, max=64, help="Cases at once.")] = os.cpu_count() or 1,
     s3: Annotated[S3, typer.Option(help="The S3 under the faults.")] = S3.MOTO,
-    seed: Annotated[int, typer.Option(min=0, help="Of the tier random.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, help="Of the tier random; of the tier schedules the first.")] = 1,
     faults: Annotated[int, typer.Option(min=1, help="Of the tier random: how many guarded writes.")] = 1_000,
+    seeds: Annotated[int, typer.Option(min=1, help="Of the tier schedules: how many.")] = 10_000,
     budget_min: Annotated[
         float | None, typer.Option(min=0.0, help="No case begins after so many minutes; exit code 75 if some are left.")
     ] = None,
@@ -103,6 +107,7 @@ def run(
                 s3=s3.value,
                 seed=seed,
                 faults=faults,
+                seeds=seeds,
                 progress=counting.show,
             )
         except OtherResultsError as error:
@@ -140,6 +145,8 @@ def report(
         "skipped": results.skipped,
         "broken": broken,
     }
+    if (effort := results.effort) is not None:
+        told["effort"] = effort
     out.show(View(told, (_table(found),)))
     if results.skipped:
         out.remark(f"{results.skipped} scenarios were skipped, and count for nothing")
@@ -156,7 +163,7 @@ def replay(
         str,
         typer.Argument(
             help="As in its row: delta-append-guarded-torn-03, delta-append-write-1f-20-sweeper-die2, a test's name,"
-            " delta-sinks-save-as-table."
+            " schedule-4711, delta-sinks-save-as-table."
         ),
     ],
     *,

@@ -9,10 +9,13 @@ import pytest
 from tests.lab.campaign.record import (
     CASES,
     SCENARIO_RESULTS,
+    SCHEDULES,
     SCRIPT_RESULTS,
     STATES,
     CaseRecord,
     ScenarioRecord,
+    ScheduleBlock,
+    ScheduleRecord,
     ScriptRecord,
     StateRecord,
 )
@@ -67,6 +70,23 @@ def test_scripts_are_counted_by_format_and_family(tmp_path: Path) -> None:
     (one,) = counts(found)
     assert (one.tier, one.subject, one.guarded, one.cases, one.broken_cases) == ("scripts", "delta sinks", True, 2, 1)
     assert broken_in(found) == [lost]
+
+
+def test_schedules_are_counted_by_their_seeds(tmp_path: Path) -> None:
+    """A broken one is named by what is left of it; the effort is that of all."""
+    found = {"whole": "schedule-3", "members": [], "outcomes": [], "what": ["it"], "trace": []}
+    bad = ScheduleRecord.model_validate({"schedule": "schedule-3-f", "violations": ["lost"], **found})
+    lines = [
+        ScheduleBlock(first=first, seeds=500, requests=9, outcomes={}, broken=broken, seconds=2.5)
+        for first, broken in ((0, [bad]), (500, []))
+    ]
+    append(tmp_path / SCHEDULES, *lines)
+    results = Results.of(tmp_path)
+    (one,) = counts(results)
+    assert (one.tier, one.subject, one.guarded, one.cases, one.broken_cases) == ("schedules", "delta", True, 1000, 1)
+    assert broken_in(results) == ["schedule-3-f"]
+    assert results.effort == {"seeds": 1000, "requests": 18, "seconds": 5.0}
+    assert Results().effort is None
 
 
 def test_what_broke_with_a_guard_is_named() -> None:

@@ -82,11 +82,25 @@ def test_a_campaign_says_by_its_exit_code_whether_all_is_done(
         return bool(found)
 
     monkeypatch.setattr(campaign, "run", run)
-    options = ["--tier", "random", "--seed", "7", "--faults", "9", "--s3", "seaweedfs", "--budget-min", "2"]
+    options = [
+        "--tier",
+        "random",
+        "--seed",
+        "7",
+        "--faults",
+        "9",
+        "--seeds",
+        "8",
+        "--s3",
+        "seaweedfs",
+        "--budget-min",
+        "2",
+    ]
     done = CliRunner().invoke(app, ["faults", "run", str(tmp_path), *options])
     assert (done.exception.exit_code if isinstance(done.exception, Problem) else done.exit_code) == code
     assert asked["words"] == (tmp_path, "random")
-    assert (asked["seed"], asked["faults"], asked["s3"], asked["budget_s"]) == (7, 9, "seaweedfs", 120)
+    assert (asked["seed"], asked["faults"], asked["seeds"]) == (7, 9, 8)
+    assert (asked["s3"], asked["budget_s"]) == ("seaweedfs", 120)
 
 
 @pytest.mark.parametrize(("violations", "code"), [((), 0), (("changed",), 1)])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ from safewriter.errors import (
     TryAgainError,
 )
 from safewriter.objects import StoreError
+from safewriter.settle.recovery import Cause
 from tests.unit.safewriter.block.claiming import beating, claims
 from tests.unit.safewriter.failing import Fault, Network
 from tests.unit.safewriter.invariants import check
@@ -57,20 +57,24 @@ def test_of_two_retries_one_wins() -> None:
     assert (world.document.epoch, world.document.owner) == (2, winner)
 
 
-def test_a_document_that_vanishes_is_created_again() -> None:
-    """Somebody has removed it between our failed creation and our read."""
+def test_a_document_that_vanishes_ends_the_claim() -> None:
+    """What the claim has found in the table is older: the commit was undone, and its document was removed since."""
     world = World()
-    world.job().begin()
+    first = world.job().begin().land()
+    version = world.log.head
 
     def before(_: int) -> None:
-        if network.sent[-1].verb == "get" and len(network.sent) == 2:
+        if network.sent[-1].verb == "get" and network.sent[-1].key == f"checkpoints/{world.key}.json":
+            world.settle(Cause.EXCEPTION)
             world.bucket.delete(f"checkpoints/{world.key}.json")
 
     network = Network(before=before)
     job = world.job(network)
-    claim = dataclasses.replace(job.claimer).claim(World().job().state())
+    with pytest.raises(TryAgainError, match="was there, and is gone"):
+        job.claimer.claim(first.state(), version)
 
-    assert claim.checkpoint.document.owner == job.attempt.nonce
+    assert world.log.live() == ["foreign-0.parquet"]
+    assert world.checkpoints.read(world.key) is None
 
 
 def test_a_document_that_changes_without_end_is_given_up_on() -> None:

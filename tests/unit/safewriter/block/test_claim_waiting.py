@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from safewriter.errors import AnotherAttemptError, TooLateError
+from safewriter.errors import AnotherAttemptError, TooLateError, TryAgainError
 from safewriter.record.document import Status
 from safewriter.record.liveness import LEASE_MS
 from tests.unit.safewriter.job import LEAD_MS
@@ -31,15 +31,14 @@ def claim_while(job: Job, *happens: Callable[[], object]) -> Claim:
     return dataclasses.replace(job.claimer, sleep=sleep).claim(job.state())
 
 
-def test_a_document_that_is_gone_while_its_owner_is_watched_is_claimed_anew() -> None:
-    """Somebody has removed it by hand, so there is no owner left to wait for."""
+def test_a_document_that_is_gone_while_its_owner_is_watched_ends_the_claim() -> None:
+    """Somebody has removed it by hand; the next attempt looks at the table as it is by then."""
     world = World()
     world.job().begin()
 
-    claim = claim_while(world.job(), lambda: world.bucket.delete(f"checkpoints/{world.key}.json"))
-
-    assert claim.checkpoint.document.epoch == 1
-    assert not claim.already_committed
+    with pytest.raises(TryAgainError, match="was there, and is gone"):
+        claim_while(world.job(), lambda: world.bucket.delete(f"checkpoints/{world.key}.json"))
+    assert world.checkpoints.read(world.key) is None
 
 
 def test_an_owner_that_has_changed_its_document_is_watched_again_and_not_settled() -> None:

@@ -340,3 +340,13 @@ def test_a_block_that_stood_still_leaves_the_epoch_of_its_successor_alone() -> N
     world.job().begin()
     end.fail(RuntimeError("woken up"))
     assert (world.document.status, world.document.epoch) == (Status.IN_PROGRESS, 2)
+
+
+def test_a_block_leaves_an_attempt_alone_that_has_its_own_epoch() -> None:
+    """The document was deleted while it was open, and another attempt has claimed the same epoch since."""
+    world = World()
+    end = ending(world.job().begin(), FakeSession())
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    other = world.job().begin()
+    end.fail(RuntimeError("the script's own"))
+    assert (world.document.status, world.document.owner) == (Status.IN_PROGRESS, other.attempt.nonce)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import pytest
 
 from safewriter.errors import UnknownOutcomeError
@@ -138,3 +140,28 @@ def test_a_stale_settler_never_touches_the_commit_of_a_later_attempt(
         check(world)
         assert (world.document.status, world.log.live()) == committed
     assert stop_after > 5
+
+
+@pytest.mark.parametrize(
+    ("commit_point", "status"), [(CommitPoint.WRITE, Status.COMMITTED), (CommitPoint.SUCCESS, Status.UNKNOWN)]
+)
+def test_a_claim_that_is_later_than_its_document_does_not_hide_a_later_attempts_commit(
+    commit_point: CommitPoint, status: Status
+) -> None:
+    """The document of that attempt was deleted, and a request of a dead one makes it anew with an epoch of before."""
+    world = World(commit_point)
+    dead = world.job()
+    late = dead.claimer._first(dead.state())
+    world.job().begin()
+    world.owner_dies()
+    assert world.job().run()
+    version = world.log.head
+    assert world.document.epoch == 2
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    assert dead.checkpoints.create(late) is not None
+
+    with nullcontext() if status is Status.COMMITTED else pytest.raises(UnknownOutcomeError, match="later attempt"):
+        world.settle()
+
+    assert (world.document.status, world.document.epoch) == (status, 1)
+    assert world.document.attempt.commit_version == (version if status is Status.COMMITTED else None)

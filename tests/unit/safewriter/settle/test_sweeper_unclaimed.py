@@ -111,3 +111,19 @@ def test_a_marker_that_an_open_write_does_not_know_goes_without_a_change_of_the_
     assert world.marked() == (owner.attempt.nonce,)
     owner.land()
     assert owner.success()
+
+
+def test_a_commit_that_is_older_than_the_only_marker_is_found() -> None:
+    """The attempt that made it is clean, so its marker is gone; a later one was skipped, and died with its marker."""
+    world = World()
+    assert world.job().run()
+    world.grace_passes()
+    assert look(world).action is Action.CLEANED
+    world.sleep(3600)
+    assert world.job().claim().already_committed
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    world.grace_passes()
+
+    found = look(world)
+
+    assert (found.action, found.status) == (Action.SETTLED, Status.COMMITTED)

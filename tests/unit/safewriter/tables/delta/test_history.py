@@ -268,7 +268,7 @@ def test_what_came_since_a_time_is_listed_from_the_last_checkpoint_on(
     for version in range(10):
         world.lake.put(f"_delta_log/{version:020}.json", b'{"commitInfo": {}}')
         if version == 7:
-            since_ms = world.clock() + 1
+            since_ms = world.clock() + 1000
             world.sleep(60_000)
     if hint is not None:
         world.lake.put("_delta_log/_last_checkpoint", hint)
@@ -284,6 +284,34 @@ def test_what_came_since_a_time_is_listed_from_the_last_checkpoint_on(
     assert [commit.version for commit in found] == [8, 9]
     assert listed[0] == (f"_delta_log/{begins[0]:020}" if begins[0] is not None else "_delta_log/-0000000000000000001")
     assert len(listed) == len(begins)
+
+
+def test_a_version_of_the_same_second_counts_as_later() -> None:
+    """S3 dates objects by the second, so that it may have come behind the moment."""
+    world = World(existing=False)
+    world.sleep(-world.now_ms % 1000 / 1000)
+    world.log.create()
+
+    assert [commit.version for commit in history(world).since_ms(world.now_ms + 999)] == [0]
+    assert history(world).since_ms(world.now_ms + 1000) == ()
+
+
+def test_as_many_of_the_last_versions_are_read_as_are_asked_for() -> None:
+    """Older than the time, and as far as the log's retention has left them."""
+    world = World()
+    for _ in range(5):
+        world.append_foreign()
+    world.sleep(10)
+    world.append_foreign()
+
+    def versions(at_least: int) -> list[int]:
+        return [commit.version for commit in history(world).since_ms(world.now_ms - 5000, at_least=at_least)]
+
+    assert [versions(0), versions(1), versions(3)] == [[7], [7], [5, 6, 7]]
+    for version in range(4):
+        world.lake.delete(key_of(version))
+    assert versions(100) == [4, 5, 6, 7]
+    assert [commit.version for commit in history(world).since_ms(world.now_ms + 9000, at_least=2)] == [6, 7]
 
 
 def test_the_first_version_dates_what_comes_after_it() -> None:

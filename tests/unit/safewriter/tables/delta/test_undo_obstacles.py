@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from safewriter.record.document import Status
+from safewriter.settle.recovery import Cause, Evidence
 from safewriter.tables.delta.commit import Signature
 from safewriter.tables.delta.history import DeltaHistory
 from safewriter.tables.delta.undo import UNDOABLE_FEATURES, table_obstacle, undo_obstacle
@@ -191,6 +193,25 @@ def test_files_that_do_not_say_that_they_were_moved_hold_new_rows() -> None:
     world.log.commit([*append_actions(job.files, txn=(world.key, 1)), {"add": add}])
 
     assert undo(world, job) is None
+
+
+def test_a_commit_of_an_attempt_that_the_document_does_not_name_stays() -> None:
+    """The first attempt has succeeded, and its document was deleted while a second one was about to claim."""
+    world = World()
+    second = world.job()
+    before = second.state()
+    first = world.job().begin().land()
+    assert first.success()
+    world.bucket.delete(f"checkpoints/{world.key}.json")
+    second.claimer.announce()
+    second.held = second.claimer.claim(before).checkpoint
+    assert second.document.epoch == first.document.epoch
+
+    document = world.settle(Cause.EXCEPTION, Evidence(1, nothing_sent=True))
+
+    assert document.status is Status.COMMITTED
+    assert document.undo_refused == "version 2 is of an attempt that this document does not name"
+    assert world.log.live() == sorted([*(file.key for file in first.files), "foreign-0.parquet"])
 
 
 def later(operation: str, *actions: dict[str, Any], **info: Any) -> list[dict[str, Any]]:

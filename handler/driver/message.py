@@ -33,8 +33,8 @@ _PYTHON_FRAMES: Final = re.compile(r"Traceback \(most recent call last\):\n(?:[ 
 # so only the last one before the trace counts.
 _STATE: Final = re.compile(r"SQLSTATE: \w{5}")
 _JVM: Final = "JVM stacktrace:\n"
-# Delta shows both schemas as trees; no cell stands before these words.
-_MISMATCH: Final = re.compile(r"(?:\[[\w.]+\] )?A schema mismatch detected ")
+# Delta shows both schemas as trees; no cell stands before its name of the error.
+_MISMATCH: Final = "[DELTA_METADATA_MISMATCH] "
 _TABLE, _DATA, _NULLABLE = "Table schema:\n", "Data schema:\n", " (nullable = "
 _BRANCH: Final = re.compile(r"([ |]*+)-- ")
 _INDENT: Final = 5
@@ -115,7 +115,7 @@ def _with_difference(text: str) -> str | None:
     """Return Delta's message with the columns in which two schemas differ; None for any other message."""
     told, found, trees = text.partition(_TABLE)
     table, found_too, data = trees.partition(_DATA)
-    if not (found and found_too and _MISMATCH.match(told)):
+    if not (found and found_too and told.startswith(_MISMATCH)):
         return None
     return f"{told}{_difference(_columns(table), _columns(data.partition(_JVM)[0]))}"
 

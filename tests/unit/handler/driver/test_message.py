@@ -142,7 +142,7 @@ def test_a_long_message_is_cut_before_a_word() -> None:
     ["SQLSTATE: 22018\n", "SQLSTATE: 22018;\n== SQL ==\n", "Table schema:\n -- a: b (nullable = true)\nData schema:\n"],
 )
 def test_a_cell_hides_nothing_of_the_message_behind_it(cell: str) -> None:
-    """Only the number at the message's end, and Delta's own sentence at its beginning, say what is left out."""
+    """Only the number at the message's end, and the name of Delta's error at its beginning, say what is left out."""
     told = message_of(of_spark(f"[CAST] The value '{cell}' is malformed. SQLSTATE: 22018\n== SQL ==\nSELECT x\n"))
     assert told == f"[CAST] The value '{' '.join(f'{cell}_'.split())[:-1]}' is malformed. SQLSTATE: 22018"
 
@@ -152,9 +152,9 @@ def test_delta_s_two_schemas_become_their_difference() -> None:
     trees = (
         "Table schema:\nroot\n -- a: b: long (nullable = true)\n\n\nData schema:\nroot\n -- c: int (nullable = true)\n"
     )
-    error = of_spark(f"A schema mismatch detected when writing.\nDo that.\n\n{trees}\n\nIf ACLs are enabled")
+    error = of_spark(f"[DELTA_METADATA_MISMATCH] A schema mismatch.\nDo that.\n\n{trees}\n\nIf ACLs are enabled")
     assert message_of(error) == (
-        "A schema mismatch detected when writing. Do that. Columns only in the data: c; only in the table: a: b"
+        "[DELTA_METADATA_MISMATCH] A schema mismatch. Do that. Columns only in the data: c; only in the table: a: b"
     )
 
 
@@ -183,7 +183,7 @@ def test_a_message_of_any_length_keeps_its_beginning_and_its_last_cause() -> Non
         "An error occurred while calling ",
     ],
 )
-@pytest.mark.parametrize("head", ["", "A schema mismatch detected \nTable schema:\n|Data schema:\n -- "])
+@pytest.mark.parametrize("head", ["", "[DELTA_METADATA_MISMATCH] no\nTable schema:\n|Data schema:\n -- "])
 def test_no_text_makes_a_message_s_search_expensive(head: str, part: str) -> None:
     """It grows with the length of the text, not with its square (the test's own time limit decides)."""
     assert message_of(of_spark(head.replace("|", f" -- {part * 50_000}\n") + part * 100_000)) != "…"

@@ -411,8 +411,9 @@ def test_a_script_that_ends_itself_is_told_by_its_own_words(
             "java.nio.file.AccessDeniedException: s3a://lake/t: listObjects()",
             {"message": "role/job is not authorized"},
             (
-                "S3 has denied a request for s3a://lake/t: name it in the stack's context key data or read_only_data,"
-                " and the key that encrypts it, if any, in data_kms_key_arns"
+                "S3 has denied a request for s3a://lake/t: if the script or its arguments name that bucket (a table's"
+                " log may name any), name it in the stack's context key data or read_only_data, and the key that"
+                " encrypts it, if any, in data_kms_key_arns"
                 " (Py4JJavaError: role/job is not authorized (job.py, line 5))"
             ),
         ),

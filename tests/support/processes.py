@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import TracebackType
 
-__all__ = ["Child"]
+__all__ = ["Child", "has_ended"]
+
+
+def has_ended(process: psutil.Process) -> bool:
+    """Return whether a process runs no more. One whose parent has not asked for its exit code has ended, too."""
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 class Child:

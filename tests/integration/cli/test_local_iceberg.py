@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from soal.target import local_target
+from tests.support.processes import has_ended
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
@@ -61,5 +62,5 @@ def test_an_iceberg_table_from_its_creation_to_the_end_of_all_processes(own_soal
     assert found.json["retained"]["files"] > 0
 
     assert soal("local", "down").code == 0
-    left = [one for one in processes if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    left = [one for one in processes if not has_ended(one)]
     assert left == []

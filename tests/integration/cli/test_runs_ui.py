@@ -17,6 +17,7 @@ from scripts.emulator.rie import LambdaEmulator
 from scripts.provision.place import ROOT
 from soal.testing.s3 import EmbeddedS3
 from soal.testing.s3.wire import OBSERVER
+from tests.support.processes import has_ended
 from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ CHECKPOINTS, SCRIPTS = "checkpoints", "scripts"
 SCRIPT = """
 import os, pathlib, signal, sys
 sys.path.append(sys.argv[2])
-from tests.support.waiting import until
 from pyspark.sql import SparkSession
+from tests.support.waiting import until
 
 died, password = pathlib.Path(sys.argv[1]), sys.argv[4]
 spark = SparkSession.builder.appName("nightly").getOrCreate()
@@ -140,7 +141,7 @@ def test_no_server_outlives_its_command(ui: Callable[..., Any], tmp_path: Path, 
     (server,) = psutil.Process(process.pid).children(recursive=True)
     process.send_signal(number)
     process.wait(BUSY_S)
-    assert until(lambda: not server.is_running() or server.status() == psutil.STATUS_ZOMBIE)
+    assert until(lambda: has_ended(server))
     assert number == signal.SIGKILL or list(tmp_path.iterdir()) == []
 
 

@@ -17,6 +17,7 @@ from scripts.emulator.seaweedfs import SeaweedFS
 from scripts.provision.place import ROOT
 from soal.local.names import CREDENTIALS, REGION
 from soal.testing.s3 import EmbeddedS3
+from tests.support.processes import has_ended
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.slow
@@ -61,7 +62,7 @@ def test_it_ends_with_a_process_that_is_killed() -> None:
         servers = psutil.Process(process.pid).children(recursive=True)
         process.kill()
     assert len(servers) == 2
-    assert until(lambda: not any(one.is_running() for one in servers) and not folder.exists())
+    assert until(lambda: all(has_ended(one) for one in servers) and not folder.exists())
 
 
 def test_a_server_that_does_not_start_says_why(monkeypatch: pytest.MonkeyPatch) -> None:

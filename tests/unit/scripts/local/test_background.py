@@ -20,6 +20,7 @@ from soal.home import Home
 from soal.local.names import BUCKETS
 from soal.local.state import LocalS3, running
 from soal.target import local_target
+from tests.support.processes import has_ended
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -122,7 +123,7 @@ def test_down_kills_what_does_not_end(home: Home, monkeypatch: pytest.MonkeyPatc
         state = LocalS3(pid=deaf.pid, started=process.create_time(), endpoint="http://127.0.0.1:1", buckets=())
         state.write(home.state)
         assert ensure_down(home) == state
-    assert [one for one in both if one.is_running() and one.status() != psutil.STATUS_ZOMBIE] == []
+    assert all(has_ended(one) for one in both)
 
 
 def test_down_without_up_does_nothing(home: Home) -> None:

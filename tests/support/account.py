@@ -28,6 +28,7 @@ CONTEXT = {
     "alarm_email": "you@example.org",
     "lake_bucket": "true",
     "conditional_commits": "true",
+    "continue_max": "3",
     "coordination": "dynamodb",
     "data": "my-lake/tables",
     "entry_point": "jobs/daily.py",
@@ -41,7 +42,6 @@ CONTEXT = {
     "schedules": json.dumps(
         {"hourly": {"schedule": "cron(0 * * * ? *)", "script": "jobs/hourly.py", "timezone": "Europe/Rome"}}
     ),
-    "state_machine": "true",
     "sweep_minutes": "5",
     "timeout_s": "300",
     "tags": '{"team": "data"}',
@@ -54,7 +54,7 @@ MORE = {
     "architecture": "arm64",
     "audit_log": "false",
     "checkpoint_days": "45",
-    "continue_max": "3",
+    "continue_max": "0",
     "conf": '{"spark.sql.catalog.lake": "org.apache.iceberg.spark.SparkCatalog"}',
     "conf_allow": "spark.sql.ansi.enabled",
     "data_kms_key_arns": KEY,
@@ -75,7 +75,7 @@ MORE = {
     "s3_trigger": "raw/in",
     "secret_kms_key_arns": KEY,
     "secrets": json.dumps({"PGPASSWORD": f"{SECRET}#password"}),
-    "state_machine": "false",
+    "state_machine": "true",
     "turns": '{"table": {"Ingestion": {"script": "jobs/ingestion.py"}}}',
     "warn_before_ms": "20000",
 }

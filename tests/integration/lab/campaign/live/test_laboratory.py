@@ -11,8 +11,10 @@ import pytest
 from tests.lab.campaign.live.cases import Case, Write
 from tests.lab.campaign.live.faults import PHASES, AtMoment, Deadline
 from tests.lab.campaign.live.laboratory import Laboratory
+from tests.lab.campaign.live.running import replay
 from tests.lab.campaign.record import CASES, CaseRecord
 from tests.lab.campaign.running import MANIFEST, run
+from tests.lab.campaign.workers import workers
 from tests.lab.experiment.plan import FORMATS
 from tests.lab.results import OtherResultsError, read
 
@@ -67,9 +69,12 @@ def test_a_case_breaks_what_it_must(
     ],
 )
 def test_a_case_on_an_s3_that_takes_requests_at_once_breaks_nothing(name: str, kind: str) -> None:
-    """Nobody here has written it, and it checks the signatures of Spark's, Python's and the readers' clients."""
-    with Laboratory("seaweedfs") as own:
-        found = own.carry_out(Case.parse(name))
+    """Nobody here has written it, and it checks the signatures of Spark's, Python's and the readers' clients.
+
+    In a process of its own, as a campaign has it: the tests' Spark knows the other S3.
+    """
+    with workers(1) as pool:
+        found = pool.submit(replay, Case.parse(name), "seaweedfs").result()
     assert (found.violations, found.hit, found.key_class) == ([], True, kind), found.error
 
 

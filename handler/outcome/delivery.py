@@ -6,7 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from handler.outcome.cut import answerable, raisable
-from handler.outcome.state import State
+from handler.outcome.result import exit_status
+from safewriter.errors import EXIT_OK
 
 if TYPE_CHECKING:
     from handler.outcome.result import Result
@@ -21,7 +22,7 @@ class JobFailed(Exception):  # noqa: N818 - the function error's type, as users 
 
 def deliver(result: Result, settings: HandlerSettings | None) -> dict[str, Any]:
     """Return the document, or raise it as `JobFailed`, so that Lambda counts, retries and routes it as a failure."""
-    is_fine = result.state in (State.SUCCESS, State.SKIPPED) or result.continued_by is not None
+    is_fine = exit_status(result) == EXIT_OK or result.continued_by is not None
     if is_fine or (settings is not None and settings.errors == "return"):
         return answerable(result).document()
     raise JobFailed(json.dumps(raisable(result).document(), ensure_ascii=False)) from None

@@ -91,7 +91,7 @@ class Child:
     def kill(self) -> None:
         """SIGKILL all processes of the child, again until none is left."""
         for _ in range(100):
-            tree = [process for process in self.tree() if process.status() != psutil.STATUS_ZOMBIE]
+            tree = [process for process in self.tree() if not has_ended(process)]
             if not tree:
                 break
             for process in tree:

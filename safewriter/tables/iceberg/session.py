@@ -22,6 +22,7 @@ from safewriter.tables.iceberg.name import MAIN, TableName
 from safewriter.tables.iceberg.table import DECIDED_MS, epochs_of, name_of, skipped_name, snapshots_of
 from safewriter.tables.session import TableState
 from safewriter.tables.spark import SparkScope
+from safewriter.tables.thrown import thrown_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -271,6 +272,5 @@ class IcebergSession(SparkScope):
 
 def _thrown(error: Py4JJavaError | CapturedException) -> tuple[str, str]:
     """Return the simple name of the class that Java has thrown, and its message."""
-    # pyspark has an exception of its own for some of them.
-    thrown: Any = error._origin if isinstance(error, CapturedException) else error.java_exception  # noqa: SLF001 - no other way to it
+    thrown: Any = next(thrown_by(error), None)
     return str(thrown.getClass().getSimpleName()), str(thrown.getMessage())

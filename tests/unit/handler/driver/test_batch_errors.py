@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from handler.driver.batch_errors import behind, keep
-from tests.unit.handler.driver.java import ended_stream
+from tests.support.java_errors import ended_stream
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

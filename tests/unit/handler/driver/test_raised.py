@@ -13,7 +13,7 @@ from pyspark.errors.exceptions.base import PySparkException, recover_python_exce
 from handler.driver import batch_errors
 from handler.driver.raised import described, exit_code_of, line_of
 from safewriter.errors import StoreError, UsageError
-from tests.unit.handler.driver.java import Java, ended_stream
+from tests.support.java_errors import Java, ended_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable

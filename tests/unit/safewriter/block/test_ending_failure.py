@@ -18,9 +18,9 @@ from safewriter.record.document import CommitPoint, Status
 from safewriter.record.journal import Journal
 from safewriter.settle.recovery import Cause, Evidence
 from tests.support.hygiene import wait_for_hygiene
+from tests.support.java_errors import Java, converted, existing, raised, refused
 from tests.unit.safewriter.block.ending_bench import FakeSession, ending, landed
 from tests.unit.safewriter.surroundings import TABLE
-from tests.unit.safewriter.tables.java import Java, converted, existing, raised, refused
 from tests.unit.safewriter.world import World
 
 if TYPE_CHECKING:

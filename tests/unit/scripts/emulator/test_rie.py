@@ -7,8 +7,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -17,9 +15,11 @@ import pytest
 
 from scripts.emulator.rie import EmulatorError, LambdaEmulator
 from scripts.provision.place import ROOT
+from tests.support.processes import has_ended
+from tests.support.waiting import until
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
     from pathlib import Path
 
 pytestmark = [pytest.mark.emulator, pytest.mark.slow]
@@ -72,17 +72,9 @@ def function(directory: Path, lines: list[str]) -> Iterator[LambdaEmulator]:
         yield running
 
 
-def gone(pid: int, timeout_s: float = 20) -> bool:
-    """Return whether a process ends within the timeout."""
-    until = time.monotonic() + timeout_s
-    while time.monotonic() < until:
-        try:
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                return True
-        except psutil.NoSuchProcess:
-            return True
-        threading.Event().wait(0.02)
-    return False
+def all_end(processes: Iterable[psutil.Process]) -> bool:
+    """Return whether the processes end within 20 seconds."""
+    return until(lambda: all(has_ended(one) for one in processes), timeout_s=20)
 
 
 def test_the_function_sees_its_own_environment_only(function: LambdaEmulator, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,9 +109,7 @@ def test_a_runtime_that_exits_is_a_function_error_and_the_next_event_is_answered
 def test_the_log_arrives_line_by_line(function: LambdaEmulator, lines: list[str]) -> None:
     """Each line that the handler prints goes to `on_line` and into the tail."""
     function.invoke({"do": "print"})
-    until = time.monotonic() + 10
-    while "a line of the handler" not in lines and time.monotonic() < until:
-        threading.Event().wait(0.01)
+    until(lambda: "a line of the handler" in lines, timeout_s=10)
     assert "a line of the handler" in lines
     assert "a line of the handler" in function.tail()
 
@@ -137,17 +127,17 @@ def test_a_timeout_is_told_and_the_end_kills_what_left_the_session(directory: Pa
     with LambdaEmulator({}, timeout_s=1, handler="function.handle", directory=directory) as running:
         answer = running.invoke({"do": "sleep"})
         assert answer.timed_out
-        (detached,) = [process.pid for process in running.processes() if process.name() == "sleep"]
-    assert gone(detached)
+        (detached,) = [process for process in running.processes() if process.name() == "sleep"]
+    assert all_end([detached])
 
 
 def test_the_end_leaves_no_process(directory: Path) -> None:
     """Emulator, runtime and a detached child have ended when the block has."""
     with LambdaEmulator({}, handler="function.handle", directory=directory) as running:
         detached = running.invoke({"do": "detach"}).payload
-        pids = [process.pid for process in running.processes()]
-        assert detached in pids
-    assert all(gone(pid) for pid in pids)
+        processes = running.processes()
+        assert detached in [process.pid for process in processes]
+    assert all_end(processes)
 
 
 def test_nothing_outlives_a_killed_parent(directory: Path) -> None:
@@ -169,13 +159,13 @@ def test_nothing_outlives_a_killed_parent(directory: Path) -> None:
     )
     assert holder.stdin is not None
     assert holder.stdout is not None
-    pids = [int(word) for word in holder.stdout.readline().split()]
-    assert len(pids) >= 3
+    processes = [psutil.Process(int(word)) for word in holder.stdout.readline().split()]
+    assert len(processes) >= 3
     os.kill(holder.pid, signal.SIGKILL)
     holder.wait(20)
     holder.stdin.close()
     holder.stdout.close()
-    assert all(gone(pid) for pid in pids)
+    assert all_end(processes)
 
 
 def test_a_missing_emulator_says_what_to_do(tmp_path: Path) -> None:

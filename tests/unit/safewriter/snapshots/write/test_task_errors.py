@@ -8,7 +8,7 @@ import pytest
 
 from safewriter.snapshots.errors import KeyRangeError, MissingPackageError, ShardAssignmentError, ShardWriteError
 from safewriter.snapshots.write.task_errors import errors_for_driver, errors_of_tasks
-from tests.unit.safewriter.tables.java import Java, raised
+from tests.support.java_errors import Java, raised
 
 
 def raising(error: Exception, job: str = "job") -> None:

@@ -13,7 +13,7 @@ from safewriter.errors import (
     UnsupportedError,
 )
 from safewriter.tables.delta.gate import GateState, GateStatus
-from tests.unit.safewriter.tables.java import Java, converted, raised, refused
+from tests.support.java_errors import Java, converted, raised, refused
 
 NOTHING = GateState(GateStatus.NONE, passed=False, version=-1, refusal="thread: a neighbour's", stray="")
 

@@ -12,8 +12,8 @@ from safewriter.errors import BlockOpenError, UnguardedSessionError, Unsupported
 from safewriter.record.document import CommitPoint
 from safewriter.tables.delta.gate import SKIPPED, GateState, GateStatus
 from safewriter.tables.session import Opening, TableState
+from tests.support.java_errors import Java, converted, existing, raised, refused
 from tests.unit.safewriter.tables.delta.driverless import JavaError, session
-from tests.unit.safewriter.tables.java import Java, converted, existing, raised, refused
 
 if TYPE_CHECKING:
     from safewriter.tables.delta.session import DeltaSession

@@ -9,9 +9,16 @@ class Java:
     """An exception of Java's. `condition`: Spark's name of the error, if it is one of Spark's or Delta's."""
 
     def __init__(
-        self, name: str, message: str | None, cause: Any = None, condition: str | None = None, **parameters: str
+        self,
+        name: str,
+        message: str | None,
+        cause: Any = None,
+        *suppressed: Java,
+        condition: str | None = None,
+        **parameters: str,
     ) -> None:
-        self._name, self._message, self._cause, self._parameters = name, message, cause, parameters
+        self._name, self._message, self._cause = name, message, cause
+        self._suppressed, self._parameters = suppressed, parameters
         if condition is not None:
             self.getCondition = lambda: condition
 
@@ -26,6 +33,9 @@ class Java:
 
     def getCause(self) -> Any:  # noqa: N802 - Java's name
         return self._cause
+
+    def getSuppressed(self) -> tuple[Java, ...]:  # noqa: N802 - Java's name
+        return self._suppressed
 
     def getMessageParameters(self) -> dict[str, str]:  # noqa: N802 - Java's name
         return self._parameters
@@ -49,6 +59,15 @@ def raised(java: Any) -> Exception:
 def converted(java: Any) -> Exception:
     """Return the error as PySpark raises it, if it has an exception of its own for it."""
     return _error(java, "_origin")
+
+
+def ended_stream(query: str, cause: str = "py4j.Py4JException", module: str = "pyspark.errors.x") -> Exception:
+    """Return PySpark's error for the end of a stream, with Java's exception and two causes behind it."""
+    error: Any = type("StreamingQueryException", (Exception,), {"__module__": module})("failed")
+    batch = Java("a.Batch", "failed", Java(cause, "Traceback"))
+    error._origin = Java("a.StreamingQueryException", "failed", batch, id=query)
+    assert isinstance(error, Exception)
+    return error
 
 
 def _error(java: Any, member: str) -> Exception:

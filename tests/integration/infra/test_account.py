@@ -236,8 +236,10 @@ def test_the_other_context_keys_are_read_back(
 
 def test_the_state_machine_is_read_back(made: dict[str, str], client: Callable[[str], Any]) -> None:
     """Step Functions has it, with a role of its own."""
-    (listed,) = client("stepfunctions").list_state_machines()["stateMachines"]
-    machine = client("stepfunctions").describe_state_machine(stateMachineArn=listed["stateMachineArn"])
+    listed = client("stepfunctions").list_state_machines()["stateMachines"]
+    stack = {physical for _, physical in resources(client("cloudformation"))}
+    (arn,) = {one["stateMachineArn"] for one in listed} & stack  # tests of events make machines too
+    machine = client("stepfunctions").describe_state_machine(stateMachineArn=arn)
     assert json.loads(machine["definition"])["States"]["Run"]["Parameters"]["FunctionName"] == made["InvokeArn"]
     (schedule,) = client("scheduler").list_schedules()["Schedules"]
     target = client("scheduler").get_schedule(Name=schedule["Name"])["Target"]

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from handler.input_errors import InputError
+from handler.redaction.secret_names import _CERTAIN
 from handler.request.job import Job, requested
 from handler.sandbox.sandbox import open_sandbox
 from handler.sandbox.script import Files
 from handler.settings import HandlerSettings, read_settings
 from handler.spark.classpath import jars
 from handler.spark.command import Command, check, compose
+from handler.spark.conf import _MASKED_BY_SPARK
 from handler.spark.environment import AttemptVariables
 from handler.spark.installation import find_java, pyspark_home, spark_file
 from handler.spark.jvm_options import MODULE_OPTIONS
@@ -173,6 +177,12 @@ def test_spark_masks_the_settings_that_the_handler_takes_for_secrets(
     _, conf = composed(tmp_path, settings=read_settings({**BUCKET, "SOAL_EVENT_LOGS": "on"}))
     pattern = re.compile(conf["spark.redaction.regex"])
     assert is_masked == any(map(pattern.search, (setting, value)))
+
+
+@given(name=st.from_regex(_CERTAIN, fullmatch=True))
+def test_spark_masks_each_name_that_is_certain_to_the_handler(name: str) -> None:
+    """The two patterns are written apart, one of them for Java."""
+    assert re.search(_MASKED_BY_SPARK, f"spark.sql.catalog.lake.{name}")
 
 
 def test_the_compiler_and_collector_follow_from_timeout_and_cores(tmp_path: Path) -> None:

@@ -195,8 +195,7 @@ class Acquirer:
         return grant(record, self.configuration, self.nonce, self.run, epoch_ms(), repeats=repeats), ""
 
     def _obstacle(self, record: Record) -> str | None:
-        name = self.configuration.job
-        return obstacle(record, name, record.job(name).ordered_by(self.configuration))
+        return obstacle(record, self.configuration.job, record.ordered(self.configuration))
 
     def _note(self, record: Record, stored: Stored | None) -> None:
         """Note the probe and the order of a job that never waits, so that a ring that no job can start is detected."""

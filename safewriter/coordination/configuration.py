@@ -22,7 +22,7 @@ __all__ = ["PREFIX", "Configuration", "Edge", "FirstRun", "Mode", "OnBlocked"]
 PREFIX: Final = "job.coordinator."
 _DAY_S: Final = 86_400
 _ENDLESS: Final = float("inf")
-_LAG_MAX: Final = 2**63 - 1  # as in the record
+_LAG_MAX: Final = 1_000_000  # a job's turns add up in the record, whose numbers fit into 64 bits
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -30,7 +30,7 @@ class Mode(StrEnum):
     """In which order the jobs of a lock run."""
 
     COMPLETED = "completed"
-    """A job runs when its predecessor has completed a turn since the job's own last one."""
+    """A job may complete as many turns as its predecessor has completed."""
     STRICT = "strict"
     """The article's ring: a job runs when its predecessor had the last turn."""
 

@@ -1,22 +1,25 @@
 """The rules of order: may a job have its turn now? Pure functions of the record.
 
-| row | mode      | edge   | state of the record                                            | may run |
-|-----|-----------|--------|----------------------------------------------------------------|---------|
-| 1   | any       | none   | the job names no predecessor                                   | yes     |
-| 2   | any       | any    | the job never completed, and `first.run=run`                   | yes     |
-| 3   | completed | hard   | the predecessor completed since the job's own last completion  | yes     |
-| 4   | completed | hard   | it did not, or never completed                                 | no      |
-| 5   | completed | lagged | the job completed fewer than `lag` turns since it completed    | yes     |
-| 6   | completed | lagged | the job completed `lag` turns since                            | no      |
-| 7   | completed | soft   | the predecessor waits for the lock and may run                 | no      |
-| 8   | completed | soft   | it does not wait, or may not run, or waits for this job, too   | yes     |
-| 9   | strict    | hard   | the predecessor had the ring's last turn, and completed it     | yes     |
-| 10  | strict    | hard   | the job itself had it, and did not complete it                 | yes     |
-| 11  | strict    | hard   | any other job of the ring had it, or nobody had a turn         | no      |
+| row | mode      | edge         | state of the record                                           | may run |
+|-----|-----------|--------------|---------------------------------------------------------------|---------|
+| 1   | any       | none         | the job names no predecessor                                  | yes     |
+| 2   | any       | any          | the job never completed, and `first.run=run`                  | yes     |
+| 3   | completed | hard, lagged | the job has a turn left                                       | yes     |
+| 4   | completed | hard, lagged | it has none left                                              | no      |
+| 5   | completed | soft         | the predecessor waits for the lock and may run                | no      |
+| 6   | completed | soft         | it does not wait, or may not run, or waits for this job, too  | yes     |
+| 7   | strict    | hard         | the predecessor had the ring's last turn, and completed it    | yes     |
+| 8   | strict    | hard         | the job itself had it, and did not complete it                | yes     |
+| 9   | strict    | hard         | any other job of the ring had it, or nobody had a turn        | no      |
+
+Each turn that the predecessor completes gives the job one turn, or `lag` turns if it is lagged. Each turn that the job
+completes takes one. So a job that was down catches up with its predecessor. A job that is new, or names another
+predecessor, has the turns of one completion if that predecessor has ever completed a turn; with `first.run=run` also if
+it has not.
 
 "Completed" includes a turn that the predecessor ended with "nothing to do". A turn that failed or expired completes
-nothing: the job may redo it (rows 3 and 10), and its successors wait. In a ring of soft edges whose jobs all wait,
-each waits for each other one, so only the tickets decide (row 8).
+nothing: the job may redo it (rows 3 and 8), and its successors wait. In a ring of soft edges whose jobs all wait,
+each waits for each other one, so only the tickets decide (row 6).
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ def obstacle(record: Record, name: str, job: Job) -> str | None:
     why = _own_obstacle(record, line[-1])
     if len(line) == 1:
         return why
-    # Rows 7, 8: a job may run if the predecessor to which it defers may not. So every other job of the line may run.
+    # Rows 5, 6: a job may run if the predecessor to which it defers may not. So every other job of the line may run.
     may_run = (why is None) == (len(line) % 2 == 1)
     return None if may_run else f"{job.predecessor} waits for its turn, and goes first"
 
@@ -72,13 +75,11 @@ def _own_obstacle(record: Record, name: str) -> str | None:
         return None
     if job.mode is Mode.STRICT:
         return _strict(record, name, job)
-    if job.edge is Edge.SOFT:  # row 8
+    if job.edge is Edge.SOFT:  # row 6
         return None
-    predecessor = record.job(job.predecessor)
-    if predecessor.completed > job.completed or (job.edge is Edge.LAGGED and job.turns < job.lag):  # rows 3, 5
+    if job.left > 0:  # row 3
         return None
-    since = f"{job.lag} turns of {name}" if job.edge is Edge.LAGGED else f"{name}'s own last one"  # rows 4, 6
-    return f"{job.predecessor} has not completed a turn since {since}"
+    return f"{name} waits for the next turn that {job.predecessor} completes"  # row 4
 
 
 def _is_first(job: Job) -> bool:
@@ -90,7 +91,7 @@ def _strict(record: Record, name: str, job: Job) -> str | None:
     if record.job(last).registered == 0:
         return f"no job has had a turn yet, and {name} comes after {job.predecessor}"
     is_done = record.job(last).is_done
-    if (last == job.predecessor and is_done) or (last == name and not is_done):  # rows 9, 10
+    if (last == job.predecessor and is_done) or (last == name and not is_done):  # rows 7, 8
         return None
     state = "" if is_done else " and did not complete it"
     return f"{last} had the last turn{state}, and {name} comes after {job.predecessor}"
@@ -108,7 +109,7 @@ def _ring(record: Record, name: str) -> Collection[str]:
 
 def check_startable(record: Record, configuration: Configuration) -> None:
     """Raise `SettingError` if the job closes a ring in which each job waits for another one's first turn."""
-    jobs = {**record.jobs, configuration.job: record.job(configuration.job).ordered_by(configuration)}
+    jobs = {**record.jobs, configuration.job: record.ordered(configuration)}
     ring: list[str] = []
     name: str | None = configuration.job
     while name is not None and name in jobs and name not in ring:
@@ -128,5 +129,5 @@ def _waits_from_the_start(job: Job) -> bool:
         job.predecessor is not None
         and job.completed == 0
         and job.first_run is FirstRun.WAIT
-        and (job.mode is Mode.STRICT or job.edge is Edge.HARD)
+        and (job.mode is Mode.STRICT or job.edge is not Edge.SOFT)
     )

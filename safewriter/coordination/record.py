@@ -114,7 +114,7 @@ class Job:
     """A job's progress, and the order that it asked for last.
 
     `registered`: the token of its last turn that began; `completed`: the sequence number of its last completion;
-    `turns`: its completed turns since its predecessor completed one.
+    `left`: the turns that its predecessor's completions have given it, and that it has not completed yet.
     """
 
     predecessor: str | None = None
@@ -126,22 +126,11 @@ class Job:
     completed: int = 0
     is_done: bool = True
     """Whether its last turn that began has completed."""
-    turns: int = 0
+    left: int = 0
     runs: tuple[str, ...] = ()
     """The last runs of a handler that completed a turn: a second delivery of one of them does not count."""
     seen_ms: int = field(default=0, compare=False)
     """When it asked for a turn last, by its wall clock; 0 in a record that older code wrote."""
-
-    def ordered_by(self, configuration: Configuration) -> Job:
-        """Return the job with the order that a configuration asks for."""
-        return replace(
-            self,
-            predecessor=configuration.predecessor,
-            mode=configuration.mode,
-            edge=configuration.edge,
-            lag=configuration.lag,
-            first_run=configuration.first_run,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +165,24 @@ class Record:
     def job(self, name: str) -> Job:
         """Return a job's progress; an unknown job starts at zero."""
         return self.jobs.get(name, Job())
+
+    def ordered(self, configuration: Configuration) -> Job:
+        """Return a job with the order that its configuration asks for.
+
+        A job behind another predecessor than before, or new, has the turns of one completion, if there ever was one.
+        """
+        job, before = self.job(configuration.job), configuration.predecessor
+        if configuration.job not in self.jobs or job.predecessor != before:
+            has_completed = before is not None and self.job(before).completed > 0
+            job = replace(job, left=configuration.lag if has_completed else 0)
+        return replace(
+            job,
+            predecessor=before,
+            mode=configuration.mode,
+            edge=configuration.edge,
+            lag=configuration.lag,
+            first_run=configuration.first_run,
+        )
 
     def configuration(self, name: str) -> Configuration:
         """Return the job's last configuration. Raises `SettingError` if no job can have one like it."""

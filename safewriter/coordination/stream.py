@@ -80,7 +80,7 @@ class Batches:
         self._coordinator = coordinator
         self._stream_of = stream_of
         self._holding: threading.Thread | None = None
-        self._given_up: str | None = None
+        self._given_up: tuple[str, TurnBlockedError | TurnLostError] | None = None
         self.recorded = 0
         """How many batches the stream has recorded in their turns."""
 
@@ -98,17 +98,17 @@ class Batches:
         if self._holding is not None:
             self._holding.join()
 
-    def gave_up(self, run: str) -> bool:
-        """Return whether the start `run` was the last one that ended because a batch had no turn, or lost it."""
-        return run == self._given_up
+    def why_given_up(self, run: str) -> TurnBlockedError | TurnLostError | None:
+        """Return why a batch had no turn, or lost it, if the start `run` was the last one that ended so."""
+        return self._given_up[1] if self._given_up is not None and run == self._given_up[0] else None
 
     def _run(self, function: Callable[[DataFrame, int], Any], frame: DataFrame, batch_id: int) -> None:
         self.wait()
         stream = self._stream_of(frame)
         try:
             self._run_in_turn(partial(function, frame, batch_id), stream, batch_id)
-        except (TurnBlockedError, TurnLostError):
-            self._given_up = stream.run  # py4j loses the type of the error on its way
+        except (TurnBlockedError, TurnLostError) as error:
+            self._given_up = stream.run, error  # py4j loses the error's type on its way
             raise
 
     def _run_in_turn(self, function: Callable[[], Any], stream: Stream, batch_id: int) -> None:
@@ -177,7 +177,8 @@ def run_stream(
             _await_end(query, stop)
         except Exception:
             batches.wait()
-            if not batches.gave_up(str(query.runId)):
+            why = batches.why_given_up(str(query.runId))
+            if why is None:
                 raise
             if batches.recorded > recorded:
                 restarts, recorded, pause_s = 0, batches.recorded, first_pause_s
@@ -187,7 +188,7 @@ def run_stream(
             batches.wait()
             return query
         restarts += 1
-        _log.info("the stream has given up its turn, and starts again in %.0f s", pause_s)
+        _log.warning("the stream starts again in %.0f s: %s", pause_s, why)
         if stop.wait(pause_s):
             return query
         pause_s = min(2 * pause_s, _PAUSE_MAX_S)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from safewriter.coordination.configuration import PREFIX
+from safewriter.coordination.configuration import PREFIX, FirstRun
 from safewriter.coordination.order import obstacle
 from safewriter.coordination.record import (
     HISTORY_MAX,
@@ -59,7 +59,7 @@ def noted(record: Record, configuration: Configuration, now_ms: int) -> Record:
             f"{configuration.job!r} is one too many: {record.lock} has {JOBS_MAX} jobs. Give a job the same name in"
             " all its runs; one that asks no more leaves the record after 90 days",
         )
-    job = record.job(configuration.job).ordered_by(configuration)
+    job = record.ordered(configuration)
     return record.with_job(configuration.job, replace(job, seen_ms=now_ms))
 
 
@@ -96,7 +96,7 @@ def goes_first(record: Record, configuration: Configuration, nonce: str) -> Wait
     That is a waiter with a lower ticket, or a soft predecessor, if the order lets it run.
     """
     ticket = next((waiter.ticket for waiter in record.queue if waiter.nonce == nonce), record.tickets + 1)
-    job = record.job(configuration.job).ordered_by(configuration)
+    job = record.ordered(configuration)
     is_behind = configuration.defers and obstacle(record, configuration.job, job) is not None
     for waiter in sorted(record.queue, key=lambda waiter: waiter.ticket):
         is_before = waiter.ticket < ticket or (is_behind and waiter.job == configuration.predecessor)
@@ -187,8 +187,13 @@ def end(record: Record, how: End, now_ms: int, decided: Collection[OpenWrite] = 
 def _completed(record: Record, holder: Holder) -> Record:
     name, number = holder.job, record.completions + 1
     job = record.job(name)
-    is_first_since = job.predecessor is not None and record.job(job.predecessor).completed > job.completed
-    job = replace(job, completed=number, is_done=True, turns=1 if is_first_since else job.turns + 1)
+    is_first = job.first_run is FirstRun.RUN and job.completed == 0
+    had = max(job.left, job.lag if is_first else 1)
+    job = replace(job, completed=number, is_done=True, left=had - 1)
     if holder.run:
         job = replace(job, runs=(*(run for run in job.runs if run != holder.run), holder.run)[-RUNS_MAX:])
-    return replace(record, completions=number).with_job(name, job)
+    jobs = {
+        other: replace(one, left=one.left + one.lag) if one.predecessor == name else one
+        for other, one in record.jobs.items()
+    }
+    return replace(record, completions=number, jobs={**jobs, name: job})

@@ -74,6 +74,7 @@ class JobFound(Part):
     token: int = Field(description="of its last turn that began; 0: none")
     completion: int = Field(description="the number of its last completion among those of all jobs; 0: none")
     completed_at: datetime | None = Field(description="null if the record no longer keeps that turn")
+    left: int = Field(description="turns that completions of its predecessor gave it, and that it has not completed")
     obstacle: str | None = Field(description="why the order does not let it run now; null if it may")
 
 
@@ -177,6 +178,7 @@ def _job(record: Record, name: str) -> JobFound:
         token=job.registered,
         completion=job.completed,
         completed_at=_moment(ends[-1]) if ends else None,
+        left=job.left,
         obstacle=obstacle(record, name, job),
     )
 
@@ -242,11 +244,12 @@ def _queue(waiters: Iterable[WaiterFound]) -> Table:
 
 
 def _jobs_table(jobs: Iterable[JobFound]) -> Table:
-    table = columns("job", "predecessor", "edge", "completed", "may run")
+    table = columns("job", "predecessor", "edge", "completed", "left", "may run", right=("left",))
     for job in jobs:
         completed = "never" if not job.completion else f"#{job.completion}"
         at = "" if job.completed_at is None else f" {moment(job.completed_at)}"
-        table.add_row(job.job, job.predecessor or "", _edge(job), completed + at, Text(job.obstacle or "yes"))
+        left = str(job.left) if job.predecessor and job.mode == "completed" and job.edge != "soft" else ""
+        table.add_row(job.job, job.predecessor or "", _edge(job), completed + at, left, Text(job.obstacle or "yes"))
     return table
 
 

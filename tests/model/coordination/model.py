@@ -105,7 +105,7 @@ class TurnModel:
         if state.procs[who].at != "poll":
             return False
         configuration = self.setting.jobs[who]
-        wanted = state.record.job(configuration.job).ordered_by(configuration)
+        wanted = state.record.ordered(configuration)
         return obstacle(state.record, configuration.job, wanted) is not None
 
 

@@ -60,7 +60,7 @@ def test_a_job_that_the_order_blocks_raises_at_once_if_it_is_to(policy: OnBlocke
     backend = SlowBackend(clock)
     for requests in (["read", "write", "read"], ["read", "read"]):
         backend.requests.clear()
-        with pytest.raises(error, match=r"after 0 s: P has not completed a turn since A's own last one") as raised:
+        with pytest.raises(error, match=r"after 0 s: A waits for the next turn that P completes") as raised:
             acquirer(backend, clock, predecessor="P", on_blocked=policy).acquire()
         assert type(raised.value) is error
         assert backend.requests == requests

@@ -26,7 +26,7 @@ def jobs(ttl: str) -> dict[str, Configuration]:
         }
     edges: dict[str, dict[str, Any]] = {
         "soft": {"edge": Edge.SOFT},
-        "lagged": {"edge": Edge.LAGGED, "lag": 24},
+        "lagged": {"edge": Edge.LAGGED, "lag": 24, "first_run": FirstRun.RUN},
     }
     return {
         "Ingestion": job("Ingestion", predecessor="TTL", **edges[ttl]),
@@ -38,7 +38,7 @@ def jobs(ttl: str) -> dict[str, Configuration]:
 def may_run(record: Record, configuration: Configuration) -> bool:
     check_startable(record, configuration)
     name = configuration.job
-    return obstacle(record, name, record.job(name).ordered_by(configuration)) is None
+    return obstacle(record, name, record.ordered(configuration)) is None
 
 
 @pytest.mark.parametrize("ttl", ["soft", "lagged"])

@@ -161,7 +161,7 @@ def test_a_job_that_nobody_knows_is_at_the_start() -> None:
     record = Record("lock")
     assert record.job("A") == Job()
     assert not record.jobs
-    assert record.with_job("A", Job(turns=1)).job("A").turns == 1
+    assert record.with_job("A", Job(left=1)).job("A").left == 1
     assert not record.jobs
 
 

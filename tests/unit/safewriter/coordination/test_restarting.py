@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from safewriter.coordination.stream import run_stream
+from safewriter.errors import TurnBlockedError
 from tests.support.waiting import BUSY_S
 from tests.unit.safewriter.coordination.streams import Job
 
@@ -49,7 +50,7 @@ def restarter(job: Job, queries: list[FakeQuery], stop: threading.Event | None =
 def given_up(job: Job) -> FakeQuery:
     class GivenUp(FakeQuery):
         def awaitTermination(self, timeout: float) -> bool:  # noqa: N802
-            job.batches._given_up = self.runId
+            job.batches._given_up = self.runId, TurnBlockedError("Ingestion holds it")
             return super().awaitTermination(timeout)
 
     return GivenUp(RuntimeError("what py4j leaves of TurnBlockedError"))
@@ -59,6 +60,13 @@ def test_a_stream_that_gave_up_its_turn_is_started_again(job: Job) -> None:
     """The type of its error does not matter; the coordinator remembers which start gave up."""
     last = FakeQuery()
     assert restarter(job, [given_up(job), given_up(job), last]) is last
+
+
+def test_an_operator_reads_why_a_stream_starts_again(job: Job, caplog: pytest.LogCaptureFixture) -> None:
+    """A stream that waits for a job that is down would restart for days, and nobody would know."""
+    restarter(job, [given_up(job), FakeQuery()])
+    (record,) = caplog.records
+    assert (record.levelname, record.message.endswith(": Ingestion holds it")) == ("WARNING", True)
 
 
 def test_a_stream_that_fails_for_another_reason_is_not_started_again(job: Job) -> None:

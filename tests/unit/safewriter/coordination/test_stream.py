@@ -109,7 +109,7 @@ def test_a_batch_without_a_turn_raises(job: Job) -> None:
     with pytest.raises(TurnBlockedError):
         blocked.batch(lambda _, batch_id: called.append(batch_id))
     assert called == []
-    assert blocked.batches.gave_up(blocked.stream.run)
+    assert isinstance(blocked.batches.why_given_up(blocked.stream.run), TurnBlockedError)
     other.coordinator.unlock()
 
 
@@ -123,7 +123,7 @@ def test_a_batch_that_has_outlived_its_turn_raises(job: Job) -> None:
 
     with pytest.raises(TurnLostError):
         job.batch(lose)
-    assert job.batches.gave_up(job.stream.run)
+    assert isinstance(job.batches.why_given_up(job.stream.run), TurnLostError)
 
 
 def test_a_stream_that_is_being_stopped_does_not_wait_for_its_turn(job: Job) -> None:

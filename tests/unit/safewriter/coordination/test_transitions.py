@@ -144,24 +144,24 @@ def test_settled_writes_are_forgotten() -> None:
 def test_only_a_turn_that_completes_counts(how: End, *, counts: bool) -> None:
     """Its completion gets the next number."""
     ended = end(HELD, how, 6)
-    assert (ended.completions, ended.job("A").completed, ended.job("A").turns) == ((1, 1, 1) if counts else (0, 0, 0))
+    assert (ended.completions, ended.job("A").completed) == ((1, 1) if counts else (0, 0))
     assert ended.job("A").is_done is counts
     assert ended.holder is None
 
 
-def test_turns_are_counted_since_the_predecessor_s_last() -> None:
-    """Without a completion of the predecessor they count from the start."""
+def test_turns_are_given_by_the_predecessor_and_taken_by_the_job() -> None:
+    """A job that has none left may still be granted one, by the order's other rows."""
     after = job("B", predecessor="A")
 
     def completed(record: Record, name: str) -> Record:
         return end(grant(record, after if name == "B" else job(name), "n", "", 0), End.COMPLETED, 0)
 
-    record, counted = FREE, []
-    for name in "BBABBAAB":
+    record, left = FREE, []
+    for name in "BBABAABAB":
         record = completed(record, name)
-        counted.append(record.job("B").turns)
-    assert counted == [1, 2, 2, 1, 2, 2, 2, 1]
-    assert record.completions == 8
+        left.append(record.job("B").left)
+    assert left == [0, 0, 1, 0, 1, 2, 1, 2, 1]
+    assert record.completions == 9
 
 
 def test_the_history_has_a_bound() -> None:

@@ -153,7 +153,7 @@ def test_a_waiter_that_may_not_run_notes_a_dead_holder_s_end() -> None:
     clock = Clock()
     backend = SlowBackend(clock)
     held(backend, lease_s=10)
-    with pytest.raises(TurnBlockedError, match="has not completed a turn"):
+    with pytest.raises(TurnBlockedError, match="waits for the next turn"):
         acquirer(backend, clock, predecessor="other", max_wait_s=15, poll_s=1).acquire()
     assert now_of(backend).holder is None
     assert now_of(backend).history[-1].end is End.EXPIRED

@@ -36,7 +36,7 @@ STORED: Final = Stored(
         unsettled=(OpenWrite("s3://soal-checkpoints", "1b7e44d0aa", 1),),
         jobs={
             "Ingestion": Job(registered=1, completed=1),
-            "Mutation": Job("Ingestion", registered=3, is_done=False),
+            "Mutation": Job("Ingestion", registered=3, is_done=False, left=1),
             "TTL": Job("Mutation"),
         },
         history=(

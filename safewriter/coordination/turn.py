@@ -65,6 +65,8 @@ class Turn:
         self._stored = stored
         self._sure_until_s = 0.0
         self._lost: str | None = None
+        self._unrenewed = ""
+        """Why the last renewal failed."""
         self._suspended = False
         self.is_lent = False
         """Another process also notes writes under this turn."""
@@ -200,7 +202,8 @@ class Turn:
                 self._change(renew)
             except TurnLostError:
                 return
-            except Exception:  # noqa: BLE001 - the service does not answer: retry soon, until the lease has ended
+            except Exception as error:  # noqa: BLE001 - refused, or no answer: retry soon, until the lease has ended
+                self._unrenewed = f": {error}"
                 pause_s = min(every_s, max(_PAUSE_S, self.left_s / 10))
 
     def _confirmed(self, asked_s: float) -> None:
@@ -218,7 +221,7 @@ class Turn:
 
     def lost_error(self) -> TurnLostError:
         """Return the error that says how the turn was lost."""
-        why = self._lost or "its lease could not be renewed in time"
+        why = self._lost or f"its lease could not be renewed in time{self._unrenewed}"
         if os.getpid() != self._process:
             why = "it belongs to the process that took it, which started this one"
         return TurnLostError(f"the turn of {self.job} on {self.lock} (token {self.token}) has ended: {why}")

@@ -12,7 +12,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, Final
 
 from handler.redaction.secret_names import is_secret, may_name_a_secret
-from handler.spark_settings.catalogs import file_io
+from handler.spark_settings.catalogs import in_image
 from handler.spark_settings.fixed import is_outside_tmp, rule, why_fixed
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class OwnSettings:
         if EXTENSIONS in conf:
             conf[EXTENSIONS] = _united(preset_of(EXTENSIONS), str(conf[EXTENSIONS]))
         texts = {key: str(value) for key, value in conf.items()}
-        return conf | {key: value for key, value in file_io(texts).items() if preset_of(key) is None}
+        return conf | {key: value for key, value in in_image(texts).items() if preset_of(key) is None}
 
     def _put_back(self, jconf: Any, handlers: Any) -> None:  # noqa: ANN401 - Java's SparkConf
         """Undo the changes in a SparkConf that the script may not make."""
@@ -143,7 +143,7 @@ class OwnSettings:
                 jconf.remove(key)
             else:
                 jconf.set(key, before)
-        for key, value in file_io(conf).items():
+        for key, value in in_image(conf).items():
             jconf.set(key, value)
         names = filter(may_name_a_secret, conf)
         self._look_for_secrets({key: jconf.get(key, "") for key in names}, lambda key: handlers.get(key, None))

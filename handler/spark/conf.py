@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from handler.spark.installation import spark_file
 from handler.spark.machine import heap_mb
 from handler.spark.properties import read_properties
-from handler.spark_settings.catalogs import file_io
+from handler.spark_settings.catalogs import in_image
 from handler.spark_settings.own_disk import OWN_DISK
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def merged_conf(
         **_store(settings),
         **(_event_log(sandbox) if settings.event_logs == "on" else {}),
     }
-    conf |= file_io(conf)
+    conf |= in_image(conf)
     extensions = (defaults.get("spark.sql.extensions", ""), job_conf.get("spark.sql.extensions", ""))
     conf["spark.sql.extensions"] = ",".join(dict.fromkeys(name for name in ",".join(extensions).split(",") if name))
     return conf

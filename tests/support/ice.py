@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from pyiceberg.catalog import load_catalog
 from pyiceberg.table.refs import MAIN_BRANCH, SnapshotRefType
 
+from handler.spark_settings.catalogs import HTTP_CLIENT
 from safewriter.objects.location import Location
 from safewriter.objects.s3 import S3ObjectStore
 from safewriter.record.document import NO_CHANGE
@@ -71,7 +72,8 @@ class Catalog:
 
         check_versions()
         where = {"type": "glue", "glue.endpoint": endpoint}
-        made = cls._of(name, {**where, "client.region": REGION}, {**where, "glue.region": REGION})
+        spark = {**where, "client.region": REGION, **HTTP_CLIENT}
+        made = cls._of(name, spark, {**where, "glue.region": REGION})
         return replace(made, spark={**made.spark, "warehouse": warehouse(name, "s3")})
 
     @classmethod

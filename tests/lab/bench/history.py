@@ -30,7 +30,7 @@ _SUMMARY: Final = {
     "engine-version": "4.1.1",
     "app-id": "local-1795000000000",
     "engine-name": "spark",
-    "iceberg-version": "Apache Iceberg 1.11.0 (commit 0123456789abcdef0123456789abcdef01234567)",
+    "iceberg-version": "Apache Iceberg 1.12.0 (commit 0123456789abcdef0123456789abcdef01234567)",
 }
 """The summary that Spark writes with each append."""
 

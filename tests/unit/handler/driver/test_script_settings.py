@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from handler.driver.script_settings import EXTENSIONS, OwnSettings, why_left_out
+from handler.spark_settings.catalogs import in_image
 
 DELTA, ICEBERG = "io.delta.sql.DeltaSparkSessionExtension", "org.apache.iceberg.spark.extensions.X"
 GIVEN = {"spark.master": "local[2]", EXTENSIONS: f"{DELTA},{ICEBERG}", "spark.hadoop.fs.s3a.endpoint": "http://here"}
@@ -134,14 +135,14 @@ def test_a_spark_conf_is_put_back() -> None:
 
 
 CATALOG = {"spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog"}
-MARKED = {"spark.sql.catalog.ice.io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
+MARKED = in_image(CATALOG)
 
 
 @pytest.mark.parametrize(
     ("options", "added"),
     [
         (CATALOG, MARKED),
-        ({**CATALOG, "spark.sql.catalog.ice.io-impl": "own"}, {}),
+        ({**CATALOG, **dict.fromkeys(MARKED, "own")}, {}),
         ({"spark.sql.catalog.other": "example.Catalog"}, {}),
     ],
 )
@@ -158,5 +159,5 @@ def test_a_catalog_of_the_script_s_own_goes_to_s3_as_spark_does(options: dict[st
 def test_what_the_handler_has_said_of_a_catalog_stays() -> None:
     """The event sets the catalog's access to S3, the script the rest."""
     settings, _ = own()
-    given = {"spark.sql.catalog.ice.io-impl": "events.own"}
+    given = dict.fromkeys(MARKED, "events.own")
     assert settings.kept(CATALOG, given.get) == CATALOG

@@ -77,4 +77,4 @@ def test_the_versions_are_those_of_the_jars() -> None:
     progress = new_walk(DEADLINE)
     progress.settings = read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"})
     versions = result_of(progress, Outcome(State.SUCCESS, "d", None)).versions
-    assert (versions.delta, versions.iceberg) == ("4.4.0", "1.11.0")
+    assert (versions.delta, versions.iceberg) == ("4.4.0", "1.12.0")

@@ -12,6 +12,7 @@ from scripts.provision.java import Java, Maven
 from scripts.provision.place import Place
 from soal.console.problem import Failure
 
+FULL = ("aws-json-protocol", "glue", "kms", "sts", "url-connection-client")
 BODY = b"the jar that was pinned"
 SUM = hashlib.sha256(BODY).hexdigest()
 
@@ -128,7 +129,7 @@ def test_the_clients_of_aws_are_of_the_images_own_version() -> None:
     image, more = (read_sums(Path(__file__).parents[4] / LISTS[name] / "jars.sha256") for name in ("jars", "full-jars"))
     (version,) = (jar.removeprefix("s3-").removesuffix(".jar") for jar in image if jar[:4] in ("s3-2", "s3-3"))
     clients = {name for name in more if name.endswith(f"-{version}.jar")}
-    assert clients == {f"{name}-{version}.jar" for name in ("aws-json-protocol", "glue", "kms", "sts")}
+    assert clients == {f"{name}-{version}.jar" for name in FULL}
     assert not more.keys() & image.keys()
 
 

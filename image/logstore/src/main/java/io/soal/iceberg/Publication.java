@@ -155,7 +155,11 @@ final class Publication extends RowsOnly {
 
   /** Returns the attempt's mark, read from the catalog; null if there is none. */
   String mark() {
-    return table.refresh().properties().get(MARK + attempt);
+    TableMetadata now = table.refresh();
+    SnapshotRef head = now.ref(target);
+    // The session's next block begins at this snapshot, whose list is still here: let its table know the list's text.
+    own(now).filter(one -> head != null && one.snapshotId() == head.snapshotId()).forEach(one -> one.allManifests(io()));
+    return now.properties().get(MARK + attempt);
   }
 
   /** Returns the snapshots added to the target branch since the block began, read from the catalog. */

@@ -4,7 +4,8 @@ The attempt puts its marker, then tries to create the document, and reads it onl
 and its owner dead, the attempt settles it; if the owner lives, the attempt gives up.
 
 A missing document proves nothing, since the bucket may have been emptied. So if the table names the write, the attempt
-first looks there whether the table holds it.
+looks there whether the table holds it. If so, it looks for the document before it creates one, and at the table once
+more behind that: who commits has a document, and if that is gone, it was settled, so nobody undoes the commit any more.
 """
 
 from __future__ import annotations
@@ -94,14 +95,14 @@ class Claimer:
         self._check_time()
         trace = self._trace(before, version)
         known = 0 if trace is None else trace.epoch
-        reads_first = obstacle is not None or self._is_undecided(trace)
+        reads_first = obstacle is not None or _holds(trace)
         checkpoint = None if reads_first else self.checkpoints.create(self._first(before, trace))
         if checkpoint is not None:
             return _claim_of(checkpoint, before)
         for number in range(_ROUNDS_MAX):
             stored = self.checkpoints.read(self.write.key)
             if stored is None:
-                if number or not reads_first:
+                if number or not reads_first or (_holds(trace) and self._trace(before, version) != trace):
                     # What was found in the table is older than what has become of the write since.
                     raise TryAgainError(f"{self.checkpoints.uri(self.write.key)} was there, and is gone; try again")
                 self._check_decided(trace)
@@ -145,8 +146,7 @@ class Claimer:
 
     def _is_undecided(self, trace: Trace | None) -> bool:
         """Return whether the table holds the write but does not show whether `success()` was called, if that counts."""
-        holds = trace is not None and trace.landed is not None and not trace.succeeded
-        return holds and self.commit_point is CommitPoint.SUCCESS
+        return trace is not None and _holds(trace) and not trace.succeeded and self.commit_point is CommitPoint.SUCCESS
 
     def _check_decided(self, trace: Trace | None, document: Checkpoint | None = None) -> None:
         if trace is not None and trace.landed is not None and self._is_undecided(trace):
@@ -166,7 +166,7 @@ class Claimer:
 
     def _check_undoable(self, trace: Trace | None, obstacle: str | None) -> None:
         """Raise if the block would write a table that allows no undo, though it must be undoable."""
-        if obstacle is not None and (trace is None or trace.landed is None):
+        if obstacle is not None and not _holds(trace):
             raise UnsupportedError(
                 f"{self.write.table}: a commit could not be undone ({obstacle}), so commit_point='success' cannot be"
                 " kept"
@@ -291,6 +291,10 @@ class Claimer:
             properties=before.properties,
             catalog=before.catalog,
         )
+
+
+def _holds(trace: Trace | None) -> bool:
+    return trace is not None and trace.landed is not None
 
 
 def _claim_of(checkpoint: HeldCheckpoint, before: TableState) -> Claim:

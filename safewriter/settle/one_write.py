@@ -206,7 +206,13 @@ def close_unclaimed(
     elif trace is not None:  # the table no longer holds it: it was fenced or undone
         reason = "nothing of it is in the table any more, and its document was gone"
         document = youngest.document(Status.ROLLED_BACK, reason, clock(), cause.value, trace)
-    if checkpoints.create(document) is None:  # an attempt has claimed it after all
+    # Nobody undoes a commit without its document. So if it is gone behind the first look at the table, what a second
+    # one shows will stay.
+    look_again = recovery.table_of(document).trace
+    is_in_doubt = landed is not None and (
+        checkpoints.read(write_key) is not None or look_again(write_key, announced.since_ms) != trace
+    )
+    if is_in_doubt or checkpoints.create(document) is None:  # an attempt has claimed it after all
         return Inspection(Action.ALIVE, marker=youngest)
     for marker in takewhile(lambda _: may_go_on(), announced.markers):
         checkpoints.unmark(write_key, marker.nonce)

@@ -57,22 +57,38 @@ def test_of_two_retries_one_wins() -> None:
     assert (world.document.epoch, world.document.owner) == (2, winner)
 
 
-def test_a_document_that_vanishes_ends_the_claim() -> None:
-    """What the claim has found in the table is older: the commit was undone, and its document was removed since."""
-    world = World()
-    first = world.job().begin().land()
-    version = world.log.head
+def undoing(world: World, *verbs: str) -> Network:
+    """Return a network on which the commit is undone and its document removed, just before such a request for it."""
 
     def before(_: int) -> None:
-        if network.sent[-1].verb == "get" and network.sent[-1].key == f"checkpoints/{world.key}.json":
+        if network.sent[-1].verb in verbs and network.sent[-1].key == f"checkpoints/{world.key}.json":
             world.settle(Cause.EXCEPTION)
             world.bucket.delete(f"checkpoints/{world.key}.json")
 
     network = Network(before=before)
-    job = world.job(network)
+    return network
+
+
+def test_a_document_that_vanishes_ends_the_claim() -> None:
+    """What the claim has found in the table is older: somebody else has begun and ended the write since."""
+    world = World()
+    world.job().begin().land()
+    job = world.job(undoing(world, "get"))
+
+    with pytest.raises(TryAgainError, match="was there, and is gone"):
+        job.claimer.claim(job.state())
+    assert world.checkpoints.read(world.key) is None
+
+
+def test_a_claim_that_has_stood_still_skips_no_write_that_was_undone_meanwhile() -> None:
+    """Its own document would say committed of rows that nobody has."""
+    world = World()
+    first = world.job().begin().land()
+    version = world.log.head
+    job = world.job(undoing(world, "create", "get"))
+
     with pytest.raises(TryAgainError, match="was there, and is gone"):
         job.claimer.claim(first.state(), version)
-
     assert world.log.live() == ["foreign-0.parquet"]
     assert world.checkpoints.read(world.key) is None
 

@@ -233,6 +233,27 @@ def test_a_write_that_is_claimed_while_it_is_looked_at_is_alive(monkeypatch: pyt
     assert (found.action, found.marker) == (Action.ALIVE, marker_of(world))
 
 
+@pytest.mark.parametrize("verb", ["get", "create"])
+def test_a_write_that_is_undone_while_it_is_looked_at_is_not_committed(verb: str) -> None:
+    """A retry has begun and landed since its document was missed; now it fails, and its document is deleted."""
+    world = World()
+    world.job().claimer.announce()
+    world.grace_passes()
+    retry = world.job().begin().land()
+    world.checkpoints.unmark(world.key, retry.attempt.nonce)  # as if it had been put behind the list
+
+    def undo(_: int) -> None:
+        if (network.sent[-1].verb, network.sent[-1].key) == (verb, f"checkpoints/{world.key}.json"):
+            world.settle(Cause.EXCEPTION)
+            vanish(world)
+
+    network = Network(before=undo)
+
+    assert close(world, network).action is Action.ALIVE
+    found = world.checkpoints.read(world.key)
+    assert found is None or found.document.owner == retry.attempt.nonce
+
+
 def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
     """The two documents show an operator what the inspection has changed."""
     world = World()

@@ -143,7 +143,7 @@ class Config(BaseModel):
     image_variant: Literal["slim", "full"] = "slim"
     """The variant of the image that the CDK builds: `full` has NumPy, pandas, PyArrow, MLlib, Avro and more."""
     architecture: Literal["x86_64", "arm64"] = "x86_64"
-    """The processor of image and functions."""
+    """The processor of image and functions. The arm64 image has never run a job (docs/guides/image.md)."""
     memory_mb: Annotated[int, Field(ge=1024, le=10240)] = 3008
     """The memory of a run; more memory is also more processors. A new account may have 3008."""
     ephemeral_storage_mb: Annotated[int, Field(ge=512, le=10240)] = 2048

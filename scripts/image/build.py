@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 DEBOOTSTRAP: Final = "debootstrap"
 """The value of `--base` for the base made by debootstrap."""
 MADE: Final = "soal-base:debian12"
+"""The base made by debootstrap; for another platform than the machine's its name ends with that."""
 DOCKERFILE: Final = ROOT / "Dockerfile"
 _DEFAULT: Final = re.compile(r"^ARG BASE=(\S+)$", re.MULTILINE)
 _SYSTEM: Final = "amzn 2023"
@@ -45,7 +46,7 @@ _SUITE: Final = "bookworm"
 _PACKAGES: Final = "ca-certificates,python3"
 _NOT_NEEDED: Final = ("usr/share/doc", "usr/share/man", "usr/share/locale", "var/cache/apt", "var/lib/apt/lists")
 _PULL_TIMEOUT_S: Final = 600
-_IMPORT_TIMEOUT_S: Final = 600
+_PACK_TIMEOUT_S: Final = 600
 _LOOK_TIMEOUT_S: Final = 60
 
 
@@ -80,14 +81,16 @@ def pinned(text: str, tagged: str, digests: list[str]) -> str:
     return _DEFAULT.sub(f"ARG BASE={tagged}@{matches[0]}", text, count=1)
 
 
-def choose_base(docker: Docker, name: str | None, place: Place, say: Callable[[str], None]) -> str:
+def choose_base(
+    docker: Docker, name: str | None, place: Place, say: Callable[[str], None], platform: str | None = None
+) -> str:
     """Return the name of a base that the daemon has or can pull.
 
-    `name` None chooses the Dockerfile's default, or debootstrap's if the pull fails. Raises `Failure` if there
-    is no base.
+    `name` None chooses the Dockerfile's default, or debootstrap's if the pull fails; `platform` (linux/arm64) None is
+    this machine's. Raises `Failure` if there is no base.
     """
     if name == DEBOOTSTRAP:
-        return _make_base(docker, place, say)
+        return _make_base(docker, place, say, platform)
     base = name or default_base()
     if not docker.has(base):
         try:
@@ -96,7 +99,7 @@ def choose_base(docker: Docker, name: str | None, place: Place, say: Callable[[s
             if name is not None:
                 raise
             say(f"the base {base} cannot be pulled ({_last_line(error)}); building on one made by debootstrap")
-            return _make_base(docker, place, say)
+            return _make_base(docker, place, say, platform)
     if name is None:
         _examine(docker, base)
     return base
@@ -114,50 +117,46 @@ def _examine(docker: Docker, base: str) -> None:
         )
 
 
-def _make_base(docker: Docker, place: Place, say: Callable[[str], None]) -> str:
-    if docker.has(MADE):
-        return MADE
+def _make_base(docker: Docker, place: Place, say: Callable[[str], None], platform: str | None) -> str:
+    architecture = "" if platform is None else platform.rpartition("/")[2]
+    made = f"{MADE}-{architecture}" if architecture else MADE
+    if docker.has(made):
+        return made
     if shutil.which("debootstrap") is None or os.geteuid() != 0:
         raise Failure(
             "a base can be made only as root, and by debootstrap on the path",
             todo="install it (Debian: apt install debootstrap), or give --base an image with Python 3.11 or newer that"
             " can be pulled",
         )
-    say(f"making the base {MADE}: Debian's {_SUITE} with Python (a minute, once)")
+    say(f"making the base {made}: Debian's {_SUITE} with Python (a minute, once)")
     with place.scratch() as scratch:
         tree = scratch / "root"
+        of = [f"--arch={architecture}"] if architecture else []
         run(
-            ["debootstrap", "--variant=minbase", f"--include={_PACKAGES}", _SUITE, tree],
+            ["debootstrap", *of, "--variant=minbase", f"--include={_PACKAGES}", _SUITE, tree],
             act="making a base by debootstrap",
-            todo="check the network and Debian's mirror, then try again",
+            todo="check the network and Debian's mirror, and, for another architecture, that this machine runs its"
+            " programs (Debian: apt install qemu-user-static), then try again",
         )
         for folder in _NOT_NEEDED:
             shutil.rmtree(tree / folder, ignore_errors=True)
             (tree / folder).mkdir(parents=True)
-        _import(docker, tree)
-    return MADE
+        _pack(docker, tree, made, platform)
+    return made
 
 
-def _import(docker: Docker, tree: Path) -> None:
-    pack = subprocess.Popen(
-        ["tar", "--create", "--numeric-owner", "--directory", str(tree), "."], stdout=subprocess.PIPE
+def _pack(docker: Docker, tree: Path, made: str, platform: str | None) -> None:
+    """Make an image of a tree. `docker import` would do, but old daemons record their own platform for it."""
+    context = tree.parent / "context"
+    context.mkdir()
+    run(
+        ["tar", "--create", "--numeric-owner", "--file", context / "root.tar", "--directory", tree, "."],
+        act="packing the base",
+        todo="make room in .soal, then try again",
     )
-    try:
-        process = subprocess.run(
-            [docker.program, "import", "-", MADE],
-            env=docker.environment,
-            stdin=pack.stdout,
-            capture_output=True,
-            text=True,
-            timeout=_IMPORT_TIMEOUT_S,
-            check=False,
-        )
-    finally:
-        if pack.stdout is not None:
-            pack.stdout.close()
-        failed = pack.wait(_IMPORT_TIMEOUT_S) != 0
-    if failed or process.returncode != 0:
-        raise DockerError(f"docker import of the base failed: {process.stderr.strip()}")
+    (context / "Dockerfile").write_text("FROM scratch\nADD root.tar /\n", encoding="utf-8")
+    of = () if platform is None else ("--platform", platform)
+    docker.show("build", *of, "--tag", made, str(context), timeout_s=_PACK_TIMEOUT_S)
 
 
 def _last_line(error: Exception) -> str:

@@ -49,7 +49,7 @@ def build(
     out = Output(as_json=False)
     name = tag or tag_of(variant)
     with with_docker(Home.of()) as docker:
-        base_name = choose_base(docker, base, Place(ROOT), out.remark)
+        base_name = choose_base(docker, base, Place(ROOT), out.remark, platform)
         build_image(docker, Build(base_name, name, certificates(ca), platform=platform, variant=variant))
     chosen_by = "" if variant == SLIM else f" --variant {variant}"
     out.remark(f"built {name} on {base_name}; test it with: soal image test{chosen_by}")

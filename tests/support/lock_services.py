@@ -6,6 +6,7 @@ import contextlib
 import functools
 import time
 import uuid
+from enum import IntEnum
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 import boto3
@@ -22,6 +23,7 @@ from soal.testing.s3.keepalive import KeepAliveServer
 from soal.testing.s3.wire import OBSERVER
 from tests.support.contenders import ProcessContender, ThreadContender, Wrapped
 from tests.support.lost_reply import LostReply
+from tests.support.waiting import until
 from tests.support.zookeeper_service import LACKS, ZooKeeperLocks
 
 if TYPE_CHECKING:
@@ -31,7 +33,19 @@ if TYPE_CHECKING:
     from safewriter.coordination.backend import Backend
     from tests.support.contenders import Contender
 
-__all__ = ["ATTRIBUTES", "KEYS", "S3", "SERVICES", "DynamoDB", "Entry", "Memory", "Servers", "Service"]
+__all__ = [
+    "ATTRIBUTES",
+    "DYNAMODBS",
+    "KEYS",
+    "S3",
+    "SERVICES",
+    "DynamoDB",
+    "Entry",
+    "Memory",
+    "Servers",
+    "Service",
+    "Share",
+]
 
 ATTRIBUTES: Final = [{"AttributeName": "lock", "AttributeType": "S"}]
 KEYS: Final = [{"AttributeName": "lock", "KeyType": "HASH"}]
@@ -109,7 +123,7 @@ class S3:
 
 
 class DynamoDB:
-    """Locks in a table of the same server's DynamoDB."""
+    """Locks in a table of a server's DynamoDB, which makes and deletes tables as AWS's does: after its answer."""
 
     def __init__(self, server: EmbeddedS3) -> None:
         self.server, self._space = server, f"locks-{uuid.uuid4().hex}"
@@ -121,6 +135,7 @@ class DynamoDB:
             KeySchema=KEYS,
             BillingMode="PAY_PER_REQUEST",
         )
+        assert until(lambda: self._state() == "ACTIVE")
         server.wire.clear_trace()
 
     def backend(self) -> DynamoDBBackend:
@@ -152,6 +167,13 @@ class DynamoDB:
     def drop(self) -> None:
         """Delete the table."""
         self._observing.delete_table(TableName=self._space)
+        assert until(lambda: self._state() is None)
+
+    def _state(self) -> str | None:
+        try:
+            return str(self._observing.describe_table(TableName=self._space)["Table"]["TableStatus"])
+        except self._observing.exceptions.ResourceNotFoundException:
+            return None
 
 
 # Creating a client takes a third of a second.
@@ -197,14 +219,25 @@ def _s3(servers: Servers) -> Iterator[Service]:
 
 
 @contextlib.contextmanager
-def _dynamodb(servers: Servers) -> Iterator[Service]:
-    yield DynamoDB(servers("server"))
+def _dynamodb(fixture: str, servers: Servers) -> Iterator[Service]:
+    yield DynamoDB(servers(fixture))
 
 
 @contextlib.contextmanager
-def _zookeeper(servers: Servers) -> Iterator[Service]:
-    with contextlib.closing(ZooKeeperLocks(servers("zookeeper"))) as service:
+def _zookeeper(fixture: str, servers: Servers) -> Iterator[Service]:
+    with contextlib.closing(ZooKeeperLocks(servers(fixture).hosts)) as service:
         yield service
+
+
+class Share(IntEnum):
+    """How much of the suite `scripts/test` runs on a service; the rest has the mark `matrix`."""
+
+    NOTHING = 0
+    PROMISES = 1
+    """The promises of a backend by itself, and what is asked on the wire."""
+    MOST = 2
+    """All but most tests with processes."""
+    ALL = 3
 
 
 class Entry(NamedTuple):
@@ -212,17 +245,24 @@ class Entry(NamedTuple):
 
     begin: Callable[[Servers], AbstractContextManager[Service]]
     lacks: Mapping[str, str] = {}
-    is_sampled: bool = False
-    """Whether most tests with processes use it only in the matrix."""
+    share: Share = Share.ALL
 
 
 SERVICES: Final = {
     "memory": Entry(_memory),
     "s3": Entry(_s3),
-    "dynamodb": Entry(_dynamodb, is_sampled=True),
-    "zookeeper": Entry(_zookeeper, LACKS, is_sampled=True),
+    "dynamodb": Entry(functools.partial(_dynamodb, "server"), share=Share.MOST),
+    "dynalite": Entry(functools.partial(_dynamodb, "dynalite"), share=Share.PROMISES),
+    "account": Entry(functools.partial(_dynamodb, "account"), share=Share.PROMISES),
+    "zookeeper": Entry(functools.partial(_zookeeper, "zookeeper"), LACKS, Share.MOST),
+    "ensemble": Entry(functools.partial(_zookeeper, "ensemble"), LACKS, Share.NOTHING),
+    "debian": Entry(functools.partial(_zookeeper, "debian"), LACKS, Share.NOTHING),
 }
-"""To add a backend, add a line here and a class like those above."""
+"""To add a backend, add a line here and a class like those above. An ensemble is three of PySpark's ZooKeeper, or of
+Debian's.
+"""
+DYNAMODBS: Final = ("dynamodb", "dynalite", "account")
+"""One service on three servers: moto, which applies one request at a time, dynalite and ministack."""
 
 
 @contextlib.contextmanager

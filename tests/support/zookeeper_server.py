@@ -1,4 +1,4 @@
-"""A local ZooKeeper server: the one that PySpark brings along, in a Java process of its own.
+"""A local ZooKeeper server in a Java process of its own: by default the one that PySpark brings along.
 
 Its data are in a folder. It can be stopped and restarted on the same port and data, like a real one.
 """
@@ -14,6 +14,7 @@ from handler.spark.installation import find_pyspark
 from scripts.emulator.java import java_program
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 _START_TIMEOUT_S: Final = 60.0
@@ -33,11 +34,25 @@ class ZooKeeper:
         For its data and its log; an earlier server's data stay valid.
     session_min_s, session_max_s
         The limits between which a client may choose the timeout of its session.
+    classpath
+        Another server's.
+    ensemble
+        The settings that it shares with the other servers of its ensemble.
     """
 
-    def __init__(self, folder: Path, *, session_min_s: float = 0.5, session_max_s: float = 60.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        session_min_s: float = 0.5,
+        session_max_s: float = 60.0,
+        classpath: str | None = None,
+        ensemble: Mapping[str, object] | None = None,
+    ) -> None:
         self._folder = folder
         self._limits_ms = (round(session_min_s * 1000), round(session_max_s * 1000))
+        self._classpath = classpath
+        self._ensemble = ensemble or {}
         self._process: subprocess.Popen[bytes] | None = None
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.port = int(free.getsockname()[1])
@@ -53,21 +68,27 @@ class ZooKeeper:
 
     def start(self) -> None:
         """Start it, and wait until it accepts connections."""
-        spark_home = find_pyspark()
-        if spark_home is None:
-            raise FileNotFoundError("PySpark is not installed; run scripts/setup")
-        jars = [str(jar) for pattern in _JARS for jar in sorted((spark_home / "jars").glob(pattern))]
+        self.launch()
+        self.wait()
+
+    def launch(self) -> None:
+        """Start it. In an ensemble it serves once a majority of the servers runs."""
+        main = "quorum.QuorumPeerMain" if self._ensemble else "ZooKeeperServerMain"
         with (self._folder / "zookeeper.log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
                     java_program(), "-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
-                    "-Dzookeeper.forceSync=no", "-cp", ":".join(jars),
-                    "org.apache.zookeeper.server.ZooKeeperServerMain", self._configured(),
+                    "-Dzookeeper.forceSync=no", "-cp", self._classpath or _of_pyspark(),
+                    f"org.apache.zookeeper.server.{main}", self._configured(),
                 ],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder,
             )  # fmt: skip
+
+    def wait(self) -> None:
+        """Wait until it accepts connections."""
+        assert self._process is not None
         until = time.monotonic() + _START_TIMEOUT_S
-        while not self._serves():
+        while not self.mode():
             if time.monotonic() > until or self._process.poll() is not None:
                 self.kill()
                 output = (self._folder / "zookeeper.log").read_text(errors="replace")
@@ -97,15 +118,25 @@ class ZooKeeper:
             "minSessionTimeout": self._limits_ms[0],
             "maxSessionTimeout": self._limits_ms[1],
             "admin.enableServer": "false",
+            **self._ensemble,
         }
         path = self._folder / "zoo.cfg"
         path.write_text("".join(f"{key}={value}\n" for key, value in settings.items()), encoding="utf-8")
         return path
 
-    def _serves(self) -> bool:
+    def mode(self) -> str:
+        """Return what it is: standalone, leader, follower; empty while it does not serve."""
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
                 connection.sendall(b"srvr")
-                return connection.recv(1024).startswith(b"Zookeeper version")
+                said = b"".join(iter(lambda: connection.recv(1024), b""))
         except OSError:
-            return False
+            return ""
+        return next((line[6:].decode() for line in said.splitlines() if line.startswith(b"Mode: ")), "")
+
+
+def _of_pyspark() -> str:
+    spark_home = find_pyspark()
+    if spark_home is None:
+        raise FileNotFoundError("PySpark is not installed; run scripts/setup")
+    return ":".join(str(jar) for pattern in _JARS for jar in sorted((spark_home / "jars").glob(pattern)))

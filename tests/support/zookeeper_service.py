@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from safewriter.coordination.record import Record
     from tests.support.contenders import Contender
     from tests.support.lost_reply import LostReply
-    from tests.support.zookeeper_server import ZooKeeper
 
 __all__ = ["LACKS", "ZooKeeperLocks"]
 
@@ -29,8 +28,8 @@ LACKS: Final = {
 class ZooKeeperLocks:
     """Locks below a znode of their own. Their backends' sessions end with the test."""
 
-    def __init__(self, server: ZooKeeper) -> None:
-        self._hosts, self._root = server.hosts, f"locks-{uuid.uuid4().hex}"
+    def __init__(self, hosts: str) -> None:
+        self._hosts, self._root = hosts, f"locks-{uuid.uuid4().hex}"
         self._faulty: list[_Faulty] = []
         self._observing = ZooKeeperBackend(self._hosts, self._root, lease_s=LONG_S)
         self._fault: LostReply | None = None

@@ -34,9 +34,9 @@ FULL = Record(
 )
 
 
-def test_a_record_comes_back_as_it_was_written(arena: Arena) -> None:
+def test_a_record_comes_back_as_it_was_written(promising: Arena) -> None:
     """The record is complete, also with a full history and a long queue; an unused lock has none."""
-    backend = arena.service.backend()
+    backend = promising.service.backend()
     assert backend.read(LOCK) is None
 
     written = backend.write(FULL, None)
@@ -47,9 +47,9 @@ def test_a_record_comes_back_as_it_was_written(arena: Arena) -> None:
     assert found.record == FULL
 
 
-def test_of_many_writers_one_wins(arena: Arena) -> None:
+def test_of_many_writers_one_wins(promising: Arena) -> None:
     """One wins of the writers that create a record, and of those that change the same version."""
-    backend = arena.service.backend()
+    backend = promising.service.backend()
 
     def wins(after: Stored | None) -> bool:
         try:
@@ -63,9 +63,9 @@ def test_of_many_writers_one_wins(arena: Arena) -> None:
         assert sum(pool.map(wins, [backend.read(LOCK)] * 8)) == 1
 
 
-def test_a_version_that_was_written_over_is_never_current_again(arena: Arena) -> None:
+def test_a_version_that_was_written_over_is_never_current_again(promising: Arena) -> None:
     """Even if the new record has the same content again."""
-    backend = arena.service.backend()
+    backend = promising.service.backend()
     first = backend.write(Record(LOCK), None)
     second = backend.write(Record(LOCK, token=1), first)
     backend.write(Record(LOCK), second)
@@ -74,29 +74,29 @@ def test_a_version_that_was_written_over_is_never_current_again(arena: Arena) ->
         backend.write(Record(LOCK, token=9), first)
 
 
-def test_a_write_whose_reply_was_lost_has_won(arena: Arena) -> None:
+def test_a_write_whose_reply_was_lost_has_won(promising: Arena) -> None:
     """It reads the record back, finds its own change, and reports no conflict."""
-    backend = arena.service.backend()
+    backend = promising.service.backend()
     stored = backend.write(Record(LOCK), None)
     for token in (1, 2):
-        arena.service.lose(LostReply())
+        promising.service.lose(LostReply())
         stored = backend.write(replace(stored.record, token=token), stored)
         assert stored == backend.read(LOCK)
 
 
-def test_a_creation_whose_reply_was_lost_has_won(arena: Arena) -> None:
+def test_a_creation_whose_reply_was_lost_has_won(promising: Arena) -> None:
     """A creation is like any other write."""
-    backend = arena.service.backend()
-    arena.service.lose(LostReply())
+    backend = promising.service.backend()
+    promising.service.lose(LostReply())
 
     stored = backend.write(Record(LOCK), None)
 
     assert stored == backend.read(LOCK)
 
 
-def test_a_service_names_its_locks(arena: Arena) -> None:
+def test_a_service_names_its_locks(promising: Arena) -> None:
     """Each lock is listed once."""
-    backend = arena.service.backend()
+    backend = promising.service.backend()
     for lock in ("b", "a", "c"):
         backend.write(Record(lock), None)
 

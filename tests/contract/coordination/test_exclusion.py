@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pytest
 
 from safewriter.coordination import End
+from tests.support.windows import check_windows
 
 if TYPE_CHECKING:
     from tests.support.contenders import Contender
@@ -17,19 +17,6 @@ if TYPE_CHECKING:
 
 HOUR_S = 3600.0
 LONG = 100
-
-
-def check_windows(events: list[Event]) -> None:
-    """Check that no turn begins before the previous one has ended, and that tokens grow."""
-    windows = [
-        (one, next(end for end in events if end.what == "end" and end.token == one.token))
-        for one in events
-        if one.what == "begin"
-    ]
-    in_order = sorted(windows, key=lambda window: window[0].at_s)
-    for (_, end), (begin, _) in pairwise(in_order):
-        assert end.at_s <= begin.at_s
-        assert end.token < begin.token
 
 
 def turns_while_all_wanted_one(events: list[Event], turns: int) -> Counter[str]:

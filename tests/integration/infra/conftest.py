@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from unittest.mock import MagicMock
 
 import pytest
 
 from scripts.account.client import client_of
 from scripts.account.deployment import Deployment, deployer_of, outputs
-from scripts.account.server import Account, environment
-from scripts.image.docker import Docker
+from scripts.account.server import environment
 from scripts.provision.account import ensure_account
 from scripts.provision.place import ROOT, Place
 from tests.support.account import CONTEXT
+from tests.support.account_tables import account_without_docker
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from scripts.account.server import Account
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,10 +32,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="package")
 def account() -> Iterator[Account]:
-    """An account without Docker, on the loopback."""
-    docker = MagicMock(spec=Docker, program="true", environment=dict(os.environ))
-    docker.read.return_value = '{"Subnet": "127.0.0.0/8", "Gateway": "127.0.0.1"}\n'
-    with Account(docker, ensure_account(Place(ROOT)), memory_mb=512) as account:
+    """An account on the loopback."""
+    with account_without_docker() as account:
         yield account
 
 

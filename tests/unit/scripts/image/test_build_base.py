@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import tarfile
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import cast
 
 import pytest
 
@@ -11,9 +14,6 @@ from scripts.image.build import DEBOOTSTRAP, choose_base, default_base, pinned
 from scripts.image.docker import Docker, DockerError
 from scripts.provision.place import Place
 from soal.console.problem import Failure
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 TEXT = "# a\nARG BASE=a.b/c/python:3.13\nFROM ${BASE}\n"
 
@@ -25,6 +25,7 @@ class Daemon:
     says: str
     has_all: bool = True
     ran: list[tuple[str, ...]] = field(default_factory=list)
+    packed: list[str] = field(default_factory=list)
 
     def has(self, _image: str) -> bool:
         return self.has_all
@@ -34,9 +35,15 @@ class Daemon:
         self.ran.append(arguments)
         return self.says
 
+    def show(self, *arguments: str, timeout_s: float) -> None:
+        assert timeout_s > 0
+        self.ran.append(arguments)
+        with tarfile.open(Path(arguments[-1]) / "root.tar") as packed:
+            self.packed += packed.getnames()
 
-def chosen(daemon: Daemon, wanted: str | None, folder: Path) -> str:
-    return choose_base(cast("Docker", daemon), wanted, Place(folder), lambda _said: None)
+
+def chosen(daemon: Daemon, wanted: str | None, folder: Path, platform: str | None = None) -> str:
+    return choose_base(cast("Docker", daemon), wanted, Place(folder), lambda _said: None, platform)
 
 
 def test_a_digest_is_written_behind_the_tag() -> None:
@@ -87,3 +94,27 @@ def test_a_base_is_not_made_by_a_program_that_is_missing(tmp_path: Path, monkeyp
         chosen(Daemon("", has_all=False), DEBOOTSTRAP, tmp_path / "clone")
     assert "apt install debootstrap" in caught.value.todo
     assert [path.name for path in tmp_path.iterdir()] == ["apt-get"]
+
+
+@pytest.mark.parametrize(
+    ("platform", "name", "of"),
+    [(None, "soal-base:debian12", ()), ("linux/arm64", "soal-base:debian12-arm64", ("--platform", "linux/arm64"))],
+)
+def test_a_base_is_made_for_the_platform_of_the_image(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str | None, name: str, of: tuple[str, ...]
+) -> None:
+    """Its packages are of that architecture, its image says so, and it has a name of its own."""
+    program = tmp_path / "debootstrap"
+    program.write_text('#!/bin/sh\necho "$*" > "$0.words"\nfor tree; do :; done\nmkdir -p "$tree/bin"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    daemon = Daemon("", has_all=False)
+
+    assert chosen(daemon, DEBOOTSTRAP, tmp_path / "clone", platform) == name
+
+    words = (tmp_path / "debootstrap.words").read_text().split()
+    assert [word for word in words if word.startswith("--arch")] == (["--arch=arm64"] if of else [])
+    ((*build, _),) = daemon.ran
+    assert build == ["build", *of, "--tag", name]
+    assert "./bin" in daemon.packed

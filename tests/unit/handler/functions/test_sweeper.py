@@ -165,6 +165,23 @@ def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixtur
     assert "pw#1" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(("now_ms", "goes_on"), [(0, True), (44_999, True), (45_000, False)])
+def test_the_sweeper_stops_while_there_is_time_for_its_answer(
+    monkeypatch: pytest.MonkeyPatch, *, now_ms: int, goes_on: bool
+) -> None:
+    """Lambda would end it in the midst of a write, and the answer would be lost."""
+    asked: list[bool] = []
+
+    class Asking(Sweeper):
+        def sweep(self) -> Sweep:
+            asked.extend((self.may_go_on(), self.recovery.settling.may_go_on()))
+            return Sweep(())
+
+    monkeypatch.setattr(sweeper, "Sweeper", Asking)
+    sweeper.handle({"SW_CHECKPOINT_BUCKET": "checkpoints"}, Deadline(60_000, 0, lambda: now_ms), lambda: now_ms)
+    assert asked == [goes_on] * 2
+
+
 def test_a_write_in_trouble_is_told_before_the_sweep_ends(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -255,7 +255,10 @@ def test_a_word_that_the_document_has_is_kept(children: Children) -> None:
     assert report.incomplete == world.document.incomplete == "the first word"
 
 
-def test_the_settler_has_the_session_s_settings(children: Children, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("given", [{"a": "b"}, None])
+def test_the_settler_has_the_session_s_settings(
+    children: Children, monkeypatch: pytest.MonkeyPatch, given: dict[str, str] | None
+) -> None:
     """They name the catalogs of its tables."""
     made: list[Recovery] = []
 
@@ -266,8 +269,8 @@ def test_the_settler_has_the_session_s_settings(children: Children, monkeypatch:
     monkeypatch.setattr(supervisor, "Recovery", spied)
     found, _ = children.claimed()
     settings = Settings(Location("checkpoints"))
-    Supervision(found.journal, settings, clock=found.world.clock, spark_settings={"a": "b"}).settle(budget_ms=1)
-    assert [recovery.settling.spark_settings for recovery in made] == [{"a": "b"}]
+    Supervision(found.journal, settings, clock=found.world.clock, spark_settings=given).settle(budget_ms=1)
+    assert [recovery.settling.spark_settings for recovery in made] == [given or {}]
 
 
 def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(children: Children) -> None:

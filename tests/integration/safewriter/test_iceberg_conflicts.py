@@ -210,16 +210,16 @@ def test_a_block_whose_table_was_recreated_since_its_claim_is_not_opened(
     def begin_late(session: IcebergSession, opening: Opening) -> None:
         spark.sql(f"DROP TABLE {ice.name}")
         spark.sql(f"CREATE TABLE {ice.name} {COLUMNS}")
+        append(spark, ice.name, 9, 10)
         begin(session, opening)
 
     monkeypatch.setattr(IcebergSession, "begin", begin_late)
     with (
         pytest.raises(Exception, match="was dropped and recreated: its id is"),
-        SafeWriter(spark, ice.name, format="iceberg") as block,
+        SafeWriter(spark, ice.name, format="iceberg"),
     ):
-        append(spark, block.table, 5, 8)
-        block.success()
-    assert ids(spark, ice.name) == []
+        pytest.fail("the block was opened")
+    assert ids(spark, ice.name) == [9]
 
 
 def test_metadata_that_another_thread_has_read_since_is_not_what_a_publication_begins_with(

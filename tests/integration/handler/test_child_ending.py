@@ -203,7 +203,11 @@ def test_a_jvm_whose_output_is_not_read_to_its_end_waits_for_no_other_job(
     if stuck:
         monkeypatch.setattr("handler.process.child._END_TIMEOUT_S", 0.2)
     is_free = threading.Event()
-    output = JobLog(Redactor(), log=lambda _: None if is_free.wait(BUSY_S if stuck else 0) else None, metric=print)
+
+    def log(_: str) -> None:
+        is_free.wait(BUSY_S if stuck else 0)
+
+    output = JobLog(Redactor(), log=log, metric=print)
     with start(Command((sys.executable, "-c", _RESTS), {}, tmp_path), output, clock=epoch_ms) as child:
         ended = child.supervise(NEVER, clock=epoch_ms)
         is_free.set()

@@ -197,7 +197,8 @@ def close_unclaimed(
     except (UndecidableError, SafeWriterError) as error:
         return _undecided(checkpoints, youngest, str(error))
     landed = None if trace is None else trace.landed
-    if landed is not None and announced.needs_success and trace is not None and not trace.succeeded:
+    succeeded = trace is not None and trace.succeeded
+    if landed is not None and announced.needs_success and not succeeded:
         # An undo needs the table's state before the attempt, and it is unknown whether success() was called.
         problem = f"the table holds it as {landed.commit_version}, and nothing tells whether it should stay"
         return _undecided(checkpoints, youngest, problem)

@@ -174,7 +174,7 @@ class Supervision:
             document = stored.document
             if document.status in OPEN:
                 return _report(opened, Status.IN_PROGRESS, f"another attempt ({document.owner}) owns the write")
-            return _verdict(opened, self._note_incomplete(stored, wrong) if document.owner in dead else document)
+            return _verdict(opened, self._note_incomplete(stored, wrong))
         except SafeWriterError as error:
             return _report(opened, Status.UNKNOWN, str(error))
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
-from handler.process.child import Shutdown, Stop, start
+from handler.process.child import _CANCEL_GRACE_MS, Shutdown, Stop, start
 from handler.process.log import JobLog
 from handler.redaction.effort import WITHHELD, Effort
 from handler.redaction.known import KnownForms
@@ -19,10 +21,18 @@ from handler.redaction.redact import Redactor
 from handler.spark.command import Command
 from safewriter.deadline import epoch_ms
 from tests.integration.handler.children import FORK_AWAY, NEVER, Log, nothing_left, run
-from tests.support.waiting import until
+from tests.support.waiting import BUSY_S, until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+_RESTS = """
+import os, socket
+channel = socket.socket(fileno=0)
+while channel.recv(1):
+    print("a job", flush=True)
+    channel.sendall(b"%d\\n" % os.getpid())
+"""
 
 
 def test_a_double_forked_process_in_a_session_of_its_own_is_ended(tmp_path: Path) -> None:
@@ -149,6 +159,60 @@ def test_a_cancelled_child_is_ended_at_once(
     with nothing_left(), start(command, log.output, clock=epoch_ms) as child:
         ended = child.supervise(NEVER, clock=epoch_ms, beat=lambda: not log.lines)
     assert (ended.stop, ended.exit_code, ended.signal) == (Stop.CANCELLED, None, signal_number)
+
+
+def test_a_cancelled_child_may_answer_the_signal(tmp_path: Path) -> None:
+    """SIGKILL waits for a grace, which never passes here, however long the answer takes."""
+    log = Log()
+    code = """
+import signal, sys, time
+def answer(*_):
+    time.sleep(0.5)
+    sys.exit(7)
+signal.signal(signal.SIGTERM, answer)
+print("up", flush=True)
+time.sleep(600)
+"""
+    command = Command((sys.executable, "-c", code), {}, tmp_path)
+    with nothing_left(), start(command, log.output, clock=lambda: 0) as child:
+        ended = child.supervise(NEVER, clock=lambda: 0, may_go_on=lambda: not log.lines)
+    assert (ended.stop, ended.exit_code, ended.signal) == (Stop.CANCELLED, 7, None)
+
+
+def test_the_grace_of_a_cancelled_child_ends_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left behind its end is for the verdict."""
+    monkeypatch.setattr("handler.process.child._SLICE_S", 0.01)
+    log = Log()
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print('up', flush=True); time.sleep(600)"
+    command = Command((sys.executable, "-c", code), {}, tmp_path)
+    now_ms = itertools.count()
+
+    with nothing_left(), start(command, log.output, clock=lambda: next(now_ms)) as child:
+        assert until(lambda: bool(log.lines))
+        shutdown = Shutdown(2**60, 100)
+        ended = child.supervise(shutdown, clock=lambda: next(now_ms) * 10, may_go_on=lambda: False)
+    assert (ended.stop, ended.signal) == (Stop.CANCELLED, signal.SIGKILL)
+    assert ended.ended_ms < _CANCEL_GRACE_MS
+
+
+@pytest.mark.parametrize("stuck", [True, False])
+def test_a_jvm_whose_output_is_not_read_to_its_end_waits_for_no_other_job(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, stuck: bool
+) -> None:
+    """The thread that still reads it would take the next job's output."""
+    if stuck:
+        monkeypatch.setattr("handler.process.child._END_TIMEOUT_S", 0.2)
+    is_free = threading.Event()
+
+    def log(_: str) -> None:
+        is_free.wait(BUSY_S if stuck else 0)
+
+    output = JobLog(Redactor(), log=log, metric=print)
+    with start(Command((sys.executable, "-c", _RESTS), {}, tmp_path), output, clock=epoch_ms) as child:
+        ended = child.supervise(NEVER, clock=epoch_ms)
+        is_free.set()
+    child.jvm.end()
+    assert (ended.exit_code, ended.rests) == (0, not stuck)
 
 
 def test_a_child_that_may_run_no_more_is_ended_at_once(tmp_path: Path) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import uuid
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+from py4j.protocol import Py4JJavaError
 
 from safewriter import ConflictError, SafeWriter
 from safewriter.objects import Location
+from safewriter.tables.iceberg.session import IcebergSession
 from tests.integration.safewriter.ice_rows import (
     COLUMNS,
     MATCHED,
@@ -24,6 +26,7 @@ from tests.integration.safewriter.ice_rows import (
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from safewriter.tables.session import Opening
     from tests.support.ice import Ice
 
 pytestmark = [pytest.mark.spark]
@@ -196,6 +199,47 @@ def test_a_block_whose_table_is_renamed_publishes_nothing(spark: SparkSession, i
     spark.sql(f"ALTER TABLE {away} RENAME TO {ice.name.partition('.')[2]}")
     assert ids(spark, ice.name) == [0, 1, 2, 3, 4]
     ice.check()
+
+
+def test_a_block_whose_table_was_recreated_since_its_claim_is_not_opened(
+    spark: SparkSession, ice: Ice, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The claim has looked for the write in another table."""
+    begin = IcebergSession.begin
+
+    def begin_late(session: IcebergSession, opening: Opening) -> None:
+        spark.sql(f"DROP TABLE {ice.name}")
+        spark.sql(f"CREATE TABLE {ice.name} {COLUMNS}")
+        append(spark, ice.name, 9, 10)
+        begin(session, opening)
+
+    monkeypatch.setattr(IcebergSession, "begin", begin_late)
+    with (
+        pytest.raises(Exception, match="was dropped and recreated: its id is"),
+        SafeWriter(spark, ice.name, format="iceberg"),
+    ):
+        pytest.fail("the block was opened")
+    assert ids(spark, ice.name) == [9]
+
+
+def test_metadata_that_another_thread_has_read_since_is_not_what_a_publication_begins_with(
+    spark: SparkSession, ice: Ice
+) -> None:
+    """It would set the branch to its own snapshot, over a commit that it has not seen."""
+    with pytest.raises(AbandonedError), SafeWriter(spark, ice.name, format="iceberg") as block:
+        append(spark, block.table, 5, 8)
+        session: Any = block._block.session
+        field = session._staging.getClass().getDeclaredField("publication")
+        field.setAccessible(True)
+        publication = field.get(session._staging)
+        base = publication.refresh()
+        staged = session._staging.operations().current()
+        foreign(spark, ice, 20, 22)
+        publication.refresh()
+        with pytest.raises(Py4JJavaError, match="has changed since it was read"):
+            publication.commit(base, staged)
+        raise AbandonedError
+    assert ids(spark, ice.name) == [0, 1, 2, 3, 4, 20, 21]
 
 
 @pytest.mark.parametrize("mode", MODES)

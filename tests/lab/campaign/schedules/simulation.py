@@ -140,6 +140,9 @@ class Simulation:
         global _current  # noqa: PLW0603 - as above
         for process in self.processes[1:]:
             self.kill(process)
+            for actor in process.actors:  # also one that an event has killed while it looked for the next event
+                if not actor.done:
+                    self.wake(actor)
         self._events = [event for event in self._events if isinstance(event[2], Actor)]
         heapq.heapify(self._events)
         self.run()

@@ -28,6 +28,8 @@ from tests.support.memory_store import MemoryObjectStore
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from handler.functions.sweeper import SweepResult
+
 ARN = "arn:aws:secretsmanager:eu-west-1:123456789012:secret:lake-AbCdEf"
 
 
@@ -163,6 +165,38 @@ def test_the_reason_of_a_problem_is_without_secrets(capsys: pytest.CaptureFixtur
 
     assert problem.reason == "postgresql://[redacted]@h failed with [redacted]"
     assert "pw#1" not in capsys.readouterr().out
+
+
+def test_a_sweep_has_the_time_that_lambda_gives(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the function's timeout is."""
+    given: list[Deadline] = []
+    handle = sweeper.handle
+
+    def spied(environment: Mapping[str, str], deadline: Deadline, **more: Any) -> SweepResult:
+        given.append(deadline)
+        return handle(environment, deadline, **more)
+
+    monkeypatch.setattr(sweeper, "read_secrets", lambda _: Secrets())
+    monkeypatch.setattr(sweeper, "handle", spied)
+    lambda_handler({}, Context())
+    assert [deadline.at_ms - deadline.started_ms for deadline in given] == [60_000]
+
+
+@pytest.mark.parametrize(("now_ms", "goes_on"), [(0, True), (44_999, True), (45_000, False)])
+def test_the_sweeper_stops_while_there_is_time_for_its_answer(
+    monkeypatch: pytest.MonkeyPatch, *, now_ms: int, goes_on: bool
+) -> None:
+    """Lambda would end it in the midst of a write, and the answer would be lost."""
+    asked: list[bool] = []
+
+    class Asking(Sweeper):
+        def sweep(self) -> Sweep:
+            asked.extend((self.may_go_on(), self.recovery.settling.may_go_on()))
+            return Sweep(())
+
+    monkeypatch.setattr(sweeper, "Sweeper", Asking)
+    sweeper.handle({"SW_CHECKPOINT_BUCKET": "checkpoints"}, Deadline(60_000, 0, lambda: now_ms), lambda: now_ms)
+    assert asked == [goes_on] * 2
 
 
 def test_a_write_in_trouble_is_told_before_the_sweep_ends(

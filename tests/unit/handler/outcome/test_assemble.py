@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
 from handler.outcome.assemble import result_of
 from handler.outcome.state import Fault, Outcome, State
 from handler.process.child import Ended
 from handler.redaction.redact import Redactor
+from handler.request.job import requested
 from handler.settings import read_settings
 from handler.stages.progress import Progress, Settled
 from safewriter.deadline import Deadline
@@ -39,6 +42,16 @@ def test_an_answer_with_nothing_known() -> None:
     assert result.error is not None
     assert (result.error.field, result.error.usage) == ("f", True)
     assert result.memory.peak_mb is None
+
+
+@pytest.mark.parametrize("state", State)
+def test_only_an_incomplete_run_goes_on_under_its_key(state: State) -> None:
+    """A resume of a failed run would repeat its failure, and one of a successful run would do nothing."""
+    progress = new_walk(DEADLINE)
+    event = {"script": "s3://scripts/a.py", "clientToken": "t"}
+    progress.job = requested(event, read_settings({"SW_CHECKPOINT_BUCKET": "checkpoints"}), "r").job
+    result = result_of(progress, Outcome(state, "d", None))
+    assert result.resume_token == ("t" if state is State.INCOMPLETE else None)
 
 
 def test_the_times_are_the_journal_s() -> None:

@@ -173,6 +173,19 @@ def test_what_cannot_be_removed_is_told(tmp_path: Path, monkeypatch: pytest.Monk
     assert list(clean_all((tmp_path,), always)) == [f"1 entries that a job has left in {tmp_path} could not be removed"]
 
 
+def test_a_mount_in_a_directory_is_not_entered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What lies there is another file system's, or another place's of this one."""
+    assert list(clean_all((tmp_path,), always)) == []
+    inside = tmp_path / "mounted" / "theirs"
+    inside.parent.mkdir()
+    inside.touch()
+    monkeypatch.setattr(
+        "handler.sandbox.removal._mount", lambda handle: Path(f"/proc/self/fd/{handle}").readlink().name == "mounted"
+    )
+    assert list(clean_all((tmp_path,), always)) == [f"1 entries that a job has left in {tmp_path} could not be removed"]
+    assert inside.exists()
+
+
 def test_shared_memory_that_a_job_has_left_goes_and_what_was_there_before_stays(tmp_path: Path) -> None:
     """A segment outlives its process and would carry one job's data to the next; so would semaphores and queues."""
     libc = ctypes.CDLL(None, use_errno=True)

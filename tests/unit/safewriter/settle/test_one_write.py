@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,11 +14,15 @@ from safewriter.record.document import CommitPoint, Status
 from safewriter.record.marker import Marker
 from safewriter.settle.one_write import Action, Inspection, settle_one
 from safewriter.settle.recovery import Cause, Recovery
+from safewriter.tables.delta.table import DeltaTable
 from tests.unit.safewriter.delta_log import key_of
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.settle.unclaimed import DAYS, close, landed, marker_of, vanish
 from tests.unit.safewriter.world import World
+
+if TYPE_CHECKING:
+    from safewriter.tables.table import Trace
 
 
 def test_a_write_that_landed_is_committed_although_its_document_has_expired() -> None:
@@ -265,6 +270,46 @@ def test_a_look_tells_what_the_write_was_and_what_it_is() -> None:
     assert found.before is not None
     assert found.document is not None
     assert (found.before.status, found.document.status) == (Status.IN_PROGRESS, Status.ROLLED_BACK)
+
+
+@pytest.mark.parametrize(
+    ("left", "ends", "action"),
+    [
+        ("open", "before it", Action.FAILED),
+        ("open", "behind the verdict", Action.UNCLEAN),
+        ("finished", "before it", Action.UNCLEAN),
+    ],
+)
+def test_a_look_without_time_for_all_markers_hides_no_failure(left: str, ends: str, action: Action) -> None:
+    """A write that could not be settled stays failed; one that was has markers that the next settler looks at."""
+    world = World()
+    world.job().begin()
+    world.grace_passes()
+    if left == "finished":
+        world.settle()
+        world.recovery().clean(world.key)
+        world.job().claimer.announce()
+
+    def may_go_on() -> bool:
+        return ends == "behind the verdict" and world.document.status is Status.IN_PROGRESS
+
+    recovery = world.recovery(may_go_on=may_go_on)
+    assert settle_one(world.checkpoints, recovery, world.key, Cause.SWEEPER, world.clock).action is action
+
+
+def test_a_table_that_shows_success_needs_nobody_to_decide(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An Iceberg table does: it is published by success()."""
+    world, _ = landed(CommitPoint.SUCCESS)
+    trace_of = DeltaTable.trace
+
+    def trace(table: DeltaTable, write_key: str, since_ms: int) -> Trace | None:
+        found = trace_of(table, write_key, since_ms)
+        return None if found is None else dataclasses.replace(found, succeeded=True)
+
+    monkeypatch.setattr(DeltaTable, "trace", trace)
+
+    assert close(world).action is Action.SETTLED
+    assert world.document.status is Status.COMMITTED
 
 
 def test_a_problem_has_a_bound_whoever_tells_it() -> None:

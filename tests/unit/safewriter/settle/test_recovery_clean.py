@@ -101,6 +101,19 @@ def test_what_its_own_settler_knows_of_an_attempt_needs_no_fence() -> None:
     assert world.log.head == head
 
 
+def test_a_guard_that_cleans_behind_its_own_verdict_needs_no_fence() -> None:
+    """Its requests have ended, and its gate has sent none."""
+    world = World()
+    job = world.job().begin()
+    head = world.log.head
+    nonce = job.attempt.nonce
+    world.settle(Cause.EXCEPTION, Evidence(1, nonce, nothing_sent=True, requests_ended=True, cleans_later=True))
+
+    assert world.recovery().clean(world.key, ended_nonce=nonce) > 0
+    assert job.leftover not in data_files(world)
+    assert world.log.head == head
+
+
 def test_what_a_settler_knows_of_one_attempt_says_nothing_of_another() -> None:
     """The document may have been deleted, and made anew by another owner of the same epoch, which is alive."""
     world = World()

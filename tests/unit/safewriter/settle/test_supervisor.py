@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from safewriter.errors import NotCommittedError
+from safewriter.objects import Location
 from safewriter.record import journal
 from safewriter.record.document import CommitPoint, Status
+from safewriter.settings import Settings
 from safewriter.settle import supervisor
-from safewriter.settle.recovery import Cause, Evidence
-from safewriter.settle.supervisor import WriteReport
+from safewriter.settle.recovery import Cause, Evidence, Recovery
+from safewriter.settle.supervisor import Supervision, WriteReport
 from tests.unit.safewriter.failing import Network
 from tests.unit.safewriter.invariants import check
 from tests.unit.safewriter.settle.supervised import BUDGET_MS, Child, Children
@@ -213,6 +215,62 @@ def test_a_refusal_that_the_script_has_swallowed_is_reported_and_kept(children: 
     with pytest.raises(NotCommittedError, match="another thread's"):
         found.world.job().claim()
     check(found.world)
+
+
+def test_the_verdict_itself_says_that_rows_are_missing(children: Children) -> None:
+    """Not a request behind it: if the supervisor died between them, a retry would silently skip the write."""
+    world = World()
+    said: list[str | None] = []
+
+    def look(_: int) -> None:
+        if (stored := world.checkpoints.read(world.key)) is not None and stored.document.status is Status.COMMITTED:
+            said.append(stored.document.incomplete)
+
+    job = world.job().begin().land()
+    found = children.new(world, Network(before=look))
+    found.opened(job)
+    found.passed(job)
+    refused(found, job)
+    report = found.settle()
+
+    assert report.incomplete is not None
+    assert set(said) == {report.incomplete}
+
+
+def test_a_word_that_the_document_has_is_kept(children: Children) -> None:
+    """It is older, and a retry may have been told of it; an unentered block beside it changes it neither."""
+    world = World()
+    job = world.job().begin().land()
+    world.settle(Cause.SUCCESS, Evidence(1, lost="the first word"))
+    found = children.new(world)
+    found.opened(job)
+    found.passed(job)
+    refused(found, job)
+    second = world.job()
+    found.opened(second)
+    found.not_entered(second, "StepError", "this run has a block already")
+
+    report = found.settle()
+
+    assert report.incomplete == world.document.incomplete == "the first word"
+
+
+@pytest.mark.parametrize("given", [{"a": "b"}, None])
+def test_the_settler_has_the_session_s_settings(
+    children: Children, monkeypatch: pytest.MonkeyPatch, given: dict[str, str] | None
+) -> None:
+    """They name the catalogs of its tables."""
+    made: list[Recovery] = []
+
+    def spied(*args: Any, **more: Any) -> Recovery:
+        made.append(Recovery(*args, **more))
+        return made[-1]
+
+    monkeypatch.setattr(supervisor, "Recovery", spied)
+    found, _ = children.claimed()
+    settings = Settings(Location("checkpoints"))
+    Supervision(found.journal, settings, clock=found.world.clock, spark_settings=given).settle(budget_ms=1)
+    assert [recovery.settling.spark_settings for recovery in made] == [given or {}]
 
 
 def test_a_clean_up_beside_it_does_not_take_the_word_out_of_the_document(children: Children) -> None:

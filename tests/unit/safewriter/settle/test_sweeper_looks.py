@@ -75,6 +75,18 @@ def test_the_oldest_undecided_write_tells_since_when_something_is_open() -> None
     assert Sweep(looks[:1]).open_since is None
 
 
+def test_a_write_is_as_old_as_its_first_marker() -> None:
+    """A retry makes it no younger."""
+    world = World()
+    began = world.now()
+    for _ in range(2):
+        world.job(deadline_ms=None).claimer.announce()
+        world.sleep(5)
+
+    (found,) = sweep(world).looks
+    assert (found.action, found.since) == (Action.ALIVE, began)
+
+
 def test_what_time_did_not_suffice_for_is_left_with_its_age() -> None:
     """None of its objects is read."""
     world, network = World(), Network()

@@ -41,7 +41,7 @@ class Slow:
             self.world.sleep(1)
         return Inspection(Action.SETTLED)
 
-    def sweep(self, whole_ms: int) -> dict[str, Action]:
+    def sweep(self, whole_ms: int, share_ms: int = SHARE_MS) -> dict[str, Action]:
         until_ms, draws = self.world.clock() + whole_ms, iter((0.0, *(n / 100 for n in range(len(self.took_ms)))))
         found = Sweeper(
             self.world.checkpoints,
@@ -50,7 +50,7 @@ class Slow:
             lambda: self.world.clock() < until_ms,
             draw=lambda: next(draws),
             threads=1,
-            share_ms=SHARE_MS,
+            share_ms=share_ms,
             on_look=self.told.append,
         ).sweep()
         told = (dataclasses.replace(look, problem=None) for look in self.told)
@@ -69,10 +69,15 @@ def test_writes_that_take_all_time_keep_no_other_from_its_share(monkeypatch: pyt
     assert set(found) == set(endless)
 
 
-def test_a_write_that_ran_out_of_its_share_has_all_time_that_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("end", "share_ms"), [(Action.FAILED, SHARE_MS), (Action.UNCLEAN, SHARE_MS), (Action.FAILED, 2000)]
+)
+def test_a_write_that_ran_out_of_its_share_has_all_time_that_is_left(
+    monkeypatch: pytest.MonkeyPatch, end: Action, share_ms: int
+) -> None:
     """It is tried again after all others, and settled."""
-    slow = Slow(monkeypatch, {"sw-long": 100_000, "sw-short": 1000})
-    assert slow.sweep(240_000) == {"sw-long": Action.SETTLED, "sw-short": Action.SETTLED}
+    slow = Slow(monkeypatch, {"sw-long": 10 * share_ms // 3, "sw-short": 1000}, end)
+    assert slow.sweep(240_000, share_ms) == {"sw-long": Action.SETTLED, "sw-short": Action.SETTLED}
     assert slow.tried == ["sw-long", "sw-short", "sw-long"]
 
 

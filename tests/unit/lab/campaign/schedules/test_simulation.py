@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
 from tests.lab.campaign.schedules.simulation import SECOND, Killed, Simulation, simulation
@@ -123,3 +125,20 @@ def test_an_error_that_nobody_catches_is_kept() -> None:
         world.spawn(world.process("a"), work)
         world.run()
     assert [(name, type(error)) for name, error in world.errors] == [("a/main", ZeroDivisionError)]
+
+
+def test_the_thread_of_a_process_that_was_killed_while_it_waited_is_used_again() -> None:
+    """A million schedules have one such process in eight, and a machine has no million threads."""
+
+    def once() -> None:
+        with Simulation(1) as world:
+            process = world.process("p")
+            world.spawn(process, world.wait)
+            world.at(SECOND, lambda: world.kill(process))
+            world.run()
+
+    once()
+    before = threading.active_count()
+    for _ in range(3):
+        once()
+    assert threading.active_count() == before
